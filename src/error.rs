@@ -1,0 +1,98 @@
+//! The one error type of the crate.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What every fallible operation of this crate returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong, by name. Cheap to clone, so that one failed group commit can tell every waiting writer.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused `op` on `path`.
+    #[error("cannot {op} {}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// A verb: "open", "read", "write", "sync", …
+        op: &'static str,
+        /// What the operating system said.
+        source: Arc<std::io::Error>,
+    },
+    /// Another process has the store open.
+    #[error("{} is locked by another process: close it there first, or open read-only beside read-only", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// A checksum or a structural check failed; the value was not returned.
+    #[error("{} is damaged at offset {offset}: {what}", file.display())]
+    Corruption {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where, in bytes from the start of the file.
+        offset: u64,
+        /// What was found and, where it helps, what to do.
+        what: String,
+    },
+    /// The file was written by a newer version of this crate.
+    #[error("{} has format version {found}, this build reads up to {supported}: use a newer sidebloom", file.display())]
+    UnsupportedVersion {
+        /// The file.
+        file: PathBuf,
+        /// The version in its header.
+        found: u32,
+        /// The newest version that this build understands.
+        supported: u32,
+    },
+    /// The path exists but is not a store, or no store is there and creating one was not allowed.
+    #[error("{} is not a sidebloom store: {what}", path.display())]
+    NotAStore {
+        /// The path that was given.
+        path: PathBuf,
+        /// What was found instead.
+        what: String,
+    },
+    /// A write to a store that was opened read-only.
+    #[error("the store is open read-only")]
+    ReadOnly,
+    /// An earlier write or sync failed. Nothing is retried (a failed fsync may have dropped the dirty pages, so a second one that
+    /// succeeds would prove nothing): the store serves reads only, until it is opened again and recovers what reached the disk.
+    #[error("the store is read-only since a write failed: {cause}; free what it names and reopen the store")]
+    Poisoned {
+        /// The first failure, in words.
+        cause: Arc<str>,
+    },
+    /// A key over [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES).
+    #[error("a key of {len} bytes is too large (at most {max} bytes)")]
+    KeyTooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// A value over [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES).
+    #[error("a value of {len} bytes is too large (at most {max} bytes)")]
+    ValueTooLarge {
+        /// Its length in bytes.
+        len: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// An argument or option that makes no sense; the text says which and what is allowed.
+    #[error("invalid argument: {0}")]
+    InvalidArgument(String),
+}
+
+impl Error {
+    /// Wraps an operating-system error with what was attempted and on which path.
+    pub fn io(op: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
+        Error::Io { path: path.as_ref().to_path_buf(), op, source: Arc::new(source) }
+    }
+
+    /// A failed check of `file` at `offset`.
+    pub fn corruption(file: impl AsRef<Path>, offset: u64, what: impl Into<String>) -> Self {
+        Error::Corruption { file: file.as_ref().to_path_buf(), offset, what: what.into() }
+    }
+}

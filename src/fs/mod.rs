@@ -1,0 +1,79 @@
+//! The I/O seam (invariant I8): everything that this crate does to files goes through [`Fs`], so that a test can fail, tear, drop
+//! or reorder any operation. [`RealFs`] is the operating system.
+
+mod map;
+mod real;
+
+pub use map::Map;
+pub use real::RealFs;
+
+use crate::error::Result;
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A file system. Every error carries the path and what was attempted.
+///
+/// What a crash may undo, and so what an implementation for tests should model: bytes appended since the last `sync` of the file;
+/// creations, renames, links and removals since the last `sync_dir` of their directory.
+pub trait Fs: Send + Sync + Debug {
+    /// Creates a directory and its parents; one that exists is fine.
+    fn create_dir(&self, path: &Path) -> Result<()>;
+    /// The names in a directory, in no order; names that are not UTF-8 are left out (no store file has one).
+    fn list(&self, dir: &Path) -> Result<Vec<String>>;
+    /// The length of a file in bytes; `None` when there is nothing at the path.
+    fn file_len(&self, path: &Path) -> Result<Option<u64>>;
+    /// Creates a file for appending; an existing one is an error.
+    fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
+    /// Opens an existing file for appending at its end.
+    fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
+    /// Opens a file for reading at offsets.
+    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>>;
+    /// Maps a whole file, read-only. The file must never be truncated while mapped.
+    fn map(&self, path: &Path) -> Result<Map>;
+    /// Renames, replacing the target atomically.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Unlinks a file. Open readers and maps go on.
+    fn remove(&self, path: &Path) -> Result<()>;
+    /// Gives a file a second name; the target must not exist.
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Makes the directory's entries durable.
+    fn sync_dir(&self, dir: &Path) -> Result<()>;
+    /// Locks a file (created when missing, for an exclusive lock) until the returned guard is dropped or the process ends.
+    /// [`Error::Locked`](crate::Error::Locked) at once when another holder is in the way.
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>>;
+}
+
+/// How a store is locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockMode {
+    /// One writer and nobody else.
+    Exclusive,
+    /// Any number of readers and no writer.
+    Shared,
+}
+
+/// A held lock.
+pub trait LockGuard: Send + Sync + Debug {}
+
+/// A file being written, front to back.
+pub trait AppendFile: Send + Debug {
+    /// Appends all of `bytes`. After an error the end of the file is unknown: never append again.
+    fn append(&mut self, bytes: &[u8]) -> Result<()>;
+    /// Makes all appended bytes durable (fdatasync). After an error nothing is known: never sync again.
+    fn sync(&mut self) -> Result<()>;
+}
+
+/// A file being read.
+pub trait ReadFile: Send + Sync + Debug {
+    /// Fills `buf` from `offset`; a file that ends earlier is [`Error::Corruption`](crate::Error::Corruption) at its end.
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
+    /// Its length in bytes.
+    fn len(&self) -> Result<u64>;
+    /// The path it was opened with, for messages.
+    fn path(&self) -> &Path;
+    /// Whether it has no bytes.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}

@@ -1,0 +1,134 @@
+//! [`Fs`] on the operating system.
+
+use super::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile};
+use crate::error::{Error, Result};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The operating system's files.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealFs;
+
+#[derive(Debug)]
+struct RealFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl LockGuard for RealFile {}
+
+impl AppendFile for RealFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(|e| Error::io("write", &self.path, e))
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))
+    }
+}
+
+impl ReadFile for RealFile {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.file.read_exact_at(buf, offset).map_err(|e| match e.kind() {
+            io::ErrorKind::UnexpectedEof => Error::corruption(
+                &self.path,
+                offset,
+                format!("the file ends before the {} bytes that should stand here", buf.len()),
+            ),
+            _ => Error::io("read", &self.path, e),
+        })
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.file.metadata().map(|m| m.len()).map_err(|e| Error::io("inspect", &self.path, e))
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn open_with(options: &OpenOptions, op: &'static str, path: &Path) -> Result<RealFile> {
+    let file = options.open(path).map_err(|e| Error::io(op, path, e))?;
+    Ok(RealFile { path: path.to_path_buf(), file })
+}
+
+impl Fs for RealFs {
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        std::fs::create_dir_all(path).map_err(|e| Error::io("create directory", path, e))
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let list = || -> io::Result<Vec<String>> {
+            let names = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
+            names.filter_map(Result::transpose).collect()
+        };
+        list().map_err(|e| Error::io("list", dir, e))
+    }
+
+    fn file_len(&self, path: &Path) -> Result<Option<u64>> {
+        match std::fs::metadata(path) {
+            Ok(metadata) => Ok(Some(metadata.len())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io("inspect", path, e)),
+        }
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        Ok(Box::new(open_with(OpenOptions::new().append(true).create_new(true), "create", path)?))
+    }
+
+    fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        Ok(Box::new(open_with(OpenOptions::new().append(true), "open", path)?))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        let opened = open_with(OpenOptions::new().read(true), "open", path)?;
+        // Point reads want one block and scans ask for large ranges themselves: the kernel's guesses would only read more.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::fs::fadvise(&opened.file, 0, None, rustix::fs::Advice::Random);
+        Ok(Arc::new(opened))
+    }
+
+    fn map(&self, path: &Path) -> Result<Map> {
+        let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
+        Map::of_file(&file).map_err(|e| Error::io("map", path, e))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        std::fs::rename(from, to).map_err(|e| Error::io("rename", from, e))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        std::fs::remove_file(path).map_err(|e| Error::io("remove", path, e))
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        std::fs::hard_link(from, to).map_err(|e| Error::io("link", to, e))
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let sync = || File::open(dir)?.sync_all();
+        sync().map_err(|e| Error::io("sync directory", dir, e))
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {
+        let mut options = OpenOptions::new();
+        let held = match mode {
+            LockMode::Exclusive => open_with(options.write(true).create(true).truncate(false), "open", path)?,
+            LockMode::Shared => open_with(options.read(true), "open", path)?,
+        };
+        let outcome = match mode {
+            LockMode::Exclusive => held.file.try_lock(),
+            LockMode::Shared => held.file.try_lock_shared(),
+        };
+        match outcome {
+            Ok(()) => Ok(Box::new(held)),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked { path: path.to_path_buf() }),
+            Err(TryLockError::Error(e)) => Err(Error::io("lock", path, e)),
+        }
+    }
+}

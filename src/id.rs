@@ -1,0 +1,73 @@
+//! File numbers and names. Numbers are never reused within a store.
+
+use std::fmt;
+
+/// The number of a file of a store. A segment and its sidecar share one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u64);
+
+impl FileId {
+    /// The name of this number's file of the given kind: six digits or more, and the kind's extension.
+    pub fn file_name(self, kind: FileKind) -> String {
+        format!("{:06}.{}", self.0, kind.extension())
+    }
+}
+
+impl fmt::Display for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:06}", self.0)
+    }
+}
+
+/// The kinds of numbered files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FileKind {
+    /// Write-ahead log.
+    Wal,
+    /// Sorted table of entries.
+    Segment,
+    /// Sidecar filter of the segment with the same number.
+    Filter,
+}
+
+impl FileKind {
+    /// The file name's ending, without the dot.
+    pub fn extension(self) -> &'static str {
+        match self {
+            FileKind::Wal => "wal",
+            FileKind::Segment => "segment",
+            FileKind::Filter => "filter",
+        }
+    }
+
+    /// Splits a file name into number and kind; `None` when it is no numbered file of a store.
+    pub fn parse(name: &str) -> Option<(FileId, FileKind)> {
+        let (digits, extension) = name.split_once('.')?;
+        let kind = [FileKind::Wal, FileKind::Segment, FileKind::Filter]
+            .into_iter()
+            .find(|kind| kind.extension() == extension)?;
+        let plain = digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit());
+        let id = FileId(digits.parse().ok().filter(|_| plain)?);
+        (id.file_name(kind) == name).then_some((id, kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_back_and_nothing_else_parses() {
+        for id in [0, 1, 999_999, 1_000_000, u64::MAX] {
+            for kind in [FileKind::Wal, FileKind::Segment, FileKind::Filter] {
+                let name = FileId(id).file_name(kind);
+                assert_eq!(FileKind::parse(&name), Some((FileId(id), kind)), "{name}");
+            }
+        }
+        for name in
+            ["1.wal", "0000001.wal", "00000a.wal", "000001.sst", "000001", "+00001.wal", "000001.wal.tmp"]
+        {
+            assert_eq!(FileKind::parse(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! The `sidebloom` command.
+
+fn main() {}
