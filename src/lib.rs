@@ -4,6 +4,7 @@ pub mod error;
 pub mod filter;
 pub mod fs;
 pub mod id;
+pub mod sidecar;
 
 mod codec;
 mod hash;
