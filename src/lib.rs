@@ -1,8 +1,10 @@
 //! An embedded key-value store whose lookups for missing keys cost a cache line instead of a disk read.
 
 pub mod error;
+pub mod filter;
 pub mod fs;
 pub mod id;
+pub mod sidecar;
 
 mod codec;
 mod hash;
