@@ -3,8 +3,12 @@
 pub mod error;
 pub mod fs;
 pub mod id;
+pub mod manifest;
+pub mod wal;
 
 mod codec;
+#[cfg(test)]
+mod golden;
 mod hash;
 mod key;
 
