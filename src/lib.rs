@@ -4,9 +4,13 @@ pub mod error;
 pub mod filter;
 pub mod fs;
 pub mod id;
+pub mod manifest;
 pub mod sidecar;
+pub mod wal;
 
 mod codec;
+#[cfg(test)]
+mod golden;
 mod hash;
 mod key;
 

@@ -1,0 +1,12 @@
+//! The write-ahead log: every batch is appended here before it is visible, and read back after a crash (invariant I4).
+
+mod batch;
+mod format;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use batch::{Batch, Op, Ops, ops};
+pub use reader::{End, Replay, replay};
+pub use writer::{Record, Writer};
