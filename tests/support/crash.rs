@@ -86,13 +86,14 @@ impl Copies {
     }
 }
 
-/// The file up to a sector boundary or the end of an append.
+/// The whole file, or up to a sector boundary or the end of an append.
 fn prefix(contents: &Contents, rng: &mut Rng) -> Vec<u8> {
     let len = contents.bytes.len();
     let any = contents.synced + rng.below((len - contents.synced) as u64 + 1) as usize;
     let end_before = contents.append_ends.iter().rev().find(|&&end| end <= any);
-    let end = match rng.below(2) {
-        0 => any - any % SECTOR_BYTES,
+    let end = match rng.below(4) {
+        0 => len,
+        1 => any - any % SECTOR_BYTES,
         _ => *end_before.unwrap_or(&contents.synced),
     };
     contents.bytes[..end.max(contents.synced)].to_vec()
