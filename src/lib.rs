@@ -16,3 +16,10 @@ mod key;
 
 pub use error::{Error, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
+
+#[cfg(test)]
+extern crate self as sidebloom;
+/// The simulated file system of the integration tests; it names this crate from outside.
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;

@@ -1,1 +1,10 @@
-//! x
+//! The manifest: which segments make up the store, as a log of edits and the state they add up to.
+
+mod edit;
+mod format;
+mod log;
+#[cfg(test)]
+mod tests;
+
+pub use edit::{Edit, SegmentMeta, State, StoreHeader};
+pub use log::{MANIFEST, MANIFEST_TMP, Manifest, read_state};

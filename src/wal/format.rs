@@ -18,7 +18,7 @@
 //! - *first sequence number*: of the first operation that the log holds or will hold.
 //! - *tag*: 32 bits drawn from store id and log id. Bytes of another log, which a file system may leave behind the end, do not
 //!   carry it; and a search for later records after damage tries a checksum at almost no place but the right one. None of its bytes
-//!   is zero, so that the start of a record never looks like a sector that was lost.
+//!   is zero or one flipped bit away from it, so that the start of a record never looks like a sector that was lost.
 //! - *payload length*: a record ends within its file.
 //! - *number of operations*: at least 1; the payload holds exactly so many.
 //! - *sequence number*: continues the record before, or the header. Operation n of the record has this number plus n.
@@ -80,7 +80,7 @@ impl Header {
 
     /// What every record of this log begins with.
     pub fn tag(id: FileId, store_id: u64) -> u32 {
-        crc32(&[&store_id.to_le_bytes(), &id.0.to_le_bytes()]) | 0x0101_0101
+        crc32(&[&store_id.to_le_bytes(), &id.0.to_le_bytes()]) | 0x0303_0303
     }
 }
 

@@ -1,6 +1,8 @@
 //! The write-ahead log: every batch is appended here before it is visible, and read back after a crash (invariant I4).
 
 mod batch;
+#[cfg(test)]
+mod crash_tests;
 mod format;
 mod reader;
 #[cfg(test)]

@@ -3,13 +3,12 @@
 use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, RecordHead, encode_record};
 use super::{Batch, End, Record, Replay, Writer, ops, replay};
 use crate::error::{Error, Result};
-use crate::fs::RealFs;
 use crate::id::FileId;
 use crate::key::Seq;
+use crate::support::SimFs;
 use bytes::Bytes;
 use proptest::prelude::*;
-use std::path::PathBuf;
-use tempfile::TempDir;
+use std::path::Path;
 
 const ID: FileId = FileId(7);
 const STORE: u64 = 0x5eed_cafe;
@@ -17,7 +16,7 @@ const FIRST: Seq = 100;
 
 /// A log of which the test keeps what it wrote.
 struct Log {
-    dir: TempDir,
+    fs: SimFs,
     writer: Writer,
     written: Vec<(Seq, Bytes, u32)>,
     /// Offsets at which the records begin, and the end of the last.
@@ -26,9 +25,9 @@ struct Log {
 
 impl Log {
     fn new() -> Self {
-        let dir = TempDir::new().unwrap();
-        let writer = Writer::create(&RealFs, &dir.path().join("log"), ID, STORE, FIRST).unwrap();
-        Log { dir, writer, written: Vec::new(), bounds: vec![HEADER_BYTES] }
+        let fs = SimFs::new();
+        let writer = Writer::create(&fs, Path::new("log"), ID, STORE, FIRST).unwrap();
+        Log { fs, writer, written: Vec::new(), bounds: vec![HEADER_BYTES] }
     }
 
     /// Appends batches of one put each, with values of these sizes, as one group.
@@ -56,33 +55,33 @@ impl Log {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        std::fs::read(self.dir.path().join("log")).unwrap()
+        self.fs.read("log").unwrap()
     }
 
     /// Replays `bytes` as this log and checks that what comes back is a prefix of what was written: its length, and the end.
     fn prefix_in(&self, bytes: &[u8]) -> Result<(usize, End)> {
-        let path = self.dir.path().join("damaged");
-        std::fs::write(&path, bytes).unwrap();
-        let (replayed, outcome) = replay_as(path, ID, STORE, FIRST);
+        self.fs.write("damaged", bytes);
+        let (replayed, outcome) = self.replay_as("damaged", ID, STORE, FIRST);
         assert!(self.written.starts_with(&replayed), "not a prefix of what was written");
         let Replay { next_seq, end } = outcome?;
         assert_eq!(next_seq, FIRST + replayed.len() as u64);
         Ok((replayed.len(), end))
     }
-}
 
-fn replay_as(
-    path: PathBuf,
-    id: FileId,
-    store: u64,
-    expected: Seq,
-) -> (Vec<(Seq, Bytes, u32)>, Result<Replay>) {
-    let mut replayed = Vec::new();
-    let outcome = replay(&RealFs, &path, id, store, expected, &mut |seq, payload, count| {
-        replayed.push((seq, payload, count));
-        Ok(())
-    });
-    (replayed, outcome)
+    fn replay_as(
+        &self,
+        name: &str,
+        id: FileId,
+        store: u64,
+        expected: Seq,
+    ) -> (Vec<(Seq, Bytes, u32)>, Result<Replay>) {
+        let mut replayed = Vec::new();
+        let outcome = replay(&self.fs, Path::new(name), id, store, expected, &mut |seq, payload, count| {
+            replayed.push((seq, payload, count));
+            Ok(())
+        });
+        (replayed, outcome)
+    }
 }
 
 fn is_corruption<T>(outcome: &Result<T>) -> bool {
@@ -207,9 +206,8 @@ fn stale_records_of_another_log_or_store_behind_the_end_are_not_taken() {
 #[test]
 fn a_log_of_another_number_or_store_or_version_is_refused_by_name() {
     let log = Log::new();
-    let path = log.dir.path().join("log");
     for (id, store) in [(FileId(6), STORE), (ID, STORE + 1)] {
-        let error = replay_as(path.clone(), id, store, FIRST).1.unwrap_err();
+        let error = log.replay_as("log", id, store, FIRST).1.unwrap_err();
         assert!(error.to_string().contains("belongs to"), "{error}");
     }
     let mut newer = log.bytes();
@@ -228,12 +226,11 @@ fn a_log_that_starts_late_is_a_gap_and_one_that_starts_early_is_corruption() {
             log.sync();
         }
         log.append(&[10]);
-        let path = log.dir.path().join("log");
-        let (replayed, outcome) = replay_as(path.clone(), ID, STORE, FIRST - 3);
+        let (replayed, outcome) = log.replay_as("log", ID, STORE, FIRST - 3);
         assert!(replayed.is_empty());
         let end = End::Gap { first_seq: FIRST, had_synced: synced };
         assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST - 3, end });
-        assert!(is_corruption(&replay_as(path, ID, STORE, FIRST + 1).1));
+        assert!(is_corruption(&log.replay_as("log", ID, STORE, FIRST + 1).1));
     }
 }
 
@@ -255,8 +252,7 @@ fn i6_a_valid_record_out_of_sequence_or_with_other_contents_than_it_says_is_corr
 fn an_error_of_the_sink_ends_the_replay() {
     let mut log = Log::new();
     log.append(&[1, 1]);
-    let path = log.dir.path().join("log");
-    let outcome = replay(&RealFs, &path, ID, STORE, FIRST, &mut |_, _, _| Err(Error::ReadOnly));
+    let outcome = replay(&log.fs, Path::new("log"), ID, STORE, FIRST, &mut |_, _, _| Err(Error::ReadOnly));
     assert!(matches!(outcome, Err(Error::ReadOnly)));
 }
 
@@ -323,7 +319,9 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     .chain([(1, "put"), (2, "lengths of key and value"), (13, "empty key, its value")])
     .collect();
     crate::golden::check("wal", &bytes, &fields);
-    let path = log.dir.path().join("golden");
-    std::fs::write(&path, &bytes).unwrap();
-    assert_eq!(replay_as(path, ID, STORE, FIRST).1.unwrap(), Replay { next_seq: FIRST + 3, end: End::Clean });
+    log.fs.write("golden", &*bytes);
+    assert_eq!(
+        log.replay_as("golden", ID, STORE, FIRST).1.unwrap(),
+        Replay { next_seq: FIRST + 3, end: End::Clean }
+    );
 }

@@ -39,7 +39,9 @@ impl Writer {
         let header = Header { id, store_id, first_seq }.encode();
         let mut file = fs.create(path)?;
         file.append(&header)?;
-        fs.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
+        if let Some(dir) = path.parent() {
+            fs.sync_dir(dir)?;
+        }
         Ok(Writer {
             file,
             tag: Header::tag(id, store_id),
