@@ -56,7 +56,8 @@ impl AtomicBloom {
     #[inline]
     pub fn probe(&self, hash: u64) -> Verdict {
         let AtomicLine(words) = &self.lines[line_of(hash, self.lines.len())];
-        let present = positions(hash, self.k).all(|p| words[p / 64].load(Relaxed) >> (p % 64) & 1 == 1);
+        let bit = |p: usize| words[p / 64].load(Relaxed) >> (p % 64);
+        let present = positions(hash, self.k).fold(1, |all, p| all & bit(p)) == 1;
         if present { Verdict::Maybe } else { Verdict::Absent }
     }
 
