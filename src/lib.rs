@@ -1,21 +1,32 @@
 //! An embedded key-value store whose lookups for missing keys cost a cache line instead of a disk read.
 
 pub mod error;
-pub mod filter;
 pub mod fs;
 pub mod id;
-pub mod manifest;
-pub mod sidecar;
-pub mod wal;
 
 mod codec;
+mod db;
+mod filter;
 #[cfg(test)]
 mod golden;
 mod hash;
 mod key;
+mod manifest;
+mod memtable;
+mod merge;
+mod segment;
+mod sidecar;
+mod wal;
 
+pub use db::{
+    Db, Durability, FilterPolicy, LevelStats, Options, Range, RebuildReport, RepairReport, Snapshot, Stats,
+    VerifyReport, repair,
+};
 pub use error::{Error, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
+pub use segment::Compression;
+pub use sidecar::Residency;
+pub use wal::Batch;
 
 #[cfg(test)]
 extern crate self as sidebloom;

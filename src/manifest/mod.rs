@@ -2,9 +2,11 @@
 
 mod edit;
 mod format;
+mod live;
 mod log;
 #[cfg(test)]
 mod tests;
 
 pub use edit::{Edit, SegmentMeta, State, StoreHeader};
-pub use log::{MANIFEST, MANIFEST_TMP, Manifest, read_state};
+pub use live::{LEVELS, LiveSegment, LiveSet, SegmentFile};
+pub use log::{MANIFEST, Manifest, read_state};

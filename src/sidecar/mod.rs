@@ -8,10 +8,10 @@ mod reader;
 mod unusable;
 mod writer;
 
-pub use format::{Binding, Header};
-pub use reader::{Expect, Residency, Sidecar, Verification};
+pub use format::Binding;
+pub use reader::{Expect, Residency, Sidecar};
 pub use unusable::Unusable;
-pub use writer::{create, write};
+pub use writer::create;
 
 #[cfg(test)]
 mod golden_tests;

@@ -1,4 +1,5 @@
-use super::format::{HEADER_BYTES, VERSION};
+use super::format::{HEADER_BYTES, Header, VERSION};
+use super::reader::Verification;
 use super::*;
 use crate::codec::crc32;
 use crate::error::Error;

@@ -1,7 +1,8 @@
 //! Invariant I4 on a simulated disk: whatever a crash leaves of two logs, what is replayed is a prefix of what was written, and holds
 //! all that was synced.
 
-use super::{Batch, End, Record, Replay, Writer, replay};
+use super::reader::Replay;
+use super::{Batch, End, Record, Writer, replay};
 use crate::error::Result;
 use crate::fs::Fs;
 use crate::id::FileId;

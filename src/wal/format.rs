@@ -42,9 +42,12 @@ const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 3 * 8 + 4 && RECORD_HEAD
 
 /// The head of a log file.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub struct Header {
+    /// Its number.
     pub id: FileId,
+    /// The store it belongs to.
     pub store_id: u64,
+    /// The sequence number of its first operation.
     pub first_seq: Seq,
 }
 

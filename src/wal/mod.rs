@@ -9,6 +9,7 @@ mod reader;
 mod tests;
 mod writer;
 
-pub use batch::{Batch, Op, Ops, ops};
-pub use reader::{End, Replay, replay};
+pub use batch::{Batch, ops};
+
+pub use reader::{End, identify, replay};
 pub use writer::{Record, Writer};

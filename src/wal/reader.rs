@@ -93,6 +93,14 @@ pub fn replay(
     log.records(expected, sink)
 }
 
+/// Which store a log belongs to and where it starts, for a repair without a manifest. `None` when a crash at creation left no header.
+///
+/// # Errors
+/// As [`replay`].
+pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<Header>> {
+    Log::open(fs, path, 0)?.header()
+}
+
 /// A log file, read through a window that moves forward.
 struct Log {
     file: Arc<dyn ReadFile>,

@@ -1,7 +1,8 @@
 //! What a log promises, checked on whole files.
 
 use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, RecordHead, encode_record};
-use super::{Batch, End, Record, Replay, Writer, ops, replay};
+use super::reader::Replay;
+use super::{Batch, End, Record, Writer, ops, replay};
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;

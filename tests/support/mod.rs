@@ -11,3 +11,10 @@ pub use crash::Crash;
 pub use faults::{Errno, Fault, OpKind};
 pub use rng::Rng;
 pub use sim_fs::SimFs;
+
+/// A directory for stores in tests that are not about durability: in memory where the system has such a place, since there an
+/// fsync costs nothing.
+pub fn fast_dir() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}
