@@ -90,7 +90,7 @@ impl Index {
         if count == 0 || count > fields.remaining() / 3 {
             return Err("an index block with an impossible count");
         }
-        let (mut keys, mut ends) = (Vec::new(), Vec::with_capacity(count));
+        let (mut keys, mut ends) = (Vec::with_capacity(payload.len()), Vec::with_capacity(count));
         let mut offsets = Vec::with_capacity(count + 1);
         offsets.push(offset);
         let mut last = 0..0;

@@ -84,24 +84,24 @@ fn i6_any_flipped_byte_gives_the_right_answer_or_a_named_error_and_verify_finds_
 #[test]
 fn i6_a_file_of_any_other_length_is_refused() {
     let (_, Fixture { path, .. }) = &small(Compression::default());
-    let sound = std::fs::read(&path).unwrap();
+    let sound = std::fs::read(path).unwrap();
     let longer = [&sound[..], &[0]].concat();
     let twice = [&sound[..], &sound].concat();
     for bytes in (0..sound.len()).map(|len| &sound[..len]).chain([&longer[..], &twice]) {
-        std::fs::write(&path, bytes).unwrap();
-        let error = open(&path, 0).map(|_| ()).expect_err("not the length it was written with");
-        must_name(&path, bytes.len() as u64, &error);
+        std::fs::write(path, bytes).unwrap();
+        let error = open(path, 0).map(|_| ()).expect_err("not the length it was written with");
+        must_name(path, bytes.len() as u64, &error);
     }
 }
 
 #[test]
 fn i6_a_file_that_shrinks_while_open_gives_errors() {
     let (model, Fixture { path, summary, .. }) = &small(Compression::default());
-    let segment = open(&path, 0).unwrap();
-    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    let segment = open(path, 0).unwrap();
+    let file = std::fs::File::options().write(true).open(path).unwrap();
     for len in (0..summary.file_bytes).rev().step_by(50) {
         file.set_len(len).unwrap();
-        interrogate(&segment, &model).iter().for_each(|error| must_name(&path, summary.file_bytes, error));
+        interrogate(&segment, model).iter().for_each(|error| must_name(path, summary.file_bytes, error));
         assert!(verify(&segment).is_err());
     }
 }
@@ -115,10 +115,10 @@ fn i6_a_sound_block_in_the_wrong_place_is_refused() {
     let partition = segment.partition(0, Access::Cached).unwrap();
     let (first, second) = (partition.handle(0), partition.handle(1));
     assert_eq!(first.len, second.len);
-    let mut bytes = std::fs::read(&path).unwrap();
+    let mut bytes = std::fs::read(path).unwrap();
     bytes.copy_within(first.offset as usize..first.end() as usize, second.offset as usize);
-    std::fs::write(&path, bytes).unwrap();
-    let segment = open(&path, 0).unwrap();
+    std::fs::write(path, bytes).unwrap();
+    let segment = open(path, 0).unwrap();
     let in_second = model.keys().find(|key| &key[..] > partition.separator(0)).unwrap();
     let error = segment.get(in_second).unwrap_err();
     assert!(matches!(error, Error::Corruption { offset, .. } if offset == second.offset), "{error}");
@@ -128,18 +128,18 @@ fn i6_a_sound_block_in_the_wrong_place_is_refused() {
 fn i6_a_renamed_segment_is_refused() {
     let Fixture { path, .. } = &fixture(&songs(3), WriterOptions::default());
     let error =
-        Segment::open(&RealFs, &path, FileId(8), Arc::new(BlockCache::new(0)), Arc::default()).map(|_| ());
+        Segment::open(&RealFs, path, FileId(8), Arc::new(BlockCache::new(0)), Arc::default()).map(|_| ());
     assert!(error.unwrap_err().to_string().contains("segment 000007"));
 }
 
 #[test]
 fn i6_a_newer_version_is_named() {
     let Fixture { path, .. } = &fixture(&songs(3), WriterOptions::default());
-    let mut bytes = std::fs::read(&path).unwrap();
+    let mut bytes = std::fs::read(path).unwrap();
     let version = bytes.len() - 16;
     bytes[version] = 2;
-    std::fs::write(&path, bytes).unwrap();
-    let error = open(&path, 0).map(|_| ()).unwrap_err();
+    std::fs::write(path, bytes).unwrap();
+    let error = open(path, 0).map(|_| ()).unwrap_err();
     assert!(matches!(error, Error::UnsupportedVersion { found: 2, supported: 1, .. }), "{error}");
 }
 
@@ -160,7 +160,7 @@ fn i6_decompression_is_never_sized_by_an_unchecked_length() {
 #[test]
 fn i6_nonsense_under_sound_checksums_never_panics() {
     let (model, Fixture { path, segment, .. }) = &small(Compression::None);
-    let sound = std::fs::read(&path).unwrap();
+    let sound = std::fs::read(path).unwrap();
     let (mut blocks, footer) =
         (vec![segment.tail.footer.top, segment.tail.footer.properties], segment.tail.footer);
     for at in 0..segment.top.len() {
@@ -180,8 +180,8 @@ fn i6_nonsense_under_sound_checksums_never_panics() {
             let footer_at = bytes.len() - FOOTER_BYTES;
             let digest = crate::hash::digest(&bytes[..footer_at]);
             bytes[footer_at..].copy_from_slice(&format::Footer { digest, ..footer }.encode());
-            std::fs::write(&path, &bytes).unwrap();
-            let Ok(segment) = open(&path, 0) else { continue };
+            std::fs::write(path, &bytes).unwrap();
+            let Ok(segment) = open(path, 0) else { continue };
             model.keys().for_each(|key| drop(segment.get(key)));
             for direction in [Direction::Forward, Direction::Reverse] {
                 for start in [Bound::Unbounded, Bound::Included(&b"song:000020"[..])] {

@@ -46,7 +46,7 @@ proptest! {
         cache_bytes in prop_oneof![Just(0u64), Just(2000), Just(1 << 20)],
     ) {
         let Fixture { path, summary, .. } = &fixture(&model, options);
-        let segment = open(&path, cache_bytes).unwrap();
+        let segment = open(path, cache_bytes).unwrap();
         for key in model.keys().chain(&others) {
             prop_assert_eq!(segment.get(key).unwrap(), model.get(key).cloned());
         }
@@ -82,7 +82,7 @@ fn summary_counts_what_was_written() {
         assert_eq!((summary.min_seq, summary.max_seq), (100, 599));
         let raw: usize = model.iter().map(|(key, entry)| key.len() + entry.value.len()).sum();
         assert_eq!(summary.raw_bytes, raw as u64);
-        let file = std::fs::read(&path).unwrap();
+        let file = std::fs::read(path).unwrap();
         assert_eq!(summary.file_bytes, file.len() as u64);
         assert_eq!(summary.digest, crate::hash::digest(&file[..file.len() - format::FOOTER_BYTES]));
         assert!(summary.data_bytes + summary.index_bytes < summary.file_bytes);
@@ -114,7 +114,7 @@ fn largest_keys_and_values_come_back() {
             assert!(segment.get(key).unwrap().as_ref() == Some(entry));
         }
         for direction in [Direction::Forward, Direction::Reverse] {
-            let all = collect(&segment, direction, Bound::Unbounded, Access::Scan).unwrap();
+            let all = collect(segment, direction, Bound::Unbounded, Access::Scan).unwrap();
             assert!(all == expected(&model, direction, Bound::Unbounded));
         }
         segment.verify(&mut |_, _, _| Ok(())).unwrap();
