@@ -155,6 +155,29 @@ fn i6_decompression_is_never_sized_by_an_unchecked_length() {
     }
 }
 
+/// `sound` with one byte of a block changed and the block's crc made right again.
+fn forge(sound: &[u8], Handle { offset, len }: Handle, at: usize, changed: u8) -> Vec<u8> {
+    let (start, crc_at) = (offset as usize, (offset + u64::from(len)) as usize - 4);
+    assert!((start..crc_at).contains(&at));
+    let mut bytes = sound.to_vec();
+    bytes[at] = changed;
+    let crc = block_crc(ID, offset, &bytes[start..crc_at]);
+    bytes[crc_at..crc_at + 4].copy_from_slice(&crc.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn i6_verify_finds_by_the_digest_what_every_block_checksum_allows() {
+    let model: Model = [(b"k".to_vec(), put(1, "value"))].into();
+    let Fixture { path, segment, .. } = &fixture(&model, WriterOptions::default());
+    let block = segment.partition(0, Access::Cached).unwrap().handle(0);
+    let last_of_value = block.end() as usize - format::TRAILER_BYTES - 1;
+    std::fs::write(path, forge(&std::fs::read(path).unwrap(), block, last_of_value, b'X')).unwrap();
+    let segment = open(path, 0).unwrap();
+    assert_eq!(segment.get(b"k").unwrap(), Some(put(1, "valuX")));
+    assert!(verify(&segment).unwrap_err().to_string().contains("digest"));
+}
+
 /// What a broken writer could leave: every byte of every block changed, with the checksums made right again. Answers may be
 /// wrong then; the parsers must not panic and a walk must end.
 #[test]
@@ -169,14 +192,11 @@ fn i6_nonsense_under_sound_checksums_never_panics() {
         blocks.extend((0..partition.len()).map(|at| partition.handle(at)));
     }
     let mut found = 0;
-    for Handle { offset, len } in blocks {
-        let (start, crc_at) = (offset as usize, (offset + u64::from(len)) as usize - 4);
+    for block in blocks {
+        let (start, crc_at) = (block.offset as usize, block.end() as usize - 4);
         for (at, changed) in (start..crc_at).flat_map(|at| [0u8, 1, 0x7f, 0xff].map(|changed| (at, changed)))
         {
-            let mut bytes = sound.clone();
-            bytes[at] = changed;
-            let crc = block_crc(ID, offset, &bytes[start..crc_at]);
-            bytes[crc_at..crc_at + 4].copy_from_slice(&crc.to_le_bytes());
+            let mut bytes = forge(&sound, block, at, changed);
             let footer_at = bytes.len() - FOOTER_BYTES;
             let digest = crate::hash::digest(&bytes[..footer_at]);
             bytes[footer_at..].copy_from_slice(&format::Footer { digest, ..footer }.encode());

@@ -69,6 +69,23 @@ proptest! {
         prop_assert_eq!(seen, entries.collect::<Vec<_>>());
         prop_assert_eq!(segment.summary(), summary);
     }
+
+    /// Every string of up to five letters is asked for: neighbours of all kinds around every key, most of them absent.
+    #[test]
+    fn get_finds_exactly_the_keys_that_are_there(chosen in proptest::sample::subsequence(words(), 1..63)) {
+        let model: Model = chosen.iter().enumerate().map(|(i, word)| (word.clone(), put(i as u64, word.clone()))).collect();
+        let fixture = fixture(&model, WriterOptions::default());
+        for word in words() {
+            prop_assert_eq!(fixture.segment.get(&word).unwrap(), model.get(&word).cloned());
+        }
+    }
+}
+
+/// All strings of a and b of up to five letters.
+fn words() -> Vec<Vec<u8>> {
+    let of_length =
+        |len: u32| (0..1u32 << len).map(move |bits| (0..len).map(|i| b'a' + (bits >> i & 1) as u8).collect());
+    (0..=5).flat_map(of_length).collect()
 }
 
 #[test]
