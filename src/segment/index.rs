@@ -171,6 +171,9 @@ impl Index {
         }
         let sought = prefix8(rest);
         let mut low = self.prefixes.partition_point(|&prefix| prefix < sought);
+        if self.prefixes.get(low) != Some(&sought) {
+            return low;
+        }
         let mut high = low + self.prefixes[low..].partition_point(|&prefix| prefix == sought);
         while low < high {
             let middle = low + (high - low) / 2;
