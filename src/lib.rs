@@ -3,6 +3,7 @@
 pub mod error;
 pub mod fs;
 pub mod id;
+pub mod segment;
 
 mod codec;
 mod db;
