@@ -3,7 +3,6 @@
 pub mod error;
 pub mod fs;
 pub mod id;
-pub mod segment;
 
 mod codec;
 mod db;
