@@ -31,6 +31,12 @@ impl Digest {
     }
 }
 
+/// An unpredictable number, for ids and seeds: the standard library's own source of hash keys, which the operating system seeds.
+pub fn random_u64() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::time::SystemTime::now())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

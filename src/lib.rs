@@ -5,8 +5,32 @@ pub mod fs;
 pub mod id;
 
 mod codec;
+mod db;
+mod filter;
+#[cfg(test)]
+mod golden;
 mod hash;
 mod key;
+mod manifest;
+mod memtable;
+mod merge;
+mod segment;
+mod sidecar;
+mod wal;
 
+pub use db::{
+    Db, Durability, FilterPolicy, LevelStats, Options, Range, RebuildReport, RepairReport, Snapshot, Stats,
+    VerifyReport, repair,
+};
 pub use error::{Error, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
+pub use segment::Compression;
+pub use sidecar::Residency;
+pub use wal::Batch;
+
+#[cfg(test)]
+extern crate self as sidebloom;
+/// The simulated file system of the integration tests; it names this crate from outside.
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;

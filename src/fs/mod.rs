@@ -3,9 +3,11 @@
 
 mod map;
 mod real;
+mod sector;
 
 pub use map::Map;
 pub use real::RealFs;
+pub use sector::{SECTOR_BYTES, has_lost_sector};
 
 use crate::error::Result;
 use std::fmt::Debug;

@@ -1,0 +1,121 @@
+//! Builds a segment and its sidecar, for flush, compaction and recovery alike.
+
+use super::core::{Core, lock};
+use super::metrics::add;
+use crate::error::Result;
+use crate::filter::FilterSpec;
+use crate::hash::hash_key;
+use crate::id::{FileId, FileKind};
+use crate::key::{EntryKind, Seq};
+use crate::manifest::{LiveSegment, SegmentFile, SegmentMeta};
+use crate::segment::{self, Origin, Segment, WriterOptions};
+use crate::sidecar::{self, Binding, Expect, Sidecar};
+use std::sync::Arc;
+
+/// Call order: `new append+ finish`. Dropped before `finish`, it leaves a partial file that [`Core::discard`] or recovery removes.
+pub(crate) struct SegmentBuilder<'a> {
+    core: &'a Core,
+    id: FileId,
+    level: u8,
+    writer: segment::Writer,
+    /// The hash of every key, tombstones included (I9): the filter is sized from the exact count.
+    hashes: Vec<u64>,
+}
+
+impl<'a> SegmentBuilder<'a> {
+    pub fn new(core: &'a Core, level: u8) -> Result<Self> {
+        let id = core.take_id();
+        let options =
+            WriterOptions { block_bytes: core.options.block_bytes, compression: core.options.compression };
+        let origin = Origin { store_id: core.header.store_id, hash_seed: core.header.hash_seed };
+        let path = core.path_of(id, FileKind::Segment);
+        let writer = segment::Writer::create(&*core.fs, &path, id, origin, options)?;
+        Ok(SegmentBuilder { core, id, level, writer, hashes: Vec::new() })
+    }
+
+    pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+        if self.core.filters_on() {
+            self.hashes.push(hash_key(key, self.core.header.hash_seed));
+        }
+        self.writer.append(key, seq, kind, value)
+    }
+
+    /// Size of the file so far, in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.writer.file_bytes()
+    }
+
+    /// Segment durable, then sidecar durable; the caller publishes.
+    pub fn finish(self) -> Result<LiveSegment> {
+        let SegmentBuilder { core, id, level, writer, hashes } = self;
+        let summary = writer.finish()?;
+        let path = core.path_of(id, FileKind::Segment);
+        let segment = Segment::open(&*core.fs, &path, id, Arc::clone(&core.cache), Arc::clone(&core.reads))?;
+        let meta = SegmentMeta::of(level, &summary);
+        let sidecar = core.create_sidecar(&meta, &hashes)?;
+        let file = SegmentFile::new(Arc::clone(&core.fs), core.dir.clone(), id, segment);
+        Ok(LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar })
+    }
+}
+
+fn binding(meta: &SegmentMeta) -> Binding {
+    Binding { segment: meta.id, digest: meta.digest }
+}
+
+impl Core {
+    /// What a sidecar must be bound to in order to answer for a segment.
+    pub fn expected_sidecar(&self, meta: &SegmentMeta) -> Expect {
+        Expect::Segment { binding: binding(meta), seed: self.header.hash_seed }
+    }
+
+    /// Writes a segment's filter durably (but for its directory entry) and opens it, verified. `None` when filters are off.
+    pub fn create_sidecar(&self, meta: &SegmentMeta, hashes: &[u64]) -> Result<Option<Arc<Sidecar>>> {
+        let Some(bits_per_key) = lock(&self.filter_policy).bits() else { return Ok(None) };
+        self.create_sidecar_with(meta, hashes, bits_per_key)
+    }
+
+    /// [`create_sidecar`](Self::create_sidecar) with other bits per key than the store's policy.
+    pub fn create_sidecar_with(
+        &self,
+        meta: &SegmentMeta,
+        hashes: &[u64],
+        bits_per_key: f64,
+    ) -> Result<Option<Arc<Sidecar>>> {
+        let path = self.path_of(meta.id, FileKind::Filter);
+        let spec = FilterSpec::BlockedBloom { bits_per_key };
+        let seed = self.header.hash_seed;
+        let bytes = sidecar::create(&*self.fs, &path, hashes, spec, seed, Some(binding(meta)))?;
+        add(&self.metrics.filter_bytes, bytes);
+        Ok(self.open_sidecar(meta).filter(|sidecar| sidecar.verify().is_ok()).map(Arc::new))
+    }
+
+    /// Opens a segment's sidecar without reading its lines. `None`, counted and warned of, when it is unusable (I2).
+    pub fn open_sidecar(&self, meta: &SegmentMeta) -> Option<Sidecar> {
+        let path = self.path_of(meta.id, FileKind::Filter);
+        match Sidecar::open(&*self.fs, &path, &self.expected_sidecar(meta), self.options.residency) {
+            Ok(sidecar) => Some(sidecar),
+            Err(reason) => {
+                self.report_unusable(meta.id, &reason);
+                None
+            }
+        }
+    }
+
+    pub fn report_unusable(&self, id: FileId, reason: &sidecar::Unusable) {
+        add(&self.metrics.filters_unavailable, 1);
+        let file = self.path_of(id, FileKind::Filter);
+        tracing::warn!(file = %file.display(), %reason, "a filter is unusable: its segment is read instead until it is rebuilt");
+    }
+
+    /// Removes the files of a segment that was never published.
+    pub fn discard(&self, id: FileId) {
+        for kind in [FileKind::Segment, FileKind::Filter] {
+            let path = self.path_of(id, kind);
+            if let Ok(Some(_)) = self.fs.file_len(&path)
+                && let Err(error) = self.fs.remove(&path)
+            {
+                tracing::warn!(%error, "an unfinished file stays until the next open");
+            }
+        }
+    }
+}

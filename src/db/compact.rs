@@ -1,0 +1,132 @@
+//! Compaction: merge, keep the newest entry of each key, write the next level.
+//!
+//! Readers hold the segments that they started with, so a compaction keeps nothing for them: one entry a key comes out, and a
+//! tombstone only while a deeper level may have something that it hides.
+
+use super::build::SegmentBuilder;
+use super::core::{Core, lock};
+use super::metrics::add;
+use super::pick::{Compaction, pick};
+use super::publish::Change;
+use crate::error::{Error, Result};
+use crate::key::EntryKind;
+use crate::manifest::{LiveSegment, SegmentMeta};
+use crate::merge::{Merge, Source};
+use crate::segment::{Access, Direction};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Entries between two looks at whether the store is closing.
+const CHECK_EVERY: u64 = 4096;
+
+impl Core {
+    /// Runs one compaction and publishes its outcome. A store that closes meanwhile abandons it without an error.
+    pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
+        if compaction.is_move()
+            && !(compaction.bottom && compaction.upper.iter().any(|s| s.meta.tombstones > 0))
+        {
+            let moved = compaction.upper.iter().map(|s| at_level(s, compaction.output_level)).collect();
+            return self.publish(Change { added: moved, removed: compaction.upper.clone(), flushed: None });
+        }
+        let Some(added) = self.merge(compaction)? else { return Ok(()) };
+        let removed = compaction.inputs().cloned().collect();
+        self.publish(Change { added, removed, flushed: None })
+    }
+
+    /// Writes the merged segments; `None` when the store is closing.
+    fn merge(&self, compaction: &Compaction) -> Result<Option<Vec<LiveSegment>>> {
+        let mut built = Vec::new();
+        let outcome = self.merge_into(compaction, &mut built);
+        if !matches!(outcome, Ok(true)) {
+            built.iter().for_each(|segment| self.discard(segment.meta.id));
+        }
+        Ok(outcome?.then_some(built))
+    }
+
+    fn merge_into(&self, compaction: &Compaction, built: &mut Vec<LiveSegment>) -> Result<bool> {
+        let mut sources = Vec::new();
+        for input in compaction.inputs() {
+            let cursor = input.file.segment.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
+            sources.push(Source::Segment(cursor));
+        }
+        let mut merge = Merge::new(sources, Direction::Forward);
+        let mut current: Option<SegmentBuilder<'_>> = None;
+        let mut entries = 0u64;
+        while merge.advance()? {
+            entries += 1;
+            if entries.is_multiple_of(CHECK_EVERY) && lock(&self.control).closing {
+                return Ok(false);
+            }
+            if compaction.bottom && merge.kind() == EntryKind::Tombstone {
+                continue;
+            }
+            let mut builder = match current.take() {
+                Some(builder) => builder,
+                None => SegmentBuilder::new(self, compaction.output_level)?,
+            };
+            builder.append(merge.key(), merge.seq(), merge.kind(), merge.value())?;
+            match builder.file_bytes() >= self.options.segment_bytes {
+                true => built.push(builder.finish()?),
+                false => current = Some(builder),
+            }
+        }
+        if let Some(builder) = current {
+            built.push(builder.finish()?);
+        }
+        add(&self.metrics.compaction_read_bytes, compaction.inputs().map(|s| s.meta.file_bytes).sum());
+        add(&self.metrics.compaction_bytes, built.iter().map(|s| s.meta.file_bytes).sum());
+        Ok(true)
+    }
+
+    /// Flushes, then merges every segment into the deepest level in use: one run, no tombstones. Needs as much free space as the
+    /// store takes.
+    pub fn compact(&self) -> Result<()> {
+        self.flush()?;
+        self.wait_until(|control| !control.exclusive)?;
+        {
+            let mut control = lock(&self.control);
+            if std::mem::replace(&mut control.exclusive, true) {
+                drop(control);
+                return self.compact(); // Another thread was quicker: wait for it, then see what is left to do.
+            }
+        }
+        let outcome = self.wait_until(|control| control.compactions == 0).and_then(|()| self.compact_all());
+        lock(&self.control).exclusive = false;
+        self.work.notify_all();
+        self.progress.notify_all();
+        outcome
+    }
+
+    fn compact_all(&self) -> Result<()> {
+        let live = self.live();
+        let upper: Vec<LiveSegment> = live.segments().cloned().collect();
+        let output_level = live.deepest().max(1);
+        let settled =
+            live.levels().get(output_level).is_some_and(|deepest| deepest.segments().len() == upper.len())
+                && upper.iter().all(|s| s.meta.tombstones == 0);
+        if settled {
+            return Ok(());
+        }
+        let output_level = u8::try_from(output_level).unwrap_or(u8::MAX);
+        let compaction = Compaction { upper, lower: Vec::new(), output_level, bottom: true };
+        self.compact_one(&compaction).map_err(|e| match e {
+            Error::Poisoned { .. } => e,
+            _ => self.fail(e),
+        })
+    }
+
+    /// Waits until nothing is left to flush or to compact.
+    pub fn wait_for_compaction(&self) -> Result<()> {
+        self.check_writable()?;
+        self.wait_until(|control| {
+            let idle = control.flushing.is_none() && control.to_flush.is_empty() && control.compactions == 0;
+            idle && !control.exclusive && pick(&self.live(), &self.options, &control.busy).is_none()
+        })
+    }
+}
+
+/// The same segment with the same sidecar, one level on.
+fn at_level(segment: &LiveSegment, level: u8) -> LiveSegment {
+    let meta = SegmentMeta { level, ..(*segment.meta).clone() };
+    LiveSegment { meta: Arc::new(meta), ..segment.clone() }
+}

@@ -1,0 +1,159 @@
+//! The shared heart of an open store: what every thread of it needs, and who locks what.
+//!
+//! Locks, always taken in this order, none of them by a reader:
+//! 1. `log`: the writer at the head of the queue (write-ahead log and active memtable).
+//! 2. `manifest`: who publishes (flush, compaction, rebuilt sidecars).
+//! 3. `control`: short, no I/O under it: replaces the view, hands out background work.
+
+use super::metrics::Metrics;
+use super::options::{FilterPolicy, Options};
+use super::view::View;
+use super::write::{Log, Waiting};
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::id::{FileId, FileKind};
+use crate::key::Seq;
+use crate::manifest::{LiveSet, Manifest, State, StoreHeader};
+use crate::memtable::Memtable;
+use crate::segment::{BlockCache, Counters};
+use arc_swap::ArcSwap;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+
+pub(crate) struct Core {
+    pub fs: Arc<dyn Fs>,
+    pub dir: PathBuf,
+    pub options: Options,
+    pub header: StoreHeader,
+    pub cache: Arc<BlockCache>,
+    pub reads: Arc<Counters>,
+    pub metrics: Metrics,
+    pub view: ArcSwap<View>,
+    /// The newest sequence number that readers may see.
+    pub visible: AtomicU64,
+    pub next_id: AtomicU64,
+    /// `None` in a read-only store.
+    pub log: Mutex<Option<Log>>,
+    pub waiting: Mutex<Vec<Arc<Waiting>>>,
+    pub manifest: Mutex<Option<(Manifest, State)>>,
+    pub control: Mutex<Control>,
+    /// There may be work for a background thread.
+    pub work: Condvar,
+    /// Background work has finished: there may be room for a stalled writer, or an end to a wait.
+    pub progress: Condvar,
+    /// The first failed write (I5).
+    pub failure: OnceLock<Arc<str>>,
+    /// For the next segments; `rebuild_filters` changes it.
+    pub filter_policy: Mutex<FilterPolicy>,
+}
+
+/// What the background threads agree on.
+pub(crate) struct Control {
+    /// Memtables to flush, oldest first, with the first log that is still needed once it is flushed.
+    pub to_flush: VecDeque<(Arc<Memtable>, FileId)>,
+    /// The memtable being flushed, by the first log needed after it.
+    pub flushing: Option<FileId>,
+    /// Logs below hold nothing that segments do not have.
+    pub log_floor: FileId,
+    /// Inputs of running compactions.
+    pub busy: BTreeSet<FileId>,
+    pub compactions: usize,
+    /// A manual compaction waits for, or has, the store's segments to itself.
+    pub exclusive: bool,
+    /// Segments whose sidecars wait to be verified or rebuilt.
+    pub sidecars_to_check: VecDeque<FileId>,
+    pub checking_sidecars: bool,
+    pub closing: bool,
+}
+
+impl Control {
+    pub fn new(log_floor: FileId) -> Self {
+        Control {
+            to_flush: VecDeque::new(),
+            flushing: None,
+            log_floor,
+            busy: BTreeSet::new(),
+            compactions: 0,
+            exclusive: false,
+            sidecars_to_check: VecDeque::new(),
+            checking_sidecars: false,
+            closing: false,
+        }
+    }
+}
+
+/// A lock that a panicking thread held is taken over: every critical section leaves its data valid at each step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Core {
+    pub fn path_of(&self, id: FileId, kind: FileKind) -> PathBuf {
+        self.dir.join(id.file_name(kind))
+    }
+
+    /// The next file number.
+    pub fn take_id(&self) -> FileId {
+        FileId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether filters are asked and written.
+    #[inline]
+    pub fn filters_on(&self) -> bool {
+        self.options.filter_policy.bits().is_some()
+    }
+
+    /// The view and the sequence number of a read that starts now; in this order, see [`View`].
+    #[inline]
+    pub fn snapshot(&self) -> (Arc<View>, Seq) {
+        let view = self.view.load_full();
+        (view, self.visible.load(Ordering::Acquire))
+    }
+
+    /// Replaces the view. Callers hold `control`, which makes replacements one after the other.
+    pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) {
+        let mut view = View::clone(&self.view.load_full());
+        change(&mut view);
+        self.view.store(Arc::new(view));
+    }
+
+    pub fn live(&self) -> Arc<LiveSet> {
+        Arc::clone(&self.view.load().live)
+    }
+
+    /// An error when the store no longer takes writes.
+    pub fn check_writable(&self) -> Result<()> {
+        match self.failure.get() {
+            Some(cause) => Err(Error::Poisoned { cause: Arc::clone(cause) }),
+            None if self.options.read_only => Err(Error::ReadOnly),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers the first failed write; from here on the store is read-only (I5). Returns the error for the caller to pass on.
+    pub fn fail(&self, error: Error) -> Error {
+        let cause: Arc<str> = error.to_string().into();
+        if self.failure.set(cause).is_ok() {
+            tracing::error!(%error, "a write failed: the store is read-only until it is reopened");
+        }
+        let _control = lock(&self.control); // So that nobody who has just checked goes to sleep and misses this.
+        self.work.notify_all();
+        self.progress.notify_all();
+        error
+    }
+
+    /// Waits until `done` says so; a store that failed, or is closing, ends the wait with an error.
+    pub fn wait_until(&self, mut done: impl FnMut(&Control) -> bool) -> Result<()> {
+        let mut control = lock(&self.control);
+        while !done(&control) {
+            self.check_writable()?;
+            if control.closing {
+                return Err(Error::InvalidArgument("the store is being closed".into()));
+            }
+            control = self.progress.wait(control).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+}

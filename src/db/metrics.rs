@@ -1,0 +1,65 @@
+//! Counters of the read and write paths. Reads count in shards of their own cache line, so that threads do not share one.
+
+use crate::manifest::LEVELS;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+const SHARDS: usize = 16;
+
+/// What one get adds up.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct ReadShard {
+    /// Questions answered by a sidecar, by level.
+    pub probes: [AtomicU64; LEVELS],
+    /// Of these, "maybe".
+    pub maybes: [AtomicU64; LEVELS],
+    /// Of these, wrongly: the segment did not have the key.
+    pub false_positives: [AtomicU64; LEVELS],
+}
+
+#[derive(Default)]
+pub(crate) struct Metrics {
+    shards: [ReadShard; SHARDS],
+    /// Sidecars found unusable since the store was opened.
+    pub filters_unavailable: AtomicU64,
+    /// Keys and values handed to `write`.
+    pub user_bytes: AtomicU64,
+    pub log_bytes: AtomicU64,
+    pub flush_bytes: AtomicU64,
+    pub compaction_bytes: AtomicU64,
+    pub compaction_read_bytes: AtomicU64,
+    pub filter_bytes: AtomicU64,
+    pub stall_micros: AtomicU64,
+}
+
+impl Metrics {
+    /// The calling thread's shard.
+    #[inline]
+    pub fn reads(&self) -> &ReadShard {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
+        let mine = MINE.with(|mine| {
+            if mine.get() == usize::MAX {
+                mine.set(NEXT.fetch_add(1, Relaxed) % SHARDS);
+            }
+            mine.get()
+        });
+        &self.shards[mine % SHARDS]
+    }
+
+    /// Sums a per-level counter over the shards.
+    pub fn sum(&self, counter: impl Fn(&ReadShard) -> &[AtomicU64; LEVELS]) -> [u64; LEVELS] {
+        let mut sums = [0; LEVELS];
+        for shard in &self.shards {
+            sums.iter_mut().zip(counter(shard)).for_each(|(sum, count)| *sum += count.load(Relaxed));
+        }
+        sums
+    }
+}
+
+/// Adds to a counter.
+#[inline]
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Relaxed);
+}

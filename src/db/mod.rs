@@ -1,0 +1,31 @@
+//! The store: [`Db`] and what it hands out. The read path is in `view.rs`, the write path in `write.rs`.
+
+mod background;
+mod build;
+mod checkpoint;
+mod compact;
+mod core;
+mod flush;
+mod metrics;
+mod open;
+mod options;
+mod pick;
+mod publish;
+mod range;
+mod recover;
+mod repair;
+mod sidecars;
+mod snapshot;
+mod stats;
+mod verify;
+mod view;
+mod write;
+
+pub use open::Db;
+pub use options::{Durability, FilterPolicy, Options};
+pub use range::Range;
+pub use repair::{RepairReport, repair};
+pub use sidecars::RebuildReport;
+pub use snapshot::Snapshot;
+pub use stats::{LevelStats, Stats};
+pub use verify::VerifyReport;

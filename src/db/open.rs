@@ -1,0 +1,350 @@
+//! The handle: opening, the public operations, and closing with the last clone.
+
+use super::background;
+use super::core::{Control, Core, lock};
+use super::metrics::Metrics;
+use super::options::{Durability, FilterPolicy, Options};
+use super::range::Range;
+use super::recover::{LOCK, inspect, next_free_id};
+use super::sidecars::RebuildReport;
+use super::snapshot::Snapshot;
+use super::view::View;
+use crate::error::{Error, Result};
+use crate::fs::{Fs, LockGuard, LockMode};
+use crate::hash::random_u64;
+use crate::id::FileId;
+use crate::key::Value;
+use crate::manifest::{LiveSet, Manifest, State, StoreHeader, read_state};
+use crate::memtable::Memtable;
+use crate::segment::{BlockCache, Counters};
+use crate::wal::Batch;
+use arc_swap::ArcSwap;
+use std::collections::BTreeSet;
+use std::ops::RangeBounds;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::thread::JoinHandle;
+
+/// An open store. A clone is another handle to the same store, to share between threads; the last one to go closes it.
+///
+/// One process at a time has a store open for writing. Reads never wait for writes, flushes or compactions.
+#[derive(Clone)]
+pub struct Db {
+    handle: Arc<Handle>,
+}
+
+/// Lives as long as any `Db`.
+struct Handle {
+    core: Arc<Core>,
+    threads: Vec<JoinHandle<()>>,
+    _lock: Box<dyn LockGuard>,
+}
+
+/// On closing, less than this stays in the log: replaying it takes about 10 ms, writing a segment about 30.
+const CLOSE_FLUSH_BYTES: usize = 1 << 20;
+
+impl Db {
+    /// Opens the store in directory `path` with default options, and creates it when there is none.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open(path)
+    }
+
+    pub(crate) fn open_with(path: &Path, options: Options) -> Result<Self> {
+        let fs = Arc::clone(&options.fs);
+        let exists = inspect(&*fs, path)?;
+        if !exists && (options.read_only || !options.create_if_missing) {
+            return Err(Error::NotAStore { path: path.to_path_buf(), what: "there is no store".into() });
+        }
+        let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
+        if !exists {
+            fs.create_dir(path)?;
+        }
+        let guard = fs.lock(&path.join(LOCK), mode)?;
+        if !inspect(&*fs, path)? {
+            create(&fs, path)?;
+        }
+        let core = Arc::new(if options.read_only {
+            open_read_only(path, options)?
+        } else {
+            open_writable(path, options)?
+        });
+        let threads = background::spawn(&core)?;
+        core.queue_unverified();
+        Ok(Db { handle: Arc::new(Handle { core, threads, _lock: guard }) })
+    }
+
+    fn core(&self) -> &Core {
+        &self.handle.core
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`]; [`Error::Io`] when the log cannot be written, and from then on
+    /// [`Error::Poisoned`]; [`Error::ReadOnly`].
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put(key, value);
+        self.write(batch)
+    }
+
+    /// Removes `key`; one that is not there is fine.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete(key);
+        self.write(batch)
+    }
+
+    /// Applies a batch: all of it or nothing, also after a crash; readers see it all at once.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put); then nothing of the batch is applied.
+    pub fn write(&self, batch: Batch) -> Result<()> {
+        self.write_with(batch, self.core().options.durability)
+    }
+
+    /// [`write`](Self::write) with a durability of its own.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_with(&self, batch: Batch, durability: Durability) -> Result<()> {
+        self.core().write(batch, durability)
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`] when the block that should hold it is damaged, [`Error::Io`] when it cannot be read.
+    #[inline]
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.core().get(key.as_ref())
+    }
+
+    /// Whether `key` has a value.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// The values of several keys, in the order of `keys`, all as of one moment. The filter lines of many keys are fetched at once.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        self.core().multi_get(keys)
+    }
+
+    /// Keys and values within a range of keys, in order; see [`Range`].
+    ///
+    /// ```no_run
+    /// # fn main() -> sidebloom::Result<()> {
+    /// # let db = sidebloom::Db::open("songs.db")?;
+    /// for kv in db.range(b"a".to_vec()..b"m".to_vec()) {
+    ///     let (key, value) = kv?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range {
+        self.snapshot().range(range)
+    }
+
+    /// All keys and values, in order.
+    pub fn iter(&self) -> Range {
+        self.snapshot().iter()
+    }
+
+    /// The keys that start with `prefix`, in order.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
+        self.snapshot().prefix(prefix)
+    }
+
+    /// The store as it is now, to read from while it changes. It keeps its memtables in memory and its segments on disk until dropped.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(Arc::clone(&self.handle.core))
+    }
+
+    /// Makes everything acknowledged so far durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and from then on [`Error::Poisoned`].
+    pub fn sync(&self) -> Result<()> {
+        self.core().sync()
+    }
+
+    /// Writes the memtables out as segments, and waits for it.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync).
+    pub fn flush(&self) -> Result<()> {
+        self.core().flush()
+    }
+
+    /// Flushes and merges everything into one sorted run without tombstones. Takes free disk space of the store's size meanwhile.
+    ///
+    /// # Errors
+    /// As [`sync`](Self::sync); [`Error::Corruption`] when a segment is damaged.
+    pub fn compact(&self) -> Result<()> {
+        self.core().compact()
+    }
+
+    /// Waits until the background has nothing left to flush or to compact.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] when background work failed.
+    pub fn wait_for_compaction(&self) -> Result<()> {
+        self.core().wait_for_compaction()
+    }
+
+    /// Gives every segment a new filter, and new segments too from now on, while the store serves. Segments are read, not written.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a policy out of range or without filters; as [`sync`](Self::sync).
+    pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
+        self.core().rebuild_filters(policy)
+    }
+
+    /// Reads and verifies all filters, and the index partitions, now; otherwise the background does it after opening.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Corruption`] when an index is damaged.
+    pub fn warm(&self) -> Result<()> {
+        self.core().warm()
+    }
+
+    /// Makes a copy of the store in a new directory, itself a store, by hard links: both share the segments' bytes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] when the target exists; [`Error::Io`], also when it is on another file system.
+    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+        self.core().checkpoint(target.as_ref())
+    }
+
+    /// Reads everything: each checksum, each key against its filter, the manifest against the files.
+    ///
+    /// # Errors
+    /// Only when the check itself cannot be done; what it finds is in the report.
+    pub fn verify(&self) -> Result<super::VerifyReport> {
+        self.core().verify()
+    }
+
+    /// Counters since opening, and the shape of the store now.
+    pub fn stats(&self) -> super::Stats {
+        self.core().stats()
+    }
+}
+
+/// Step 0 of recovery: an empty store.
+fn create(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    let header = StoreHeader { store_id: random_u64(), hash_seed: random_u64() };
+    Manifest::create(Arc::clone(fs), path, &State::new(header))?;
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => fs.sync_dir(parent),
+        _ => fs.sync_dir(Path::new(".")),
+    }
+}
+
+fn open_writable(path: &Path, options: Options) -> Result<Core> {
+    let names = options.fs.list(path)?;
+    let (mut manifest, mut state) = Manifest::open(Arc::clone(&options.fs), path)?;
+    let mut core = new_core(path, options, state.header)?;
+    core.next_id = AtomicU64::new(next_free_id(&state, &names));
+    let live = core.open_live(&state)?;
+    let replayed = core.replay_logs(&state, &names)?;
+    let (log, built) = core.start_writing(&mut manifest, &mut state, &live, replayed, &names)?;
+    core.visible = AtomicU64::new(log.next_seq - 1);
+    let live = Arc::new(live.with(built, &BTreeSet::new()));
+    core.view = ArcSwap::from_pointee(View { active: Arc::clone(&log.active), immutable: Vec::new(), live });
+    core.control = Mutex::new(Control::new(log.id));
+    core.log = Mutex::new(Some(log));
+    core.manifest = Mutex::new(Some((manifest, state)));
+    Ok(core)
+}
+
+/// Reads the logs into memory and leaves every file as it is.
+fn open_read_only(path: &Path, options: Options) -> Result<Core> {
+    let names = options.fs.list(path)?;
+    let state = read_state(&*options.fs, path)?;
+    let mut core = new_core(path, options, state.header)?;
+    let live = core.open_live(&state)?;
+    let replayed = core.replay_logs(&state, &names)?;
+    core.visible = AtomicU64::new((replayed.next_seq - 1).max(live.max_seq()));
+    let active = Arc::new(replayed.table);
+    core.view = ArcSwap::from_pointee(View { active, immutable: Vec::new(), live: Arc::new(live) });
+    Ok(core)
+}
+
+fn new_core(path: &Path, options: Options, header: StoreHeader) -> Result<Core> {
+    let active = Arc::new(Memtable::new(options.memtable_bytes)?);
+    Ok(Core {
+        fs: Arc::clone(&options.fs),
+        dir: path.to_path_buf(),
+        header,
+        cache: Arc::new(BlockCache::new(options.block_cache_bytes)),
+        reads: Arc::new(Counters::default()),
+        metrics: Metrics::default(),
+        view: ArcSwap::from_pointee(View {
+            active,
+            immutable: Vec::new(),
+            live: Arc::new(LiveSet::default()),
+        }),
+        visible: AtomicU64::new(0),
+        next_id: AtomicU64::new(1),
+        log: Mutex::new(None),
+        waiting: Mutex::new(Vec::new()),
+        manifest: Mutex::new(None),
+        control: Mutex::new(Control::new(FileId(0))),
+        work: Condvar::new(),
+        progress: Condvar::new(),
+        failure: OnceLock::new(),
+        filter_policy: Mutex::new(options.filter_policy),
+        options,
+    })
+}
+
+impl Drop for Handle {
+    /// Closes: running compactions are abandoned, the log is made durable, and a long one is flushed so that the next opening is quick.
+    fn drop(&mut self) {
+        lock(&self.core.control).closing = true;
+        self.core.work.notify_all();
+        self.core.progress.notify_all();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a background thread had panicked");
+            }
+        }
+        if let Err(error) = self.core.settle() {
+            tracing::error!(%error, "closing the store");
+        }
+    }
+}
+
+impl Core {
+    fn settle(&self) -> Result<()> {
+        if self.check_writable().is_err() {
+            return Ok(());
+        }
+        let mut log = lock(&self.log);
+        let Some(log) = log.as_mut() else { return Ok(()) };
+        let waiting: usize = lock(&self.control).to_flush.iter().map(|(table, _)| table.bytes()).sum();
+        if waiting + log.active.bytes() < CLOSE_FLUSH_BYTES {
+            return self.sync_log(log);
+        }
+        if !log.active.is_empty() {
+            self.rotate(log)?;
+        }
+        loop {
+            let next = lock(&self.control).to_flush.pop_front();
+            let Some((table, next_log)) = next else { return Ok(()) };
+            self.flush_one(&table, next_log)?;
+        }
+    }
+}

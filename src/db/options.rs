@@ -1,0 +1,196 @@
+//! How a store is opened.
+
+use crate::db::Db;
+use crate::error::{Error, Result};
+use crate::fs::{Fs, RealFs};
+use crate::segment::Compression;
+use crate::sidecar::Residency;
+use std::path::Path;
+use std::sync::Arc;
+
+/// When a write is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// When the operating system has it: survives the death of the process, and after a power cut what survives is a prefix of what
+    /// was written. [`Db::sync`] makes everything so far durable.
+    #[default]
+    Os,
+    /// When the disk has it (fdatasync; concurrent writers share one).
+    Sync,
+}
+
+/// Which filters new segments get, and whether filters are asked at all.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FilterPolicy {
+    bits_per_key: Option<f64>,
+}
+
+impl FilterPolicy {
+    /// No filter is asked and none is written; sidecars that exist are left alone. For measuring what filters save.
+    pub const OFF: FilterPolicy = FilterPolicy { bits_per_key: None };
+
+    /// A blocked Bloom filter with this many bits for each key; 1 to 64, checked by [`Options::open`] and [`Db::rebuild_filters`].
+    pub const fn bits_per_key(bits: f64) -> Self {
+        FilterPolicy { bits_per_key: Some(bits) }
+    }
+
+    /// Bits per key; `None` when filters are off.
+    pub fn bits(&self) -> Option<f64> {
+        self.bits_per_key
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        match self.bits_per_key {
+            Some(bits) if !(1.0..=64.0).contains(&bits) => {
+                Err(Error::InvalidArgument(format!("{bits} bits per key: a filter takes 1 to 64")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Default for FilterPolicy {
+    /// 10 bits per key: about 1 % false positives per run.
+    fn default() -> Self {
+        FilterPolicy::bits_per_key(10.0)
+    }
+}
+
+/// Settings of a store; none of them changes what is readable, so each may differ at the next opening.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(crate) block_cache_bytes: u64,
+    pub(crate) memtable_bytes: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) block_bytes: usize,
+    pub(crate) compression: Compression,
+    pub(crate) durability: Durability,
+    pub(crate) filter_policy: FilterPolicy,
+    pub(crate) residency: Residency,
+    pub(crate) background_threads: usize,
+    pub(crate) create_if_missing: bool,
+    pub(crate) read_only: bool,
+    pub(crate) fs: Arc<dyn Fs>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            block_cache_bytes: 256 << 20,
+            memtable_bytes: 64 << 20,
+            segment_bytes: 64 << 20,
+            block_bytes: 4096,
+            compression: Compression::default(),
+            durability: Durability::default(),
+            filter_policy: FilterPolicy::default(),
+            residency: Residency::default(),
+            background_threads: 2,
+            create_if_missing: true,
+            read_only: false,
+            fs: Arc::new(RealFs),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Memory for decoded blocks, in bytes. Default 256 MiB. 0 keeps none.
+    pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
+        self.block_cache_bytes = bytes;
+        self
+    }
+
+    /// A memtable of this size (keys, values and overhead) is flushed, in bytes. Default 64 MiB; at least 4 KiB. Up to three exist.
+    pub fn memtable_bytes(mut self, bytes: u64) -> Self {
+        self.memtable_bytes = bytes;
+        self
+    }
+
+    /// Compaction starts a new segment at this size, in bytes. Default 64 MiB; at least 4 KiB. Level 1 holds four times as much.
+    pub fn segment_bytes(mut self, bytes: u64) -> Self {
+        self.segment_bytes = bytes;
+        self
+    }
+
+    /// Size of a data block before compression, in bytes. Default 4096; 256 bytes to 1 MiB.
+    pub fn block_bytes(mut self, bytes: usize) -> Self {
+        self.block_bytes = bytes;
+        self
+    }
+
+    /// Compression of data blocks. Default LZ4.
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// When a write is acknowledged. Default [`Durability::Os`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Which filters new segments get. Default 10 bits per key.
+    pub fn filter_policy(mut self, policy: FilterPolicy) -> Self {
+        self.filter_policy = policy;
+        self
+    }
+
+    /// Where filters stay in memory. Default [`Residency::Mapped`].
+    pub fn residency(mut self, residency: Residency) -> Self {
+        self.residency = residency;
+        self
+    }
+
+    /// Threads for flushing and compaction; 2 to 64. Default 2: one is always free for flushing.
+    pub fn background_threads(mut self, threads: usize) -> Self {
+        self.background_threads = threads;
+        self
+    }
+
+    /// Whether a missing store is created. Default true.
+    pub fn create_if_missing(mut self, create: bool) -> Self {
+        self.create_if_missing = create;
+        self
+    }
+
+    /// Opens without changing a byte, beside any number of other read-only openings; works in a read-only directory. Default false.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// The file system to work on; the operating system's by default. For fault injection.
+    pub fn filesystem(mut self, fs: Arc<dyn Fs>) -> Self {
+        self.fs = fs;
+        self
+    }
+
+    /// Opens the store in directory `path`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a setting out of range, [`Error::NotAStore`] when the path is something else,
+    /// [`Error::Locked`] while another process has it, [`Error::Corruption`] for a damaged log, manifest or segment footer.
+    pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
+        self.validate()?;
+        Db::open_with(path.as_ref(), self)
+    }
+
+    fn validate(&self) -> Result<()> {
+        let check = |ok: bool, what: &str| match ok {
+            true => Ok(()),
+            false => Err(Error::InvalidArgument(what.to_owned())),
+        };
+        check(self.memtable_bytes >= 4096, "memtable_bytes must be at least 4096")?;
+        check(self.segment_bytes >= 4096, "segment_bytes must be at least 4096")?;
+        check((256..=1 << 20).contains(&self.block_bytes), "block_bytes must be 256 to 1048576")?;
+        check((2..=64).contains(&self.background_threads), "background_threads must be 2 to 64")?;
+        let zstd_built = cfg!(feature = "zstd") || self.compression != Compression::Zstd;
+        check(zstd_built, "Compression::Zstd needs the cargo feature `zstd`")?;
+        self.filter_policy.validate()
+    }
+}

@@ -1,0 +1,122 @@
+//! Which segments to compact next: leveled, size ratio 10.
+//!
+//! 1. Level 0 scores its number of segments ÷ 4; level n scores its bytes ÷ its target, which is 4 segments for level 1 and ten
+//!    times the target above for each further one. The level with the highest score over 1 goes first.
+//! 2. Level 0 goes whole, with all that it overlaps in level 1: its segments overlap one another. A segment that overlaps nothing
+//!    in either level is moved instead, as when keys arrive in order.
+//! 3. Of another level, the segment goes that drags the fewest bytes of the next level along per byte of its own.
+//! 4. Inputs of a running compaction are left alone, and so is whatever would need one of them.
+
+use super::options::Options;
+use crate::id::FileId;
+use crate::manifest::{LEVELS, LiveSegment, LiveSet};
+use std::collections::BTreeSet;
+
+/// Segments of level 0 that start a compaction.
+const LEVEL0_TRIGGER: usize = 4;
+/// Level 1 holds this many segments' worth of bytes.
+const LEVEL1_SEGMENTS: u64 = 4;
+/// Each level holds this many times the one above it.
+const SIZE_RATIO: u64 = 10;
+
+/// Segments to merge into `output_level`.
+pub(crate) struct Compaction {
+    pub upper: Vec<LiveSegment>,
+    pub lower: Vec<LiveSegment>,
+    pub output_level: u8,
+    /// No deeper level has keys of this range: tombstones have nothing left to hide.
+    pub bottom: bool,
+}
+
+impl Compaction {
+    pub fn inputs(&self) -> impl Iterator<Item = &LiveSegment> {
+        self.upper.iter().chain(&self.lower)
+    }
+
+    /// The inputs need only a new level, not a new file.
+    pub fn is_move(&self) -> bool {
+        self.lower.is_empty() && self.upper.len() == 1
+    }
+
+    /// Merges `upper` and what it overlaps in the level below.
+    fn down(
+        live: &LiveSet,
+        upper: Vec<LiveSegment>,
+        output_level: usize,
+        busy: &BTreeSet<FileId>,
+    ) -> Option<Self> {
+        let (smallest, largest) = range_of(&upper)?;
+        let below = live.levels().get(output_level)?.segments();
+        let lower: Vec<_> = below.iter().filter(|s| s.overlaps(smallest, largest)).cloned().collect();
+        if upper.iter().chain(&lower).any(|s| busy.contains(&s.meta.id)) {
+            return None;
+        }
+        let (smallest, largest) = range_of(upper.iter().chain(&lower))?;
+        let deeper = live.levels().iter().skip(output_level + 1);
+        let bottom = !deeper.flat_map(|level| level.segments()).any(|s| s.overlaps(smallest, largest));
+        Some(Compaction { output_level: u8::try_from(output_level).ok()?, bottom, lower, upper })
+    }
+}
+
+fn range_of<'a>(segments: impl IntoIterator<Item = &'a LiveSegment> + Clone) -> Option<(&'a [u8], &'a [u8])> {
+    let smallest = segments.clone().into_iter().map(|s| s.meta.smallest.as_slice()).min()?;
+    let largest = segments.into_iter().map(|s| s.meta.largest.as_slice()).max()?;
+    Some((smallest, largest))
+}
+
+/// The bytes that a level may hold before it is compacted; level 0 counts segments instead.
+pub(crate) fn target_bytes(level: usize, segment_bytes: u64) -> u64 {
+    let power = u32::try_from(level.saturating_sub(1)).unwrap_or(u32::MAX);
+    SIZE_RATIO.saturating_pow(power).saturating_mul(segment_bytes.saturating_mul(LEVEL1_SEGMENTS))
+}
+
+/// The most urgent compaction; `None` when every level is within its target or what is over it is already being compacted.
+pub(crate) fn pick(live: &LiveSet, options: &Options, busy: &BTreeSet<FileId>) -> Option<Compaction> {
+    let mut scores: Vec<(f64, usize)> =
+        (0..LEVELS - 1).map(|level| (score(live, level, options), level)).collect();
+    scores.retain(|(score, _)| *score >= 1.0);
+    scores.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scores.into_iter().find_map(|(_, level)| match level {
+        0 => pick_level0(live, busy),
+        _ => pick_sorted(live, level, busy),
+    })
+}
+
+fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
+    let Some(of) = live.levels().get(level) else { return 0.0 };
+    match level {
+        0 => of.segments().len() as f64 / LEVEL0_TRIGGER as f64,
+        _ => of.file_bytes() as f64 / (target_bytes(level, options.segment_bytes) + 1) as f64,
+    }
+}
+
+fn pick_level0(live: &LiveSet, busy: &BTreeSet<FileId>) -> Option<Compaction> {
+    let [level0, level1, ..] = live.levels();
+    let alone = |segment: &&LiveSegment| {
+        let meta = &segment.meta;
+        let others = level0.segments().iter().filter(|s| s.meta.id != meta.id).chain(level1.segments());
+        !others.into_iter().any(|s| s.overlaps(&meta.smallest, &meta.largest))
+    };
+    // A running compaction's outputs lie within the range of its inputs, which are still in the live set: `alone` sees them.
+    let movable = level0.segments().iter().rev().find(|s| alone(s) && !busy.contains(&s.meta.id));
+    let upper = match movable {
+        Some(segment) => vec![segment.clone()],
+        None => level0.segments().to_vec(),
+    };
+    Compaction::down(live, upper, 1, busy)
+}
+
+fn pick_sorted(live: &LiveSet, level: usize, busy: &BTreeSet<FileId>) -> Option<Compaction> {
+    let below = live.levels().get(level + 1)?.segments();
+    let dragged_per_byte = |segment: &LiveSegment| {
+        let meta = &segment.meta;
+        let dragged = below.iter().filter(|s| s.overlaps(&meta.smallest, &meta.largest));
+        dragged.map(|s| s.meta.file_bytes).sum::<u64>() as f64 / meta.file_bytes.max(1) as f64
+    };
+    let mut by_cost: Vec<_> =
+        live.levels().get(level)?.segments().iter().map(|s| (dragged_per_byte(s), s)).collect();
+    by_cost.sort_by(|a, b| a.0.total_cmp(&b.0));
+    by_cost
+        .into_iter()
+        .find_map(|(_, segment)| Compaction::down(live, vec![segment.clone()], level + 1, busy))
+}

@@ -1,0 +1,74 @@
+//! The one way in which the set of segments changes, for flush and compaction alike:
+//! segment durable → sidecar durable → directory fsync → manifest edit durable → visible → unlink old.
+
+use super::core::{Core, lock};
+use super::view::View;
+use crate::error::{Error, Result};
+use crate::id::{FileId, FileKind};
+use crate::key::Seq;
+use crate::manifest::{Edit, LiveSegment, SegmentFile};
+use crate::memtable::Memtable;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A change of the live set. The segments and sidecars in `added` are durable already (but for the directory).
+#[derive(Default)]
+pub(crate) struct Change {
+    pub added: Vec<LiveSegment>,
+    pub removed: Vec<LiveSegment>,
+    /// A flush: the memtable that the added segment replaces, its newest sequence number, and the first log still needed.
+    pub flushed: Option<(Arc<Memtable>, Seq, FileId)>,
+}
+
+impl Core {
+    /// Publishes a change. An error leaves the old set in place and the store read-only.
+    pub fn publish(&self, change: Change) -> Result<()> {
+        let mut manifest = lock(&self.manifest);
+        let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
+        let edit = Edit {
+            added: change.added.iter().map(|s| (*s.meta).clone()).collect(),
+            removed: change.removed.iter().map(|s| s.meta.id).collect(),
+            log_floor: change.flushed.as_ref().map(|(_, _, floor)| *floor),
+            last_seq: change.flushed.as_ref().map(|(_, seq, _)| *seq),
+            next_id: Some(FileId(self.next_id.load(Ordering::Relaxed))),
+        };
+        self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
+        state.apply(&edit).map_err(|e| self.fail(e))?;
+        log.append(&edit, state).map_err(|e| self.fail(e))?;
+
+        let stays: BTreeSet<FileId> = change.added.iter().map(|s| s.meta.id).collect();
+        let removed: BTreeSet<FileId> = edit.removed.iter().copied().collect();
+        let mut control = lock(&self.control);
+        self.change_view(&mut control, |view: &mut View| {
+            view.live = Arc::new(view.live.with(change.added, &removed));
+            if let Some((flushed, _, _)) = &change.flushed {
+                view.immutable.retain(|table| !Arc::ptr_eq(table, flushed));
+            }
+        });
+        let old_floor = control.log_floor;
+        control.log_floor = edit.log_floor.unwrap_or(old_floor);
+        let new_floor = control.log_floor;
+        drop(control);
+        drop(manifest);
+
+        let gone = change.removed.iter().filter(|s| !stays.contains(&s.meta.id));
+        gone.for_each(|s| SegmentFile::mark_obsolete(&s.file));
+        self.remove_logs(old_floor, new_floor);
+        self.work.notify_all();
+        self.progress.notify_all();
+        Ok(())
+    }
+
+    /// Unlinks the logs from `from` up to and without `to`. One that stays is harmless: the next open removes it.
+    fn remove_logs(&self, from: FileId, to: FileId) {
+        let ids = (from.0..to.0).map(FileId);
+        for path in ids.map(|id| self.path_of(id, FileKind::Wal)) {
+            if let Ok(Some(_)) = self.fs.file_len(&path)
+                && let Err(error) = self.fs.remove(&path)
+            {
+                tracing::warn!(%error, "a flushed log stays for now");
+            }
+        }
+    }
+}

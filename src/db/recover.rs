@@ -1,0 +1,212 @@
+//! Opening a store: lock, manifest, segments, logs; then, and only then, writes.
+//!
+//! 1. The manifest names the segments; each is opened (footer and top index only) and must be the one that the manifest means.
+//! 2. The logs from the manifest's floor on are replayed in order into memtables, which become level-0 segments.
+//! 3. One manifest edit makes those segments live, moves the floor past the old logs and reserves the file numbers seen.
+//! 4. Files that no one knows are removed: outputs that were never published, logs below the floor, orphaned sidecars.
+//!
+//! A crash before the edit of step 3 leaves the old manifest and the old logs: recovery starts again. A crash after it leaves
+//! only files to remove.
+
+use super::core::Core;
+use super::write::Log;
+use crate::error::{Error, Result};
+use crate::id::{FileId, FileKind};
+use crate::key::Seq;
+use crate::manifest::{Edit, LiveSegment, LiveSet, MANIFEST, Manifest, SegmentFile, SegmentMeta, State};
+use crate::memtable::Memtable;
+use crate::segment::Segment;
+use crate::wal::{self, End};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Name of the lock file.
+pub(crate) const LOCK: &str = "LOCK";
+/// Ending of a file that is renamed once it is complete.
+const TEMPORARY: &str = ".tmp";
+
+/// What the replayed logs came to.
+pub(crate) struct Replayed {
+    /// Full memtables, already written as segments; not yet published.
+    pub built: Vec<LiveSegment>,
+    /// The rest.
+    pub table: Memtable,
+    pub next_seq: Seq,
+}
+
+/// Decides what the directory is before anything is touched: `true` for a store, `false` for a place where one can be made.
+pub(crate) fn inspect(fs: &dyn crate::fs::Fs, path: &Path) -> Result<bool> {
+    let not_a_store = |what: String| Err(Error::NotAStore { path: path.to_path_buf(), what });
+    if fs.file_len(path)?.is_none() {
+        return Ok(false);
+    }
+    let names = match fs.list(path) {
+        Ok(names) => names,
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => {
+            return not_a_store("it is a file, not a directory".into());
+        }
+        Err(error) => return Err(error),
+    };
+    if names.iter().any(|name| name == MANIFEST) {
+        return Ok(true);
+    }
+    if names.iter().any(|name| FileKind::parse(name).is_some()) {
+        return not_a_store("it has files of a store but no MANIFEST: `sidebloom repair` rebuilds it".into());
+    }
+    match names.iter().find(|name| *name != LOCK && !name.ends_with(TEMPORARY)) {
+        Some(foreign) => not_a_store(format!("the directory holds other files ({foreign})")),
+        None => Ok(false),
+    }
+}
+
+/// Opens a segment and checks that it is the one that the manifest means.
+pub(crate) fn open_segment(core: &Core, meta: &SegmentMeta) -> Result<Segment> {
+    let path = core.path_of(meta.id, FileKind::Segment);
+    match core.fs.file_len(&path)? {
+        None => {
+            let what = "the manifest names this segment, but the file is missing: restore it, or run `sidebloom repair`";
+            return Err(Error::corruption(&path, 0, what));
+        }
+        Some(len) if len != meta.file_bytes => {
+            let what = format!("the file has {len} bytes, the manifest says {}", meta.file_bytes);
+            return Err(Error::corruption(&path, len.min(meta.file_bytes), what));
+        }
+        Some(_) => {}
+    }
+    let segment = Segment::open(&*core.fs, &path, meta.id, Arc::clone(&core.cache), Arc::clone(&core.reads))?;
+    if segment.summary().digest != meta.digest {
+        return Err(Error::corruption(
+            &path,
+            0,
+            "this is not the segment that the manifest means (other digest)",
+        ));
+    }
+    Ok(segment)
+}
+
+impl Core {
+    /// Step 1: the live set of a manifest's state. Sidecars are opened, not read; unusable ones stay out.
+    pub fn open_live(&self, state: &State) -> Result<LiveSet> {
+        let mut segments = Vec::with_capacity(state.segments.len());
+        for meta in state.segments.values() {
+            let segment = open_segment(self, meta)?;
+            let sidecar = if self.filters_on() { self.open_sidecar(meta).map(Arc::new) } else { None };
+            let file = SegmentFile::new(Arc::clone(&self.fs), self.dir.clone(), meta.id, segment);
+            segments.push(LiveSegment { meta: Arc::new(meta.clone()), file: Arc::new(file), sidecar });
+        }
+        Ok(LiveSet::new(segments))
+    }
+
+    /// Step 2. A read-only store keeps everything in one memtable and writes nothing.
+    pub fn replay_logs(&self, state: &State, names: &[String]) -> Result<Replayed> {
+        let mut logs: Vec<FileId> = names
+            .iter()
+            .filter_map(|name| FileKind::parse(name))
+            .filter_map(|(id, kind)| (kind == FileKind::Wal && id >= state.log_floor).then_some(id))
+            .collect();
+        logs.sort_unstable();
+        let fresh = || Memtable::new(self.options.memtable_bytes);
+        let mut replayed = Replayed { built: Vec::new(), table: fresh()?, next_seq: state.last_seq + 1 };
+        for id in logs {
+            let path = self.path_of(id, FileKind::Wal);
+            let outcome = wal::replay(
+                &*self.fs,
+                &path,
+                id,
+                self.header.store_id,
+                replayed.next_seq,
+                &mut |seq, payload, _| {
+                    self.apply(&replayed.table, seq, &payload);
+                    let full = replayed.table.bytes() as u64 > self.options.memtable_bytes;
+                    if full && !self.options.read_only {
+                        let table = std::mem::replace(&mut replayed.table, fresh()?);
+                        replayed.built.extend(self.build_level0(&table)?);
+                    }
+                    Ok(())
+                },
+            )?;
+            match outcome.end {
+                End::Clean => {}
+                End::Torn { offset } => {
+                    tracing::info!(log = %path.display(), offset, "the log ends in an unfinished record, which was never acknowledged as durable");
+                }
+                End::Lost { offset } => {
+                    tracing::warn!(log = %path.display(), offset, "unsynced writes from here on did not reach the disk");
+                }
+                End::Gap { had_synced: true, first_seq } => {
+                    let what = format!(
+                        "the log starts at operation {first_seq}, but the log before it ends at {}, and both were synced: synced writes are missing",
+                        replayed.next_seq - 1
+                    );
+                    return Err(Error::corruption(&path, 0, what));
+                }
+                End::Gap { had_synced: false, .. } => {
+                    tracing::warn!(log = %path.display(), "the end of the log before this one was never synced and is lost: what follows it is left out");
+                    break;
+                }
+            }
+            replayed.next_seq = outcome.next_seq;
+        }
+        Ok(replayed)
+    }
+
+    /// Steps 3 and 4: from here on the store takes writes. Returns the log for them.
+    pub fn start_writing(
+        &self,
+        manifest: &mut Manifest,
+        state: &mut State,
+        live: &LiveSet,
+        mut replayed: Replayed,
+        names: &[String],
+    ) -> Result<(Log, Vec<LiveSegment>)> {
+        replayed.next_seq = replayed.next_seq.max(live.max_seq() + 1); // After a repair, segments may be ahead of the logs.
+        let mut built = replayed.built;
+        built.extend(self.build_level0(&replayed.table)?);
+        let id = self.take_id();
+        let path = self.path_of(id, FileKind::Wal);
+        let writer = wal::Writer::create(&*self.fs, &path, id, self.header.store_id, replayed.next_seq)?;
+        let edit = Edit {
+            added: built.iter().map(|segment| (*segment.meta).clone()).collect(),
+            log_floor: Some(id),
+            last_seq: Some(replayed.next_seq - 1),
+            next_id: Some(FileId(self.next_id.load(Ordering::Relaxed))),
+            ..Edit::default()
+        };
+        self.fs.sync_dir(&self.dir)?;
+        state.apply(&edit)?;
+        manifest.append(&edit, state)?;
+        self.remove_unknown(state, id, names);
+        let log = Log {
+            writer,
+            id,
+            unlisted: false,
+            unsynced: Vec::new(),
+            active: Arc::new(Memtable::new(self.options.memtable_bytes)?),
+            next_seq: replayed.next_seq,
+            sleep_debt: std::time::Duration::ZERO,
+        };
+        Ok((log, built))
+    }
+
+    /// Removes what an earlier crash left: `names` is the directory as it was before this opening wrote anything.
+    fn remove_unknown(&self, state: &State, log_floor: FileId, names: &[String]) {
+        let unknown = names.iter().filter(|name| match FileKind::parse(name) {
+            Some((id, FileKind::Wal)) => id < log_floor,
+            Some((id, _)) => !state.segments.contains_key(&id),
+            None => name.ends_with(TEMPORARY),
+        });
+        for name in unknown {
+            tracing::info!(name, "removing a file that the store does not know");
+            if let Err(error) = self.fs.remove(&self.dir.join(name)) {
+                tracing::warn!(%error, "a leftover file stays for now");
+            }
+        }
+    }
+}
+
+/// The least file number above every number in use or ever reserved.
+pub(crate) fn next_free_id(state: &State, names: &[String]) -> u64 {
+    let seen = names.iter().filter_map(|name| FileKind::parse(name)).map(|(id, _)| id.0 + 1).max();
+    seen.unwrap_or(1).max(state.next_id.0).max(1)
+}

@@ -1,0 +1,119 @@
+//! Sidecars after the fact: verified in the background after open, rebuilt when unusable (I2), retuned on request (I3).
+
+use super::core::{Core, lock};
+use super::options::FilterPolicy;
+use crate::error::{Error, Result};
+use crate::hash::hash_key;
+use crate::id::FileId;
+use crate::manifest::LiveSegment;
+use crate::segment::{Access, Direction};
+use crate::sidecar::Sidecar;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What [`Db::rebuild_filters`](crate::Db::rebuild_filters) did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RebuildReport {
+    /// Segments that got a new sidecar.
+    pub segments: u64,
+    /// Keys in them, tombstones included.
+    pub keys: u64,
+    /// Bytes of the new sidecars.
+    pub filter_bytes: u64,
+}
+
+impl Core {
+    /// Queues every sidecar that no checksum vouches for yet, and every segment without one.
+    pub fn queue_unverified(&self) {
+        if !self.filters_on() {
+            return;
+        }
+        let live = self.live();
+        let unverified =
+            live.segments().filter(|s| s.sidecar.as_ref().is_none_or(|sidecar| !sidecar.is_verified()));
+        let mut control = lock(&self.control);
+        control.sidecars_to_check.extend(unverified.map(|s| s.meta.id));
+        self.work.notify_all();
+    }
+
+    /// Verifies one sidecar, and rebuilds it when it is missing or does not pass.
+    pub fn check_sidecar(&self, id: FileId) -> Result<()> {
+        let live = self.live();
+        let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
+        if let Some(sidecar) = &segment.sidecar {
+            match sidecar.verify() {
+                Ok(_) => return segment.file.segment.warm_index(),
+                Err(reason) => self.report_unusable(id, &reason),
+            }
+        }
+        if self.options.read_only {
+            return Ok(());
+        }
+        let policy = *lock(&self.filter_policy);
+        match policy.bits() {
+            Some(bits_per_key) => self.rebuild_sidecar(segment, bits_per_key).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes and publishes a new sidecar for a segment. The segment is only read. `None` when it went meanwhile.
+    fn rebuild_sidecar(&self, segment: &LiveSegment, bits_per_key: f64) -> Result<Option<Arc<Sidecar>>> {
+        let hashes = self.hash_keys(segment)?;
+        // Under the manifest lock, so that no compaction can remove the segment between the look and the new file.
+        let _publishing = lock(&self.manifest);
+        let id = segment.meta.id;
+        if !self.live().segments().any(|s| s.meta.id == id) {
+            return Ok(None);
+        }
+        let sidecar =
+            self.create_sidecar_with(&segment.meta, &hashes, bits_per_key).map_err(|e| self.fail(e))?;
+        self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
+        let mut control = lock(&self.control);
+        self.change_view(&mut control, |view| {
+            let now = view.live.segments().find(|s| s.meta.id == id).cloned();
+            let renewed = now.map(|s| LiveSegment { sidecar: sidecar.clone(), ..s });
+            view.live = Arc::new(view.live.with(renewed.into_iter().collect(), &BTreeSet::from([id])));
+        });
+        Ok(sidecar)
+    }
+
+    fn hash_keys(&self, segment: &LiveSegment) -> Result<Vec<u64>> {
+        let mut hashes = Vec::with_capacity(usize::try_from(segment.meta.entries).unwrap_or(0).min(1 << 28));
+        let mut cursor = segment.file.segment.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
+        while cursor.advance()? {
+            hashes.push(hash_key(cursor.key(), self.header.hash_seed));
+        }
+        Ok(hashes)
+    }
+
+    /// Gives every segment a new sidecar while the store serves. Segments keep their bytes (I3).
+    pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
+        self.check_writable()?;
+        policy.validate()?;
+        let Some(bits_per_key) = policy.bits() else {
+            return Err(Error::InvalidArgument("a policy without filters has nothing to rebuild".into()));
+        };
+        if self.filters_on() {
+            *lock(&self.filter_policy) = policy;
+        }
+        let mut report = RebuildReport::default();
+        for segment in self.live().segments() {
+            self.check_writable()?;
+            if let Some(sidecar) = self.rebuild_sidecar(segment, bits_per_key)? {
+                report.segments += 1;
+                report.keys += segment.meta.entries;
+                report.filter_bytes += sidecar.filter_bytes();
+            }
+        }
+        Ok(report)
+    }
+
+    /// Verifies every sidecar and reads the index partitions now, in this thread.
+    pub fn warm(&self) -> Result<()> {
+        for segment in self.live().segments() {
+            self.check_sidecar(segment.meta.id)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,149 @@
+//! Counters and shape of a store.
+
+use super::core::Core;
+use super::metrics::ReadShard;
+use crate::manifest::LiveSegment;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Counters since the store was opened, and its shape now.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Questions that sidecars answered.
+    pub filter_probes: u64,
+    /// Of these, "absent": each one a segment that was not read.
+    pub filter_negatives: u64,
+    /// Of these, "maybe" for a key that the segment did not have.
+    pub filter_false_positives: u64,
+    /// Sidecars found missing or unusable; each is rebuilt in the background.
+    pub filters_unavailable: u64,
+    /// Blocks (data and index) read from files.
+    pub block_reads: u64,
+    /// Blocks found in the block cache.
+    pub block_cache_hits: u64,
+    /// Bytes read from segments, compaction not counted.
+    pub bytes_read: u64,
+    /// Bytes of keys and values written by the user, as encoded in batches.
+    pub user_bytes: u64,
+    /// Bytes appended to logs.
+    pub log_bytes: u64,
+    /// Bytes of segments written by flushes.
+    pub flush_bytes: u64,
+    /// Bytes of segments written by compactions.
+    pub compaction_bytes: u64,
+    /// Bytes of segments read by compactions.
+    pub compaction_read_bytes: u64,
+    /// Bytes of sidecars written.
+    pub filter_bytes_written: u64,
+    /// Microseconds that writers were slowed or stopped.
+    pub stall_micros: u64,
+    /// Memory of the memtables, in bytes.
+    pub memtable_bytes: u64,
+    /// The levels, from 0 to the deepest in use.
+    pub levels: Vec<LevelStats>,
+}
+
+impl Stats {
+    /// Bytes written to files for each byte that the user wrote: log, flushes, compactions and sidecars. 0 before the first write.
+    pub fn write_amplification(&self) -> f64 {
+        let written = self.log_bytes + self.flush_bytes + self.compaction_bytes + self.filter_bytes_written;
+        if self.user_bytes == 0 { 0.0 } else { written as f64 / self.user_bytes as f64 }
+    }
+
+    /// The expected number of false positives for a missing key within the range of every run: the sum over the runs.
+    pub fn expected_false_positives(&self) -> f64 {
+        self.levels.iter().map(|level| level.expected_fpr * level.runs as f64).sum()
+    }
+}
+
+/// One level.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// Its number; 0 is the newest.
+    pub level: usize,
+    /// Sorted runs that a lookup may have to ask: the segments of level 0, one of every other level.
+    pub runs: usize,
+    /// Segments.
+    pub segments: usize,
+    /// Entries, tombstones included.
+    pub keys: u64,
+    /// Bytes of the segment files.
+    pub data_bytes: u64,
+    /// Bytes of the filters' lines.
+    pub filter_bytes: u64,
+    /// Segments with a filter that answers.
+    pub filters: usize,
+    /// The mean expected false-positive rate of its segments by keys, a segment without a verified filter counting as 1.
+    pub expected_fpr: f64,
+    /// Questions that its sidecars answered.
+    pub filter_probes: u64,
+    /// Of these, "maybe" for a key that was not there.
+    pub filter_false_positives: u64,
+    /// Of these, "absent".
+    pub filter_negatives: u64,
+}
+
+impl LevelStats {
+    /// The observed false-positive rate: wrong "maybe"s over questions about keys that were not there. `None` without any.
+    pub fn observed_fpr(&self) -> Option<f64> {
+        let absent = self.filter_negatives + self.filter_false_positives;
+        (absent > 0).then(|| self.filter_false_positives as f64 / absent as f64)
+    }
+}
+
+fn expected_fpr(segment: &LiveSegment) -> f64 {
+    segment.sidecar.as_ref().filter(|s| s.is_verified()).map_or(1.0, |s| s.expected_fpr())
+}
+
+impl Core {
+    pub fn stats(&self) -> Stats {
+        let view = self.view.load_full();
+        let metrics = &self.metrics;
+        let get = |counter: &AtomicU64| counter.load(Relaxed);
+        let sum = |counter: fn(&ReadShard) -> &[AtomicU64; crate::manifest::LEVELS]| metrics.sum(counter);
+        let (probes, maybes) = (sum(|s| &s.probes), sum(|s| &s.maybes));
+        let false_positives = sum(|s| &s.false_positives);
+        let tables = std::iter::once(&view.active).chain(&view.immutable);
+        let levels = view.live.levels().iter().take(view.live.deepest() + 1).enumerate();
+        let levels: Vec<LevelStats> = levels
+            .map(|(number, level)| {
+                let segments = level.segments();
+                let keys: u64 = segments.iter().map(|s| s.meta.entries).sum();
+                let weighted: f64 = segments.iter().map(|s| expected_fpr(s) * s.meta.entries as f64).sum();
+                LevelStats {
+                    level: number,
+                    runs: if number == 0 { segments.len() } else { segments.len().min(1) },
+                    segments: segments.len(),
+                    keys,
+                    data_bytes: level.file_bytes(),
+                    filter_bytes: segments.iter().flat_map(|s| &s.sidecar).map(|s| s.filter_bytes()).sum(),
+                    filters: segments.iter().flat_map(|s| &s.sidecar).filter(|s| s.is_verified()).count(),
+                    expected_fpr: if keys == 0 { 0.0 } else { weighted / keys as f64 },
+                    filter_probes: probes[number],
+                    filter_negatives: probes[number] - maybes[number].min(probes[number]),
+                    filter_false_positives: false_positives[number],
+                }
+            })
+            .collect();
+        let (all_probes, all_maybes): (u64, u64) = (probes.iter().sum(), maybes.iter().sum());
+        Stats {
+            filter_probes: all_probes,
+            filter_negatives: all_probes - all_maybes.min(all_probes),
+            filter_false_positives: false_positives.iter().sum(),
+            filters_unavailable: get(&metrics.filters_unavailable),
+            block_reads: get(&self.reads.block_reads),
+            block_cache_hits: get(&self.reads.block_cache_hits),
+            bytes_read: get(&self.reads.bytes_read),
+            user_bytes: get(&metrics.user_bytes),
+            log_bytes: get(&metrics.log_bytes),
+            flush_bytes: get(&metrics.flush_bytes),
+            compaction_bytes: get(&metrics.compaction_bytes),
+            compaction_read_bytes: get(&metrics.compaction_read_bytes),
+            filter_bytes_written: get(&metrics.filter_bytes),
+            stall_micros: get(&metrics.stall_micros),
+            memtable_bytes: tables.map(|table| table.bytes() as u64).sum(),
+            levels,
+        }
+    }
+}

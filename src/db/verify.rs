@@ -1,0 +1,95 @@
+//! Verification of everything on disk: checksums, order, filters, manifest against files.
+
+use super::core::Core;
+use super::recover::open_segment;
+use crate::error::{Error, Result};
+use crate::filter::Verdict;
+use crate::hash::hash_key;
+use crate::id::FileKind;
+use crate::manifest::{LiveSegment, read_state};
+use crate::sidecar::{Residency, Sidecar};
+
+/// What [`Db::verify`](crate::Db::verify) read and found.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Segments read.
+    pub segments: u64,
+    /// Entries in them.
+    pub entries: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Filters that were asked about every key of their segment.
+    pub filters: u64,
+    /// Damage of the data, each with file and offset.
+    pub problems: Vec<Error>,
+    /// Filters that are missing or unusable, with the reason. Answers stay right without them; opening the store for writing rebuilds
+    /// them.
+    pub unusable_filters: Vec<String>,
+}
+
+impl VerifyReport {
+    /// Whether no data is damaged.
+    pub fn is_ok(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+impl Core {
+    pub fn verify(&self) -> Result<VerifyReport> {
+        let mut report = VerifyReport::default();
+        match read_state(&*self.fs, &self.dir) {
+            Ok(state) if state.header != self.header => {
+                let what = "the manifest is of another store than the one that was opened";
+                report.problems.push(Error::corruption(self.dir.join(crate::manifest::MANIFEST), 0, what));
+            }
+            Ok(_) => {}
+            Err(error) => report.problems.push(error),
+        }
+        for segment in self.live().segments() {
+            self.verify_segment(segment, &mut report);
+        }
+        Ok(report)
+    }
+
+    /// Opens both files anew: what is on disk is checked, not what is in memory already.
+    fn verify_segment(&self, live: &LiveSegment, report: &mut VerifyReport) {
+        let meta = &live.meta;
+        let path = self.path_of(meta.id, FileKind::Filter);
+        let opened = Sidecar::open(&*self.fs, &path, &self.expected_sidecar(meta), Residency::Mapped);
+        let sidecar = opened.and_then(|sidecar| sidecar.verify().map(|_| sidecar));
+        if let Err(reason) = &sidecar
+            && self.filters_on()
+        {
+            report.unusable_filters.push(format!("{}: {reason}", path.display()));
+        }
+        let mut denied: Option<Vec<u8>> = None;
+        let mut entries = 0;
+        let checked = open_segment(self, meta).and_then(|segment| {
+            segment.verify(&mut |key, _, _| {
+                entries += 1;
+                let hash = hash_key(key, self.header.hash_seed);
+                if sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent) {
+                    denied.get_or_insert_with(|| key.to_vec());
+                }
+                Ok(())
+            })
+        });
+        report.problems.extend(checked.err());
+        if entries != meta.entries {
+            let what = format!("{entries} entries were readable, the manifest says {}", meta.entries);
+            report.problems.push(Error::corruption(self.path_of(meta.id, FileKind::Segment), 0, what));
+        }
+        if let Some(key) = denied {
+            let what = format!(
+                "the filter denies the key {} of its segment (I1): remove this file, it is rebuilt",
+                key.escape_ascii()
+            );
+            report.problems.push(Error::corruption(&path, 0, what));
+        }
+        report.segments += 1;
+        report.entries += entries;
+        report.bytes += meta.file_bytes;
+        report.filters += u64::from(sidecar.is_ok());
+    }
+}

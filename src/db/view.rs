@@ -1,0 +1,139 @@
+//! What a reader sees: the memtables and the live set of one moment.
+
+use super::metrics::{ReadShard, add};
+use crate::error::Result;
+use crate::filter::Verdict;
+use crate::key::{Entry, Seq, Value};
+use crate::manifest::{LEVELS, LiveSegment, LiveSet};
+use crate::memtable::{self, Memtable};
+use crate::merge::{Merge, RunCursor, Source};
+use crate::segment::{Access, Direction};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Candidates whose filter lines are fetched ahead of the first test. A store with more runs than that fetches the rest as it goes.
+const AHEAD: usize = 16;
+
+/// Immutable; replaced as a whole by rotations, flushes, compactions and rebuilt sidecars. A reader loads the view first and the
+/// newest visible sequence number after it: everything up to that number is then in this view or newer than it, so nothing that a
+/// compaction dropped can be missed. It keeps the memtables in memory and the segments on disk for as long as it is held.
+#[derive(Clone)]
+pub(crate) struct View {
+    /// Takes the writes.
+    pub active: Arc<Memtable>,
+    /// Full, waiting to be flushed; newest first.
+    pub immutable: Vec<Arc<Memtable>>,
+    /// The segments.
+    pub live: Arc<LiveSet>,
+}
+
+/// A key with its one hash.
+#[derive(Clone, Copy)]
+pub(crate) struct Probe<'a> {
+    pub key: &'a [u8],
+    pub hash: u64,
+}
+
+impl View {
+    /// The newest value of a key as of `seq`: memtables, then segments, each behind its filter.
+    #[inline]
+    pub fn get(
+        &self,
+        probe: Probe<'_>,
+        seq: Seq,
+        filters: bool,
+        counters: &ReadShard,
+    ) -> Result<Option<Value>> {
+        let found = match self.get_recent(probe, seq, filters) {
+            Some(entry) => Some(entry),
+            None => self.get_settled(probe, filters, counters)?,
+        };
+        Ok(found.and_then(Entry::visible))
+    }
+
+    #[inline]
+    fn get_recent(&self, probe: Probe<'_>, seq: Seq, filters: bool) -> Option<Entry> {
+        std::iter::once(&self.active).chain(&self.immutable).find_map(|table| match filters {
+            true => table.get(probe.key, probe.hash, seq),
+            false => table.search(probe.key, seq),
+        })
+    }
+
+    #[inline]
+    fn get_settled(&self, probe: Probe<'_>, filters: bool, counters: &ReadShard) -> Result<Option<Entry>> {
+        let mut candidates = self.live.candidates(probe.key);
+        let mut ahead = [None; AHEAD];
+        for (slot, candidate) in ahead.iter_mut().zip(candidates.by_ref()) {
+            if let Some(sidecar) = candidate.sidecar.as_deref().filter(|_| filters) {
+                sidecar.prefetch(probe.hash);
+            }
+            *slot = Some(candidate);
+        }
+        let mut best: Option<Entry> = None;
+        for candidate in ahead.into_iter().flatten().chain(candidates) {
+            if let Some(found) = &best {
+                // Runs are ordered newest first, but for a level 0 that `repair` filled with segments of any age.
+                let level0_may_be_newer = candidate.meta.level == 0 && candidate.meta.max_seq > found.seq;
+                if !level0_may_be_newer {
+                    break;
+                }
+            }
+            let entry = match filters {
+                true => ask(candidate, probe, counters)?,
+                false => candidate.file.segment.get(probe.key)?,
+            };
+            if entry.as_ref().map(|e| e.seq) > best.as_ref().map(|e| e.seq) {
+                best = entry;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Starts fetching the filter lines that a get of this key will test.
+    #[inline]
+    pub fn prefetch(&self, probe: Probe<'_>) {
+        std::iter::once(&self.active).chain(&self.immutable).for_each(|table| table.prefetch(probe.hash));
+        let sidecars = self.live.candidates(probe.key).filter_map(|c| c.sidecar.as_deref());
+        sidecars.for_each(|sidecar| sidecar.prefetch(probe.hash));
+    }
+
+    /// A merge of everything as of `seq`, in one direction.
+    pub fn merge(&self, seq: Seq, direction: Direction, start: Bound<&[u8]>) -> Result<Merge> {
+        let mut sources = Vec::new();
+        for table in std::iter::once(&self.active).chain(&self.immutable) {
+            let cursor = match direction {
+                Direction::Forward => memtable::Cursor::forward(Arc::clone(table), seq, start),
+                Direction::Reverse => memtable::Cursor::reverse(Arc::clone(table), seq, start),
+            };
+            sources.push(Source::Memtable(cursor));
+        }
+        let [level0, runs @ ..] = self.live.levels();
+        for candidate in level0.segments() {
+            sources.push(Source::Segment(candidate.file.segment.cursor(direction, start, Access::Scan)?));
+        }
+        for run in runs.iter().filter(|run| !run.segments().is_empty()) {
+            let walk = run.walk(direction, start);
+            sources.push(Source::Run(RunCursor::new(walk, direction, start, Access::Scan)?));
+        }
+        Ok(Merge::new(sources, direction))
+    }
+}
+
+/// Asks the sidecar and reads the segment only on "maybe".
+#[inline]
+fn ask(candidate: &LiveSegment, probe: Probe<'_>, counters: &ReadShard) -> Result<Option<Entry>> {
+    let Some(sidecar) = candidate.sidecar.as_deref().filter(|sidecar| sidecar.is_verified()) else {
+        return candidate.file.segment.get(probe.key);
+    };
+    let level = usize::from(candidate.meta.level) % LEVELS;
+    add(&counters.probes[level], 1);
+    if sidecar.probe(probe.hash) == Verdict::Absent {
+        return Ok(None);
+    }
+    add(&counters.maybes[level], 1);
+    let entry = candidate.file.segment.get(probe.key)?;
+    if entry.is_none() {
+        add(&counters.false_positives[level], 1);
+    }
+    Ok(entry)
+}

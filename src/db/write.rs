@@ -1,0 +1,200 @@
+//! The write path: group commit into the log, then the memtable, then visible.
+//!
+//! 1. A writer queues its batch and takes the `log` lock. Whoever gets it commits the whole queue; the others find their batch done.
+//! 2. One append to the log for the group; one fdatasync if any of the group asks for it.
+//! 3. Only then the memtable learns the entries, and the visible sequence number moves past the whole batch at once.
+
+use super::core::{Core, lock};
+use super::metrics::add;
+use super::options::Durability;
+use crate::error::{Error, Result};
+use crate::hash::hash_key;
+use crate::id::{FileId, FileKind};
+use crate::key::Seq;
+use crate::memtable::Memtable;
+use crate::wal::{self, Batch};
+use bytes::Bytes;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Full memtables that may be waiting or being flushed before writers wait too.
+const MEMTABLES_WAITING_MAX: usize = 2;
+/// Level-0 segments at which writes are slowed, and at which they stop. (RocksDB: 20 and 36, with twice the memory for entries.)
+pub(crate) const LEVEL0_SLOWDOWN: usize = 16;
+const LEVEL0_STOP: usize = 32;
+/// At the slowdown threshold a writer is held to this rate; it falls linearly to an eighth at the stop.
+const SLOWDOWN_BYTES_PER_SEC: u64 = 64 << 20;
+/// Sleeps are saved up to this length: shorter ones would mostly be the timer's own slack.
+const SLEEP_MIN: Duration = Duration::from_millis(1);
+/// A group takes no further batches beyond this many bytes, so that the first of them does not wait for all.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+
+/// What the writer at the head of the queue works on.
+pub(crate) struct Log {
+    pub writer: wal::Writer,
+    pub id: FileId,
+    /// The directory does not durably know the log's file yet.
+    pub unlisted: bool,
+    /// Earlier logs with bytes that were never synced, oldest first: a sync of this log must sync them before, or it would vouch for
+    /// a suffix without its prefix.
+    pub unsynced: Vec<(FileId, wal::Writer)>,
+    pub active: Arc<Memtable>,
+    pub next_seq: Seq,
+    /// Slowdown not slept yet.
+    pub sleep_debt: Duration,
+}
+
+/// A batch in the queue.
+pub(crate) struct Waiting {
+    payload: Bytes,
+    count: u32,
+    sync: bool,
+    outcome: Mutex<Option<Result<()>>>,
+}
+
+impl Core {
+    /// Commits a batch: all of it or nothing, visible at once.
+    pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
+        self.check_writable()?;
+        batch.validate()?;
+        let (count, payload) = (batch.len() as u32, batch.into_bytes());
+        let sync = durability == Durability::Sync;
+        if count == 0 {
+            return if sync { self.sync() } else { Ok(()) };
+        }
+        let mine = Arc::new(Waiting { payload, count, sync, outcome: Mutex::new(None) });
+        lock(&self.waiting).push(Arc::clone(&mine));
+        loop {
+            let mut log = lock(&self.log);
+            if let Some(outcome) = lock(&mine.outcome).take() {
+                return outcome;
+            }
+            let group = self.take_group();
+            let outcome = self.commit(log.as_mut().ok_or(Error::ReadOnly)?, &group);
+            group.iter().for_each(|waiting| *lock(&waiting.outcome) = Some(outcome.clone()));
+        }
+    }
+
+    /// The oldest waiting batches, as many as make one group.
+    fn take_group(&self) -> Vec<Arc<Waiting>> {
+        let mut waiting = lock(&self.waiting);
+        let mut bytes = 0;
+        let fits = waiting.iter().take_while(|w| {
+            bytes += w.payload.len();
+            bytes <= GROUP_BYTES_MAX
+        });
+        let n = fits.count().max(1).min(waiting.len());
+        waiting.drain(..n).collect()
+    }
+
+    fn commit(&self, log: &mut Log, group: &[Arc<Waiting>]) -> Result<()> {
+        self.check_writable()?;
+        let bytes: usize = group.iter().map(|w| w.payload.len()).sum();
+        self.make_room(log, bytes)?;
+        let mut seq = log.next_seq;
+        let records: Vec<wal::Record<'_>> = group
+            .iter()
+            .map(|waiting| {
+                let first_seq = seq;
+                seq += Seq::from(waiting.count);
+                wal::Record { first_seq, count: waiting.count, payload: &waiting.payload }
+            })
+            .collect();
+        let before = log.writer.len();
+        log.writer.append_group(&records).map_err(|e| self.fail(e))?;
+        if group.iter().any(|w| w.sync) {
+            self.sync_log(log)?;
+        }
+        add(&self.metrics.log_bytes, log.writer.len() - before);
+        add(&self.metrics.user_bytes, bytes as u64);
+        for waiting in group {
+            self.apply(&log.active, log.next_seq, &waiting.payload);
+            log.next_seq += Seq::from(waiting.count);
+        }
+        self.visible.store(log.next_seq - 1, Ordering::Release);
+        Ok(())
+    }
+
+    /// Inserts a batch's operations into a memtable.
+    pub fn apply(&self, table: &Memtable, first_seq: Seq, payload: &Bytes) {
+        for (seq, op) in (first_seq..).zip(wal::ops(payload)) {
+            let key = op.data.get(..op.key_len).unwrap_or_default();
+            table.insert(hash_key(key, self.header.hash_seed), seq, op.kind, op.key_len, op.data);
+        }
+    }
+
+    /// Makes everything acknowledged so far durable.
+    pub fn sync(&self) -> Result<()> {
+        self.check_writable()?;
+        let mut log = lock(&self.log);
+        self.check_writable()?;
+        self.sync_log(log.as_mut().ok_or(Error::ReadOnly)?)
+    }
+
+    /// Oldest log first; the directory entry before the first vouching for the file's content.
+    pub fn sync_log(&self, log: &mut Log) -> Result<()> {
+        for (_, mut earlier) in log.unsynced.drain(..) {
+            earlier.sync().map_err(|e| self.fail(e))?;
+        }
+        if log.unlisted {
+            self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
+            log.unlisted = false;
+        }
+        log.writer.sync().map_err(|e| self.fail(e))
+    }
+
+    /// Rotates a full memtable and holds writers back: slowly when level 0 grows, wholly when flushing cannot keep up.
+    fn make_room(&self, log: &mut Log, bytes: usize) -> Result<()> {
+        let level0 = self.view.load().live.levels()[0].segments().len();
+        if level0 >= LEVEL0_SLOWDOWN {
+            self.slow_down(log, level0, bytes);
+        }
+        if log.active.bytes() as u64 + bytes as u64 <= self.options.memtable_bytes || log.active.is_empty() {
+            return Ok(());
+        }
+        let stalled = Instant::now();
+        self.wait_until(|control| {
+            let level0 = self.view.load().live.levels()[0].segments().len();
+            control.to_flush.len() + usize::from(control.flushing.is_some()) < MEMTABLES_WAITING_MAX
+                && level0 < LEVEL0_STOP
+        })?;
+        add(&self.metrics.stall_micros, stalled.elapsed().as_micros() as u64);
+        self.rotate(log)
+    }
+
+    fn slow_down(&self, log: &mut Log, level0: usize, bytes: usize) {
+        let span = (LEVEL0_STOP - LEVEL0_SLOWDOWN) as u64;
+        let over = (level0 - LEVEL0_SLOWDOWN).min(span as usize) as u64;
+        let bytes_per_sec = SLOWDOWN_BYTES_PER_SEC / 8 * (8 * span - 7 * over) / span;
+        log.sleep_debt += Duration::from_nanos(bytes as u64 * 1_000_000_000 / bytes_per_sec);
+        if log.sleep_debt >= SLEEP_MIN {
+            let started = Instant::now();
+            std::thread::sleep(log.sleep_debt);
+            add(&self.metrics.stall_micros, started.elapsed().as_micros() as u64);
+            log.sleep_debt = Duration::ZERO;
+        }
+    }
+
+    /// Starts a new log and memtable and hands the full one to the background.
+    pub fn rotate(&self, log: &mut Log) -> Result<()> {
+        let id = self.take_id();
+        let fresh = Arc::new(Memtable::new(self.options.memtable_bytes)?);
+        let path = self.path_of(id, FileKind::Wal);
+        let writer = wal::Writer::create(&*self.fs, &path, id, self.header.store_id, log.next_seq)
+            .map_err(|e| self.fail(e))?;
+        let earlier = std::mem::replace(&mut log.writer, writer);
+        log.unsynced.push((std::mem::replace(&mut log.id, id), earlier));
+        log.unlisted = true;
+        let full = std::mem::replace(&mut log.active, fresh);
+        let mut control = lock(&self.control);
+        log.unsynced.retain(|(earlier, _)| *earlier >= control.log_floor);
+        control.to_flush.push_back((Arc::clone(&full), id));
+        self.change_view(&mut control, |view| {
+            view.active = Arc::clone(&log.active);
+            view.immutable.insert(0, full);
+        });
+        self.work.notify_all();
+        Ok(())
+    }
+}

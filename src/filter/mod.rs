@@ -1,0 +1,150 @@
+//! Filters over 64-bit key hashes: bytes in, verdicts out, no files. A key that was added is never [`Verdict::Absent`] (I1).
+//!
+//! A filter is an array of 64-byte lines and a [`FilterKind`] that says how to read them. A [`FilterSpec`] says what to build,
+//! [`BuiltFilter`] is the result, and a [`Prober`] asks any array of lines, wherever it lives.
+//!
+//! # From a hash to a line and its bits (frozen: filters on disk depend on it)
+//! The line is the *multiply-shift range* of the hash, `(hash × lines) >> 64` (Lemire, "Fast random integer generation in an
+//! interval", 2019): it depends on the high bits, evenly for any number of lines, without a division. What happens inside the
+//! line is drawn from the low 32 bits. Since a filter has at most 2³² lines ([`sizing::MAX_LINES`]), the hashes that share a line
+//! still take every value of those low bits, and the two draws are independent.
+
+pub mod blocked;
+mod isa;
+pub mod sizing;
+
+pub use blocked::AtomicBloom;
+pub use isa::Isa;
+
+use crate::error::Result;
+
+/// The size of a line in bytes: one cache line, so that one probe costs one miss.
+pub const LINE_BYTES: usize = 64;
+
+/// The size of a line in bits.
+pub const LINE_BITS: usize = 8 * LINE_BYTES;
+
+/// One line: 512 bits, bit `p` being bit `p % 8` of byte `p / 8`.
+pub type Line = [u8; LINE_BYTES];
+
+/// What a filter says about a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The key was never added.
+    Absent,
+    /// The key may have been added; look for it.
+    Maybe,
+}
+
+/// The line of a hash among `lines` (which must not be 0). See the module's derivation.
+#[inline]
+pub(crate) fn line_of(hash: u64, lines: usize) -> usize {
+    ((u128::from(hash) * lines as u128) >> 64) as usize
+}
+
+/// What to build.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum FilterSpec {
+    /// A blocked Bloom filter of this many bits per key ([`sizing::MIN_BITS_PER_KEY`] to [`sizing::MAX_BITS_PER_KEY`]).
+    BlockedBloom {
+        /// Filter bits per key.
+        bits_per_key: f64,
+    },
+}
+
+/// How the lines of a filter are read: everything that decides an answer besides the lines and the hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FilterKind {
+    /// `k` bits in one line per key.
+    BlockedBloom {
+        /// Bits per key, 1 to [`blocked::MAX_K`].
+        k: u32,
+    },
+}
+
+impl FilterKind {
+    /// The kind's name for people: "blocked-bloom".
+    pub fn name(self) -> &'static str {
+        match self {
+            FilterKind::BlockedBloom { .. } => "blocked-bloom",
+        }
+    }
+
+    /// The false-positive rate (0 to 1) to expect of `lines` lines that hold `keys` distinct keys.
+    pub fn expected_fpr(self, keys: u64, lines: u64) -> f64 {
+        match self {
+            FilterKind::BlockedBloom { k } => sizing::blocked_fpr(keys, lines, k),
+        }
+    }
+}
+
+/// A finished filter in memory, ready to be asked or written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuiltFilter {
+    /// How the lines are read.
+    pub kind: FilterKind,
+    /// How many hashes were added.
+    pub keys: u64,
+    /// The lines; at least one.
+    pub lines: Vec<Line>,
+}
+
+impl BuiltFilter {
+    /// Builds what `spec` asks for from the hashes of all keys; the same hashes give the same bytes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for bits per key or a total size outside the limits of [`sizing`].
+    pub fn build(spec: FilterSpec, hashes: &[u64]) -> Result<Self> {
+        match spec {
+            FilterSpec::BlockedBloom { bits_per_key } => blocked::build(hashes, bits_per_key),
+        }
+    }
+
+    /// The first of `hashes` that this filter denies: `None` for the hashes that it was built from, on a machine that works.
+    pub fn first_denied(&self, hashes: &[u64]) -> Option<u64> {
+        let prober = Prober::new(self.kind);
+        hashes.iter().copied().find(|&hash| prober.probe(&self.lines, hash) == Verdict::Absent)
+    }
+}
+
+/// Asks lines that live elsewhere: in a mapped file, in a [`BuiltFilter`]. Small and [`Copy`], so that it can stand beside them.
+#[derive(Debug, Clone, Copy)]
+pub struct Prober {
+    kind: FilterKind,
+    isa: Isa,
+}
+
+impl Prober {
+    /// A prober on the fastest instruction set of this machine.
+    pub fn new(kind: FilterKind) -> Self {
+        Prober::with_isa(kind, Isa::best())
+    }
+
+    /// A prober on a given instruction set, for tests and benchmarks. Answers are the same on all.
+    pub fn with_isa(kind: FilterKind, isa: Isa) -> Self {
+        Prober { kind, isa }
+    }
+
+    /// How the lines are read.
+    pub fn kind(&self) -> FilterKind {
+        self.kind
+    }
+
+    /// Starts to load what [`probe`](Self::probe) will read. Send out all prefetches of a lookup before its first probe.
+    #[inline]
+    pub fn prefetch(&self, lines: &[Line], hash: u64) {
+        if let Some(line) = lines.get(line_of(hash, lines.len())) {
+            isa::prefetch(line);
+        }
+    }
+
+    /// Asks for a key's hash. No lines at all know nothing: [`Verdict::Maybe`].
+    #[inline]
+    pub fn probe(&self, lines: &[Line], hash: u64) -> Verdict {
+        let Some(line) = lines.get(line_of(hash, lines.len())) else { return Verdict::Maybe };
+        let present = match self.kind {
+            FilterKind::BlockedBloom { k } => blocked::contains(self.isa, line, hash, k),
+        };
+        if present { Verdict::Maybe } else { Verdict::Absent }
+    }
+}

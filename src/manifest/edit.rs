@@ -1,0 +1,134 @@
+//! Edits, and the state that they fold into.
+
+use crate::error::{Error, Result};
+use crate::id::FileId;
+use crate::key::Seq;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is drawn when a store is created and never changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreHeader {
+    /// Binds logs to their store.
+    pub store_id: u64,
+    /// Seed of the key hash.
+    pub hash_seed: u64,
+}
+
+/// What is known of a segment without opening it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentMeta {
+    /// Its file number.
+    pub id: FileId,
+    /// Its level; 0 is the newest.
+    pub level: u8,
+    /// The digest that its sidecar is bound to.
+    pub digest: u64,
+    /// Number of entries, tombstones included.
+    pub entries: u64,
+    /// Number of tombstones.
+    pub tombstones: u64,
+    /// Its least key.
+    pub smallest: Vec<u8>,
+    /// Its greatest key.
+    pub largest: Vec<u8>,
+    /// Its least sequence number.
+    pub min_seq: Seq,
+    /// Its greatest sequence number.
+    pub max_seq: Seq,
+    /// Length of the file, in bytes.
+    pub file_bytes: u64,
+    /// Length of its blocks as stored, in bytes.
+    pub data_bytes: u64,
+    /// Length of its keys and values before compression, in bytes.
+    pub raw_bytes: u64,
+}
+
+/// One atomic change of a store: all of it is durable, or none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Edit {
+    /// Segments that leave. A segment that changes its level is both removed and added.
+    pub removed: Vec<FileId>,
+    /// Segments that join.
+    pub added: Vec<SegmentMeta>,
+    /// Logs with lower numbers are obsolete: all that they held stands in segments.
+    pub log_floor: Option<FileId>,
+    /// Files created from now on have this number or a greater one.
+    pub next_id: Option<FileId>,
+    /// The greatest sequence number that stands in segments.
+    pub last_seq: Option<Seq>,
+}
+
+/// The sum of all edits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// Drawn at creation.
+    pub header: StoreHeader,
+    /// The segments of the store.
+    pub segments: BTreeMap<FileId, SegmentMeta>,
+    /// Logs with lower numbers are obsolete.
+    pub log_floor: FileId,
+    /// The least number that no file had yet when the last edit was written. Logs take numbers without an edit: a store that is
+    /// opened looks at its directory too.
+    pub next_id: FileId,
+    /// The greatest sequence number that stands in segments.
+    pub last_seq: Seq,
+}
+
+impl State {
+    /// A store without segments. File numbers begin with 1.
+    pub fn new(header: StoreHeader) -> Self {
+        State { header, segments: BTreeMap::new(), log_floor: FileId(0), next_id: FileId(1), last_seq: 0 }
+    }
+
+    /// Adds `edit`, removals first. `next_id` never goes down, and moves beyond every segment that joins.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`], and the state stays as it was, when a segment leaves that is not there or joins that is, or when
+    /// the log floor or the last sequence number would go down.
+    pub fn apply(&mut self, edit: &Edit) -> Result<()> {
+        self.check(edit).map_err(Error::InvalidArgument)?;
+        for id in &edit.removed {
+            self.segments.remove(id);
+        }
+        for meta in &edit.added {
+            self.segments.insert(meta.id, meta.clone());
+            self.next_id = self.next_id.max(FileId(meta.id.0.saturating_add(1)));
+        }
+        self.log_floor = edit.log_floor.unwrap_or(self.log_floor);
+        self.next_id = self.next_id.max(edit.next_id.unwrap_or(self.next_id));
+        self.last_seq = edit.last_seq.unwrap_or(self.last_seq);
+        Ok(())
+    }
+
+    fn check(&self, edit: &Edit) -> Result<(), String> {
+        let mut removed = BTreeSet::new();
+        for id in &edit.removed {
+            if !self.segments.contains_key(id) || !removed.insert(*id) {
+                return Err(format!("the edit removes segment {id}, which is not there"));
+            }
+        }
+        let mut added = BTreeSet::new();
+        for id in edit.added.iter().map(|meta| meta.id) {
+            if (self.segments.contains_key(&id) && !removed.contains(&id)) || !added.insert(id) {
+                return Err(format!("the edit adds segment {id}, which is there already"));
+            }
+        }
+        if edit.log_floor.is_some_and(|floor| floor < self.log_floor)
+            || edit.last_seq.is_some_and(|seq| seq < self.last_seq)
+        {
+            return Err("the edit lowers the log floor or the last sequence number".into());
+        }
+        Ok(())
+    }
+
+    /// One edit that leads from an empty store to this state.
+    pub fn snapshot(&self) -> Edit {
+        Edit {
+            removed: Vec::new(),
+            added: self.segments.values().cloned().collect(),
+            log_floor: Some(self.log_floor),
+            next_id: Some(self.next_id),
+            last_seq: Some(self.last_seq),
+        }
+    }
+}

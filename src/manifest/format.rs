@@ -1,0 +1,195 @@
+//! The bytes of a manifest. Integers are little-endian; lengths and numbers within an edit are varints.
+//!
+//! ```text
+//! manifest = header edit*                   the first edit is a snapshot of the whole state
+//!
+//! header, 32 bytes                          edit, 16 bytes and the payload
+//!  0  8  magic "SBLMMAN\n"                   0  4  tag
+//!  8  4  version                             4  4  payload length in bytes
+//! 12  8  store id                            8  4  CRC-32 of the payload
+//! 20  8  hash seed                          12  4  CRC-32 of the 12 bytes before
+//! 28  4  CRC-32 of bytes 0..28              16  …  payload: fields, then 0xff
+//!
+//! field = 1, file number                            a segment leaves
+//!       | 2, file number, level u8, digest u64,
+//!         entries, tombstones, smallest key,
+//!         largest key, least and greatest
+//!         sequence number, file bytes,
+//!         data bytes, raw bytes                     a segment joins
+//!       | 3, file number                            log floor
+//!       | 4, file number                            next file number
+//!       | 5, sequence number                        last sequence number
+//! ```
+//!
+//! - *version*: 1. Every later version keeps magic, version and CRC in these places, so that an old build can name the version.
+//! - *store id*, *hash seed*: drawn at creation.
+//! - *tag*: 32 bits drawn from the store id; with the CRC of the head it finds the edits behind a damaged one. None of its bytes, and not
+//!   the last byte of a payload, is zero or one flipped bit away from it: so the part of an edit in a sector that it shares with others
+//!   looks lost only when it was.
+//! - *payload length*: has its own checksum, so that an edit which ends beyond the file was cut short and is not damaged.
+//! - fields come in any order, each kind any number of times; removals apply first and of a number the last counts. A segment's least
+//!   key and sequence number are not above its greatest, and its tombstones not above its entries.
+
+use super::edit::{Edit, SegmentMeta, StoreHeader};
+use crate::codec::{Decoder, Encode, crc32};
+use crate::error::{Error, Result};
+use crate::id::FileId;
+use std::path::Path;
+
+pub(super) const HEADER_BYTES: usize = 32;
+pub(super) const EDIT_HEAD_BYTES: usize = 16;
+const MAGIC: &[u8; 8] = b"SBLMMAN\n";
+const VERSION: u32 = 1;
+const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 2 * 8 + 4 && EDIT_HEAD_BYTES == 4 * 4);
+
+const REMOVED: u8 = 1;
+const ADDED: u8 = 2;
+const LOG_FLOOR: u8 = 3;
+const NEXT_ID: u8 = 4;
+const LAST_SEQ: u8 = 5;
+const END: u8 = 0xff;
+
+pub(super) fn encode_header(header: StoreHeader) -> Vec<u8> {
+    let mut buf = Vec::with_capacity(HEADER_BYTES);
+    buf.extend_from_slice(MAGIC);
+    buf.put_u32(VERSION);
+    buf.put_u64(header.store_id);
+    buf.put_u64(header.hash_seed);
+    buf.put_u32(crc32(&[&buf]));
+    buf
+}
+
+/// Reads the header at the start of the file `path`.
+pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreHeader> {
+    let fields = || {
+        let mut d = Decoder::new(bytes);
+        let (magic, version) = (d.take(MAGIC.len())?, d.u32()?);
+        let header = StoreHeader { store_id: d.u64()?, hash_seed: d.u64()? };
+        let covered = bytes.get(..d.position())?;
+        (d.u32()? == crc32(&[covered]) && magic == MAGIC).then_some((version, header))
+    };
+    match fields() {
+        Some((VERSION, header)) => Ok(header),
+        Some((found, _)) => {
+            Err(Error::UnsupportedVersion { file: path.to_path_buf(), found, supported: VERSION })
+        }
+        None => {
+            let what = "the header of the manifest fails its checksum; run `sidebloom repair`";
+            Err(Error::corruption(path, 0, what))
+        }
+    }
+}
+
+/// What every edit of this store begins with.
+pub(super) fn tag(header: StoreHeader) -> u32 {
+    crc32(&[&header.store_id.to_le_bytes()]) | 0x0303_0303
+}
+
+/// The head of an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EditHead {
+    pub payload_len: usize,
+    pub payload_crc: u32,
+}
+
+impl EditHead {
+    /// The head at the start of `bytes`; `None` when they are too short or it is damaged.
+    pub fn decode(bytes: &[u8], tag: u32) -> Option<Self> {
+        let mut d = Decoder::new(bytes);
+        let found = d.u32()?;
+        let head = EditHead { payload_len: d.u32()? as usize, payload_crc: d.u32()? };
+        let covered = bytes.get(..d.position())?;
+        (found == tag && d.u32()? == crc32(&[covered])).then_some(head)
+    }
+}
+
+/// The bytes of one edit. [`Error::InvalidArgument`] when they exceed 4 GiB.
+pub(super) fn encode_edit(edit: &Edit, tag: u32) -> Result<Vec<u8>> {
+    let payload = encode_payload(edit);
+    let payload_len = u32::try_from(payload.len())
+        .map_err(|_| Error::InvalidArgument(format!("a manifest edit of {} bytes", payload.len())))?;
+    let mut buf = Vec::with_capacity(EDIT_HEAD_BYTES + payload.len());
+    buf.put_u32(tag);
+    buf.put_u32(payload_len);
+    buf.put_u32(crc32(&[&payload]));
+    buf.put_u32(crc32(&[&buf]));
+    buf.extend_from_slice(&payload);
+    Ok(buf)
+}
+
+fn encode_payload(edit: &Edit) -> Vec<u8> {
+    let mut buf = Vec::new();
+    for id in &edit.removed {
+        buf.put_u8(REMOVED);
+        buf.put_varint(id.0);
+    }
+    for meta in &edit.added {
+        buf.put_u8(ADDED);
+        encode_segment(&mut buf, meta);
+    }
+    let numbers = [
+        (LOG_FLOOR, edit.log_floor.map(|id| id.0)),
+        (NEXT_ID, edit.next_id.map(|id| id.0)),
+        (LAST_SEQ, edit.last_seq),
+    ];
+    for (field, number) in numbers {
+        if let Some(number) = number {
+            buf.put_u8(field);
+            buf.put_varint(number);
+        }
+    }
+    buf.put_u8(END);
+    buf
+}
+
+fn encode_segment(buf: &mut Vec<u8>, meta: &SegmentMeta) {
+    buf.put_varint(meta.id.0);
+    buf.put_u8(meta.level);
+    buf.put_u64(meta.digest);
+    buf.put_varint(meta.entries);
+    buf.put_varint(meta.tombstones);
+    buf.put_bytes(&meta.smallest);
+    buf.put_bytes(&meta.largest);
+    buf.put_varint(meta.min_seq);
+    buf.put_varint(meta.max_seq);
+    buf.put_varint(meta.file_bytes);
+    buf.put_varint(meta.data_bytes);
+    buf.put_varint(meta.raw_bytes);
+}
+
+/// `None` when the payload is no edit.
+pub(super) fn decode_payload(payload: &[u8]) -> Option<Edit> {
+    let mut d = Decoder::new(payload);
+    let mut edit = Edit::default();
+    loop {
+        match d.u8()? {
+            REMOVED => edit.removed.push(FileId(d.varint()?)),
+            ADDED => edit.added.push(decode_segment(&mut d)?),
+            LOG_FLOOR => edit.log_floor = Some(FileId(d.varint()?)),
+            NEXT_ID => edit.next_id = Some(FileId(d.varint()?)),
+            LAST_SEQ => edit.last_seq = Some(d.varint()?),
+            END => return (d.remaining() == 0).then_some(edit),
+            _ => return None,
+        }
+    }
+}
+
+fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
+    let meta = SegmentMeta {
+        id: FileId(d.varint()?),
+        level: d.u8()?,
+        digest: d.u64()?,
+        entries: d.varint()?,
+        tombstones: d.varint()?,
+        smallest: d.bytes()?.to_vec(),
+        largest: d.bytes()?.to_vec(),
+        min_seq: d.varint()?,
+        max_seq: d.varint()?,
+        file_bytes: d.varint()?,
+        data_bytes: d.varint()?,
+        raw_bytes: d.varint()?,
+    };
+    let is_sound =
+        meta.smallest <= meta.largest && meta.min_seq <= meta.max_seq && meta.tombstones <= meta.entries;
+    is_sound.then_some(meta)
+}

@@ -1,0 +1,258 @@
+//! The live set: which segments answer, in which order, and the fences that pick the few a key could be in.
+//!
+//! Immutable. A flush, a compaction or a rebuilt sidecar makes a new one that shares the segments of the old; readers keep the one
+//! that they loaded for as long as they need it. When the last one that holds an obsolete segment goes, its files are unlinked.
+
+use super::SegmentMeta;
+use crate::fs::Fs;
+use crate::id::{FileId, FileKind};
+use crate::key::{common_prefix, prefix8};
+use crate::segment::{Direction, Segment, Summary};
+use crate::sidecar::Sidecar;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering as Memory};
+
+/// Levels of a store: 0 holds flushed memtables as they came, the others one sorted run each.
+pub const LEVELS: usize = 7;
+
+impl SegmentMeta {
+    /// What the manifest keeps of a segment's own summary.
+    pub fn of(level: u8, summary: &Summary) -> Self {
+        SegmentMeta {
+            id: summary.id,
+            level,
+            digest: summary.digest,
+            entries: summary.entries,
+            tombstones: summary.tombstones,
+            smallest: summary.smallest.clone(),
+            largest: summary.largest.clone(),
+            min_seq: summary.min_seq,
+            max_seq: summary.max_seq,
+            file_bytes: summary.file_bytes,
+            data_bytes: summary.data_bytes,
+            raw_bytes: summary.raw_bytes,
+        }
+    }
+}
+
+/// An open segment of a store; owns its two files.
+pub struct SegmentFile {
+    /// The open segment.
+    pub segment: Arc<Segment>,
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    id: FileId,
+    obsolete: AtomicBool,
+}
+
+impl SegmentFile {
+    /// Owns the files numbered `id` in `dir`.
+    pub fn new(fs: Arc<dyn Fs>, dir: PathBuf, id: FileId, segment: Segment) -> Self {
+        SegmentFile { segment: Arc::new(segment), fs, dir, id, obsolete: AtomicBool::new(false) }
+    }
+
+    /// From now on the files go when the last holder lets go. Only after the manifest has forgotten the segment.
+    pub fn mark_obsolete(&self) {
+        self.obsolete.store(true, Memory::Release);
+    }
+}
+
+impl Drop for SegmentFile {
+    fn drop(&mut self) {
+        if !self.obsolete.load(Memory::Acquire) {
+            return;
+        }
+        for kind in [FileKind::Segment, FileKind::Filter] {
+            let path = self.dir.join(self.id.file_name(kind));
+            let removed = match self.fs.file_len(&path) {
+                Ok(None) => Ok(()),
+                Ok(Some(_)) => self.fs.remove(&path),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = removed {
+                // Harmless: the next open removes files that the manifest does not know.
+                tracing::warn!(%error, "an obsolete file stays for now");
+            }
+        }
+    }
+}
+
+/// A segment as it stands in one live set: with its level and the sidecar that answers for it.
+#[derive(Clone)]
+pub struct LiveSegment {
+    /// What the manifest says of it.
+    pub meta: Arc<SegmentMeta>,
+    /// Its files.
+    pub file: Arc<SegmentFile>,
+    /// `None`: every question is answered "maybe".
+    pub sidecar: Option<Arc<Sidecar>>,
+}
+
+impl LiveSegment {
+    fn cmp_smallest(&self, key: &[u8]) -> Ordering {
+        self.meta.smallest.as_slice().cmp(key)
+    }
+
+    fn cmp_largest(&self, key: &[u8]) -> Ordering {
+        self.meta.largest.as_slice().cmp(key)
+    }
+
+    /// Whether the segment has keys within the closed range.
+    pub fn overlaps(&self, smallest: &[u8], largest: &[u8]) -> bool {
+        self.meta.smallest.as_slice() <= largest && self.meta.largest.as_slice() >= smallest
+    }
+}
+
+/// One level, with its fences: 8 bytes of each segment's first and last key, behind the prefix that all keys of the level share.
+#[derive(Default, Clone)]
+pub struct Level {
+    segments: Vec<LiveSegment>,
+    shared: Box<[u8]>,
+    first: Box<[u64]>,
+    last: Box<[u64]>,
+}
+
+impl Level {
+    fn new(segments: Vec<LiveSegment>) -> Self {
+        let smallest = segments.iter().map(|s| s.meta.smallest.as_slice()).min().unwrap_or_default();
+        let largest = segments.iter().map(|s| s.meta.largest.as_slice()).max().unwrap_or_default();
+        let shared = smallest.get(..common_prefix(smallest, largest)).unwrap_or_default();
+        let fence = |key: &Vec<u8>| prefix8(key.get(shared.len()..).unwrap_or_default());
+        let first = segments.iter().map(|s| fence(&s.meta.smallest)).collect();
+        let last = segments.iter().map(|s| fence(&s.meta.largest)).collect();
+        Level { shared: shared.into(), first, last, segments }
+    }
+
+    /// Level 0: newest first. Others: in key order.
+    pub fn segments(&self) -> &[LiveSegment] {
+        &self.segments
+    }
+
+    /// The key's fence within this level; `None` when no segment can hold the key.
+    #[inline]
+    fn fence(&self, key: &[u8]) -> Option<u64> {
+        key.strip_prefix(&*self.shared).map(prefix8)
+    }
+
+    /// Sorted runs only: the one segment whose range has the key.
+    #[inline]
+    fn find(&self, key: &[u8]) -> Option<&LiveSegment> {
+        let fence = self.fence(key)?;
+        let mut at = self.last.partition_point(|&last| last < fence);
+        while self.last.get(at) == Some(&fence) && self.segments.get(at)?.cmp_largest(key).is_lt() {
+            at += 1;
+        }
+        self.holds(at, fence, key)
+    }
+
+    /// The segment at `at` if its smallest key is not beyond `key`.
+    #[inline]
+    fn holds(&self, at: usize, fence: u64, key: &[u8]) -> Option<&LiveSegment> {
+        let first = *self.first.get(at)?;
+        let segment = self.segments.get(at)?;
+        (first < fence || first == fence && segment.cmp_smallest(key).is_le()).then_some(segment)
+    }
+
+    /// Level 0 only: the segments whose range has the key, newest first.
+    #[inline]
+    fn find_all<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
+        let fence = self.fence(key);
+        let candidates = 0..if fence.is_some() { self.segments.len() } else { 0 };
+        candidates.filter_map(move |at| {
+            let (fence, last) = (fence?, *self.last.get(at)?);
+            let segment = self.holds(at, fence, key)?;
+            (fence < last || fence == last && segment.cmp_largest(key).is_ge()).then_some(segment)
+        })
+    }
+
+    /// Sorted runs only: the segments that a walk from `start` visits, in the order of the walk.
+    pub fn walk(&self, direction: Direction, start: Bound<&[u8]>) -> Vec<Arc<Segment>> {
+        let open = |s: &LiveSegment| Arc::clone(&s.file.segment);
+        let segments = &self.segments;
+        match direction {
+            Direction::Forward => {
+                let from = match start {
+                    Bound::Included(key) => segments.partition_point(|s| s.cmp_largest(key).is_lt()),
+                    Bound::Excluded(key) => segments.partition_point(|s| s.cmp_largest(key).is_le()),
+                    Bound::Unbounded => 0,
+                };
+                segments.iter().skip(from).map(open).collect()
+            }
+            Direction::Reverse => {
+                let end = match start {
+                    Bound::Included(key) => segments.partition_point(|s| s.cmp_smallest(key).is_le()),
+                    Bound::Excluded(key) => segments.partition_point(|s| s.cmp_smallest(key).is_lt()),
+                    Bound::Unbounded => segments.len(),
+                };
+                segments.iter().take(end).rev().map(open).collect()
+            }
+        }
+    }
+
+    /// Bytes of all segments.
+    pub fn file_bytes(&self) -> u64 {
+        self.segments.iter().map(|s| s.meta.file_bytes).sum()
+    }
+}
+
+/// All levels.
+#[derive(Default, Clone)]
+pub struct LiveSet {
+    levels: [Level; LEVELS],
+}
+
+impl LiveSet {
+    /// Sorts segments into their levels.
+    pub fn new(segments: impl IntoIterator<Item = LiveSegment>) -> Self {
+        let mut sorted: [Vec<LiveSegment>; LEVELS] = Default::default();
+        for segment in segments {
+            if let Some(level) = sorted.get_mut(usize::from(segment.meta.level)) {
+                level.push(segment);
+            }
+        }
+        for (number, level) in sorted.iter_mut().enumerate() {
+            match number {
+                0 => level.sort_by_key(|s| std::cmp::Reverse(s.meta.max_seq)),
+                _ => level.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest)),
+            }
+        }
+        LiveSet { levels: sorted.map(Level::new) }
+    }
+
+    /// The next live set: without `removed`, with `added`.
+    pub fn with(&self, added: Vec<LiveSegment>, removed: &BTreeSet<FileId>) -> Self {
+        let stay = self.segments().filter(|s| !removed.contains(&s.meta.id)).cloned();
+        LiveSet::new(stay.chain(added))
+    }
+
+    /// The levels, 0 first.
+    pub fn levels(&self) -> &[Level; LEVELS] {
+        &self.levels
+    }
+
+    /// All segments, newest level first.
+    pub fn segments(&self) -> impl Iterator<Item = &LiveSegment> {
+        self.levels.iter().flat_map(Level::segments)
+    }
+
+    /// The segments that could hold the key, newest first: every level-0 segment and at most one of each other level.
+    #[inline]
+    pub fn candidates<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
+        let [level0, runs @ ..] = &self.levels;
+        level0.find_all(key).chain(runs.iter().filter_map(move |run| run.find(key)))
+    }
+
+    /// The deepest level that has a segment; 0 when there is none.
+    pub fn deepest(&self) -> usize {
+        self.levels.iter().rposition(|level| !level.segments.is_empty()).unwrap_or(0)
+    }
+
+    /// The sequence number of the newest entry in any segment.
+    pub fn max_seq(&self) -> u64 {
+        self.segments().map(|s| s.meta.max_seq).max().unwrap_or(0)
+    }
+}

@@ -1,0 +1,12 @@
+//! The manifest: which segments make up the store, as a log of edits and the state they add up to.
+
+mod edit;
+mod format;
+mod live;
+mod log;
+#[cfg(test)]
+mod tests;
+
+pub use edit::{Edit, SegmentMeta, State, StoreHeader};
+pub use live::{LEVELS, LiveSegment, LiveSet, SegmentFile};
+pub use log::{MANIFEST, Manifest, read_state};

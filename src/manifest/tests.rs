@@ -1,0 +1,401 @@
+//! What a manifest promises, on a simulated disk.
+
+use super::format::{decode_payload, encode_edit, encode_header, tag};
+use super::*;
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::id::FileId;
+use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const HEADER: StoreHeader = StoreHeader { store_id: 0x5eed_cafe, hash_seed: 77 };
+
+fn segment(id: u64) -> SegmentMeta {
+    SegmentMeta {
+        id: FileId(id),
+        level: (id % 7) as u8,
+        digest: id.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        entries: 1000 * id,
+        tombstones: id,
+        smallest: format!("key {id}").into_bytes(),
+        largest: vec![0xff; 300],
+        min_seq: id,
+        max_seq: 2 * id,
+        file_bytes: 4096,
+        data_bytes: 4000,
+        raw_bytes: 9000,
+    }
+}
+
+/// Edits that fit on each other: number n adds segment n and, now and then, removes one or moves one to another level.
+fn edit(n: u64) -> Edit {
+    let mut edit = Edit { added: vec![segment(n)], ..Edit::default() };
+    match n % 3 {
+        0 => edit.removed = vec![FileId(n - 1)],
+        1 if n > 1 => {
+            edit.removed = vec![FileId(n - 3)];
+            edit.added.push(SegmentMeta { level: 9, ..segment(n - 3) });
+        }
+        _ => {}
+    }
+    edit.last_seq = Some(2 * n);
+    edit.log_floor = Some(FileId(n));
+    edit
+}
+
+fn dir() -> PathBuf {
+    PathBuf::from("db")
+}
+
+fn disk() -> SimFs {
+    let fs = SimFs::new();
+    fs.create_dir(&dir()).unwrap();
+    fs
+}
+
+/// A store with the edits 1 to n; the states after each, and the length of the file after each.
+fn store(fs: &SimFs, n: u64) -> Result<(Vec<State>, Vec<usize>)> {
+    let mut states = vec![State::new(HEADER)];
+    let mut manifest = Manifest::create(Arc::new(fs.clone()), &dir(), &states[0])?;
+    let len = || fs.read(dir().join(MANIFEST)).unwrap().len();
+    let mut lens = vec![len()];
+    for n in 1..=n {
+        let mut state = states.last().unwrap().clone();
+        state.apply(&edit(n)).unwrap();
+        manifest.append(&edit(n), &state)?;
+        states.push(state);
+        lens.push(len());
+    }
+    Ok((states, lens))
+}
+
+/// What readers and writers find, which must be the same.
+fn reopened(fs: &SimFs) -> Result<State> {
+    let read_only = read_state(fs, &dir());
+    let opened = Manifest::open(Arc::new(fs.clone()), &dir()).map(|(_, state)| state);
+    match (&read_only, &opened) {
+        (Ok(read_only), Ok(opened)) => assert!(read_only == opened),
+        _ => assert_eq!(
+            read_only.as_ref().err().map(Error::to_string),
+            opened.as_ref().err().map(Error::to_string)
+        ),
+    }
+    opened
+}
+
+fn with_bytes(bytes: &[u8]) -> SimFs {
+    let fs = disk();
+    fs.write(dir().join(MANIFEST), bytes);
+    fs
+}
+
+fn is_corruption(outcome: &Result<State>) -> bool {
+    matches!(outcome, Err(Error::Corruption { file, .. }) if file == &dir().join(MANIFEST))
+}
+
+#[test]
+fn what_was_appended_is_there_when_the_store_is_opened_again() {
+    let fs = disk();
+    let (mut states, _) = store(&fs, 10).unwrap();
+    let (mut manifest, mut state) = Manifest::open(Arc::new(fs.clone()), &dir()).unwrap();
+    assert_eq!(&state, states.last().unwrap());
+    assert_eq!(state.segments[&FileId(7)].level, 9, "moved");
+    state.apply(&edit(11)).unwrap();
+    manifest.append(&edit(11), &state).unwrap();
+    states.push(state);
+    assert_eq!(reopened(&fs).unwrap(), states[11]);
+}
+
+#[test]
+fn a_directory_without_a_manifest_is_no_store() {
+    assert!(matches!(reopened(&disk()), Err(Error::NotAStore { .. })));
+}
+
+#[test]
+fn an_edit_that_does_not_fit_changes_nothing() {
+    let mut state = State::new(HEADER);
+    for n in 1..=3 {
+        state.apply(&edit(n)).unwrap();
+    }
+    let before = state.clone();
+    let unknown = Edit { removed: vec![FileId(2)], added: vec![segment(9)], ..Edit::default() };
+    let twice_removed = Edit { removed: vec![FileId(1), FileId(1)], ..Edit::default() };
+    let duplicate = Edit { added: vec![segment(9), segment(1)], ..Edit::default() };
+    let twice_added = Edit { added: vec![segment(9), segment(9)], ..Edit::default() };
+    let lower_floor = Edit { log_floor: Some(FileId(2)), ..Edit::default() };
+    let lower_seq = Edit { last_seq: Some(5), ..Edit::default() };
+    for edit in [unknown, twice_removed, duplicate, twice_added, lower_floor, lower_seq] {
+        assert!(matches!(state.apply(&edit), Err(Error::InvalidArgument(_))), "{edit:?}");
+        assert_eq!(state, before);
+    }
+}
+
+#[test]
+fn the_next_file_number_is_beyond_every_segment_and_never_goes_down() {
+    let mut state = State::new(HEADER);
+    state.apply(&Edit { added: vec![segment(9)], next_id: Some(FileId(5)), ..Edit::default() }).unwrap();
+    assert_eq!(state.next_id, FileId(10));
+    state.apply(&Edit { next_id: Some(FileId(20)), ..Edit::default() }).unwrap();
+    state.apply(&Edit { removed: vec![FileId(9)], next_id: Some(FileId(3)), ..Edit::default() }).unwrap();
+    assert_eq!(state.next_id, FileId(20));
+}
+
+#[test]
+fn i4_a_manifest_cut_at_any_byte_gives_the_edits_before_the_cut_and_is_whole_again_after_opening() {
+    let fs = disk();
+    let (states, lens) = store(&fs, 5).unwrap();
+    let bytes = fs.read(dir().join(MANIFEST)).unwrap();
+    for cut in 0..bytes.len() {
+        let fs = with_bytes(&bytes[..cut]);
+        let outcome = reopened(&fs);
+        let Some(whole) = lens.iter().rposition(|&len| len <= cut) else {
+            assert!(is_corruption(&outcome), "cut at {cut}");
+            continue;
+        };
+        assert_eq!(outcome.unwrap(), states[whole], "cut at {cut}");
+        let (mut manifest, mut state) = Manifest::open(Arc::new(fs.clone()), &dir()).unwrap();
+        let next = edit(whole as u64 + 1);
+        state.apply(&next).unwrap();
+        manifest.append(&next, &state).unwrap();
+        assert_eq!(reopened(&fs).unwrap(), state, "cut at {cut}");
+    }
+}
+
+#[test]
+fn i6_every_flipped_bit_is_corruption() {
+    let fs = disk();
+    store(&fs, 4).unwrap();
+    let bytes = fs.read(dir().join(MANIFEST)).unwrap();
+    for bit in 0..bytes.len() * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        let outcome = read_state(&with_bytes(&flipped), &dir());
+        assert!(is_corruption(&outcome), "bit {bit}: {outcome:?}");
+    }
+}
+
+#[test]
+fn i4_a_zero_sector_is_a_lost_write_in_the_last_edit_and_corruption_before() {
+    let fs = disk();
+    let (states, lens) = store(&fs, 6).unwrap();
+    let bytes = fs.read(dir().join(MANIFEST)).unwrap();
+    let last = lens[5];
+    for sector in 0..bytes.len().div_ceil(512) {
+        let (from, to) = (sector * 512, ((sector + 1) * 512).min(bytes.len()));
+        if to > last {
+            let mut lost = bytes.clone();
+            lost[from.max(last)..to].fill(0);
+            assert_eq!(reopened(&with_bytes(&lost)).unwrap(), states[5], "sector {sector}");
+        }
+        if from < last {
+            let mut damaged = bytes.clone();
+            damaged[from..to.min(last)].fill(0);
+            assert!(is_corruption(&reopened(&with_bytes(&damaged))), "sector {sector}");
+        }
+    }
+}
+
+#[test]
+fn a_manifest_of_a_newer_version_is_named() {
+    let mut bytes = encode_header(HEADER);
+    bytes[8] = 9;
+    let crc = crate::codec::crc32(&[&bytes[..28]]);
+    bytes[28..].copy_from_slice(&crc.to_le_bytes());
+    let error = read_state(&with_bytes(&bytes), &dir()).unwrap_err();
+    assert!(matches!(error, Error::UnsupportedVersion { found: 9, supported: 1, .. }));
+}
+
+#[test]
+fn a_manifest_that_outgrows_its_snapshot_is_written_anew() {
+    let fs = disk();
+    let mut state = State::new(HEADER);
+    let mut manifest = Manifest::create(Arc::new(fs.clone()), &dir(), &state).unwrap();
+    let mut longest = 0;
+    for n in 1..200 {
+        let mut edit = Edit {
+            added: vec![SegmentMeta { largest: vec![0xff; 60_000], ..segment(n) }],
+            ..Edit::default()
+        };
+        if n > 1 {
+            edit.removed = vec![FileId(n - 1)];
+        }
+        state.apply(&edit).unwrap();
+        manifest.append(&edit, &state).unwrap();
+        longest = longest.max(fs.read(dir().join(MANIFEST)).unwrap().len());
+        assert_eq!(read_state(&fs, &dir()).unwrap(), state);
+    }
+    assert!((900_000..=1 << 20).contains(&longest), "{longest} bytes");
+    assert_eq!(fs.files(), [dir().join(MANIFEST)]);
+}
+
+/// The store that the crash tests run: large segments, so that the manifest is written anew on the way.
+fn run_until_failure(fs: &SimFs) -> (State, Option<State>) {
+    let mut acknowledged = State::new(HEADER);
+    let mut manifest = match Manifest::create(Arc::new(fs.clone()), &dir(), &acknowledged) {
+        Ok(manifest) => manifest,
+        Err(_) => return (acknowledged, None),
+    };
+    for n in 1..=25 {
+        let mut edit = Edit {
+            added: vec![SegmentMeta { largest: vec![0xff; 60_000], ..segment(n) }],
+            ..Edit::default()
+        };
+        if n > 1 {
+            edit.removed = vec![FileId(n - 1)];
+        }
+        let mut state = acknowledged.clone();
+        state.apply(&edit).unwrap();
+        if manifest.append(&edit, &state).is_err() {
+            return (acknowledged, Some(state));
+        }
+        acknowledged = state;
+    }
+    (acknowledged, None)
+}
+
+#[test]
+fn i4_after_a_crash_at_any_write_the_acknowledged_edits_are_there_and_at_most_one_more() {
+    let fs = disk();
+    run_until_failure(&fs);
+    let writes = fs.writes();
+    assert!(fs.log().contains("rename"));
+    for stop in 0..writes {
+        let fs = disk();
+        fs.fail(Fault::stop(stop).short());
+        let (acknowledged, unknown) = run_until_failure(&fs);
+        for seed in 0..8 {
+            let crash = [Crash::Kill, Crash::Power, Crash::PowerOrdered, Crash::Power][seed as usize % 4];
+            let found = fs.crash(crash, seed);
+            let state = match reopened(&found) {
+                Err(Error::NotAStore { .. }) if unknown.is_none() => continue,
+                outcome => {
+                    outcome.unwrap_or_else(|e| panic!("stop {stop}, {crash:?} {seed}: {e}\n{}", fs.log()))
+                }
+            };
+            assert!(
+                state == acknowledged || Some(&state) == unknown.as_ref(),
+                "stop {stop}, {crash:?} {seed}"
+            );
+            // What a process has seen, a later power cut does not take back.
+            let again = found.crash(Crash::Power, seed);
+            assert!(reopened(&again).unwrap() == state, "stop {stop}, {crash:?} {seed}, then a power cut");
+        }
+    }
+}
+
+#[test]
+fn i5_a_failed_write_or_sync_is_reported_and_not_retried() {
+    for (kind, attempts) in [(OpKind::Append, 1), (OpKind::Sync, 2)] {
+        let fs = disk();
+        let mut manifest = Manifest::create(Arc::new(fs.clone()), &dir(), &State::new(HEADER)).unwrap();
+        fs.fail(Fault::once(kind, 0).with(Errno::NoSpace));
+        let mut state = State::new(HEADER);
+        state.apply(&edit(1)).unwrap();
+        let writes = fs.writes();
+        assert!(matches!(manifest.append(&edit(1), &state), Err(Error::Io { op, .. }) if op == kind.verb()));
+        assert_eq!(fs.writes(), writes + attempts, "nothing follows the failure:\n{}", fs.log());
+    }
+}
+
+fn any_segment() -> impl Strategy<Value = SegmentMeta> {
+    (any::<[u64; 5]>(), any::<[u64; 2]>(), any::<[u32; 2]>(), any::<[Vec<u8>; 2]>(), any::<u8>()).prop_map(
+        |([id, digest, file_bytes, data_bytes, raw_bytes], mut seqs, [entries, deleted], mut keys, level)| {
+            seqs.sort();
+            keys.sort();
+            let [smallest, largest] = keys;
+            SegmentMeta {
+                id: FileId(id),
+                level,
+                digest,
+                entries: u64::from(entries) + u64::from(deleted),
+                tombstones: u64::from(deleted),
+                smallest,
+                largest,
+                min_seq: seqs[0],
+                max_seq: seqs[1],
+                file_bytes,
+                data_bytes,
+                raw_bytes,
+            }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn i6_edits_come_back_as_they_were_and_no_cut_payload_is_one(
+        removed: Vec<u64>,
+        added in prop::collection::vec(any_segment(), 0..4),
+        numbers: [Option<u64>; 3],
+    ) {
+        let edit = Edit {
+            removed: removed.into_iter().map(FileId).collect(),
+            added,
+            log_floor: numbers[0].map(FileId),
+            next_id: numbers[1].map(FileId),
+            last_seq: numbers[2],
+        };
+        let encoded = encode_edit(&edit, tag(HEADER)).unwrap();
+        let payload = &encoded[format::EDIT_HEAD_BYTES..];
+        prop_assert_eq!(decode_payload(payload), Some(edit));
+        for cut in 0..payload.len() {
+            prop_assert_eq!(decode_payload(&payload[..cut]), None);
+        }
+    }
+
+    #[test]
+    fn i6_arbitrary_payloads_never_panic(payload: Vec<u8>) {
+        let _ = decode_payload(&payload);
+    }
+}
+
+#[test]
+fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
+    let mut state = State::new(HEADER);
+    state.apply(&Edit { log_floor: Some(FileId(1)), ..Edit::default() }).unwrap();
+    let mut bytes = encode_header(HEADER);
+    bytes.extend(encode_edit(&state.snapshot(), tag(HEADER)).unwrap());
+    let flush = Edit {
+        added: vec![SegmentMeta { largest: b"zebra".to_vec(), ..segment(2) }],
+        log_floor: Some(FileId(3)),
+        next_id: Some(FileId(4)),
+        last_seq: Some(1000),
+        ..Edit::default()
+    };
+    bytes.extend(encode_edit(&flush, tag(HEADER)).unwrap());
+    let moved = Edit { removed: vec![FileId(2)], ..Edit::default() };
+    bytes.extend(encode_edit(&moved, tag(HEADER)).unwrap());
+    let head = |len| {
+        [(4, "edit: tag of the store"), (4, len), (4, "CRC-32 of the payload"), (4, "CRC-32 of the head")]
+    };
+    let fields: Vec<(usize, &str)> =
+        [(8, "magic"), (4, "version 1"), (8, "store id"), (8, "hash seed 77"), (4, "CRC-32 of the header")]
+            .into_iter()
+            .chain(head("payload of 7 bytes"))
+            .chain([(2, "log floor 1"), (2, "next file number 1"), (2, "last sequence number 0"), (1, "end")])
+            .chain(head("payload of 42 bytes"))
+            .chain([
+                (2, "segment 2 joins"),
+                (1, "level 2"),
+                (8, "digest"),
+                (2, "2000 entries"),
+                (1, "2 tombstones"),
+            ])
+            .chain([(6, "smallest key"), (6, "largest key"), (2, "sequence numbers 2 to 4")])
+            .chain([(2, "4096 bytes of file"), (2, "4000 bytes of data"), (2, "9000 bytes raw")])
+            .chain([
+                (2, "log floor 3"),
+                (2, "next file number 4"),
+                (3, "last sequence number 1000"),
+                (1, "end"),
+            ])
+            .chain(head("payload of 3 bytes"))
+            .chain([(2, "segment 2 leaves"), (1, "end")])
+            .collect();
+    crate::golden::check("manifest", &bytes, &fields);
+    let mut read = State::new(HEADER);
+    [state.snapshot(), flush, moved].iter().for_each(|edit| read.apply(edit).unwrap());
+    assert_eq!(read_state(&with_bytes(&bytes), Path::new("db")).unwrap(), read);
+}

@@ -1,0 +1,269 @@
+//! K-way merge of memtables, segments and levels: each key once, its newest entry, in key order or backwards.
+//!
+//! 1. Every source is positioned on its next entry; a binary heap orders the sources by (key, newest first).
+//! 2. The top of the heap is the answer.
+//! 3. To go on: advance every source that stands on the same key (its entries are older), then the top itself.
+//!
+//! Sources need no order among themselves: the sequence number of each entry decides which one is the newest.
+
+use crate::error::Result;
+use crate::key::{EntryKind, Seq, Value, prefix8};
+use crate::memtable;
+use crate::segment::{self, Access, Direction, Segment};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A sorted source of entries, each key at most once.
+pub enum Source {
+    /// A memtable, as of a sequence number.
+    Memtable(memtable::Cursor),
+    /// One segment.
+    Segment(segment::Cursor),
+    /// The segments of a sorted run, one after the other.
+    Run(RunCursor),
+}
+
+macro_rules! each {
+    ($source:expr, $cursor:ident => $call:expr) => {
+        match $source {
+            Source::Memtable($cursor) => $call,
+            Source::Segment($cursor) => $call,
+            Source::Run($cursor) => $call,
+        }
+    };
+}
+
+impl Source {
+    #[inline]
+    fn advance(&mut self) -> Result<bool> {
+        match self {
+            Source::Memtable(cursor) => Ok(cursor.advance()),
+            Source::Segment(cursor) => cursor.advance(),
+            Source::Run(cursor) => cursor.advance(),
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        each!(self, cursor => cursor.key())
+    }
+
+    #[inline]
+    fn seq(&self) -> Seq {
+        each!(self, cursor => cursor.seq())
+    }
+
+    #[inline]
+    fn kind(&self) -> EntryKind {
+        each!(self, cursor => cursor.kind())
+    }
+
+    fn value(&self) -> &[u8] {
+        each!(self, cursor => cursor.value())
+    }
+
+    fn to_value(&self) -> Value {
+        each!(self, cursor => cursor.to_value())
+    }
+}
+
+/// Walks the segments of a sorted run; opens each one when the walk reaches it.
+pub struct RunCursor {
+    /// In the order of the walk.
+    segments: std::vec::IntoIter<Arc<Segment>>,
+    current: Option<segment::Cursor>,
+    direction: Direction,
+    access: Access,
+}
+
+impl RunCursor {
+    /// `segments` in the order of the walk, the first being the one that `start` falls into.
+    pub fn new(
+        segments: Vec<Arc<Segment>>,
+        direction: Direction,
+        start: Bound<&[u8]>,
+        access: Access,
+    ) -> Result<Self> {
+        let mut segments = segments.into_iter();
+        let current = match segments.next() {
+            Some(first) => Some(first.cursor(direction, start, access)?),
+            None => None,
+        };
+        Ok(RunCursor { segments, current, direction, access })
+    }
+
+    #[inline]
+    fn advance(&mut self) -> Result<bool> {
+        while let Some(cursor) = &mut self.current {
+            if cursor.advance()? {
+                return Ok(true);
+            }
+            self.current = match self.segments.next() {
+                Some(next) => Some(next.cursor(self.direction, Bound::Unbounded, self.access)?),
+                None => None,
+            };
+        }
+        Ok(false)
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.current.as_ref().map(segment::Cursor::key).unwrap_or_default()
+    }
+
+    #[inline]
+    fn seq(&self) -> Seq {
+        self.current.as_ref().map_or(0, segment::Cursor::seq)
+    }
+
+    #[inline]
+    fn kind(&self) -> EntryKind {
+        self.current.as_ref().map_or(EntryKind::Tombstone, segment::Cursor::kind)
+    }
+
+    fn value(&self) -> &[u8] {
+        self.current.as_ref().map(segment::Cursor::value).unwrap_or_default()
+    }
+
+    fn to_value(&self) -> Value {
+        self.current.as_ref().map(segment::Cursor::to_value).unwrap_or_default()
+    }
+}
+
+/// The merged walk. Positioned before its first entry when made.
+pub struct Merge {
+    lanes: Vec<Lane>,
+    /// Indices into `lanes`, smallest first: a binary heap.
+    heap: Vec<usize>,
+    direction: Direction,
+    started: bool,
+}
+
+struct Lane {
+    source: Source,
+    /// `prefix8` of the source's key: most comparisons end here.
+    prefix: u64,
+}
+
+impl Lane {
+    fn advance(&mut self) -> Result<bool> {
+        let more = self.source.advance()?;
+        if more {
+            self.prefix = prefix8(self.source.key());
+        }
+        Ok(more)
+    }
+
+    fn same_key(&self, other: &Lane) -> bool {
+        self.prefix == other.prefix && self.source.key() == other.source.key()
+    }
+}
+
+impl Merge {
+    /// Merges `sources`, which all walk in `direction`.
+    pub fn new(sources: Vec<Source>, direction: Direction) -> Self {
+        let lanes = sources.into_iter().map(|source| Lane { source, prefix: 0 }).collect();
+        Merge { lanes, heap: Vec::new(), direction, started: false }
+    }
+
+    /// Moves to the newest entry of the next key, tombstones included; `false` at the end, and from then on.
+    pub fn advance(&mut self) -> Result<bool> {
+        if !self.started {
+            return self.start();
+        }
+        while let Some(child) = self.smaller_child(0) {
+            if !self.lane(child).same_key(self.lane(0)) {
+                break;
+            }
+            self.advance_at(child)?;
+        }
+        if !self.heap.is_empty() {
+            self.advance_at(0)?;
+        }
+        Ok(!self.heap.is_empty())
+    }
+
+    fn start(&mut self) -> Result<bool> {
+        self.started = true;
+        for (i, lane) in self.lanes.iter_mut().enumerate() {
+            if lane.advance()? {
+                self.heap.push(i);
+            }
+        }
+        (0..self.heap.len()).rev().for_each(|at| self.sift_down(at));
+        Ok(!self.heap.is_empty())
+    }
+
+    #[inline]
+    fn lane(&self, at: usize) -> &Lane {
+        &self.lanes[self.heap[at]]
+    }
+
+    /// Advances the source at a place of the heap and restores the order below it.
+    fn advance_at(&mut self, at: usize) -> Result<()> {
+        let index = self.heap[at];
+        if !self.lanes[index].advance()? {
+            self.heap.swap_remove(at);
+        }
+        self.sift_down(at);
+        Ok(())
+    }
+
+    #[inline]
+    fn smaller_child(&self, at: usize) -> Option<usize> {
+        let (left, right) = (2 * at + 1, 2 * at + 2);
+        if right < self.heap.len() {
+            Some(if self.precedes(right, left) { right } else { left })
+        } else {
+            (left < self.heap.len()).then_some(left)
+        }
+    }
+
+    fn sift_down(&mut self, mut at: usize) {
+        while let Some(child) = self.smaller_child(at) {
+            if !self.precedes(child, at) {
+                break;
+            }
+            self.heap.swap(child, at);
+            at = child;
+        }
+    }
+
+    #[inline]
+    fn precedes(&self, a: usize, b: usize) -> bool {
+        let (a, b) = (self.lane(a), self.lane(b));
+        let by_key = a.prefix.cmp(&b.prefix).then_with(|| a.source.key().cmp(b.source.key()));
+        let by_key = if self.direction == Direction::Reverse { by_key.reverse() } else { by_key };
+        by_key.then_with(|| b.source.seq().cmp(&a.source.seq())).is_lt()
+    }
+
+    fn top(&self) -> Option<&Source> {
+        self.heap.first().map(|&index| &self.lanes[index].source)
+    }
+
+    /// The key at the current position; empty at the end.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.top().map(Source::key).unwrap_or_default()
+    }
+
+    /// The sequence number at the current position.
+    pub fn seq(&self) -> Seq {
+        self.top().map_or(0, Source::seq)
+    }
+
+    /// Put or tombstone at the current position.
+    pub fn kind(&self) -> EntryKind {
+        self.top().map_or(EntryKind::Tombstone, Source::kind)
+    }
+
+    /// The value at the current position.
+    pub fn value(&self) -> &[u8] {
+        self.top().map(Source::value).unwrap_or_default()
+    }
+
+    /// The value at the current position, shared.
+    pub fn to_value(&self) -> Value {
+        self.top().map(Source::to_value).unwrap_or_default()
+    }
+}

@@ -1,0 +1,121 @@
+//! The block cache of a store, shared by its segments, and the counters of what was read.
+
+use super::block::Block;
+use super::index::Index;
+use crate::id::FileId;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What reading segments cost since the store was opened. Opening a segment and verifying it do not count.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Reads of data and index blocks that went to the file; a read-ahead of several blocks is one.
+    pub block_reads: AtomicU64,
+    /// Data and index blocks found in the cache.
+    pub block_cache_hits: AtomicU64,
+    /// Bytes of `block_reads`.
+    pub bytes_read: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn read(&self, bytes: usize) {
+        self.block_reads.fetch_add(1, Ordering::Relaxed);
+        self.bytes_read.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn hit(&self) {
+        self.block_cache_hits.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Blocks by file and offset, decompressed and verified, within a budget of bytes. One cache serves one store: file numbers are
+/// the store's own.
+pub struct BlockCache {
+    blocks: Cache<(FileId, u64), Cached, Bytes>,
+    largest_block: usize,
+}
+
+#[derive(Clone)]
+enum Cached {
+    Data(Block),
+    Index(Arc<Index>),
+}
+
+/// Weighs a block by its bytes and, roughly, what the cache needs for its own.
+#[derive(Clone)]
+struct Bytes;
+
+const OVERHEAD_BYTES: usize = 100;
+/// A guess, to size the cache's tables: a block of the default size.
+const TYPICAL_BLOCK_BYTES: u64 = 4096;
+
+impl Weighter<(FileId, u64), Cached> for Bytes {
+    fn weight(&self, _: &(FileId, u64), cached: &Cached) -> u64 {
+        (OVERHEAD_BYTES + cached.bytes()) as u64
+    }
+}
+
+impl Cached {
+    fn bytes(&self) -> usize {
+        match self {
+            Cached::Data(block) => block.bytes().len(),
+            Cached::Index(index) => index.weight(),
+        }
+    }
+}
+
+impl BlockCache {
+    /// A cache of `capacity` bytes. A block of more than an eighth of that is never cached, so that one huge value does not drive
+    /// out everything else.
+    pub fn new(capacity: u64) -> Self {
+        let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
+        let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
+        BlockCache { blocks: Cache::with_weighter(items, capacity, Bytes), largest_block }
+    }
+
+    /// The bytes in use.
+    pub fn weight(&self) -> u64 {
+        self.blocks.weight()
+    }
+
+    #[inline]
+    pub(super) fn data(&self, id: FileId, offset: u64) -> Option<Block> {
+        match self.blocks.get(&(id, offset)) {
+            Some(Cached::Data(block)) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Like [`data`](Self::data), and leaves the order of eviction alone.
+    pub(super) fn peek_data(&self, id: FileId, offset: u64) -> Option<Block> {
+        match self.blocks.peek(&(id, offset)) {
+            Some(Cached::Data(block)) => Some(block),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn index(&self, id: FileId, offset: u64) -> Option<Arc<Index>> {
+        match self.blocks.get(&(id, offset)) {
+            Some(Cached::Index(index)) => Some(index),
+            _ => None,
+        }
+    }
+
+    pub(super) fn keep_data(&self, id: FileId, offset: u64, block: &Block) {
+        self.keep(id, offset, Cached::Data(block.clone()));
+    }
+
+    pub(super) fn keep_index(&self, id: FileId, offset: u64, index: &Arc<Index>) {
+        self.keep(id, offset, Cached::Index(index.clone()));
+    }
+
+    fn keep(&self, id: FileId, offset: u64, cached: Cached) {
+        if cached.bytes() <= self.largest_block {
+            self.blocks.insert((id, offset), cached);
+        }
+    }
+}

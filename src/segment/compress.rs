@@ -1,0 +1,154 @@
+//! Block compression.
+
+use super::format::{MAX_BLOCK_BYTES, Place};
+use crate::codec::{Decoder, Encode};
+use crate::error::{Error, Result};
+
+/// How the data blocks of new segments are compressed. Every build reads `None` and `Lz4`; `Zstd` takes the feature `zstd`, to
+/// write and to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Compression {
+    /// As they are.
+    None = 0,
+    /// LZ4: the fast one.
+    #[default]
+    Lz4 = 1,
+    /// Zstandard, level 3: smaller and slower.
+    Zstd = 2,
+}
+
+/// An lz4 block cannot expand more: each byte of a run length stands for at most 255 bytes.
+const LZ4_MAX_RATIO: usize = 255;
+
+impl Compression {
+    const ALL: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
+
+    /// Reads a block's type.
+    pub(super) fn from_u8(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|&kind| kind as u8 == byte)
+    }
+
+    /// "none", "lz4" or "zstd".
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        }
+    }
+
+    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
+    }
+}
+
+/// Compresses the blocks of one segment, one after the other.
+pub struct Compressor {
+    packed: Vec<u8>,
+    method: Method,
+}
+
+enum Method {
+    None,
+    Lz4(Box<lz4_flex::block::CompressTable>),
+    #[cfg(feature = "zstd")]
+    Zstd(zstd::bulk::Compressor<'static>),
+}
+
+impl Compressor {
+    /// [`Error::InvalidArgument`] when this build lacks the method.
+    pub fn new(compression: Compression) -> Result<Self> {
+        let method = match compression {
+            Compression::None => Method::None,
+            Compression::Lz4 => Method::Lz4(Box::new(lz4_flex::block::CompressTable::large())),
+            #[cfg(feature = "zstd")]
+            Compression::Zstd => Method::Zstd(
+                zstd::bulk::Compressor::new(3).map_err(|e| Error::InvalidArgument(format!("zstd: {e}")))?,
+            ),
+            #[cfg(not(feature = "zstd"))]
+            Compression::Zstd => return Err(lacks_zstd("Compression::Zstd was asked for")),
+        };
+        Ok(Compressor { packed: Vec::new(), method })
+    }
+
+    /// Replaces the bytes of `out` from `start` on by their compressed form when that saves at least an eighth; says which it is.
+    pub fn pack(&mut self, out: &mut Vec<u8>, start: usize) -> Compression {
+        let Compressor { packed, method } = self;
+        let raw = &out[start..];
+        let room = raw.len() - raw.len().div_ceil(8);
+        packed.clear();
+        packed.put_u32(raw.len() as u32);
+        let kind = match method {
+            Method::None => return Compression::None,
+            Method::Lz4(table) => {
+                packed.resize(4 + lz4_flex::block::get_maximum_output_size(raw.len()), 0);
+                match lz4_flex::block::compress_into_with_table(raw, &mut packed[4..], table) {
+                    Ok(len) => packed.truncate(4 + len),
+                    Err(_) => return Compression::None,
+                }
+                Compression::Lz4
+            }
+            #[cfg(feature = "zstd")]
+            Method::Zstd(compressor) => {
+                packed.resize(4 + zstd::zstd_safe::compress_bound(raw.len()), 0);
+                match compressor.compress_to_buffer(raw, &mut packed[4..]) {
+                    Ok(len) => packed.truncate(4 + len),
+                    Err(_) => return Compression::None,
+                }
+                Compression::Zstd
+            }
+        };
+        if packed.len() > room {
+            return Compression::None;
+        }
+        out.truncate(start);
+        out.extend_from_slice(packed);
+        kind
+    }
+}
+
+/// Undoes [`Compressor::pack`] for a payload whose crc has been checked.
+pub fn unpack(place: Place<'_>, kind: Compression, payload: &[u8]) -> Result<Vec<u8>> {
+    if kind == Compression::None {
+        return Ok(payload.to_vec());
+    }
+    let mut fields = Decoder::new(payload);
+    let len = fields.u32().ok_or_else(|| place.damaged("a compressed block without its length"))? as usize;
+    let packed = fields.take(fields.remaining()).unwrap_or_default();
+    let bound = match kind {
+        Compression::Lz4 => packed.len().saturating_mul(LZ4_MAX_RATIO).min(MAX_BLOCK_BYTES),
+        _ => MAX_BLOCK_BYTES,
+    };
+    if len > bound {
+        return Err(
+            place.damaged(format!("a block of {} bytes that claims to expand to {len}", packed.len()))
+        );
+    }
+    let mut raw = vec![0; len];
+    let written = match kind {
+        Compression::Zstd => unzstd(place, packed, &mut raw)?,
+        _ => lz4_flex::block::decompress_into(packed, &mut raw).ok(),
+    };
+    match written == Some(len) {
+        true => Ok(raw),
+        false => Err(place.damaged(format!("{} data that does not decompress", kind.name()))),
+    }
+}
+
+#[cfg(feature = "zstd")]
+fn unzstd(_: Place<'_>, packed: &[u8], raw: &mut [u8]) -> Result<Option<usize>> {
+    Ok(zstd::bulk::decompress_to_buffer(packed, raw).ok())
+}
+
+#[cfg(not(feature = "zstd"))]
+fn unzstd(place: Place<'_>, _: &[u8], _: &mut [u8]) -> Result<Option<usize>> {
+    Err(lacks_zstd(&format!("{} holds blocks compressed with zstd", place.path.display())))
+}
+
+#[cfg(not(feature = "zstd"))]
+fn lacks_zstd(what: &str) -> Error {
+    Error::InvalidArgument(format!(
+        "{what}, and this build lacks it: build sidebloom with the feature `zstd`"
+    ))
+}

@@ -1,0 +1,241 @@
+//! Walking over a segment's entries, forward or backward, from any bound.
+
+use super::block::Block;
+use super::index::Index;
+use super::interval::{Interval, Slot};
+use super::reader::Segment;
+use super::window::Window;
+use crate::error::Result;
+use crate::key::{EntryKind, Seq, Value};
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+/// Which way a cursor goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Towards larger keys.
+    Forward,
+    /// Towards smaller keys.
+    Reverse,
+}
+
+/// How a cursor reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Block by block through the block cache, which keeps them.
+    Cached,
+    /// In reads that grow from one block to 256 KiB. Takes data blocks from the cache, never puts any into it.
+    Scan,
+}
+
+/// The `current` of a cursor that is at no entry.
+const NOWHERE: usize = usize::MAX;
+
+/// A walk over the entries of a segment: `(advance access*)*`. What is left to do stands in four ranges, from the partitions of
+/// the index down to the entries of one restart interval; a step takes from the front of the innermost one that is not empty
+/// (from its back when the walk is reverse) and so refills those below it.
+pub struct Cursor {
+    segment: Arc<Segment>,
+    direction: Direction,
+    access: Access,
+    window: Window,
+    partitions: Range<usize>,
+    partition: Option<Arc<Index>>,
+    blocks: Range<usize>,
+    block: Option<Block>,
+    block_offset: u64,
+    intervals: Range<usize>,
+    interval: Interval,
+    entries: Range<usize>,
+    current: usize,
+}
+
+impl Segment {
+    /// A cursor before the first entry of its direction within `start`: forward, the first key at or behind the bound; reverse,
+    /// the last key at or before it. Reads the block of the bound; nothing when unbounded.
+    pub fn cursor(
+        self: &Arc<Self>,
+        direction: Direction,
+        start: Bound<&[u8]>,
+        access: Access,
+    ) -> Result<Cursor> {
+        let mut cursor = Cursor {
+            segment: self.clone(),
+            direction,
+            access,
+            window: Window::default(),
+            partitions: 0..self.top.len(),
+            partition: None,
+            blocks: 0..0,
+            block: None,
+            block_offset: 0,
+            intervals: 0..0,
+            interval: Interval::default(),
+            entries: 0..0,
+            current: NOWHERE,
+        };
+        match start {
+            Bound::Unbounded => {}
+            Bound::Included(key) => cursor.seek(key, direction == Direction::Reverse)?,
+            Bound::Excluded(key) => cursor.seek(key, direction == Direction::Forward)?,
+        }
+        Ok(cursor)
+    }
+}
+
+impl Cursor {
+    /// Goes to the next entry; `false` at the end, and then always. After an error the walk is at its end.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
+        loop {
+            if let Some(at) = step(self.direction, &mut self.entries) {
+                self.current = at;
+                return Ok(true);
+            }
+            if !self.refill().inspect_err(|_| self.end())? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// The key; empty before the first `advance` and after the end.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.interval.key(self.current)
+    }
+
+    /// The sequence number; 0 before the first `advance` and after the end.
+    #[inline]
+    pub fn seq(&self) -> Seq {
+        self.slot().map_or(0, |slot| slot.seq)
+    }
+
+    /// Put or tombstone; a tombstone before the first `advance` and after the end.
+    #[inline]
+    pub fn kind(&self) -> EntryKind {
+        self.slot().map_or(EntryKind::Tombstone, |slot| slot.kind)
+    }
+
+    /// The value; empty for a tombstone, before the first `advance` and after the end.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        match (&self.block, self.slot()) {
+            (Some(block), Some(slot)) => &block.bytes()[slot.value.clone()],
+            _ => &[],
+        }
+    }
+
+    /// The value as a share of its block.
+    pub fn to_value(&self) -> Value {
+        match (&self.block, self.slot()) {
+            (Some(block), Some(slot)) => Value::new(block.bytes().slice(slot.value.clone())),
+            _ => Value::default(),
+        }
+    }
+
+    #[inline]
+    fn slot(&self) -> Option<&Slot> {
+        self.interval.slot(self.current)
+    }
+
+    /// Leaves to do what lies beyond `key` in the direction of the walk; `key` itself does if the border is not `behind` it
+    /// (forward), or is (reverse).
+    fn seek(&mut self, key: &[u8], behind: bool) -> Result<()> {
+        let at = self.segment.top.seek(key);
+        self.partitions = beyond(self.direction, at, self.segment.top.len());
+        if at == self.segment.top.len() {
+            return Ok(());
+        }
+        let partition = self.enter_partition(at)?;
+        let at = self.segment.block_for(&partition, at, key)?;
+        self.blocks = beyond(self.direction, at, partition.len());
+        let block = self.enter_block(&partition, at)?;
+        let handle = partition.handle(at);
+        let Some(at) = self.segment.located(handle, block.intervals_from(key))?.checked_sub(1) else {
+            if self.direction == Direction::Reverse {
+                self.intervals = 0..0;
+            }
+            return Ok(());
+        };
+        self.intervals = beyond(self.direction, at, block.intervals());
+        self.enter_interval(at)?;
+        let before = self.interval.count_while(|found| found < key || (behind && found == key));
+        match self.direction {
+            Direction::Forward => self.entries.start = before,
+            Direction::Reverse => self.entries.end = before,
+        }
+        Ok(())
+    }
+
+    /// Takes the next step above the entries; `false` when there is none.
+    fn refill(&mut self) -> Result<bool> {
+        if let Some(at) = step(self.direction, &mut self.intervals) {
+            self.enter_interval(at)?;
+        } else if let Some(at) = step(self.direction, &mut self.blocks) {
+            if let Some(partition) = self.partition.clone() {
+                self.enter_block(&partition, at)?;
+            }
+        } else if let Some(at) = step(self.direction, &mut self.partitions) {
+            self.enter_partition(at)?;
+        } else {
+            self.end();
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn end(&mut self) {
+        (self.partitions, self.blocks, self.intervals, self.entries) = (0..0, 0..0, 0..0, 0..0);
+        self.current = NOWHERE;
+    }
+
+    fn enter_partition(&mut self, at: usize) -> Result<Arc<Index>> {
+        let partition = self.segment.partition(at, self.access)?;
+        self.blocks = 0..partition.len();
+        self.partition = Some(partition.clone());
+        Ok(partition)
+    }
+
+    fn enter_block(&mut self, partition: &Index, at: usize) -> Result<Block> {
+        let handle = partition.handle(at);
+        let block = match self.access {
+            Access::Cached => self.segment.data_block(handle)?,
+            Access::Scan => match self.segment.cached_block(handle) {
+                Some(block) => block,
+                None => {
+                    let backwards = self.direction == Direction::Reverse;
+                    let stored = self.window.stored(&self.segment, partition, at, backwards)?;
+                    self.segment.decode_block(handle, stored)?
+                }
+            },
+        };
+        self.intervals = 0..block.intervals();
+        self.block_offset = handle.offset;
+        self.block = Some(block.clone());
+        Ok(block)
+    }
+
+    fn enter_interval(&mut self, at: usize) -> Result<()> {
+        let Some(block) = &self.block else { return Ok(()) };
+        let decoded = self.interval.decode(block, at);
+        decoded.map_err(|what| self.segment.place(self.block_offset).damaged(what))?;
+        self.entries = 0..self.interval.len();
+        Ok(())
+    }
+}
+
+/// What is left of `count` things in the direction of the walk once it is at number `at`.
+fn beyond(direction: Direction, at: usize, count: usize) -> Range<usize> {
+    match direction {
+        Direction::Forward => (at + 1).min(count)..count,
+        Direction::Reverse => 0..at,
+    }
+}
+
+#[inline]
+fn step(direction: Direction, left: &mut Range<usize>) -> Option<usize> {
+    match direction {
+        Direction::Forward => left.next(),
+        Direction::Reverse => left.next_back(),
+    }
+}

@@ -1,0 +1,300 @@
+//! The byte map of a segment file, format version 1. All integers are little-endian, `varint` is LEB128.
+//!
+//! ```text
+//! segment    := block(data)*  block(index)*  block(top index)  block(properties)  footer      nothing in between
+//! block(x)   := payload  type u8  crc u32        at most 128 MiB, before and after decompression
+//! payload    := x                                type 0
+//!             | length u32  lz4 block of x       type 1
+//!             | length u32  zstd frame of x      type 2
+//!
+//! data       := restarts u32  heads length u32  (head u32  value u32)*restarts  head*  value*
+//! head       := shared varint  rest varint  value varint  seq varint  bytes*rest
+//! index      := base u64  count u32  separator*count          also the top index
+//! separator  := shared varint  rest varint  length varint  bytes*rest
+//!
+//! properties := entries u64  tombstones u64  smallest seq u64  largest seq u64  raw bytes u64  store id u64
+//!               hash seed u64  compression bytes  smallest key bytes  largest key bytes       bytes: varint length first
+//! footer     := segment id u64        0      56 bytes, the last of the file
+//!               top index offset u64  8
+//!               properties offset u64 16
+//!               digest u64            24
+//!               top index length u32  32
+//!               properties length u32 36
+//!               version u32           40     version, magic and crc keep their distance from the end in every version
+//!               magic "sbsegmnt"      44
+//!               crc u32               52
+//! ```
+//!
+//! **block.** `crc` is over payload, type, and the block's place: segment id u64, offset u64. So a block of another file or of
+//! another offset (a misdirected write, a recycled extent) does not pass. Invalid: a wrong crc, an unknown type, a `length` over
+//! 128 MiB, over 255 times the lz4 block, or other than what decompression gives. Only data blocks are ever compressed; a block
+//! that does not shrink by an eighth is type 0.
+//!
+//! **data.** Keys strictly increase through the whole file. The heads stand together before all values, so that a search reads
+//! few cache lines. `shared` is exactly the number of leading bytes shared with the key before (the search relies on it), and 0 in
+//! every sixteenth head: these are the restarts. A restart's `head` counts from the first head, its `value` from the first value.
+//! `rest` is the number of key bytes that follow the shared ones. `value` is 0 for a tombstone, otherwise 1 + the length of the
+//! value; the values stand in the order of their heads without gaps. A data block is valid exactly when the writer would give
+//! the same bytes for its entries; `verify` checks that.
+//!
+//! **index.** Each separator names one block: at least the block's last key, less than the first key of the next block. The first
+//! block lies at `base`, each next one where the one before ends, and `length` counts payload, type and crc. The blocks of a
+//! partition are data blocks, the blocks of the top index are the partitions. The last separator of a partition equals the
+//! partition's separator in the top index; the very last one is the largest key. Invalid: no separator, separators that do not
+//! strictly increase, a block that reaches beyond the area of its kind.
+//!
+//! **properties.** What the segment holds, for the manifest's repair and for statistics. `raw bytes` sums key and value lengths,
+//! `compression` is the name that the writer was told ("none", "lz4", "zstd"). `store id` and `hash seed` repeat the store's own,
+//! so that a store that lost its manifest can be rebuilt from its segments. Invalid: no entries, or a value that contradicts the
+//! entries.
+//!
+//! **footer.** The top index ends where the properties begin, and these end where the footer begins. `digest` is the 64-bit digest
+//! of every byte before the footer: a sidecar names it to prove that it belongs to this segment. Invalid: a wrong crc or magic, a
+//! version of 0, a segment id other than the file's number.
+
+use super::Compression;
+use crate::codec::{Decoder, Encode, crc32};
+use crate::error::{Error, Result};
+use crate::id::FileId;
+use crate::key::{EntryKind, Seq};
+use std::path::Path;
+
+/// What a parser says about bytes that are not what the format asks for; the caller knows the file and the offset.
+pub type Parsed<T> = std::result::Result<T, &'static str>;
+
+/// Entries from one restart to the next.
+pub const RESTART_INTERVAL: usize = 16;
+/// Type and crc behind each payload.
+pub const TRAILER_BYTES: usize = 5;
+/// Largest block. The largest entry (64 MiB and a key) fits; so does the top index of a 5 TB segment.
+pub const MAX_BLOCK_BYTES: usize = 128 << 20;
+/// Size of the footer.
+pub const FOOTER_BYTES: usize = 56;
+
+const VERSION: u32 = 1;
+const MAGIC: [u8; 8] = *b"sbsegmnt";
+const VERSION_AT: usize = 40;
+const MAGIC_AT: usize = 44;
+const CRC_AT: usize = 52;
+const _: () =
+    assert!(CRC_AT + 4 == FOOTER_BYTES && MAGIC_AT + MAGIC.len() == CRC_AT && VERSION_AT + 4 == MAGIC_AT);
+const _: () = assert!(MAX_BLOCK_BYTES > crate::key::MAX_VALUE_BYTES + crate::key::MAX_KEY_BYTES + 4096);
+
+/// Where a block lies in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handle {
+    /// First byte.
+    pub offset: u64,
+    /// Payload and trailer, in bytes.
+    pub len: u32,
+}
+
+impl Handle {
+    /// The first byte behind the block.
+    pub fn end(self) -> u64 {
+        self.offset.saturating_add(u64::from(self.len))
+    }
+}
+
+/// A place in a segment file: what a block's crc binds it to, and what an error names.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The file.
+    pub path: &'a Path,
+    /// Its number.
+    pub id: FileId,
+    /// In bytes from its start.
+    pub offset: u64,
+}
+
+impl Place<'_> {
+    /// The error for damage found here.
+    pub fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::corruption(self.path, self.offset, what)
+    }
+}
+
+/// The crc of the block at `offset` of segment `id`, over the payload and its type byte.
+pub fn block_crc(id: FileId, offset: u64, payload_and_type: &[u8]) -> u32 {
+    let mut place = [0; 16];
+    place[..8].copy_from_slice(&id.0.to_le_bytes());
+    place[8..].copy_from_slice(&offset.to_le_bytes());
+    crc32(&[payload_and_type, &place])
+}
+
+/// Checks a stored block; gives its type and its payload.
+pub fn open_block<'a>(place: Place<'_>, stored: &'a [u8]) -> Result<(Compression, &'a [u8])> {
+    let parts = stored.split_last_chunk::<4>().and_then(|(body, crc)| Some((body, crc, body.split_last()?)));
+    let Some((body, crc, (&kind, payload))) = parts else {
+        return Err(place.damaged("a block shorter than its trailer"));
+    };
+    let (found, expected) = (block_crc(place.id, place.offset, body), u32::from_le_bytes(*crc));
+    if found != expected {
+        return Err(place.damaged(format!("block checksum {found:08x}, stored {expected:08x}")));
+    }
+    let kind =
+        Compression::from_u8(kind).ok_or_else(|| place.damaged(format!("unknown block type {kind}")))?;
+    Ok((kind, payload))
+}
+
+/// The fixed end of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Footer {
+    /// The number of the segment.
+    pub id: FileId,
+    /// The top index.
+    pub top: Handle,
+    /// The properties.
+    pub properties: Handle,
+    /// Of all bytes before the footer.
+    pub digest: u64,
+}
+
+impl Footer {
+    /// The bytes on disk.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(FOOTER_BYTES);
+        out.put_u64(self.id.0);
+        out.put_u64(self.top.offset);
+        out.put_u64(self.properties.offset);
+        out.put_u64(self.digest);
+        out.put_u32(self.top.len);
+        out.put_u32(self.properties.len);
+        out.put_u32(VERSION);
+        out.extend_from_slice(&MAGIC);
+        let crc = crc32(&[&out]);
+        out.put_u32(crc);
+        out
+    }
+
+    /// Reads the footer that stands at `place`, the end of the file less [`FOOTER_BYTES`].
+    pub fn decode(place: Place<'_>, bytes: &[u8; FOOTER_BYTES]) -> Result<Self> {
+        if bytes[MAGIC_AT..CRC_AT] != MAGIC {
+            return Err(place.damaged("no segment footer here: the file is truncated, or no segment"));
+        }
+        let mut fields = Decoder::new(bytes);
+        let mut decode = || -> Option<(Footer, u32, u32)> {
+            let (id, top, properties, digest) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
+            let (top_len, properties_len, version) = (fields.u32()?, fields.u32()?, fields.u32()?);
+            fields.take(MAGIC.len())?;
+            let top = Handle { offset: top, len: top_len };
+            let properties = Handle { offset: properties, len: properties_len };
+            Some((Footer { id: FileId(id), top, properties, digest }, version, fields.u32()?))
+        };
+        let (footer, version, crc) = decode().ok_or_else(|| place.damaged("short footer"))?;
+        if version > VERSION {
+            let file = place.path.to_path_buf();
+            return Err(Error::UnsupportedVersion { file, found: version, supported: VERSION });
+        }
+        if version == 0 || crc32(&[&bytes[..CRC_AT]]) != crc {
+            return Err(place.damaged("the footer's checksum is wrong"));
+        }
+        if footer.id != place.id {
+            return Err(place.damaged(format!("this is segment {}: was the file renamed?", footer.id)));
+        }
+        if footer.top.end() != footer.properties.offset || footer.properties.end() != place.offset {
+            return Err(place.damaged("the footer's offsets do not meet: bytes are missing or were added"));
+        }
+        Ok(footer)
+    }
+}
+
+/// The store that a segment belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// Drawn when the store was created.
+    pub store_id: u64,
+    /// The seed of the store's key hash.
+    pub hash_seed: u64,
+}
+
+/// What the properties block says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Properties {
+    /// Puts and tombstones.
+    pub entries: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+    /// Least sequence number.
+    pub min_seq: Seq,
+    /// Largest sequence number.
+    pub max_seq: Seq,
+    /// Sum of key and value lengths.
+    pub raw_bytes: u64,
+    /// The store.
+    pub origin: Origin,
+    /// What the writer was told.
+    pub compression: Compression,
+    /// First key.
+    pub smallest: Vec<u8>,
+    /// Last key.
+    pub largest: Vec<u8>,
+}
+
+impl Properties {
+    /// Of a segment without entries.
+    pub fn new(origin: Origin, compression: Compression) -> Self {
+        let (smallest, largest) = (Vec::new(), Vec::new());
+        let (entries, tombstones, min_seq, max_seq, raw_bytes) = (0, 0, Seq::MAX, 0, 0);
+        Properties {
+            entries,
+            tombstones,
+            min_seq,
+            max_seq,
+            raw_bytes,
+            origin,
+            compression,
+            smallest,
+            largest,
+        }
+    }
+
+    /// Takes the next entry into account; the largest key is left to the end.
+    #[inline]
+    pub fn count(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value_len: usize) {
+        if self.entries == 0 {
+            self.smallest = key.to_vec();
+        }
+        self.entries += 1;
+        self.tombstones += u64::from(kind == EntryKind::Tombstone);
+        self.min_seq = self.min_seq.min(seq);
+        self.max_seq = self.max_seq.max(seq);
+        self.raw_bytes += (key.len() + value_len) as u64;
+    }
+
+    /// The payload of the properties block.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let Origin { store_id, hash_seed } = self.origin;
+        let sums = [self.entries, self.tombstones, self.min_seq, self.max_seq, self.raw_bytes];
+        sums.into_iter().chain([store_id, hash_seed]).for_each(|number| out.put_u64(number));
+        out.put_bytes(self.compression.name().as_bytes());
+        out.put_bytes(&self.smallest);
+        out.put_bytes(&self.largest);
+    }
+
+    /// Reads the payload of the properties block.
+    pub fn decode(payload: &[u8]) -> Parsed<Self> {
+        let mut fields = Decoder::new(payload);
+        let mut decode = || -> Option<Properties> {
+            Some(Properties {
+                entries: fields.u64()?,
+                tombstones: fields.u64()?,
+                min_seq: fields.u64()?,
+                max_seq: fields.u64()?,
+                raw_bytes: fields.u64()?,
+                origin: Origin { store_id: fields.u64()?, hash_seed: fields.u64()? },
+                compression: Compression::from_name(fields.bytes()?)?,
+                smallest: fields.bytes()?.to_vec(),
+                largest: fields.bytes()?.to_vec(),
+            })
+        };
+        let properties = decode().ok_or("properties that do not parse")?;
+        let sensible = properties.tombstones <= properties.entries
+            && properties.min_seq <= properties.max_seq
+            && properties.smallest <= properties.largest;
+        if properties.entries == 0 || !sensible || fields.remaining() != 0 {
+            return Err("properties that contradict themselves");
+        }
+        Ok(properties)
+    }
+}

@@ -1,0 +1,270 @@
+//! Index blocks: separators of consecutive blocks. The partitions and the top index over them have the same form.
+
+use super::format::{Handle, MAX_BLOCK_BYTES, Parsed, TRAILER_BYTES};
+use crate::codec::{Decoder, Encode};
+use crate::key::{common_prefix, prefix8};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// Memory of an [`Index`] beside its separators, in bytes per separator.
+const SLOT_BYTES: usize = 20;
+const MAX_STORED_BYTES: u64 = (MAX_BLOCK_BYTES + TRAILER_BYTES) as u64;
+
+/// Collects the separators of one index block.
+pub struct IndexBuilder {
+    base: u64,
+    count: u32,
+    last: Vec<u8>,
+    body: Vec<u8>,
+    weight: usize,
+}
+
+impl IndexBuilder {
+    /// For blocks that begin at offset `base`.
+    pub fn new(base: u64) -> Self {
+        IndexBuilder { base, count: 0, last: Vec::new(), body: Vec::new(), weight: 0 }
+    }
+
+    /// Adds the next block.
+    pub fn append(&mut self, separator: &[u8], block_len: u32) {
+        let shared = common_prefix(&self.last, separator);
+        self.body.put_varint(shared as u64);
+        self.body.put_varint((separator.len() - shared) as u64);
+        self.body.put_varint(u64::from(block_len));
+        self.body.extend_from_slice(&separator[shared..]);
+        self.last.clear();
+        self.last.extend_from_slice(separator);
+        self.count += 1;
+        self.weight += separator.len() + SLOT_BYTES;
+    }
+
+    /// What a reader of the block needs for it, in bytes, roughly.
+    pub fn weight(&self) -> usize {
+        self.weight
+    }
+
+    /// The last separator.
+    pub fn last(&self) -> &[u8] {
+        &self.last
+    }
+
+    /// Appends the block's payload to `out`.
+    pub fn finish_into(self, out: &mut Vec<u8>) {
+        out.put_u64(self.base);
+        out.put_u32(self.count);
+        out.extend_from_slice(&self.body);
+    }
+}
+
+/// The shortest key that is at least `last` and less than `next`, for `last` < `next`.
+pub fn separator<'a>(last: &'a [u8], next: &'a [u8]) -> &'a [u8] {
+    let upto = common_prefix(last, next) + 1;
+    match next.get(..upto) {
+        Some(short) if upto < next.len() && upto < last.len() => short,
+        _ => last,
+    }
+}
+
+/// An index block, laid out for search: the eight bytes behind those that all separators share form an array of numbers of their
+/// own, so that a search touches a few cache lines.
+pub struct Index {
+    /// Number of leading bytes that all separators share.
+    common: usize,
+    prefixes: Box<[u64]>,
+    keys: Box<[u8]>,
+    /// Where each separator ends in `keys`.
+    ends: Box<[u32]>,
+    /// Where each block begins, and where the last one ends.
+    offsets: Box<[u64]>,
+}
+
+impl Index {
+    /// Reads a payload whose crc has been checked.
+    pub fn parse(payload: &[u8]) -> Parsed<Self> {
+        let mut fields = Decoder::new(payload);
+        let (Some(mut offset), Some(count)) = (fields.u64(), fields.u32()) else {
+            return Err("an index block cut short");
+        };
+        let count = count as usize;
+        // A separator takes three bytes or more, so the count cannot ask for more memory than the block justifies.
+        if count == 0 || count > fields.remaining() / 3 {
+            return Err("an index block with an impossible count");
+        }
+        let (mut keys, mut ends) = (Vec::new(), Vec::with_capacity(count));
+        let mut offsets = Vec::with_capacity(count + 1);
+        offsets.push(offset);
+        let mut last = 0..0;
+        while ends.len() < count {
+            let len = append_separator(&mut fields, &mut keys, &last)?;
+            let next = last.end..keys.len();
+            if !ends.is_empty() && keys[last] >= keys[next.clone()] {
+                return Err("separators that are out of order");
+            }
+            last = next;
+            offset = offset.checked_add(len).ok_or("a block that ends beyond all files")?;
+            ends.push(keys.len() as u32);
+            offsets.push(offset);
+        }
+        if fields.remaining() != 0 {
+            return Err("bytes behind the last separator");
+        }
+        let common = common_prefix(&keys[..ends[0] as usize], &keys[last]);
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let prefixes =
+            starts.zip(&ends).map(|(start, &end)| prefix8(&keys[start as usize + common..end as usize]));
+        let prefixes = prefixes.collect();
+        Ok(Index { common, prefixes, keys: keys.into(), ends: ends.into(), offsets: offsets.into() })
+    }
+
+    /// Number of blocks.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The first byte of the blocks, and the one behind them.
+    pub fn area(&self) -> Range<u64> {
+        let ends = (self.offsets.first(), self.offsets.last());
+        ends.0.copied().unwrap_or_default()..ends.1.copied().unwrap_or_default()
+    }
+
+    /// Memory, in bytes.
+    pub fn weight(&self) -> usize {
+        self.keys.len() + self.len() * SLOT_BYTES
+    }
+
+    /// Separator `at`.
+    #[inline]
+    pub fn separator(&self, at: usize) -> &[u8] {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        &self.keys[start..self.ends[at] as usize]
+    }
+
+    /// Where block `at` lies.
+    #[inline]
+    pub fn handle(&self, at: usize) -> Handle {
+        let offset = self.offsets[at];
+        Handle { offset, len: (self.offsets[at + 1] - offset) as u32 }
+    }
+
+    /// The bytes to read so as to have block `at` and what follows it (or, `backwards`, precedes it), up to `bytes` when the block
+    /// itself is not larger. Begins and ends at borders of blocks.
+    pub fn span(&self, at: usize, backwards: bool, bytes: u64) -> Range<u64> {
+        let (start, end) = (self.offsets[at], self.offsets[at + 1]);
+        if backwards {
+            let first = self.offsets.partition_point(|&offset| offset < end.saturating_sub(bytes));
+            self.offsets[first.min(at)]..end
+        } else {
+            let behind = self.offsets.partition_point(|&offset| offset <= start.saturating_add(bytes));
+            start..self.offsets[behind.max(at + 2) - 1]
+        }
+    }
+
+    /// The number of the block that could hold `key`: the first whose separator is at least `key`. [`len`](Self::len) when all
+    /// are less.
+    #[inline]
+    pub fn seek(&self, key: &[u8]) -> usize {
+        let (head, rest) = key.split_at(self.common.min(key.len()));
+        match head.cmp(&self.keys[..self.common]) {
+            Ordering::Less => return 0,
+            Ordering::Greater => return self.len(),
+            Ordering::Equal => {}
+        }
+        let sought = prefix8(rest);
+        let mut low = self.prefixes.partition_point(|&prefix| prefix < sought);
+        let mut high = low + self.prefixes[low..].partition_point(|&prefix| prefix == sought);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.separator(middle) < key {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
+    }
+}
+
+/// Decodes a separator to the end of `keys`, where the one before it lies at `before`; gives the length of its block.
+fn append_separator(fields: &mut Decoder<'_>, keys: &mut Vec<u8>, before: &Range<usize>) -> Parsed<u64> {
+    let mut decode = || Some((fields.length()?, fields.length()?, fields.varint()?));
+    let (shared, rest, len) = decode().ok_or("a separator that does not parse")?;
+    let rest = fields.take(rest).ok_or("a separator cut short")?;
+    if shared > before.len() || len <= TRAILER_BYTES as u64 || len > MAX_STORED_BYTES {
+        return Err("a separator with impossible lengths");
+    }
+    if keys.len() + shared + rest.len() > MAX_BLOCK_BYTES {
+        return Err("separators that expand to more than a block may have");
+    }
+    keys.extend_from_within(before.start..before.start + shared);
+    keys.extend_from_slice(rest);
+    Ok(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+
+    fn index(separators: impl IntoIterator<Item = Vec<u8>>) -> Index {
+        let mut builder = IndexBuilder::new(100);
+        separators.into_iter().enumerate().for_each(|(i, key)| builder.append(&key, 10 + i as u32));
+        let mut payload = Vec::new();
+        builder.finish_into(&mut payload);
+        Index::parse(&payload).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn separator_lies_between_and_is_never_longer_than_the_key(a in "[ab]{0,6}", b in "[abc]{0,6}") {
+            let (last, next) = if a <= b { (a, b) } else { (b, a) };
+            prop_assume!(last != next);
+            let found = separator(last.as_bytes(), next.as_bytes());
+            prop_assert!(last.as_bytes() <= found && found < next.as_bytes() && found.len() <= last.len());
+        }
+
+        #[test]
+        fn seek_is_the_linear_search_also_among_equal_prefixes(
+            common in "a{0,10}",
+            keys in btree_set(vec(0u8..3, 0..12), 1..40),
+            sought in vec(0u8..3, 0..12),
+        ) {
+            let whole = |rest: &Vec<u8>| [common.as_bytes(), rest].concat();
+            let keys: Vec<Vec<u8>> = keys.iter().map(whole).collect();
+            let index = index(keys.clone());
+            for key in keys.iter().cloned().chain([whole(&sought), sought, b"b".to_vec(), Vec::new()]) {
+                let linear = keys.iter().position(|separator| *separator >= key).unwrap_or(keys.len());
+                prop_assert_eq!(index.seek(&key), linear);
+            }
+            (0..keys.len()).for_each(|i| assert_eq!(index.separator(i), keys[i]));
+        }
+
+        #[test]
+        fn span_holds_its_block_and_whole_neighbours_within_the_size(
+            count in 1usize..20, at in 0usize..20, bytes in 0u64..200, backwards: bool,
+        ) {
+            let at = at % count;
+            let index = index((0..count as u8).map(|i| vec![i]));
+            let (span, block) = (index.span(at, backwards, bytes), index.handle(at));
+            prop_assert!(span.start <= block.offset && block.end() <= span.end);
+            prop_assert!(index.offsets.contains(&span.start) && index.offsets.contains(&span.end));
+            prop_assert!(span.end - span.start <= bytes.max(u64::from(block.len)));
+            let wider = if backwards { span.start > 100 } else { span.end < index.area().end };
+            let neighbour = if backwards {
+                index.handle(index.offsets.iter().position(|&o| o == span.start).unwrap().saturating_sub(1))
+            } else {
+                index.handle(index.offsets.iter().position(|&o| o == span.end).unwrap().min(count - 1))
+            };
+            prop_assert!(!wider || span.end - span.start + u64::from(neighbour.len) > bytes);
+        }
+    }
+
+    #[test]
+    fn i6_index_payloads_cut_anywhere_are_refused() {
+        let mut builder = IndexBuilder::new(0);
+        (0..20u8).for_each(|i| builder.append(&[7, 7, i], 100));
+        let mut payload = Vec::new();
+        builder.finish_into(&mut payload);
+        assert!(Index::parse(&payload).is_ok());
+        (0..payload.len()).for_each(|n| assert!(Index::parse(&payload[..n]).is_err(), "cut at {n}"));
+    }
+}

@@ -1,0 +1,77 @@
+//! The entries from one restart to the next, decoded: what a cursor walks over, in either direction.
+
+use super::block::{Block, Head};
+use super::format::Parsed;
+use crate::key::{EntryKind, Seq};
+use std::ops::Range;
+
+/// At most sixteen entries with whole keys. The buffers are used again for the next interval.
+#[derive(Default)]
+pub struct Interval {
+    keys: Vec<u8>,
+    slots: Vec<Slot>,
+}
+
+/// One entry; the key lies in the interval's buffer, the value in the block.
+pub struct Slot {
+    key: Range<usize>,
+    /// Where in the block.
+    pub value: Range<usize>,
+    /// Sequence number.
+    pub seq: Seq,
+    /// Put or tombstone.
+    pub kind: EntryKind,
+}
+
+impl Interval {
+    /// Decodes interval number `number` of `block`. After an error the interval is empty.
+    pub fn decode(&mut self, block: &Block, number: usize) -> Parsed<()> {
+        self.fill(block, number).inspect_err(|_| self.slots.clear())
+    }
+
+    fn fill(&mut self, block: &Block, number: usize) -> Parsed<()> {
+        self.keys.clear();
+        self.slots.clear();
+        let (mut heads, values) = block.interval(number)?;
+        let (mut before, mut value_at) = (0..0, values.start);
+        while heads.remaining() > 0 {
+            let head = Head::decode(&mut heads)?;
+            let start = self.keys.len();
+            if head.shared > before.len() {
+                return Err("an entry that shares more than the key before has");
+            }
+            self.keys.extend_from_within(before.start..before.start + head.shared);
+            self.keys.extend_from_slice(head.rest);
+            if head.value_len > values.end - value_at {
+                return Err("a value that reaches beyond its interval");
+            }
+            let value = value_at..value_at + head.value_len;
+            value_at = value.end;
+            before = start..self.keys.len();
+            self.slots.push(Slot { key: before.clone(), value, seq: head.seq, kind: head.kind });
+        }
+        Ok(())
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Entry `at`, if there is one.
+    #[inline]
+    pub fn slot(&self, at: usize) -> Option<&Slot> {
+        self.slots.get(at)
+    }
+
+    /// The key of entry `at`; empty when there is none.
+    #[inline]
+    pub fn key(&self, at: usize) -> &[u8] {
+        self.slots.get(at).map_or(&[], |slot| &self.keys[slot.key.clone()])
+    }
+
+    /// How many entries at the front have a key for which `holds`.
+    pub fn count_while(&self, holds: impl Fn(&[u8]) -> bool) -> usize {
+        self.slots.partition_point(|slot| holds(&self.keys[slot.key.clone()]))
+    }
+}

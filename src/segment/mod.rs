@@ -1,0 +1,30 @@
+//! Segments: immutable sorted files of entries, each key at most once. See [`format`] for the bytes.
+//!
+//! A [`Writer`] writes one front to back. A [`Segment`] reads: [`get`](Segment::get) one key, [`cursor`](Segment::cursor) from a
+//! bound in either direction, [`verify`](Segment::verify) everything. Blocks come through the store's [`BlockCache`], those of
+//! the index too, so that only the small top index stays in memory.
+
+pub mod format;
+
+mod block;
+mod cache;
+mod compress;
+mod cursor;
+mod index;
+mod interval;
+mod reader;
+mod sink;
+mod verify;
+mod window;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use cache::{BlockCache, Counters};
+pub use compress::Compression;
+pub use cursor::{Access, Cursor, Direction};
+pub use format::Origin;
+pub use reader::Segment;
+pub use verify::OnEntry;
+pub use writer::{Summary, Writer, WriterOptions};

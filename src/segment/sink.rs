@@ -1,0 +1,69 @@
+//! The file under a writer: large appends, and the digest of all of them.
+
+use crate::error::{Error, Result};
+use crate::fs::AppendFile;
+use crate::hash::Digest;
+
+/// One system call each.
+const APPEND_BYTES: usize = 256 << 10;
+
+/// Buffers bytes for a file. After a failed append or sync the file is never touched again (invariant I5): each call gives the
+/// error again.
+pub struct Sink {
+    file: Box<dyn AppendFile>,
+    pending: Vec<u8>,
+    written: u64,
+    digest: Digest,
+    failed: Option<Error>,
+}
+
+impl Sink {
+    /// At the start of an empty file.
+    pub fn new(file: Box<dyn AppendFile>) -> Self {
+        let pending = Vec::with_capacity(APPEND_BYTES + (64 << 10));
+        Sink { file, pending, written: 0, digest: Digest::default(), failed: None }
+    }
+
+    /// The length of the file with all pending bytes.
+    pub fn offset(&self) -> u64 {
+        self.written + self.pending.len() as u64
+    }
+
+    /// Bytes not yet in the file: append to them.
+    pub fn pending(&mut self) -> &mut Vec<u8> {
+        &mut self.pending
+    }
+
+    /// Appends the pending bytes to the file when there are enough.
+    pub fn flush_when_large(&mut self) -> Result<()> {
+        if self.pending.len() < APPEND_BYTES { Ok(()) } else { self.flush() }
+    }
+
+    /// The digest of all bytes so far.
+    pub fn digest(&mut self) -> Result<u64> {
+        self.flush()?;
+        Ok(self.digest.finish())
+    }
+
+    /// Appends the last bytes and syncs; gives the length of the file.
+    pub fn finish(mut self, last: &[u8]) -> Result<u64> {
+        self.pending.extend_from_slice(last);
+        self.flush()?;
+        self.file.sync()?;
+        Ok(self.written)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        self.digest.update(&self.pending);
+        self.written += self.pending.len() as u64;
+        let appended = self.file.append(&self.pending);
+        self.pending.clear();
+        if self.pending.capacity() > 4 * APPEND_BYTES {
+            self.pending.shrink_to(2 * APPEND_BYTES); // A huge value has passed through.
+        }
+        appended.inspect_err(|error| self.failed = Some(error.clone()))
+    }
+}

@@ -1,0 +1,201 @@
+//! Invariant I6: damage gives an error that names file and offset; never a wrong value, never a panic.
+
+use super::*;
+use format::{FOOTER_BYTES, Handle, Place, block_crc};
+use std::os::unix::fs::FileExt;
+
+/// A file of a few small partitions, with tombstones; about 2 KB.
+fn small(compression: Compression) -> (Model, Fixture) {
+    let model = songs(40);
+    let fixture = fixture(&model, WriterOptions { block_bytes: 150, compression });
+    assert!(fixture.segment.top.len() >= 2 && fixture.summary.file_bytes < 4096);
+    (model, fixture)
+}
+
+fn must_name(path: &Path, file_bytes: u64, error: &Error) {
+    match error {
+        Error::Corruption { file, offset, .. } => assert!(file == path && *offset <= file_bytes, "{error}"),
+        Error::UnsupportedVersion { file, .. } => assert_eq!(file, path),
+        other => panic!("neither corruption nor a version: {other}"),
+    }
+}
+
+/// Asks `segment` for everything in every way. Whatever it answers must be in the model; returns the errors.
+fn interrogate(segment: &Arc<Segment>, model: &Model) -> Vec<Error> {
+    let mut errors = Vec::new();
+    for (key, entry) in model {
+        match segment.get(key) {
+            Ok(found) => assert_eq!(found.as_ref(), Some(entry)),
+            Err(error) => errors.push(error),
+        }
+    }
+    let walk = |direction, access| -> Result<()> {
+        let expected: Vec<_> = match direction {
+            Direction::Forward => model.iter().collect(),
+            Direction::Reverse => model.iter().rev().collect(),
+        };
+        let mut cursor = segment.cursor(direction, Bound::Unbounded, access)?;
+        for (key, entry) in expected {
+            assert!(cursor.advance()?, "a walk must not end early without an error");
+            assert_eq!((cursor.key(), cursor.seq(), cursor.kind()), (&key[..], entry.seq, entry.kind));
+            assert_eq!(cursor.value(), &*entry.value);
+        }
+        assert!(!cursor.advance()?);
+        Ok(())
+    };
+    for direction in [Direction::Forward, Direction::Reverse] {
+        errors.extend(
+            [Access::Cached, Access::Scan].into_iter().filter_map(|access| walk(direction, access).err()),
+        );
+    }
+    errors
+}
+
+fn verify(segment: &Segment) -> Result<()> {
+    segment.verify(&mut |_, _, _| Ok(()))
+}
+
+#[test]
+fn i6_any_flipped_byte_gives_the_right_answer_or_a_named_error_and_verify_finds_it() {
+    for &compression in COMPRESSIONS {
+        let (model, Fixture { path, summary, .. }) = &small(compression);
+        let opened_before = open(path, 0).unwrap();
+        let sound = std::fs::read(path).unwrap();
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        for (at, byte) in sound.iter().enumerate() {
+            for flipped in [byte ^ (1 << (at % 8)), !byte] {
+                file.write_all_at(&[flipped], at as u64).unwrap();
+                let errors = match open(path, 0) {
+                    Ok(segment) => {
+                        let verified = verify(&segment).expect_err("verify must find it");
+                        interrogate(&segment, model).into_iter().chain([verified]).collect()
+                    }
+                    Err(error) => vec![error],
+                };
+                let later = interrogate(&opened_before, model).into_iter();
+                let found =
+                    verify(&opened_before).expect_err("verify must find what happened since the open");
+                errors
+                    .into_iter()
+                    .chain(later)
+                    .chain([found])
+                    .for_each(|e| must_name(path, summary.file_bytes, &e));
+            }
+            file.write_all_at(&[*byte], at as u64).unwrap();
+        }
+        verify(&opened_before).unwrap();
+    }
+}
+
+#[test]
+fn i6_a_file_of_any_other_length_is_refused() {
+    let (_, Fixture { path, .. }) = small(Compression::default());
+    let sound = std::fs::read(&path).unwrap();
+    let longer = [&sound[..], &[0]].concat();
+    let twice = [&sound[..], &sound].concat();
+    for bytes in (0..sound.len()).map(|len| &sound[..len]).chain([&longer[..], &twice]) {
+        std::fs::write(&path, bytes).unwrap();
+        let error = open(&path, 0).map(|_| ()).expect_err("not the length it was written with");
+        must_name(&path, bytes.len() as u64, &error);
+    }
+}
+
+#[test]
+fn i6_a_file_that_shrinks_while_open_gives_errors() {
+    let (model, Fixture { path, summary, .. }) = small(Compression::default());
+    let segment = open(&path, 0).unwrap();
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    for len in (0..summary.file_bytes).rev().step_by(50) {
+        file.set_len(len).unwrap();
+        interrogate(&segment, &model).iter().for_each(|error| must_name(&path, summary.file_bytes, error));
+        assert!(verify(&segment).is_err());
+    }
+}
+
+/// Blocks of one length, so that only their place tells them apart.
+#[test]
+fn i6_a_sound_block_in_the_wrong_place_is_refused() {
+    let model: Model = (0..40u8).map(|i| (vec![i; 3], put(1, [i; 50]))).collect();
+    let options = WriterOptions { block_bytes: 200, compression: Compression::None };
+    let Fixture { path, segment, .. } = fixture(&model, options);
+    let partition = segment.partition(0, Access::Cached).unwrap();
+    let (first, second) = (partition.handle(0), partition.handle(1));
+    assert_eq!(first.len, second.len);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.copy_within(first.offset as usize..first.end() as usize, second.offset as usize);
+    std::fs::write(&path, bytes).unwrap();
+    let segment = open(&path, 0).unwrap();
+    let error = segment.get(&[4; 3]).unwrap_err();
+    assert!(matches!(error, Error::Corruption { offset, .. } if offset == second.offset), "{error}");
+}
+
+#[test]
+fn i6_a_renamed_segment_is_refused() {
+    let Fixture { path, .. } = fixture(&songs(3), WriterOptions::default());
+    let error =
+        Segment::open(&RealFs, &path, FileId(8), Arc::new(BlockCache::new(0)), Arc::default()).map(|_| ());
+    assert!(error.unwrap_err().to_string().contains("segment 000007"));
+}
+
+#[test]
+fn i6_a_newer_version_is_named() {
+    let Fixture { path, .. } = fixture(&songs(3), WriterOptions::default());
+    let mut bytes = std::fs::read(&path).unwrap();
+    let version = bytes.len() - 16;
+    bytes[version] = 2;
+    std::fs::write(&path, bytes).unwrap();
+    let error = open(&path, 0).map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::UnsupportedVersion { found: 2, supported: 1, .. }), "{error}");
+}
+
+#[test]
+fn i6_decompression_is_never_sized_by_an_unchecked_length() {
+    let place = Place { path: Path::new("s"), id: ID, offset: 9 };
+    for kind in [Compression::Lz4, Compression::Zstd] {
+        for len in [u32::MAX, 129 << 20, 100] {
+            let payload = [&len.to_le_bytes()[..], &[0; 7]].concat();
+            assert!(compress::unpack(place, kind, &payload).is_err());
+        }
+        assert!(compress::unpack(place, kind, &[1, 2]).is_err());
+    }
+}
+
+/// What a broken writer could leave: every byte of every block changed, with the checksums made right again. Answers may be
+/// wrong then; the parsers must not panic and a walk must end.
+#[test]
+fn i6_nonsense_under_sound_checksums_never_panics() {
+    let (model, Fixture { path, segment, .. }) = small(Compression::None);
+    let sound = std::fs::read(&path).unwrap();
+    let (mut blocks, footer) =
+        (vec![segment.tail.footer.top, segment.tail.footer.properties], segment.tail.footer);
+    for at in 0..segment.top.len() {
+        blocks.push(segment.top.handle(at));
+        let partition = segment.partition(at, Access::Cached).unwrap();
+        blocks.extend((0..partition.len()).map(|at| partition.handle(at)));
+    }
+    let mut found = 0;
+    for Handle { offset, len } in blocks {
+        let (start, crc_at) = (offset as usize, (offset + u64::from(len)) as usize - 4);
+        for (at, changed) in (start..crc_at).flat_map(|at| [0u8, 1, 0x7f, 0xff].map(|changed| (at, changed)))
+        {
+            let mut bytes = sound.clone();
+            bytes[at] = changed;
+            let crc = block_crc(ID, offset, &bytes[start..crc_at]);
+            bytes[crc_at..crc_at + 4].copy_from_slice(&crc.to_le_bytes());
+            let footer_at = bytes.len() - FOOTER_BYTES;
+            let digest = crate::hash::digest(&bytes[..footer_at]);
+            bytes[footer_at..].copy_from_slice(&format::Footer { digest, ..footer }.encode());
+            std::fs::write(&path, &bytes).unwrap();
+            let Ok(segment) = open(&path, 0) else { continue };
+            model.keys().for_each(|key| drop(segment.get(key)));
+            for direction in [Direction::Forward, Direction::Reverse] {
+                for start in [Bound::Unbounded, Bound::Included(&b"song:000020"[..])] {
+                    let Ok(mut cursor) = segment.cursor(direction, start, Access::Scan) else { continue };
+                    while cursor.advance().is_ok_and(|more| more) {}
+                }
+            }
+            found += u32::from(verify(&segment).is_err());
+        }
+    }
+    assert!(found > 1000, "verify found only {found} of the changes");
+}

@@ -1,0 +1,169 @@
+//! The format is frozen: `fixtures/golden/segment.bin`, and what each of its bytes means in `segment.hex`. Written anew only with
+//! `UPDATE_GOLDEN=1`, which means a new format version.
+
+use super::*;
+use crate::codec::Decoder;
+use format::{FOOTER_BYTES, Handle};
+use std::fmt::Write;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name)
+}
+
+/// Three blocks in two partitions, a restart in the middle of a block, tombstones, the empty key.
+fn model() -> Model {
+    let mut model: Model =
+        (0..20u8).map(|i| (format!("song:{i:02}").into_bytes(), put(300 + u64::from(i), "la"))).collect();
+    model.insert(Vec::new(), put(7, "the empty key"));
+    model.insert(b"artist:abba".to_vec(), tombstone(1_000_000));
+    model.insert(b"title:waterloo".to_vec(), put(8, "1974 ".repeat(50)));
+    model
+}
+
+fn must_equal_golden(name: &str, bytes: &[u8]) {
+    let path = golden(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, bytes).unwrap();
+    }
+    let expected = std::fs::read(&path).unwrap();
+    assert!(expected == bytes, "{} differs: the format has changed", path.display());
+}
+
+fn must_hold_the_model(name: &str) {
+    let segment = open(&golden(name), 0).unwrap();
+    let expected: Vec<_> = model().into_iter().collect();
+    assert_eq!(collect(&segment, Direction::Forward, Bound::Unbounded, Access::Scan).unwrap(), expected);
+    segment.verify(&mut |_, _, _| Ok(())).unwrap();
+}
+
+#[test]
+fn written_bytes_are_frozen() {
+    let Fixture { path, segment, .. } =
+        fixture(&model(), WriterOptions { block_bytes: 256, compression: Compression::None });
+    must_equal_golden("segment.bin", &std::fs::read(&path).unwrap());
+    must_equal_golden("segment.hex", annotate(&segment, &std::fs::read(&path).unwrap()).as_bytes());
+    must_hold_the_model("segment.bin");
+}
+
+/// Only read back: the compressor may learn to compress better.
+#[test]
+fn compressed_golden_file_is_still_read() {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        let options = WriterOptions { block_bytes: 256, compression: Compression::Lz4 };
+        let Fixture { path, .. } = fixture(&model(), options);
+        std::fs::copy(path, golden("segment.lz4.bin")).unwrap();
+    }
+    must_hold_the_model("segment.lz4.bin");
+}
+
+struct Dump<'a> {
+    fields: Decoder<'a>,
+    text: String,
+}
+
+impl<'a> Dump<'a> {
+    fn take(&mut self, len: usize, what: &str) -> &'a [u8] {
+        let (at, bytes) = (self.fields.position(), self.fields.take(len).unwrap());
+        let lines = bytes.chunks(16).enumerate();
+        lines.for_each(|(i, line)| {
+            let hex: Vec<String> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+            let what = if i == 0 { what } else { "" };
+            writeln!(self.text, "{:05x}  {:<47}  {what}", at + 16 * i, hex.join(" ")).unwrap();
+        });
+        bytes
+    }
+
+    fn u32(&mut self, what: &str) -> u32 {
+        let value = self.fields.clone().u32().unwrap();
+        self.take(4, &format!("{what} {value}"));
+        value
+    }
+
+    fn u64(&mut self, what: &str) {
+        let value = self.fields.clone().u64().unwrap();
+        self.take(8, &format!("{what} {value}"));
+    }
+
+    /// Takes some varints as one field; the names say how many.
+    fn varints<const N: usize>(&mut self, names: [&str; N]) -> [usize; N] {
+        let mut ahead = self.fields;
+        let values = names.map(|_| ahead.length().unwrap());
+        let what: Vec<String> =
+            names.iter().zip(values).map(|(name, value)| format!("{name} {value}")).collect();
+        self.take(ahead.position() - self.fields.position(), &what.join(", "));
+        values
+    }
+
+    fn bytes(&mut self, what: &str) {
+        let [len] = self.varints(["length"]);
+        let bytes = self.fields.clone().take(len).unwrap().escape_ascii();
+        self.take(len, &format!("{what} \"{bytes}\""));
+    }
+
+    fn block(&mut self, title: &str, payload: impl FnOnce(&mut Self)) {
+        writeln!(self.text, "\n{title}").unwrap();
+        payload(self);
+        self.take(1, "type: as it is");
+        self.take(4, "crc of payload, type, segment id and offset");
+    }
+
+    fn data(&mut self) {
+        let (restarts, heads) = (self.u32("restarts"), self.u32("heads length") as usize);
+        (0..restarts).for_each(|_| drop((self.u32("restart: head at"), self.u32("         value at"))));
+        let (end, mut values) = (self.fields.position() + heads, Vec::new());
+        while self.fields.position() < end {
+            let [_, rest, value, _] = self.varints(["shared", "rest", "value", "seq"]);
+            let key = self.fields.clone().take(rest).unwrap().escape_ascii();
+            self.take(rest, &format!("     \"{key}\""));
+            values.extend(value.checked_sub(1));
+        }
+        values.iter().for_each(|&len| drop(self.take(len, "value")));
+    }
+
+    fn index(&mut self) {
+        self.u64("base");
+        for _ in 0..self.u32("count") {
+            let [_, rest, _] = self.varints(["shared", "rest", "length"]);
+            let separator = self.fields.clone().take(rest).unwrap().escape_ascii();
+            self.take(rest, &format!("     \"{separator}\""));
+        }
+    }
+
+    fn properties(&mut self) {
+        let sums =
+            ["entries", "tombstones", "smallest seq", "largest seq", "raw bytes", "store id", "hash seed"];
+        sums.iter().for_each(|name| self.u64(name));
+        ["compression", "smallest key", "largest key"].iter().for_each(|name| self.bytes(name));
+    }
+
+    fn footer(&mut self) {
+        writeln!(self.text, "\nfooter").unwrap();
+        self.u64("segment id");
+        self.u64("top index at");
+        self.u64("properties at");
+        self.take(8, "digest");
+        self.u32("top index length");
+        self.u32("properties length");
+        self.u32("version");
+        self.take(8, "magic");
+        self.take(4, "crc of the footer");
+    }
+}
+
+fn annotate(segment: &Segment, file: &[u8]) -> String {
+    let text = "A segment, byte by byte (src/segment/format.rs says what the fields mean)\n".to_string();
+    let mut dump = Dump { fields: Decoder::new(file), text };
+    let partitions: Vec<_> =
+        (0..segment.top.len()).map(|at| segment.partition(at, Access::Scan).unwrap()).collect();
+    let data: Vec<Handle> = partitions.iter().flat_map(|p| (0..p.len()).map(|at| p.handle(at))).collect();
+    for handle in data {
+        assert_eq!(handle.offset, dump.fields.position() as u64);
+        dump.block("data block", Dump::data);
+    }
+    partitions.iter().for_each(|_| dump.block("index partition", Dump::index));
+    dump.block("top index", Dump::index);
+    dump.block("properties", Dump::properties);
+    assert_eq!(dump.fields.remaining(), FOOTER_BYTES);
+    dump.footer();
+    dump.text
+}

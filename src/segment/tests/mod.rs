@@ -1,0 +1,94 @@
+//! Tests of the segment as a whole: against a model, under damage, and against the golden file.
+
+use super::*;
+use crate::error::{Error, Result};
+use crate::fs::RealFs;
+use crate::id::FileId;
+use crate::key::{Entry, EntryKind, Seq, Value};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+mod bench_tmp;
+mod damage;
+mod golden;
+mod model;
+mod reads;
+
+const ID: FileId = FileId(7);
+const ORIGIN: Origin = Origin { store_id: 0x5349_4445, hash_seed: 0xb100 };
+
+/// The compressions that this build has.
+const COMPRESSIONS: &[Compression] = &[
+    Compression::None,
+    Compression::Lz4,
+    #[cfg(feature = "zstd")]
+    Compression::Zstd,
+];
+
+/// What a segment should hold.
+type Model = BTreeMap<Vec<u8>, Entry>;
+
+fn put(seq: Seq, value: impl Into<Vec<u8>>) -> Entry {
+    Entry { seq, kind: EntryKind::Put, value: Value::new(value.into().into()) }
+}
+
+fn tombstone(seq: Seq) -> Entry {
+    Entry { seq, kind: EntryKind::Tombstone, value: Value::default() }
+}
+
+fn write(path: &Path, model: &Model, options: WriterOptions) -> Result<Summary> {
+    let mut writer = Writer::create(&RealFs, path, ID, ORIGIN, options)?;
+    for (key, entry) in model {
+        writer.append(key, entry.seq, entry.kind, &entry.value)?;
+    }
+    writer.finish()
+}
+
+fn open(path: &Path, cache_bytes: u64) -> Result<Arc<Segment>> {
+    let cache = Arc::new(BlockCache::new(cache_bytes));
+    Segment::open(&RealFs, path, ID, cache, Arc::default()).map(Arc::new)
+}
+
+/// A segment in a directory of its own.
+struct Fixture {
+    _dir: tempfile::TempDir,
+    path: PathBuf,
+    summary: Summary,
+    segment: Arc<Segment>,
+}
+
+fn fixture(model: &Model, options: WriterOptions) -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("000007.segment");
+    let summary = write(&path, model, options).unwrap();
+    let segment = open(&path, 1 << 20).unwrap();
+    Fixture { _dir: dir, path, summary, segment }
+}
+
+/// `count` entries that compress, every ninth a tombstone.
+fn songs(count: u64) -> Model {
+    let entry =
+        |i| if i % 9 == 4 { tombstone(100 + i) } else { put(100 + i, format!("value {i} ").repeat(3)) };
+    (0..count).map(|i| (format!("song:{i:06}").into_bytes(), entry(i))).collect()
+}
+
+/// All that a cursor gives, in its order.
+fn collect(
+    segment: &Arc<Segment>,
+    direction: Direction,
+    start: Bound<&[u8]>,
+    access: Access,
+) -> Result<Vec<(Vec<u8>, Entry)>> {
+    let mut cursor = segment.cursor(direction, start, access)?;
+    let mut found = Vec::new();
+    while cursor.advance()? {
+        let entry = Entry { seq: cursor.seq(), kind: cursor.kind(), value: cursor.to_value() };
+        assert_eq!(cursor.value(), &*entry.value);
+        found.push((cursor.key().to_vec(), entry));
+    }
+    assert!(!cursor.advance()? && cursor.key().is_empty() && cursor.value().is_empty(), "the end is the end");
+    Ok(found)
+}

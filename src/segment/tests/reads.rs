@@ -1,0 +1,111 @@
+//! What reading costs: reads, cache, counters.
+
+use super::*;
+
+fn counts(counters: &Counters) -> (u64, u64, u64) {
+    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    (load(&counters.block_reads), load(&counters.block_cache_hits), load(&counters.bytes_read))
+}
+
+fn open_counted(path: &Path, cache_bytes: u64) -> (Arc<Segment>, Arc<Counters>) {
+    let counters = Arc::new(Counters::default());
+    let cache = Arc::new(BlockCache::new(cache_bytes));
+    (Arc::new(Segment::open(&RealFs, path, ID, cache, counters.clone()).unwrap()), counters)
+}
+
+#[test]
+fn get_reads_one_partition_and_one_block_then_none() {
+    let Fixture { path, summary, .. } = fixture(&songs(20_000), WriterOptions::default());
+    let (segment, counters) = open_counted(&path, 64 << 20);
+    assert_eq!(counts(&counters), (0, 0, 0));
+    segment.get(b"song:000100").unwrap().unwrap();
+    let (reads, hits, bytes) = counts(&counters);
+    assert_eq!((reads, hits), (2, 0));
+    assert!(bytes > 1000 && bytes < 4096 + summary.index_bytes, "{bytes}");
+    segment.get(b"song:000101").unwrap().unwrap();
+    assert_eq!(counts(&counters), (2, 2, bytes));
+    segment.get(b"zzz").unwrap();
+    assert_eq!(counts(&counters), (2, 2, bytes), "a key beyond the last one reads nothing");
+}
+
+#[test]
+fn warm_index_leaves_one_read_to_each_get() {
+    let Fixture { path, .. } =
+        fixture(&songs(20_000), WriterOptions { block_bytes: 256, ..Default::default() });
+    let (segment, counters) = open_counted(&path, 64 << 20);
+    segment.warm_index().unwrap();
+    let (warm, _, _) = counts(&counters);
+    assert!(warm < segment.top.len() as u64 / 4, "{warm} reads for {} partitions", segment.top.len());
+    for key in ["song:000000", "song:010000", "song:019999"] {
+        let (before, _, _) = counts(&counters);
+        assert!(segment.get(key.as_bytes()).unwrap().is_some());
+        assert_eq!(counts(&counters).0, before + 1);
+    }
+}
+
+#[test]
+fn scan_reads_little_at_first_and_much_later_and_leaves_the_cache_alone() {
+    let Fixture { path, summary, .. } = fixture(&songs(60_000), WriterOptions::default());
+    for direction in [Direction::Forward, Direction::Reverse] {
+        let (segment, counters) = open_counted(&path, 64 << 20);
+        let mut cursor = segment.cursor(direction, Bound::Included(b"song:030000"), Access::Scan).unwrap();
+        assert!(cursor.advance().unwrap());
+        let (reads, _, bytes) = counts(&counters);
+        assert!(reads == 2 && bytes < 16 << 10, "a first entry cost {bytes} bytes in {reads} reads");
+        while cursor.advance().unwrap() {}
+        let (reads, hits, bytes) = counts(&counters);
+        let most = 20 + summary.data_bytes / (128 << 10);
+        assert!(reads <= most && bytes < summary.file_bytes, "{reads} reads, {bytes} bytes");
+        assert_eq!(hits, 0);
+        collect(&segment, direction, Bound::Included(b"song:030000"), Access::Scan).unwrap();
+        assert_eq!(counts(&counters).0, 2 * reads, "a scan must not fill the cache");
+    }
+}
+
+#[test]
+fn scan_takes_cached_blocks_from_the_cache() {
+    let Fixture { path, .. } = fixture(&songs(5_000), WriterOptions::default());
+    let (segment, counters) = open_counted(&path, 64 << 20);
+    let cached = collect(&segment, Direction::Forward, Bound::Unbounded, Access::Cached).unwrap();
+    let (reads, ..) = counts(&counters);
+    assert_eq!(collect(&segment, Direction::Forward, Bound::Unbounded, Access::Scan).unwrap(), cached);
+    assert_eq!(counts(&counters).0, reads);
+}
+
+#[test]
+fn cache_stays_within_its_budget_and_refuses_blocks_of_an_eighth() {
+    let capacity = 1 << 20;
+    let mut model = songs(30_000);
+    model.insert(b"huge".to_vec(), put(1, vec![1; capacity / 8]));
+    let Fixture { path, .. } =
+        fixture(&model, WriterOptions { compression: Compression::None, ..Default::default() });
+    let cache = Arc::new(BlockCache::new(capacity as u64));
+    let segment = Segment::open(&RealFs, &path, ID, cache.clone(), Arc::default()).unwrap();
+    segment.get(b"huge").unwrap().unwrap();
+    assert!(cache.weight() < capacity as u64 / 16);
+    model.keys().step_by(20).for_each(|key| assert!(segment.get(key).unwrap().is_some()));
+    assert!(cache.weight() > capacity as u64 / 4 && cache.weight() <= capacity as u64, "{}", cache.weight());
+}
+
+#[test]
+fn i5_after_a_failed_write_the_file_is_not_touched_again() {
+    #[derive(Debug)]
+    struct Full(Arc<std::sync::atomic::AtomicU64>);
+    impl crate::fs::AppendFile for Full {
+        fn append(&mut self, _: &[u8]) -> Result<()> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Err(Error::io("write", "s", std::io::ErrorKind::StorageFull.into()))
+        }
+        fn sync(&mut self) -> Result<()> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        }
+    }
+    let calls = Arc::default();
+    let mut sink = sink::Sink::new(Box::new(Full(Arc::clone(&calls))));
+    sink.pending().extend_from_slice(&[0; 300 << 10]);
+    assert!(sink.flush_when_large().is_err());
+    assert!(sink.digest().is_err());
+    assert!(sink.finish(b"footer").is_err());
+    assert_eq!(calls.load(Ordering::Relaxed), 1);
+}

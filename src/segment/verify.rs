@@ -1,0 +1,152 @@
+//! Reading a whole segment and checking all that can be checked.
+
+use super::block::{Block, BlockBuilder};
+use super::format::{Footer, Handle, Properties};
+use super::index::Index;
+use super::interval::Interval;
+use super::reader::{Segment, read_tail};
+use super::window::Window;
+use super::writer::Summary;
+use crate::error::Result;
+use crate::hash::Digest;
+use crate::key::{EntryKind, Seq, common_prefix};
+
+/// Sees each entry's key, sequence number and kind; its error ends the check.
+pub type OnEntry<'a> = dyn FnMut(&[u8], Seq, EntryKind) -> Result<()> + 'a;
+
+impl Segment {
+    /// Reads the file from its first byte to its last, past every cache, in memory bounded by the largest block, and checks:
+    ///
+    /// 1. footer, properties and top index, again, and that they are those it was opened with;
+    /// 2. the checksum and the form of each block; each data block equals what the writer makes of its entries;
+    /// 3. keys strictly increase, and lie between the separators around their block;
+    /// 4. the blocks follow one another without gaps from the first byte to the footer;
+    /// 5. counts, bounds and sums equal the properties;
+    /// 6. the digest.
+    ///
+    /// Each entry goes to `on_entry` in the order of keys (for what others know of it, such as a filter).
+    pub fn verify(&self, on_entry: &mut OnEntry<'_>) -> Result<()> {
+        let (tail, top) = read_tail(&*self.file, self.id())?;
+        let footer = tail.footer;
+        let footer_place = self.place(footer.properties.end());
+        if tail != self.tail {
+            return Err(
+                footer_place.damaged("footer or properties are not those that the segment was opened with")
+            );
+        }
+        let mut walk = Walk {
+            segment: self,
+            window: Window::uncounted(),
+            digest: Digest::default(),
+            offset: 0,
+            found: Properties::new(self.origin(), self.compression()),
+            last_key: Vec::new(),
+            last_separator: None,
+            on_entry,
+            builder: BlockBuilder::default(),
+            rebuilt: Vec::new(),
+            interval: Interval::default(),
+        };
+        for at in 0..top.len() {
+            walk.partition(&top, at)?;
+        }
+        walk.finish(&footer, tail.summary.file_bytes)
+    }
+}
+
+struct Walk<'a, 'b> {
+    segment: &'a Segment,
+    window: Window,
+    digest: Digest,
+    /// Data blocks are checked up to here.
+    offset: u64,
+    found: Properties,
+    last_key: Vec<u8>,
+    last_separator: Option<Vec<u8>>,
+    on_entry: &'a mut OnEntry<'b>,
+    builder: BlockBuilder,
+    rebuilt: Vec<u8>,
+    interval: Interval,
+}
+
+impl Walk<'_, '_> {
+    fn partition(&mut self, top: &Index, number: usize) -> Result<()> {
+        let handle = top.handle(number);
+        let mut stored = vec![0; handle.len as usize];
+        self.segment.file.read_exact_at(&mut stored, handle.offset)?;
+        let partition = self.segment.parse_partition(handle, &stored)?;
+        let place = self.segment.place(handle.offset);
+        if partition.area().start != self.offset {
+            return Err(place.damaged("an index partition that leaves out data blocks, or repeats some"));
+        }
+        if partition.separator(partition.len() - 1) != top.separator(number) {
+            return Err(place.damaged("a last separator that is not the one in the top index"));
+        }
+        (0..partition.len()).try_for_each(|at| self.block(&partition, at))
+    }
+
+    fn block(&mut self, partition: &Index, at: usize) -> Result<()> {
+        let (handle, separator) = (partition.handle(at), partition.separator(at));
+        let stored = self.window.stored(self.segment, partition, at, false)?;
+        self.digest.update(stored);
+        let block = self.segment.decode_block(handle, stored)?;
+        for interval in 0..block.intervals() {
+            let decoded = self.interval.decode(&block, interval);
+            self.segment.located(handle, decoded)?;
+            self.entries(handle, &block)?;
+        }
+        let place = self.segment.place(handle.offset);
+        if *self.last_key > *separator {
+            return Err(place.damaged("keys greater than the block's separator in the index"));
+        }
+        self.last_separator = Some(separator.to_vec());
+        self.rebuilt.clear();
+        self.builder.finish_into(&mut self.rebuilt);
+        if self.rebuilt != *block.bytes() {
+            return Err(place.damaged("a data block in a form that no writer gives it"));
+        }
+        self.offset = handle.end();
+        Ok(())
+    }
+
+    /// Checks the entries of the current interval.
+    fn entries(&mut self, handle: Handle, block: &Block) -> Result<()> {
+        for at in 0..self.interval.len() {
+            let (Some(slot), key) = (self.interval.slot(at), self.interval.key(at)) else { break };
+            let after_last = self.found.entries == 0 || key > &*self.last_key;
+            if !after_last || self.last_separator.as_deref().is_some_and(|separator| key <= separator) {
+                return Err(self.segment.place(handle.offset).damaged("keys out of order"));
+            }
+            let shared = common_prefix(&self.last_key, key);
+            self.builder.append(key, shared, slot.seq, slot.kind, &block.bytes()[slot.value.clone()]);
+            self.found.count(key, slot.seq, slot.kind, slot.value.len());
+            self.last_key.truncate(shared);
+            self.last_key.extend_from_slice(&key[shared..]);
+            (self.on_entry)(key, slot.seq, slot.kind)?;
+        }
+        Ok(())
+    }
+
+    /// What lies between the data blocks and the footer has been parsed; its bytes belong to the digest.
+    fn finish(mut self, footer: &Footer, file_bytes: u64) -> Result<()> {
+        let data_bytes = self.segment.summary().data_bytes;
+        let place = self.segment.place(footer.properties.end());
+        if self.offset != data_bytes {
+            return Err(self.segment.place(self.offset).damaged("data blocks that are in no index"));
+        }
+        while self.offset < place.offset {
+            let end = place.offset.min(self.offset + Window::READ_BYTES);
+            self.digest.update(self.window.read(self.segment, self.offset..end)?);
+            self.offset = end;
+        }
+        self.found.largest = self.last_key;
+        if Summary::new(footer, self.found, data_bytes, file_bytes) != *self.segment.summary() {
+            let what = "properties that are not those of the entries";
+            return Err(self.segment.place(footer.properties.offset).damaged(what));
+        }
+        if self.digest.finish() != footer.digest {
+            return Err(place.damaged("a digest that is not that of the file, though each block is sound"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! Writing a segment, front to back.
+
+use super::Compression;
+use super::block::BlockBuilder;
+use super::compress::Compressor;
+use super::format::{Footer, Handle, MAX_BLOCK_BYTES, Origin, Properties, block_crc};
+use super::index::{IndexBuilder, separator};
+use super::sink::Sink;
+use crate::codec::Encode;
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::id::FileId;
+use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq, common_prefix};
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+/// How a segment is laid out.
+#[derive(Debug, Clone, Copy)]
+pub struct WriterOptions {
+    /// Most bytes of a data block before compression; only a single entry that is larger makes a larger block. 64 B to 16 MiB.
+    pub block_bytes: usize,
+    /// Of data blocks.
+    pub compression: Compression,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        WriterOptions { block_bytes: 4096, compression: Compression::default() }
+    }
+}
+
+const BLOCK_BYTES: RangeInclusive<usize> = 64..=16 << 20;
+/// Memory that an index partition takes when it is read. Small blocks make small partitions, so that tests see many.
+const PARTITION_BYTES: usize = 16 << 10;
+const PARTITION_BLOCKS: usize = 4;
+
+/// What a segment holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Summary {
+    /// Its number.
+    pub id: FileId,
+    /// 64-bit digest of the file up to its footer.
+    pub digest: u64,
+    /// Puts and tombstones; never 0.
+    pub entries: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+    /// First key.
+    pub smallest: Vec<u8>,
+    /// Last key.
+    pub largest: Vec<u8>,
+    /// Least sequence number.
+    pub min_seq: Seq,
+    /// Largest sequence number.
+    pub max_seq: Seq,
+    /// Size of the file.
+    pub file_bytes: u64,
+    /// Data blocks in the file.
+    pub data_bytes: u64,
+    /// Keys and values before compression.
+    pub raw_bytes: u64,
+    /// Index blocks in the file.
+    pub index_bytes: u64,
+}
+
+impl Summary {
+    /// What footer and properties say together.
+    pub(super) fn new(footer: &Footer, properties: Properties, data_bytes: u64, file_bytes: u64) -> Self {
+        let Properties { entries, tombstones, min_seq, max_seq, raw_bytes, smallest, largest, .. } =
+            properties;
+        let (id, digest) = (footer.id, footer.digest);
+        let index_bytes = footer.properties.offset.saturating_sub(data_bytes);
+        Summary {
+            id,
+            digest,
+            entries,
+            tombstones,
+            smallest,
+            largest,
+            min_seq,
+            max_seq,
+            file_bytes,
+            data_bytes,
+            raw_bytes,
+            index_bytes,
+        }
+    }
+}
+
+/// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an unfinished file, which no
+/// reader opens; after an error every further call gives the same error.
+pub struct Writer {
+    sink: Sink,
+    id: FileId,
+    block_bytes: usize,
+    block: BlockBuilder,
+    compressor: Compressor,
+    last_key: Vec<u8>,
+    index: IndexBuilder,
+    /// Finished index partitions with their last separators: about a hundredth of the segment.
+    partitions: Vec<(Vec<u8>, Vec<u8>)>,
+    properties: Properties,
+}
+
+impl Writer {
+    /// Creates the file, which must not exist. [`Error::InvalidArgument`] for a block size out of range and for a compression
+    /// that this build lacks.
+    pub fn create(
+        fs: &dyn Fs,
+        path: &Path,
+        id: FileId,
+        origin: Origin,
+        options: WriterOptions,
+    ) -> Result<Self> {
+        let WriterOptions { block_bytes, compression } = options;
+        if !BLOCK_BYTES.contains(&block_bytes) {
+            return Err(Error::InvalidArgument(format!(
+                "block_bytes is {block_bytes}, allowed are {} to {}",
+                BLOCK_BYTES.start(),
+                BLOCK_BYTES.end()
+            )));
+        }
+        let compressor = Compressor::new(compression)?;
+        let properties = Properties::new(origin, compression);
+        Ok(Writer {
+            sink: Sink::new(fs.create(path)?),
+            id,
+            block_bytes,
+            block: BlockBuilder::default(),
+            compressor,
+            last_key: Vec::new(),
+            index: IndexBuilder::new(0),
+            partitions: Vec::new(),
+            properties,
+        })
+    }
+
+    /// Adds the newest entry of `key`. Keys must strictly increase, and a tombstone has no value: otherwise
+    /// [`Error::InvalidArgument`], and the entry is not added.
+    pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+        let shared = common_prefix(&self.last_key, key);
+        self.check(key, shared, kind, value)?;
+        let most = self.block.bytes() + MAX_HEAD_BYTES + key.len() - shared + value.len();
+        if most > self.block_bytes && self.block.entries() > 0 {
+            self.end_block(Some(key))?;
+        }
+        self.block.append(key, shared, seq, kind, value);
+        self.properties.count(key, seq, kind, value.len());
+        self.last_key.truncate(shared);
+        self.last_key.extend_from_slice(&key[shared..]);
+        Ok(())
+    }
+
+    fn check(&self, key: &[u8], shared: usize, kind: EntryKind, value: &[u8]) -> Result<()> {
+        if self.properties.entries > 0 && key.get(shared) <= self.last_key.get(shared) {
+            let (key, last) = (key.escape_ascii(), self.last_key.escape_ascii());
+            return Err(Error::InvalidArgument(format!(
+                "key \"{key}\" after key \"{last}\": keys must increase"
+            )));
+        }
+        if key.len() > MAX_KEY_BYTES {
+            return Err(Error::KeyTooLarge { len: key.len(), max: MAX_KEY_BYTES });
+        }
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(Error::ValueTooLarge { len: value.len(), max: MAX_VALUE_BYTES });
+        }
+        if kind == EntryKind::Tombstone && !value.is_empty() {
+            return Err(Error::InvalidArgument("a tombstone with a value".into()));
+        }
+        Ok(())
+    }
+
+    /// Bytes of data so far: in the file, on their way to it, and in the block being built.
+    pub fn file_bytes(&self) -> u64 {
+        self.sink.offset() + self.block.bytes() as u64
+    }
+
+    /// Entries so far.
+    pub fn entries(&self) -> u64 {
+        self.properties.entries
+    }
+
+    /// Writes index, properties and footer, and makes the file's content durable. Its name becomes durable when the caller syncs
+    /// the directory. [`Error::InvalidArgument`] when there is no entry.
+    pub fn finish(mut self) -> Result<Summary> {
+        if self.properties.entries == 0 {
+            return Err(Error::InvalidArgument("a segment without entries".into()));
+        }
+        self.end_block(None)?;
+        self.end_partition();
+        let data_bytes = self.sink.offset();
+        let top = self.write_index(data_bytes)?;
+        self.properties.largest = self.last_key;
+        let properties = {
+            let at = self.sink.offset();
+            self.properties.encode(self.sink.pending());
+            seal(&mut self.sink, self.id, at, Compression::None)?
+        };
+        let footer = Footer { id: self.id, top, properties, digest: self.sink.digest()? };
+        let file_bytes = self.sink.finish(&footer.encode())?;
+        Ok(Summary::new(&footer, self.properties, data_bytes, file_bytes))
+    }
+
+    /// Ends the data block; `next` is the first key behind it.
+    fn end_block(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let at = self.sink.offset();
+        let pending = self.sink.pending();
+        let start = pending.len();
+        self.block.finish_into(pending);
+        let kind = self.compressor.pack(pending, start);
+        let handle = seal(&mut self.sink, self.id, at, kind)?;
+        self.index.append(next.map_or(&self.last_key, |next| separator(&self.last_key, next)), handle.len);
+        if self.index.weight() >= PARTITION_BYTES.min(self.block_bytes * PARTITION_BLOCKS) {
+            self.end_partition();
+        }
+        Ok(())
+    }
+
+    fn end_partition(&mut self) {
+        let ended = std::mem::replace(&mut self.index, IndexBuilder::new(self.sink.offset()));
+        if ended.weight() > 0 {
+            let (last, mut payload) = (ended.last().to_vec(), Vec::new());
+            ended.finish_into(&mut payload);
+            self.partitions.push((last, payload));
+        }
+    }
+
+    /// Writes the partitions and the top index over them, which begin at `at`.
+    fn write_index(&mut self, at: u64) -> Result<Handle> {
+        let mut top = IndexBuilder::new(at);
+        for (last, payload) in std::mem::take(&mut self.partitions) {
+            let at = self.sink.offset();
+            self.sink.pending().extend_from_slice(&payload);
+            let handle = seal(&mut self.sink, self.id, at, Compression::None)?;
+            top.append(&last, handle.len);
+        }
+        if top.weight() > MAX_BLOCK_BYTES {
+            return Err(Error::InvalidArgument("the segment has too many blocks: write several".into()));
+        }
+        let at = self.sink.offset();
+        top.finish_into(self.sink.pending());
+        seal(&mut self.sink, self.id, at, Compression::None)
+    }
+}
+
+/// Puts the trailer behind the payload that was appended since offset `at`.
+fn seal(sink: &mut Sink, id: FileId, at: u64, kind: Compression) -> Result<Handle> {
+    let payload = (sink.offset() - at) as usize;
+    let pending = sink.pending();
+    let start = pending.len() - payload;
+    pending.put_u8(kind as u8);
+    let crc = block_crc(id, at, &pending[start..]);
+    pending.put_u32(crc);
+    let len = (pending.len() - start) as u32;
+    sink.flush_when_large()?;
+    Ok(Handle { offset: at, len })
+}
+
+/// Restart and head at their largest: what an entry may need beside its own bytes.
+const MAX_HEAD_BYTES: usize = 8 + 3 + 3 + 4 + 10;

@@ -1,0 +1,89 @@
+//! The committed sidecar: `fixtures/golden/filter.bin` is what every build must write and read, `filter.hex` is its dump for people.
+//! `UPDATE_GOLDEN=1 cargo test golden` writes both anew; a change of either is a change of the format.
+
+use super::format::HEADER_BYTES;
+use super::*;
+use crate::filter::{FilterSpec, LINE_BYTES, Verdict};
+use crate::fs::RealFs;
+use crate::hash::hash_key;
+use crate::id::FileId;
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+const SEED: u64 = 0x5eed;
+const BINDING: Binding = Binding { segment: FileId(7), digest: 0x0123_4567_89ab_cdef };
+
+fn hashes() -> Vec<u64> {
+    ["blue", "green", "red"].iter().map(|key| hash_key(key.as_bytes(), SEED)).collect()
+}
+
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name)
+}
+
+/// The field list of `format.rs`, as widths and names.
+const FIELDS: [(usize, &str); 15] = [
+    (8, "magic"),
+    (4, "version"),
+    (1, "kind: blocked Bloom"),
+    (1, "hash: xxh3-64"),
+    (1, "bound"),
+    (1, "zero"),
+    (8, "seed"),
+    (8, "keys"),
+    (8, "lines"),
+    (8, "segment id"),
+    (8, "segment digest"),
+    (8, "digest offset"),
+    (4, "parameters: k"),
+    (28, "parameters: rest"),
+    (HEADER_BYTES - 4 - 96, "zero"),
+];
+
+fn annotated(bytes: &[u8]) -> String {
+    let lines = (bytes.len() - HEADER_BYTES) / LINE_BYTES;
+    let tail = std::iter::once((4, "header checksum"))
+        .chain(std::iter::repeat_n((LINE_BYTES, "line"), lines))
+        .chain([(8, "digest of the lines")]);
+    let mut at = 0;
+    let mut text = String::new();
+    for (width, name) in FIELDS.into_iter().chain(tail) {
+        let field = &bytes[at..at + width];
+        let shown = if width > 16 && field.iter().all(|&b| b == 0) {
+            format!("00 × {width}")
+        } else {
+            field.chunks(16).map(hex).collect::<Vec<_>>().join("\n      ")
+        };
+        writeln!(text, "{at:04x}  {shown}  {name}").unwrap();
+        at += width;
+    }
+    assert_eq!(at, bytes.len());
+    text
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn golden_sidecar_is_written_byte_for_byte_and_still_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("filter.bin");
+    create(&RealFs, &path, &hashes(), FilterSpec::BlockedBloom { bits_per_key: 10.0 }, SEED, Some(BINDING))
+        .unwrap();
+    let written = fs::read(&path).unwrap();
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(fixture("")).unwrap();
+        fs::write(fixture("filter.bin"), &written).unwrap();
+        fs::write(fixture("filter.hex"), annotated(&written)).unwrap();
+    }
+    assert_eq!(annotated(&written), fs::read_to_string(fixture("filter.hex")).unwrap());
+    assert!(written == fs::read(fixture("filter.bin")).unwrap());
+
+    let expect = Expect::Segment { binding: BINDING, seed: SEED };
+    let sidecar = Sidecar::open(&RealFs, &fixture("filter.bin"), &expect, Residency::Mapped).unwrap();
+    sidecar.verify().unwrap();
+    assert!(hashes().iter().all(|&hash| sidecar.probe(hash) == Verdict::Maybe));
+    assert_eq!(sidecar.probe(hash_key(b"yellow", SEED)), Verdict::Absent);
+}

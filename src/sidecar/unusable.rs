@@ -1,0 +1,54 @@
+//! Why a sidecar is not believed.
+
+use super::format::BadHeader;
+use crate::error::Error;
+
+/// The reason, in words for a warning. The store answers the same without the sidecar, only slower, until it is built again.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unusable {
+    /// There is no such file.
+    #[error("there is none")]
+    Missing,
+    /// The file cannot be opened or mapped.
+    #[error("{0}")]
+    Io(Error),
+    /// The file is damaged, or no sidecar at all.
+    #[error("it is damaged at offset {offset}: {what}")]
+    Invalid {
+        /// Where, in bytes from the start of the file.
+        offset: u64,
+        /// What was found.
+        what: String,
+    },
+    /// A newer build wrote it.
+    #[error("it has format version {found}, this build reads up to {supported}")]
+    FutureVersion {
+        /// The version in its header.
+        found: u32,
+        /// The newest version that this build understands.
+        supported: u32,
+    },
+    /// It is a sound filter of something else.
+    #[error("it belongs to {found}, not to {expected}")]
+    NotOfThisSegment {
+        /// What its header says.
+        found: String,
+        /// What was asked for.
+        expected: String,
+    },
+    /// Its key hash has another seed than the store's.
+    #[error("it was built with another hash seed")]
+    OtherSeed,
+}
+
+impl From<BadHeader> for Unusable {
+    fn from(bad: BadHeader) -> Self {
+        match bad {
+            BadHeader::Invalid { offset, what } => Unusable::Invalid { offset: offset as u64, what },
+            BadHeader::FutureVersion(found) => {
+                Unusable::FutureVersion { found, supported: super::format::VERSION }
+            }
+        }
+    }
+}

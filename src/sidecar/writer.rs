@@ -1,0 +1,72 @@
+//! Writing: under a temporary name, synced, then renamed. A published sidecar is never touched again: readers have it mapped.
+
+use super::format::{Binding, Header};
+use crate::error::{Error, Result};
+use crate::filter::{BuiltFilter, FilterSpec};
+use crate::fs::Fs;
+use crate::hash::digest;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Large enough that the page cache can take it as huge pages, small enough to fail early on a full disk.
+const WRITE_BYTES: usize = 4 << 20;
+
+/// Builds a filter of all `hashes`, checks that it denies none of them, and writes it to `path`. Returns the file's bytes.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] from the sizing; [`Error::Corruption`] when the filter denies one of its own keys (the machine's
+/// memory is at fault: nothing is written); everything that [`write`] can fail with.
+pub fn create(
+    fs: &dyn Fs,
+    path: &Path,
+    hashes: &[u64],
+    spec: FilterSpec,
+    seed: u64,
+    binding: Option<Binding>,
+) -> Result<u64> {
+    let filter = BuiltFilter::build(spec, hashes)?;
+    if let Some(hash) = filter.first_denied(hashes) {
+        let what = format!(
+            "the filter just built denies its own key hash {hash:016x}, so it was not written; check the machine's memory"
+        );
+        return Err(Error::corruption(path, 0, what));
+    }
+    write(fs, path, &filter, seed, binding)
+}
+
+/// Writes a filter to `path`, replacing what is there by a rename, never in place. Returns the file's bytes.
+///
+/// The file's bytes are durable on return; its name is when the caller has synced the directory.
+///
+/// # Errors
+/// [`Error::Io`]; what was at `path` before is then still there.
+pub fn write(
+    fs: &dyn Fs,
+    path: &Path,
+    filter: &BuiltFilter,
+    seed: u64,
+    binding: Option<Binding>,
+) -> Result<u64> {
+    let temporary = temporary_name(path);
+    if fs.file_len(&temporary)?.is_some() {
+        fs.remove(&temporary)?;
+    }
+    let lines = filter.lines.as_flattened();
+    let header =
+        Header { kind: filter.kind, seed, keys: filter.keys, lines: filter.lines.len() as u64, binding };
+    let mut file = fs.create(&temporary)?;
+    file.append(&header.encode())?;
+    lines.chunks(WRITE_BYTES).try_for_each(|part| file.append(part))?;
+    file.append(&digest(lines).to_le_bytes())?;
+    file.sync()?;
+    drop(file);
+    fs.rename(&temporary, path)?;
+    Ok(header.file_bytes())
+}
+
+/// The name that a sidecar has until it is complete: its own and ".tmp".
+fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(".tmp");
+    name.into()
+}

@@ -1,0 +1,242 @@
+//! A batch of writes, kept in the bytes that the log stores, so that writing it copies nothing apart.
+//!
+//! ```text
+//! batch = op*
+//! op    = kind u8 (0 tombstone, 1 put), key length varint, [value length varint, for a put], key, [value]
+//! ```
+//! Key and value stand side by side, so that an entry can keep both as one shared slice of the batch.
+
+use crate::codec::{Decoder, Encode};
+use crate::error::{Error, Result};
+use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use bytes::Bytes;
+use std::fmt;
+
+/// Largest encoded batch, in bytes.
+const MAX_BATCH_BYTES: usize = 1 << 30;
+
+/// Writes that are applied together: after a crash all of them are there, or none. Later operations win over earlier ones.
+///
+/// Limits ([`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES), 1 GiB in all) are checked when
+/// the batch is written.
+#[derive(Clone, Default)]
+pub struct Batch {
+    encoded: Vec<u8>,
+    len: usize,
+    largest_key: usize,
+    largest_value: usize,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets `key` to `value`.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        self.begin(EntryKind::Put, key, varint_len(value.len()) + value.len());
+        self.encoded.put_varint(value.len() as u64);
+        self.encoded.extend_from_slice(key);
+        self.encoded.extend_from_slice(value);
+        self.largest_value = self.largest_value.max(value.len());
+    }
+
+    /// Deletes `key`; one that is not there is fine.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) {
+        let key = key.as_ref();
+        self.begin(EntryKind::Tombstone, key, 0);
+        self.encoded.extend_from_slice(key);
+    }
+
+    /// Reserves the exact size first: a batch of one operation allocates once.
+    fn begin(&mut self, kind: EntryKind, key: &[u8], value_bytes: usize) {
+        self.encoded.reserve(1 + varint_len(key.len()) + key.len() + value_bytes);
+        self.encoded.put_u8(kind as u8);
+        self.encoded.put_varint(key.len() as u64);
+        self.len += 1;
+        self.largest_key = self.largest_key.max(key.len());
+    }
+
+    /// Number of operations.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Size as the log stores it, in bytes: keys, values and a few bytes per operation.
+    pub fn bytes(&self) -> usize {
+        self.encoded.len()
+    }
+
+    /// Forgets all operations and keeps the memory.
+    pub fn clear(&mut self) {
+        *self = Batch { encoded: std::mem::take(&mut self.encoded), ..Self::default() };
+        self.encoded.clear();
+    }
+
+    /// Checks the limits: [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], or [`Error::InvalidArgument`] for the sum.
+    pub(crate) fn validate(&self) -> Result<()> {
+        if self.largest_key > MAX_KEY_BYTES {
+            return Err(Error::KeyTooLarge { len: self.largest_key, max: MAX_KEY_BYTES });
+        }
+        if self.largest_value > MAX_VALUE_BYTES {
+            return Err(Error::ValueTooLarge { len: self.largest_value, max: MAX_VALUE_BYTES });
+        }
+        if self.bytes() > MAX_BATCH_BYTES {
+            let size = self.bytes();
+            return Err(Error::InvalidArgument(format!(
+                "a batch of {size} bytes (at most {MAX_BATCH_BYTES})"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The encoded operations, without a copy: what the log stores and what [`ops`] reads.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.encoded.into()
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Batch({} operations, {} bytes)", self.len, self.bytes())
+    }
+}
+
+fn varint_len(v: usize) -> usize {
+    (v.max(1).ilog2() / 7 + 1) as usize
+}
+
+/// One operation of an encoded batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Op {
+    /// Put or tombstone.
+    pub kind: EntryKind,
+    /// Length of the key at the start of `data`.
+    pub key_len: usize,
+    /// The key and, right behind it, the value: a slice that shares the batch's memory.
+    pub data: Bytes,
+}
+
+/// The operations of an encoded batch, in order. Ends early at bytes that are no operation; [`replay`](super::replay) hands out
+/// none of those.
+pub fn ops(encoded: &Bytes) -> Ops<'_> {
+    Ops { encoded, at: 0 }
+}
+
+/// Iterator of [`ops`].
+#[derive(Debug)]
+pub struct Ops<'a> {
+    encoded: &'a Bytes,
+    at: usize,
+}
+
+impl Iterator for Ops<'_> {
+    type Item = Op;
+
+    fn next(&mut self) -> Option<Op> {
+        let mut decoder = Decoder::new(self.encoded.get(self.at..)?);
+        let (kind, key_len, data_len) = decode_op(&mut decoder)?;
+        let end = self.at + decoder.position();
+        self.at = end;
+        Some(Op { kind, key_len, data: self.encoded.slice(end - data_len..end) })
+    }
+}
+
+/// Whether `encoded` is exactly `count` operations within the limits.
+pub(super) fn is_well_formed(encoded: &[u8], count: u32) -> bool {
+    let mut decoder = Decoder::new(encoded);
+    (0..count).all(|_| decode_op(&mut decoder).is_some()) && decoder.remaining() == 0
+}
+
+/// Steps over one operation: its kind, its key's length, and the length of key and value together.
+fn decode_op(decoder: &mut Decoder<'_>) -> Option<(EntryKind, usize, usize)> {
+    let kind = EntryKind::from_u8(decoder.u8()?)?;
+    let key_len = decoder.length().filter(|&len| len <= MAX_KEY_BYTES)?;
+    let value_len = match kind {
+        EntryKind::Put => decoder.length().filter(|&len| len <= MAX_VALUE_BYTES)?,
+        EntryKind::Tombstone => 0,
+    };
+    decoder.take(key_len + value_len)?;
+    Some((kind, key_len, key_len + value_len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Model = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+    fn build(model: &Model) -> Batch {
+        let mut batch = Batch::new();
+        for (key, value) in model {
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        batch
+    }
+
+    fn read(encoded: &Bytes) -> Model {
+        let split = |op: Op| match op.kind {
+            EntryKind::Put => (op.data[..op.key_len].to_vec(), Some(op.data[op.key_len..].to_vec())),
+            EntryKind::Tombstone => (op.data.to_vec(), None),
+        };
+        ops(encoded).map(split).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn operations_come_back_in_order_and_as_they_were(model: Model) {
+            let batch = build(&model);
+            batch.validate().unwrap();
+            prop_assert_eq!(batch.len(), model.len());
+            let encoded = batch.into_bytes();
+            prop_assert!(is_well_formed(&encoded, model.len() as u32));
+            prop_assert!(!is_well_formed(&encoded, model.len() as u32 + 1));
+            prop_assert_eq!(read(&encoded), model);
+        }
+
+        #[test]
+        fn i6_arbitrary_bytes_never_panic_and_decode_only_when_well_formed(bytes: Vec<u8>) {
+            let bytes = Bytes::from(bytes);
+            let read = ops(&bytes).count() as u32;
+            let whole = (0..=read).any(|count| is_well_formed(&bytes, count));
+            let used: usize = { let mut all = ops(&bytes); all.by_ref().for_each(drop); all.at };
+            prop_assert_eq!(whole, used == bytes.len());
+        }
+    }
+
+    #[test]
+    fn one_operation_allocates_exactly_once() {
+        for value in [0, 1, 127, 128, 20_000] {
+            let batch = build(&vec![(b"a key".to_vec(), Some(vec![1; value]))]);
+            assert_eq!(batch.encoded.capacity(), batch.encoded.len().max(8));
+        }
+    }
+
+    #[test]
+    fn limits_are_checked_by_name() {
+        let too_large = |key, value| build(&vec![(vec![0; key], Some(vec![0; value]))]).validate();
+        assert!(too_large(MAX_KEY_BYTES, MAX_VALUE_BYTES).is_ok());
+        assert!(matches!(too_large(MAX_KEY_BYTES + 1, 0), Err(Error::KeyTooLarge { .. })));
+        assert!(matches!(too_large(0, MAX_VALUE_BYTES + 1), Err(Error::ValueTooLarge { .. })));
+    }
+
+    #[test]
+    fn a_cleared_batch_is_like_a_new_one() {
+        let mut batch = build(&vec![(vec![0; MAX_KEY_BYTES + 1], None)]);
+        batch.clear();
+        batch.put(b"k", b"v");
+        batch.validate().unwrap();
+        assert_eq!(read(&batch.into_bytes()), vec![(b"k".to_vec(), Some(b"v".to_vec()))]);
+    }
+}

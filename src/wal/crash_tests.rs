@@ -1,0 +1,124 @@
+//! Invariant I4 on a simulated disk: whatever a crash leaves of two logs, what is replayed is a prefix of what was written, and holds
+//! all that was synced.
+
+use super::reader::Replay;
+use super::{Batch, End, Record, Writer, replay};
+use crate::error::Result;
+use crate::fs::Fs;
+use crate::id::FileId;
+use crate::key::Seq;
+use crate::support::{Crash, Errno, Fault, Rng, SimFs};
+use bytes::Bytes;
+use std::path::{Path, PathBuf};
+
+const STORE: u64 = 77;
+
+fn path(id: u64) -> PathBuf {
+    Path::new("db").join(FileId(id).file_name(crate::id::FileKind::Wal))
+}
+
+/// What a run wrote, and the sequence number up to which all had been synced.
+#[derive(Default)]
+struct Run {
+    written: Vec<(Seq, Bytes, u32)>,
+    next_seq: Seq,
+    synced_below: Seq,
+}
+
+impl Run {
+    fn group(&mut self, rng: &mut Rng) -> std::ops::Range<usize> {
+        let start = self.written.len();
+        for _ in 0..1 + rng.below(3) {
+            let mut batch = Batch::new();
+            for _ in 0..1 + rng.below(3) {
+                // Values of zeros look like sectors that were lost.
+                let byte = if rng.percent(30) { 0 } else { rng.next() as u8 };
+                let size = *rng.pick(&[0, 20, 100, 470, 600, 3000]);
+                batch.put(rng.next().to_be_bytes(), vec![byte; size]);
+            }
+            let count = batch.len() as u32;
+            self.written.push((self.next_seq, batch.into_bytes(), count));
+            self.next_seq += u64::from(count);
+        }
+        start..self.written.len()
+    }
+
+    /// Two logs, the first one synced before anything of the second is, until something fails.
+    fn write(&mut self, fs: &SimFs, rng: &mut Rng, sync_percent: u64) -> Result<()> {
+        self.next_seq = 1;
+        let mut earlier: Option<Writer> = None;
+        for id in [1, 2] {
+            let mut writer = Writer::create(fs, &path(id), FileId(id), STORE, self.next_seq)?;
+            for _ in 0..rng.below(12) {
+                let group = self.group(rng);
+                let records: Vec<_> = self.written[group]
+                    .iter()
+                    .map(|(first_seq, payload, count)| Record {
+                        first_seq: *first_seq,
+                        count: *count,
+                        payload,
+                    })
+                    .collect();
+                writer.append_group(&records)?;
+                if rng.percent(sync_percent) {
+                    earlier.take().map_or(Ok(()), |mut earlier| earlier.sync())?;
+                    writer.sync()?;
+                    self.synced_below = self.next_seq;
+                }
+            }
+            earlier = Some(writer);
+        }
+        Ok(())
+    }
+
+    /// Replays what is on the disk; the logs behind a gap do not count.
+    fn check(&self, fs: &SimFs, context: &str) {
+        let mut replayed = Vec::new();
+        let mut next = 1;
+        for id in [1, 2] {
+            if fs.file_len(&path(id)).unwrap().is_none() {
+                continue;
+            }
+            let outcome = replay(fs, &path(id), FileId(id), STORE, next, &mut |seq, payload, count| {
+                replayed.push((seq, payload, count));
+                Ok(())
+            });
+            let Replay { next_seq, end } = outcome.unwrap_or_else(|e| panic!("{context}: {e}\n{}", fs.log()));
+            assert!(!matches!(end, End::Gap { had_synced: true, .. }), "{context}: {end:?}");
+            next = next_seq;
+        }
+        assert!(self.written.starts_with(&replayed), "{context}: not a prefix");
+        assert!(next >= self.synced_below, "{context}: {next} replayed of {} synced", self.synced_below);
+    }
+}
+
+fn check_all_crashes(fault: impl Fn(&mut Rng) -> Option<Fault>) {
+    for seed in 0..300 {
+        let mut rng = Rng::new(seed);
+        let fs = SimFs::new();
+        fs.create_dir(Path::new("db")).unwrap();
+        if let Some(fault) = fault(&mut rng) {
+            fs.fail(fault);
+        }
+        let mut run = Run::default();
+        let sync_percent = *rng.pick(&[0, 10, 50, 100]);
+        let _ = run.write(&fs, &mut rng, sync_percent);
+        for crash in [Crash::Kill, Crash::PowerOrdered, Crash::Power, Crash::Power, Crash::Power] {
+            let crash_seed = rng.next();
+            let context = format!("run {seed}, {crash:?} {crash_seed}");
+            let found = fs.crash(crash, crash_seed);
+            run.check(&found, &context);
+            run.check(&found.crash(Crash::Power, crash_seed), &format!("{context}, and a power cut"));
+        }
+    }
+}
+
+#[test]
+fn i4_after_a_crash_the_logs_hold_all_that_was_synced_and_a_prefix_of_the_rest() {
+    check_all_crashes(|_| None);
+}
+
+#[test]
+fn i4_i5_a_disk_that_fills_up_or_dies_in_the_middle_of_an_append_leaves_a_prefix() {
+    check_all_crashes(|rng| Some(Fault::stop(rng.below(30)).with(Errno::NoSpace).short()));
+}

@@ -1,0 +1,150 @@
+//! The bytes of a log file. Integers are little-endian.
+//!
+//! ```text
+//! log    = header record*
+//!
+//! header, 40 bytes                          record, 32 bytes and the payload
+//!  0  8  magic "SBLMWAL\n"                   0  4  tag
+//!  8  4  version                             4  4  CRC-32 of the tag and of all that follows this field
+//! 12  8  log id                              8  4  payload length in bytes
+//! 20  8  store id                           12  4  number of operations
+//! 28  8  first sequence number              16  8  sequence number of the first operation
+//! 36  4  CRC-32 of bytes 0..36              24  8  synced length
+//!                                           32  …  payload: one encoded batch
+//! ```
+//!
+//! - *version*: 1. Every later version keeps magic, version and CRC in these places, so that an old build can name the version.
+//! - *log id*, *store id*: whose log this is; a file of another number or of another store is refused.
+//! - *first sequence number*: of the first operation that the log holds or will hold.
+//! - *tag*: 32 bits drawn from store id and log id. Bytes of another log, which a file system may leave behind the end, do not
+//!   carry it; and a search for later records after damage tries a checksum at almost no place but the right one. None of its bytes
+//!   is zero or one flipped bit away from it, so that the start of a record never looks like a sector that was lost.
+//! - *payload length*: a record ends within its file.
+//! - *number of operations*: at least 1; the payload holds exactly so many.
+//! - *sequence number*: continues the record before, or the header. Operation n of the record has this number plus n.
+//! - *synced length*: so many bytes of this file were known to be durable when the record was written. Never beyond the record's own
+//!   offset. Damage below it was no power cut.
+
+use crate::codec::{Decoder, Encode, crc32};
+use crate::error::{Error, Result};
+use crate::id::FileId;
+use crate::key::Seq;
+use std::path::Path;
+
+pub(super) const HEADER_BYTES: usize = 40;
+pub(super) const RECORD_HEAD_BYTES: usize = 32;
+const MAGIC: &[u8; 8] = b"SBLMWAL\n";
+const VERSION: u32 = 1;
+/// The record's checksum starts here and covers the tag before it and everything behind it.
+const CRC_AT: usize = 4;
+const CRC_END: usize = CRC_AT + 4;
+const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 3 * 8 + 4 && RECORD_HEAD_BYTES == 4 * 4 + 2 * 8);
+
+/// The head of a log file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Its number.
+    pub id: FileId,
+    /// The store it belongs to.
+    pub store_id: u64,
+    /// The sequence number of its first operation.
+    pub first_seq: Seq,
+}
+
+impl Header {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut buf = Vec::with_capacity(HEADER_BYTES);
+        buf.extend_from_slice(MAGIC);
+        buf.put_u32(VERSION);
+        buf.put_u64(self.id.0);
+        buf.put_u64(self.store_id);
+        buf.put_u64(self.first_seq);
+        buf.put_u32(crc32(&[&buf]));
+        buf
+    }
+
+    /// `None` when the checksum or the magic is wrong.
+    pub fn decode(bytes: &[u8], path: &Path) -> Result<Option<Self>> {
+        let fields = || {
+            let mut d = Decoder::new(bytes);
+            let (magic, version) = (d.take(MAGIC.len())?, d.u32()?);
+            let header = Header { id: FileId(d.u64()?), store_id: d.u64()?, first_seq: d.u64()? };
+            let covered = bytes.get(..d.position())?;
+            (d.u32()? == crc32(&[covered]) && magic == MAGIC).then_some((version, header))
+        };
+        match fields() {
+            Some((VERSION, header)) => Ok(Some(header)),
+            Some((found, _)) => {
+                Err(Error::UnsupportedVersion { file: path.to_path_buf(), found, supported: VERSION })
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// What every record of this log begins with.
+    pub fn tag(id: FileId, store_id: u64) -> u32 {
+        crc32(&[&store_id.to_le_bytes(), &id.0.to_le_bytes()]) | 0x0303_0303
+    }
+}
+
+/// The head of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordHead {
+    pub tag: u32,
+    pub crc: u32,
+    pub payload_len: u32,
+    pub count: u32,
+    pub first_seq: Seq,
+    pub synced: u64,
+}
+
+impl RecordHead {
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut d = Decoder::new(bytes);
+        Some(RecordHead {
+            tag: d.u32()?,
+            crc: d.u32()?,
+            payload_len: d.u32()?,
+            count: d.u32()?,
+            first_seq: d.u64()?,
+            synced: d.u64()?,
+        })
+    }
+
+    /// Bytes of the whole record.
+    pub fn record_len(&self) -> u64 {
+        RECORD_HEAD_BYTES as u64 + u64::from(self.payload_len)
+    }
+
+    /// The sequence number behind the record's last operation; `None` when there is no such number.
+    pub fn next_seq(&self) -> Option<Seq> {
+        self.first_seq.checked_add(u64::from(self.count))
+    }
+}
+
+/// Appends one record to `buf`.
+pub(super) fn encode_record(
+    buf: &mut Vec<u8>,
+    tag: u32,
+    first_seq: Seq,
+    count: u32,
+    synced: u64,
+    payload: &[u8],
+) {
+    let start = buf.len();
+    buf.put_u32(tag);
+    buf.put_u32(0);
+    buf.put_u32(payload.len() as u32);
+    buf.put_u32(count);
+    buf.put_u64(first_seq);
+    buf.put_u64(synced);
+    buf.extend_from_slice(payload);
+    let crc = record_crc(&buf[start..]);
+    buf[start + CRC_AT..start + CRC_END].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// The checksum that a record (of at least a head's length) should have.
+pub(super) fn record_crc(record: &[u8]) -> u32 {
+    let (tag, rest) = record.split_at(CRC_AT);
+    crc32(&[tag, &rest[CRC_END - CRC_AT..]])
+}

@@ -1,0 +1,328 @@
+//! What a log promises, checked on whole files.
+
+use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, RecordHead, encode_record};
+use super::reader::Replay;
+use super::{Batch, End, Record, Writer, ops, replay};
+use crate::error::{Error, Result};
+use crate::id::FileId;
+use crate::key::Seq;
+use crate::support::SimFs;
+use bytes::Bytes;
+use proptest::prelude::*;
+use std::path::Path;
+
+const ID: FileId = FileId(7);
+const STORE: u64 = 0x5eed_cafe;
+const FIRST: Seq = 100;
+
+/// A log of which the test keeps what it wrote.
+struct Log {
+    fs: SimFs,
+    writer: Writer,
+    written: Vec<(Seq, Bytes, u32)>,
+    /// Offsets at which the records begin, and the end of the last.
+    bounds: Vec<usize>,
+}
+
+impl Log {
+    fn new() -> Self {
+        let fs = SimFs::new();
+        let writer = Writer::create(&fs, Path::new("log"), ID, STORE, FIRST).unwrap();
+        Log { fs, writer, written: Vec::new(), bounds: vec![HEADER_BYTES] }
+    }
+
+    /// Appends batches of one put each, with values of these sizes, as one group.
+    fn append(&mut self, value_sizes: &[usize]) -> &mut Self {
+        let start = self.written.len();
+        for &size in value_sizes {
+            let seq = FIRST + self.written.len() as u64;
+            let mut batch = Batch::new();
+            batch.put(seq.to_be_bytes(), vec![seq as u8 | 1; size]);
+            self.written.push((seq, batch.into_bytes(), 1));
+            let len = RECORD_HEAD_BYTES + self.written.last().unwrap().1.len();
+            self.bounds.push(self.bounds.last().unwrap() + len);
+        }
+        let group: Vec<_> = self.written[start..]
+            .iter()
+            .map(|(first_seq, payload, count)| Record { first_seq: *first_seq, count: *count, payload })
+            .collect();
+        self.writer.append_group(&group).unwrap();
+        self
+    }
+
+    fn sync(&mut self) -> &mut Self {
+        self.writer.sync().unwrap();
+        self
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.fs.read("log").unwrap()
+    }
+
+    /// Replays `bytes` as this log and checks that what comes back is a prefix of what was written: its length, and the end.
+    fn prefix_in(&self, bytes: &[u8]) -> Result<(usize, End)> {
+        self.fs.write("damaged", bytes);
+        let (replayed, outcome) = self.replay_as("damaged", ID, STORE, FIRST);
+        assert!(self.written.starts_with(&replayed), "not a prefix of what was written");
+        let Replay { next_seq, end } = outcome?;
+        assert_eq!(next_seq, FIRST + replayed.len() as u64);
+        Ok((replayed.len(), end))
+    }
+
+    fn replay_as(
+        &self,
+        name: &str,
+        id: FileId,
+        store: u64,
+        expected: Seq,
+    ) -> (Vec<(Seq, Bytes, u32)>, Result<Replay>) {
+        let mut replayed = Vec::new();
+        let outcome = replay(&self.fs, Path::new(name), id, store, expected, &mut |seq, payload, count| {
+            replayed.push((seq, payload, count));
+            Ok(())
+        });
+        (replayed, outcome)
+    }
+}
+
+fn is_corruption<T>(outcome: &Result<T>) -> bool {
+    matches!(outcome, Err(Error::Corruption { .. }))
+}
+
+#[test]
+fn groups_come_back_whole_and_in_order() {
+    let mut log = Log::new();
+    log.append(&[10, 0, 3000]).append(&[1 << 21]).sync().append(&[5]);
+    assert_eq!(log.writer.len(), log.bytes().len() as u64);
+    assert_eq!(log.prefix_in(&log.bytes()).unwrap(), (5, End::Clean));
+}
+
+#[test]
+fn a_group_that_leaves_a_gap_is_refused() {
+    let mut log = Log::new();
+    let late = Record { first_seq: FIRST + 1, count: 1, payload: b"" };
+    assert!(matches!(log.writer.append_group(&[late]), Err(Error::InvalidArgument(_))));
+}
+
+#[test]
+fn i4_a_log_cut_at_any_byte_gives_exactly_the_records_before_the_cut() {
+    let mut log = Log::new();
+    log.append(&[10, 0]).sync().append(&[300]).append(&[700, 1]);
+    let bytes = log.bytes();
+    for cut in 0..bytes.len() {
+        let whole = log.bounds.iter().filter(|&&bound| bound <= cut).count().saturating_sub(1);
+        let end = match log.bounds[..=whole].last() {
+            _ if cut < HEADER_BYTES => End::Torn { offset: 0 },
+            Some(&bound) if bound == cut => End::Clean,
+            bound => End::Torn { offset: *bound.unwrap() as u64 },
+        };
+        assert_eq!(log.prefix_in(&bytes[..cut]).unwrap(), (whole, end), "cut at {cut}");
+    }
+}
+
+#[test]
+fn i6_every_flipped_byte_is_corruption_except_in_the_last_record() {
+    let mut log = Log::new();
+    log.append(&[10, 0]).sync().append(&[300]).append(&[700, 1]);
+    let bytes = log.bytes();
+    let last = log.bounds[log.bounds.len() - 2];
+    for at in 0..bytes.len() {
+        for bit in [0x01, 0x80] {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= bit;
+            let outcome = log.prefix_in(&flipped);
+            if at < last {
+                assert!(is_corruption(&outcome), "byte {at}: {outcome:?}");
+            } else {
+                assert_eq!(outcome.unwrap(), (4, End::Torn { offset: last as u64 }), "byte {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn i4_a_sector_that_a_power_cut_lost_ends_the_log_only_where_nothing_was_synced() {
+    for sync_before_last in [false, true] {
+        let mut log = Log::new();
+        log.append(&[400]).sync().append(&[2000]).append(&[2000]);
+        if sync_before_last {
+            log.sync();
+        }
+        log.append(&[10]);
+        let bytes = log.bytes();
+        for sector in 0..bytes.len() / 512 {
+            // A sector keeps what was durable in it: here, the header and the first record.
+            let (from, to) = ((sector * 512).max(log.bounds[1]), (sector + 1) * 512);
+            let mut lost = bytes.clone();
+            lost[from..to].fill(0);
+            let whole = log.bounds.iter().filter(|&&bound| bound <= from).count() - 1;
+            let offset = log.bounds[whole] as u64;
+            let outcome = log.prefix_in(&lost);
+            match () {
+                () if to > log.bounds[3] => assert!(matches!(outcome.unwrap(), (_, End::Torn { .. }))),
+                () if sync_before_last && whole < 3 => assert!(is_corruption(&outcome), "sector {sector}"),
+                () => assert_eq!(outcome.unwrap(), (whole, End::Lost { offset }), "sector {sector}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn i6_damage_that_leaves_no_sector_of_zeros_is_corruption_even_where_nothing_was_synced() {
+    let mut log = Log::new();
+    log.append(&[400]).append(&[2000]).append(&[10]);
+    let mut bytes = log.bytes();
+    bytes[1025..1536].fill(0);
+    assert!(is_corruption(&log.prefix_in(&bytes)));
+    bytes[1024] = 0;
+    assert!(log.prefix_in(&bytes).is_ok());
+}
+
+#[test]
+fn i4_a_log_of_which_only_zeros_reached_the_disk_is_empty_unless_something_was_synced() {
+    let mut log = Log::new();
+    let zeros = vec![0; 5000];
+    assert_eq!(log.prefix_in(&zeros).unwrap(), (0, End::Torn { offset: 0 }));
+    log.append(&[600, 600]).append(&[10]);
+    let mut first_sector_lost = log.bytes();
+    first_sector_lost[..512].fill(0);
+    assert_eq!(log.prefix_in(&first_sector_lost).unwrap(), (0, End::Lost { offset: 0 }));
+    log.sync().append(&[10]);
+    let mut first_sector_lost = log.bytes();
+    first_sector_lost[..512].fill(0);
+    assert!(is_corruption(&log.prefix_in(&first_sector_lost)));
+}
+
+#[test]
+fn stale_records_of_another_log_or_store_behind_the_end_are_not_taken() {
+    let mut log = Log::new();
+    log.append(&[10]);
+    for (id, store) in [(FileId(6), STORE), (ID, STORE + 1)] {
+        let mut bytes = log.bytes();
+        encode_record(&mut bytes, Header::tag(id, store), FIRST + 1, 1, 0, &log.written[0].1);
+        assert_eq!(log.prefix_in(&bytes).unwrap(), (1, End::Torn { offset: log.bounds[1] as u64 }));
+    }
+}
+
+#[test]
+fn a_log_of_another_number_or_store_or_version_is_refused_by_name() {
+    let log = Log::new();
+    for (id, store) in [(FileId(6), STORE), (ID, STORE + 1)] {
+        let error = log.replay_as("log", id, store, FIRST).1.unwrap_err();
+        assert!(error.to_string().contains("belongs to"), "{error}");
+    }
+    let mut newer = log.bytes();
+    newer[8] = 2;
+    let crc = crate::codec::crc32(&[&newer[..36]]);
+    newer[36..].copy_from_slice(&crc.to_le_bytes());
+    assert!(matches!(log.prefix_in(&newer), Err(Error::UnsupportedVersion { found: 2, .. })));
+}
+
+#[test]
+fn a_log_that_starts_late_is_a_gap_and_one_that_starts_early_is_corruption() {
+    for synced in [false, true] {
+        let mut log = Log::new();
+        log.append(&[10]);
+        if synced {
+            log.sync();
+        }
+        log.append(&[10]);
+        let (replayed, outcome) = log.replay_as("log", ID, STORE, FIRST - 3);
+        assert!(replayed.is_empty());
+        let end = End::Gap { first_seq: FIRST, had_synced: synced };
+        assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST - 3, end });
+        assert!(is_corruption(&log.replay_as("log", ID, STORE, FIRST + 1).1));
+    }
+}
+
+#[test]
+fn i6_a_valid_record_out_of_sequence_or_with_other_contents_than_it_says_is_corruption() {
+    let log = Log::new();
+    let mut batch = Batch::new();
+    batch.put(b"k", b"v");
+    let payload = batch.into_bytes();
+    assert_eq!(ops(&payload).count(), 1);
+    for (seq, count) in [(FIRST + 1, 1), (FIRST - 1, 1), (FIRST, 2)] {
+        let mut bytes = log.bytes();
+        encode_record(&mut bytes, Header::tag(ID, STORE), seq, count, 0, &payload);
+        assert!(is_corruption(&log.prefix_in(&bytes)), "sequence number {seq}, {count} operations");
+    }
+}
+
+#[test]
+fn an_error_of_the_sink_ends_the_replay() {
+    let mut log = Log::new();
+    log.append(&[1, 1]);
+    let outcome = replay(&log.fs, Path::new("log"), ID, STORE, FIRST, &mut |_, _, _| Err(Error::ReadOnly));
+    assert!(matches!(outcome, Err(Error::ReadOnly)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn i6_no_damage_makes_anything_but_a_prefix_or_an_error(
+        sizes in prop::collection::vec(prop::collection::vec(0usize..900, 1..4), 1..6),
+        patches: Vec<(prop::sample::Index, Vec<u8>)>,
+        cut: prop::sample::Index,
+    ) {
+        let mut log = Log::new();
+        sizes.iter().for_each(|group| { log.append(group); });
+        let mut bytes = log.bytes();
+        for (at, patch) in patches {
+            let at = at.index(bytes.len());
+            bytes.iter_mut().skip(at).zip(patch).for_each(|(byte, new)| *byte = new);
+        }
+        bytes.truncate(cut.index(bytes.len()) + 1);
+        let _ = log.prefix_in(&bytes); // Itself checks that what is replayed is a prefix.
+    }
+
+    #[test]
+    fn i6_arbitrary_record_heads_decode_to_what_was_encoded(first_seq: u64, count: u32, synced: u64, payload: Vec<u8>) {
+        let mut bytes = Vec::new();
+        encode_record(&mut bytes, 0x0101_0101, first_seq, count, synced, &payload);
+        let head = RecordHead::decode(&bytes).unwrap();
+        prop_assert_eq!(head.record_len(), bytes.len() as u64);
+        prop_assert_eq!((head.first_seq, head.count, head.synced), (first_seq, count, synced));
+    }
+}
+
+#[test]
+fn the_bytes_of_a_log_are_those_of_the_golden_file() {
+    let log = Log::new();
+    let mut bytes = log.bytes();
+    let mut batch = Batch::new();
+    batch.put(b"apple", b"red");
+    batch.delete(b"pear");
+    let tag = Header::tag(ID, STORE);
+    encode_record(&mut bytes, tag, FIRST, 2, 0, &batch.into_bytes());
+    let mut batch = Batch::new();
+    batch.put(b"", b"the empty key");
+    let synced = bytes.len() as u64;
+    encode_record(&mut bytes, tag, FIRST + 2, 1, synced, &batch.into_bytes());
+    let record = [(4, "record: tag of log and store"), (4, "CRC-32 of the rest of the record")];
+    let record = |len, count, seq, synced| {
+        let rest = [(4, len), (4, count), (8, seq), (8, synced)];
+        record.into_iter().chain(rest)
+    };
+    let fields: Vec<(usize, &str)> = [
+        (8, "magic"),
+        (4, "version 1"),
+        (8, "log id 7"),
+        (8, "store id"),
+        (8, "first sequence number 100"),
+        (4, "CRC-32 of the header"),
+    ]
+    .into_iter()
+    .chain(record("payload of 17 bytes", "2 operations", "sequence number 100", "nothing synced"))
+    .chain([(1, "put"), (2, "lengths of key and value"), (8, "apple, red")])
+    .chain([(1, "tombstone"), (1, "length of key"), (4, "pear")])
+    .chain(record("payload of 16 bytes", "1 operation", "sequence number 102", "89 bytes synced"))
+    .chain([(1, "put"), (2, "lengths of key and value"), (13, "empty key, its value")])
+    .collect();
+    crate::golden::check("wal", &bytes, &fields);
+    log.fs.write("golden", &*bytes);
+    assert_eq!(
+        log.replay_as("golden", ID, STORE, FIRST).1.unwrap(),
+        Replay { next_seq: FIRST + 3, end: End::Clean }
+    );
+}

@@ -1,0 +1,94 @@
+//! Appends to a log. Call protocol: `create (append_group | sync)*`; after an error, nothing more (invariant I5).
+
+use super::format::{Header, RECORD_HEAD_BYTES, encode_record};
+use crate::error::{Error, Result};
+use crate::fs::{AppendFile, Fs};
+use crate::id::FileId;
+use crate::key::Seq;
+use std::path::Path;
+
+/// A buffer that one unusually large group has blown up beyond this is given back, in bytes.
+const BUFFER_KEPT_BYTES: usize = 1 << 20;
+
+/// A batch with its place in the order of writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// Sequence number of its first operation.
+    pub first_seq: Seq,
+    /// Number of its operations; at least 1.
+    pub count: u32,
+    /// The encoded batch.
+    pub payload: &'a [u8],
+}
+
+/// Writes one log file.
+#[derive(Debug)]
+pub struct Writer {
+    file: Box<dyn AppendFile>,
+    tag: u32,
+    next_seq: Seq,
+    len: u64,
+    synced: u64,
+    buffer: Vec<u8>,
+}
+
+impl Writer {
+    /// Creates the log; `first_seq` is the sequence number that its first operation will have. The file's name is durable when this
+    /// returns, so that [`Writer::sync`] needs to care for the contents only.
+    pub fn create(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64, first_seq: Seq) -> Result<Self> {
+        let header = Header { id, store_id, first_seq }.encode();
+        let mut file = fs.create(path)?;
+        file.append(&header)?;
+        if let Some(dir) = path.parent() {
+            fs.sync_dir(dir)?;
+        }
+        Ok(Writer {
+            file,
+            tag: Header::tag(id, store_id),
+            next_seq: first_seq,
+            len: header.len() as u64,
+            synced: 0,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Appends a group of batches, which continue the sequence numbers of this log without a gap, in one call to the file system.
+    pub fn append_group(&mut self, records: &[Record<'_>]) -> Result<()> {
+        self.buffer.clear();
+        self.buffer.reserve(records.iter().map(|r| RECORD_HEAD_BYTES + r.payload.len()).sum());
+        for &Record { first_seq, count, payload } in records {
+            if first_seq != self.next_seq || count == 0 || u32::try_from(payload.len()).is_err() {
+                return Err(Error::InvalidArgument(format!(
+                    "a log record of {count} operations, {} bytes, from sequence number {first_seq}: {} is next",
+                    payload.len(),
+                    self.next_seq
+                )));
+            }
+            encode_record(&mut self.buffer, self.tag, first_seq, count, self.synced, payload);
+            self.next_seq += u64::from(count);
+        }
+        self.file.append(&self.buffer)?;
+        self.len += self.buffer.len() as u64;
+        if self.buffer.capacity() > BUFFER_KEPT_BYTES {
+            self.buffer = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Makes everything appended so far durable.
+    pub fn sync(&mut self) -> Result<()> {
+        self.file.sync()?;
+        self.synced = self.len;
+        Ok(())
+    }
+
+    /// Length of the file, in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether nothing was appended yet.
+    pub fn is_empty(&self) -> bool {
+        self.len == super::format::HEADER_BYTES as u64
+    }
+}

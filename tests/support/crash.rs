@@ -1,0 +1,129 @@
+//! What a crash leaves of a disk.
+//!
+//! A power cut loses what was not synced, in part:
+//! - Disks write sectors of 512 bytes whole and in any order. Each sector of a file is found as it was after one of the appends that
+//!   touched it, or before all of them; what it then had not yet is zeros. The file ends after the last sector that survived, or
+//!   further on (the new length survived, the bytes did not).
+//! - Changes of names survive or not, each as a whole.
+
+use super::disk::{Contents, Disk, File, NameOp, Names};
+use super::rng::Rng;
+use sidebloom::fs::SECTOR_BYTES;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// How the machine or the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Crash {
+    /// The process is killed: all that it wrote is there, and what was not synced still can be lost in a later power cut.
+    Kill,
+    /// The power goes, on a disk that keeps the order: of every file and of the changes of names a prefix survives.
+    PowerOrdered,
+    /// The power goes, and of what was not synced anything may survive, in any order.
+    Power,
+}
+
+impl Disk {
+    /// The disk as it is found after the crash, without locks, faults and limits. The seed decides what survives.
+    pub fn after(&self, crash: Crash, seed: u64) -> Disk {
+        let mut rng = Rng::new(seed);
+        // Extremes are where the bugs are: all or nothing as often as something between.
+        let keep = *rng.pick(&[0, 10, 50, 90, 100]);
+        let mut copies = Copies { crash, keep, files: HashMap::new() };
+        let mut after = Disk { dirs: self.dirs.clone(), ..Disk::default() };
+        if crash == Crash::Kill {
+            after.durable = copies.names(&self.durable, &mut rng);
+            after.names = copies.names(&self.names, &mut rng);
+            after.pending = self.pending.iter().map(|op| copies.op(op, &mut rng)).collect();
+            return after;
+        }
+        let mut names = self.durable.clone();
+        let in_order = rng.below(self.pending.len() as u64 + 1) as usize;
+        for (i, op) in self.pending.iter().enumerate() {
+            let survives = if crash == Crash::Power { rng.percent(keep) } else { i < in_order };
+            if survives {
+                op.apply(&mut names);
+            }
+        }
+        after.names = copies.names(&names, &mut rng);
+        after.durable = after.names.clone();
+        after
+    }
+}
+
+/// Copies of files; one for all names of a file.
+struct Copies {
+    crash: Crash,
+    keep: u64,
+    files: HashMap<*const File, Arc<File>>,
+}
+
+impl Copies {
+    fn names(&mut self, names: &Names, rng: &mut Rng) -> Names {
+        names.iter().map(|(path, file)| (path.clone(), self.file(file, rng))).collect()
+    }
+
+    fn op(&mut self, op: &NameOp, rng: &mut Rng) -> NameOp {
+        match op {
+            NameOp::Link(path, file) => NameOp::Link(path.clone(), self.file(file, rng)),
+            NameOp::Unlink(path) => NameOp::Unlink(path.clone()),
+            NameOp::Rename(from, to, file) => NameOp::Rename(from.clone(), to.clone(), self.file(file, rng)),
+        }
+    }
+
+    fn file(&mut self, file: &Arc<File>, rng: &mut Rng) -> Arc<File> {
+        let (crash, keep) = (self.crash, self.keep);
+        let copy = || {
+            let contents = file.0.lock().unwrap();
+            Arc::new(File(Mutex::new(match crash {
+                Crash::Kill => contents.clone(),
+                _ if contents.synced == contents.bytes.len() => contents.clone(),
+                Crash::PowerOrdered => Contents::durable(Arc::new(prefix(&contents, rng))),
+                Crash::Power => Contents::durable(Arc::new(surviving_sectors(&contents, keep, rng))),
+            })))
+        };
+        self.files.entry(Arc::as_ptr(file)).or_insert_with(copy).clone()
+    }
+}
+
+/// The whole file, or up to a sector boundary or the end of an append.
+fn prefix(contents: &Contents, rng: &mut Rng) -> Vec<u8> {
+    let len = contents.bytes.len();
+    let any = contents.synced + rng.below((len - contents.synced) as u64 + 1) as usize;
+    let end_before = contents.append_ends.iter().rev().find(|&&end| end <= any);
+    let end = match rng.below(4) {
+        0 => len,
+        1 => any - any % SECTOR_BYTES,
+        _ => *end_before.unwrap_or(&contents.synced),
+    };
+    contents.bytes[..end.max(contents.synced)].to_vec()
+}
+
+/// The file with each of its sectors at one of the states that it went through.
+fn surviving_sectors(contents: &Contents, keep: u64, rng: &mut Rng) -> Vec<u8> {
+    let Contents { bytes, synced, append_ends, .. } = contents;
+    let mut found = bytes[..*synced].to_vec();
+    let mut ends = append_ends.as_slice();
+    let mut start = *synced;
+    while start < bytes.len() {
+        let sector_end = (start + 1).next_multiple_of(SECTOR_BYTES).min(bytes.len());
+        let (within, _) = ends.split_at(ends.partition_point(|&end| end < sector_end));
+        let survives_to = if rng.percent(keep) {
+            sector_end
+        } else {
+            let state = rng.below(within.len() as u64 + 1) as usize;
+            state.checked_sub(1).map_or(start, |state| within[state])
+        };
+        if survives_to > start {
+            found.resize(start, 0);
+            found.extend_from_slice(&bytes[start..survives_to]);
+        }
+        ends = &ends[within.len()..];
+        start = sector_end;
+    }
+    if rng.percent(30) {
+        let longer = *rng.pick(append_ends);
+        found.resize(found.len().max(longer), 0);
+    }
+    found
+}

@@ -1,0 +1,119 @@
+//! What can go wrong on purpose.
+
+use std::io;
+
+/// The operations of a file system, as fault plans and the operation log name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpKind {
+    CreateDir,
+    Create,
+    Append,
+    Sync,
+    Rename,
+    Remove,
+    Link,
+    SyncDir,
+    Lock,
+    Open,
+    Read,
+    Map,
+    List,
+    Inspect,
+}
+
+impl OpKind {
+    /// Whether the operation changes what is on disk or makes it durable.
+    pub fn is_write(self) -> bool {
+        use OpKind::*;
+        matches!(self, CreateDir | Create | Append | Sync | Rename | Remove | Link | SyncDir)
+    }
+
+    /// The verb that errors carry; the same as the real file system's.
+    pub fn verb(self) -> &'static str {
+        match self {
+            OpKind::CreateDir => "create directory",
+            OpKind::Create => "create",
+            OpKind::Append => "write",
+            OpKind::Sync => "sync",
+            OpKind::Rename => "rename",
+            OpKind::Remove => "remove",
+            OpKind::Link => "link",
+            OpKind::SyncDir => "sync directory",
+            OpKind::Lock => "lock",
+            OpKind::Open => "open",
+            OpKind::Read => "read",
+            OpKind::Map => "map",
+            OpKind::List => "list",
+            OpKind::Inspect => "inspect",
+        }
+    }
+}
+
+/// What the failing operation says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errno {
+    /// An I/O error (EIO).
+    Io,
+    /// No space left on the device (ENOSPC).
+    NoSpace,
+}
+
+impl Errno {
+    pub fn error(self) -> io::Error {
+        io::Error::from_raw_os_error(match self {
+            Errno::Io => 5,
+            Errno::NoSpace => 28,
+        })
+    }
+}
+
+/// A planned failure.
+#[derive(Debug, Clone, Copy)]
+pub struct Fault {
+    /// The operations that it concerns; `None` for all that write.
+    pub kind: Option<OpKind>,
+    /// How many of them succeed first, counted from now.
+    pub after: u64,
+    /// Whether all later ones fail too (a disk that is gone), or just one (a passing fault).
+    pub forever: bool,
+    /// What they say.
+    pub errno: Errno,
+    /// Whether a failing append writes a part of its bytes before it fails.
+    pub short: bool,
+}
+
+impl Fault {
+    /// One operation of this kind fails with EIO after `after` of them succeeded.
+    pub fn once(kind: OpKind, after: u64) -> Self {
+        Fault { kind: Some(kind), after, forever: false, errno: Errno::Io, short: false }
+    }
+
+    /// Every write fails with EIO once `after` of them succeeded: the disk as it is when the power goes.
+    pub fn stop(after: u64) -> Self {
+        Fault { kind: None, after, forever: true, errno: Errno::Io, short: false }
+    }
+
+    /// The same fault with another error.
+    pub fn with(self, errno: Errno) -> Self {
+        Fault { errno, ..self }
+    }
+
+    /// The same fault; a failing append writes a part first.
+    pub fn short(self) -> Self {
+        Fault { short: true, ..self }
+    }
+
+    /// Counts an operation: whether it fails.
+    pub(super) fn strikes(&mut self, kind: OpKind) -> bool {
+        if !self.kind.map_or(kind.is_write(), |only| only == kind) {
+            return false;
+        }
+        match self.after.checked_sub(1) {
+            Some(left) => {
+                self.after = left;
+                false
+            }
+            None => true,
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What the integration tests share. Each of them uses a part of it.
+#![allow(dead_code, unused_imports, reason = "every test binary compiles all of it and uses some of it")]
+
+mod crash;
+mod disk;
+mod faults;
+mod rng;
+mod sim_fs;
+
+pub use crash::Crash;
+pub use faults::{Errno, Fault, OpKind};
+pub use rng::Rng;
+pub use sim_fs::SimFs;
+
+/// A directory for stores in tests that are not about durability: in memory where the system has such a place, since there an
+/// fsync costs nothing.
+pub fn fast_dir() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
+}

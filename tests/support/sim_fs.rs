@@ -1,0 +1,330 @@
+//! A file system in memory that can crash, fail, fill up and stall (invariant I8). All of it is decided by seeds and plans.
+
+use super::crash::Crash;
+use super::disk::{Contents, Disk, File, Holder, NameOp};
+use super::faults::{Errno, Fault, OpKind};
+use sidebloom::fs::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile};
+use sidebloom::{Error, Result};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The file system; clones share the disk.
+#[derive(Debug, Clone, Default)]
+pub struct SimFs(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    disk: Mutex<Disk>,
+    released: Condvar,
+}
+
+/// Set-up, and what tests look at.
+impl SimFs {
+    /// An empty disk.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The disk as the next process finds it after this crash. This one goes on, untouched, for whoever still holds it.
+    pub fn crash(&self, crash: Crash, seed: u64) -> SimFs {
+        let disk = Mutex::new(self.disk().after(crash, seed));
+        SimFs(Arc::new(Shared { disk, released: Condvar::new() }))
+    }
+
+    /// Plans a failure, in addition to those planned before.
+    pub fn fail(&self, fault: Fault) {
+        self.disk().faults.push(fault);
+    }
+
+    /// Drops all planned failures and the limit of space.
+    pub fn heal(&self) {
+        let mut disk = self.disk();
+        disk.faults.clear();
+        disk.space = None;
+    }
+
+    /// Lets `bytes` more be appended in all files together; the append that exceeds them writes what fits and fails with ENOSPC.
+    pub fn limit_space(&self, bytes: u64) {
+        self.disk().space = Some(bytes);
+    }
+
+    /// Makes all operations of this kind wait until the guard is dropped.
+    #[must_use = "operations wait only as long as this lives"]
+    pub fn hold(&self, kind: OpKind) -> Held {
+        self.disk().held.push(kind);
+        Held(self.clone(), kind)
+    }
+
+    /// Operations so far that changed the disk or made it durable; see [`Fault::stop`].
+    pub fn writes(&self) -> u64 {
+        self.disk().writes
+    }
+
+    /// All operations so far.
+    pub fn ops(&self) -> u64 {
+        self.disk().ops
+    }
+
+    /// The last writing operations, numbered from 1, a line each.
+    pub fn log(&self) -> String {
+        self.disk().log.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    /// The bytes of a file; `None` when there is none.
+    pub fn read(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
+        let file = self.disk().names.get(path.as_ref()).cloned()?;
+        let bytes = file.0.lock().unwrap().bytes.clone();
+        Some(bytes.to_vec())
+    }
+
+    /// Puts a file with these bytes at `path`, durable at once: damage, or a file from elsewhere. Who has the old one open keeps it.
+    pub fn write(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
+        let file = Arc::new(File(Mutex::new(Contents::durable(Arc::new(bytes.into())))));
+        let op = NameOp::Link(path.as_ref().to_path_buf(), file);
+        let disk = &mut *self.disk();
+        op.apply(&mut disk.names);
+        op.apply(&mut disk.durable);
+    }
+
+    /// All files, in order.
+    pub fn files(&self) -> Vec<PathBuf> {
+        self.disk().names.keys().cloned().collect()
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.0.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts an operation: waits while its kind is held, then counts it and fails as planned.
+    fn begin(&self, kind: OpKind, path: &Path) -> Result<MutexGuard<'_, Disk>> {
+        let (disk, fault) = self.begin_or_fault(kind, path);
+        match fault {
+            None => Ok(disk),
+            Some(fault) => Err(Error::io(kind.verb(), path, fault.errno.error())),
+        }
+    }
+
+    fn begin_or_fault(&self, kind: OpKind, path: &Path) -> (MutexGuard<'_, Disk>, Option<Fault>) {
+        let mut disk = self.0.released.wait_while(self.disk(), |disk| disk.held.contains(&kind)).unwrap();
+        let fault = disk.begin(kind, path);
+        (disk, fault)
+    }
+}
+
+/// Makes operations wait; see [`SimFs::hold`].
+#[derive(Debug)]
+pub struct Held(SimFs, OpKind);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut disk = self.0.disk();
+        if let Some(at) = disk.held.iter().position(|kind| *kind == self.1) {
+            disk.held.remove(at);
+        }
+        self.0.0.released.notify_all();
+    }
+}
+
+fn refuse<T>(kind: OpKind, path: &Path, why: ErrorKind) -> Result<T> {
+    Err(Error::io(kind.verb(), path, io::Error::from(why)))
+}
+
+impl Fs for SimFs {
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        let mut disk = self.begin(OpKind::CreateDir, path)?;
+        let with_parents = path.ancestors().map(Path::to_path_buf);
+        disk.dirs.extend(with_parents);
+        Ok(())
+    }
+
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        let disk = self.begin(OpKind::List, dir)?;
+        if !disk.has_dir(dir) {
+            return refuse(OpKind::List, dir, ErrorKind::NotFound);
+        }
+        let inside = disk.names.keys().chain(&disk.dirs).filter(|path| path.parent() == Some(dir));
+        Ok(inside.filter_map(|path| path.file_name()?.to_str().map(String::from)).collect())
+    }
+
+    fn file_len(&self, path: &Path) -> Result<Option<u64>> {
+        let disk = self.begin(OpKind::Inspect, path)?;
+        let len = |file: &Arc<File>| file.0.lock().unwrap().bytes.len() as u64;
+        Ok(disk.names.get(path).map(len).or(disk.dirs.contains(path).then_some(0)))
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        let mut disk = self.begin(OpKind::Create, path)?;
+        if disk.names.contains_key(path) || disk.dirs.contains(path) {
+            return refuse(OpKind::Create, path, ErrorKind::AlreadyExists);
+        }
+        if !path.parent().is_some_and(|dir| disk.has_dir(dir)) {
+            return refuse(OpKind::Create, path, ErrorKind::NotFound);
+        }
+        let file = Arc::<File>::default();
+        disk.change_names(NameOp::Link(path.to_path_buf(), file.clone()));
+        Ok(Box::new(Handle { fs: self.clone(), path: path.to_path_buf(), file }))
+    }
+
+    fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        Ok(Box::new(self.handle(OpKind::Open, path)?))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        Ok(Arc::new(self.handle(OpKind::Open, path)?))
+    }
+
+    fn map(&self, path: &Path) -> Result<Map> {
+        let bytes = self.handle(OpKind::Map, path)?.file.0.lock().unwrap().bytes.clone();
+        Map::copied(&bytes).map_err(|e| Error::io("map", path, e))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut disk = self.begin(OpKind::Rename, from)?;
+        let Some(file) = disk.names.get(from).cloned() else {
+            return refuse(OpKind::Rename, from, ErrorKind::NotFound);
+        };
+        disk.change_names(NameOp::Rename(from.to_path_buf(), to.to_path_buf(), file));
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let mut disk = self.begin(OpKind::Remove, path)?;
+        if !disk.names.contains_key(path) {
+            return refuse(OpKind::Remove, path, ErrorKind::NotFound);
+        }
+        disk.change_names(NameOp::Unlink(path.to_path_buf()));
+        Ok(())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut disk = self.begin(OpKind::Link, to)?;
+        if disk.names.contains_key(to) {
+            return refuse(OpKind::Link, to, ErrorKind::AlreadyExists);
+        }
+        let Some(file) = disk.names.get(from).cloned() else {
+            return refuse(OpKind::Link, to, ErrorKind::NotFound);
+        };
+        disk.change_names(NameOp::Link(to.to_path_buf(), file));
+        Ok(())
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        let mut disk = self.begin(OpKind::SyncDir, dir)?;
+        if !disk.has_dir(dir) {
+            return refuse(OpKind::SyncDir, dir, ErrorKind::NotFound);
+        }
+        disk.sync_dir(dir);
+        Ok(())
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {
+        if mode == LockMode::Exclusive && self.disk().names.get(path).is_none() {
+            self.create(path)?;
+        }
+        let mut disk = self.begin(OpKind::Lock, path)?;
+        if !disk.names.contains_key(path) {
+            return refuse(OpKind::Open, path, ErrorKind::NotFound);
+        }
+        let holder = match (mode, disk.locks.get(path)) {
+            (LockMode::Exclusive, None) => Holder::Exclusive,
+            (LockMode::Shared, None) => Holder::Shared(1),
+            (LockMode::Shared, Some(Holder::Shared(n))) => Holder::Shared(n + 1),
+            _ => return Err(Error::Locked { path: path.to_path_buf() }),
+        };
+        disk.locks.insert(path.to_path_buf(), holder);
+        Ok(Box::new(Lock { fs: self.clone(), path: path.to_path_buf() }))
+    }
+}
+
+#[derive(Debug)]
+struct Lock {
+    fs: SimFs,
+    path: PathBuf,
+}
+
+impl LockGuard for Lock {}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let mut disk = self.fs.disk();
+        match disk.locks.remove(&self.path) {
+            Some(Holder::Shared(n)) if n > 1 => {
+                disk.locks.insert(self.path.clone(), Holder::Shared(n - 1));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// An open file; follows the file, not its name.
+#[derive(Debug)]
+struct Handle {
+    fs: SimFs,
+    path: PathBuf,
+    file: Arc<File>,
+}
+
+impl SimFs {
+    fn handle(&self, kind: OpKind, path: &Path) -> Result<Handle> {
+        match self.begin(kind, path)?.names.get(path).cloned() {
+            Some(file) => Ok(Handle { fs: self.clone(), path: path.to_path_buf(), file }),
+            None => refuse(OpKind::Open, path, ErrorKind::NotFound),
+        }
+    }
+}
+
+impl AppendFile for Handle {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        let (mut disk, fault) = self.fs.begin_or_fault(OpKind::Append, &self.path);
+        let room = disk.space.map_or(bytes.len(), |space| bytes.len().min(space as usize));
+        let (written, errno) = match fault {
+            Some(fault) if fault.short => (room / 2, Some(fault.errno)),
+            Some(fault) => (0, Some(fault.errno)),
+            None if room < bytes.len() => (room, Some(Errno::NoSpace)),
+            None => (room, None),
+        };
+        disk.space = disk.space.map(|space| space - written as u64);
+        if written > 0 {
+            self.file.0.lock().unwrap().append(&bytes[..written]);
+        }
+        errno.map_or(Ok(()), |errno| Err(Error::io("write", &self.path, errno.error())))
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let (_disk, fault) = self.fs.begin_or_fault(OpKind::Sync, &self.path);
+        let mut contents = self.file.0.lock().unwrap();
+        if let Some(fault) = fault {
+            contents.sync_failed = true;
+            return Err(Error::io("sync", &self.path, fault.errno.error()));
+        }
+        contents.sync();
+        Ok(())
+    }
+}
+
+impl ReadFile for Handle {
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        drop(self.fs.begin(OpKind::Read, &self.path)?);
+        let bytes = self.file.0.lock().unwrap().bytes.clone();
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        match start.checked_add(buf.len()).and_then(|end| bytes.get(start..end)) {
+            Some(found) => {
+                buf.copy_from_slice(found);
+                Ok(())
+            }
+            None => {
+                let what = format!("the file ends before the {} bytes that should stand here", buf.len());
+                Err(Error::corruption(&self.path, offset, what))
+            }
+        }
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.0.lock().unwrap().bytes.len() as u64)
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}
