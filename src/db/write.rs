@@ -34,8 +34,6 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Log {
     pub writer: wal::Writer,
     pub id: FileId,
-    /// The directory does not durably know the log's file yet.
-    pub unlisted: bool,
     /// Earlier logs with bytes that were never synced, oldest first: a sync of this log must sync them before, or it would vouch for
     /// a suffix without its prefix.
     pub unsynced: Vec<(FileId, wal::Writer)>,
@@ -132,14 +130,10 @@ impl Core {
         self.sync_log(log.as_mut().ok_or(Error::ReadOnly)?)
     }
 
-    /// Oldest log first; the directory entry before the first vouching for the file's content.
+    /// Oldest log first.
     pub fn sync_log(&self, log: &mut Log) -> Result<()> {
         for (_, mut earlier) in log.unsynced.drain(..) {
             earlier.sync().map_err(|e| self.fail(e))?;
-        }
-        if log.unlisted {
-            self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
-            log.unlisted = false;
         }
         log.writer.sync().map_err(|e| self.fail(e))
     }
@@ -185,7 +179,6 @@ impl Core {
             .map_err(|e| self.fail(e))?;
         let earlier = std::mem::replace(&mut log.writer, writer);
         log.unsynced.push((std::mem::replace(&mut log.id, id), earlier));
-        log.unlisted = true;
         let full = std::mem::replace(&mut log.active, fresh);
         let mut control = lock(&self.control);
         log.unsynced.retain(|(earlier, _)| *earlier >= control.log_floor);
