@@ -92,11 +92,11 @@ pub enum Width {
     Seven,
     /// 8 lanes of 63 rows: about 8.8 bits per key, 0.39 %.
     Eight,
-    /// 9 lanes of 56 rows: about 10 bits per key, 0.195 %.
+    /// 9 lanes of 56 rows: about 10.1 bits per key, 0.195 %.
     Nine,
-    /// 12 lanes of 42 rows: about 13.6 bits per key, 0.0244 %.
+    /// 12 lanes of 42 rows: about 13.7 bits per key, 0.0244 %.
     Twelve,
-    /// 16 lanes of 31 rows: about 19 bits per key, 0.0015 %.
+    /// 16 lanes of 31 rows: about 19.2 bits per key, 0.0015 %.
     Sixteen,
 }
 
