@@ -142,7 +142,7 @@ impl Report {
             return cx.print_json(self);
         }
         let unknown = || "?".to_owned();
-        let nanos = |ns: u64| human::nanos(ns as f64);
+        let nanos = |ns: u64| if self.timed_calls > 1 { human::nanos(ns as f64) } else { "–".to_owned() };
         let asked = self.counters.filter_negatives + self.counters.filter_false_positives;
         print_line(
             cx,

@@ -48,8 +48,12 @@ pub fn answers(cx: &Context, answers: &[Answer]) -> Result<(), Failure> {
         return Ok(());
     }
     writeln!(cx.out(), "By name; the last ones were left out of the store on purpose:\n")?;
-    answers.iter().try_for_each(|answer| answer.print(&mut *cx.out()))?;
-    writeln!(cx.out())?;
+    let mut table = Table::new(); // it knows how wide 좋은 날 is on a terminal
+    table.load_style(presets::NOTHING);
+    answers.iter().for_each(|answer| {
+        table.add_row(answer.cells());
+    });
+    writeln!(cx.out(), "{table}\n")?;
     cx.flush()
 }
 
@@ -58,7 +62,7 @@ pub fn comparison(cx: &Context, report: &Report) -> Result<(), Failure> {
     let (on, off) = (&report.filters_on, &report.filters_off);
     let cache = human::bytes(BLOCK_CACHE_BYTES as f64);
     writeln!(cx.out(), "The same store with filters and without, block cache {cache};")?;
-    writeln!(cx.out(), "before each first pass: {}\n", report.page_cache.describe())?;
+    writeln!(cx.out(), "for times from disk, again and again: {}\n", report.page_cache.describe())?;
     for (what, on, off) in [
         ("titles that are not there", &on.absent, &off.absent),
         ("titles that are there", &on.present, &off.present),
@@ -89,11 +93,11 @@ type Show = fn(f64) -> String;
 
 /// The table's rows: the name, what stands in it, and how.
 const ROWS: &[(&str, Value, Show)] = &[
-    ("time per lookup", |c| Some(c.cold_ns_per_lookup), human::nanos),
+    ("time per lookup, from disk", |c| Some(c.cold_ns_per_lookup), human::nanos),
     ("disk reads per lookup", |c| c.disk_reads_per_lookup, human::per_op),
     ("bytes from disk per lookup", |c| c.disk_bytes_per_lookup, human::bytes),
     ("blocks read per lookup", |c| Some(c.block_reads_per_lookup), human::per_op),
-    ("time per lookup, second pass", |c| Some(c.warm_ns_per_lookup), human::nanos),
+    ("time per lookup, all in memory", |c| Some(c.warm_ns_per_lookup), human::nanos),
 ];
 
 fn row(
