@@ -135,6 +135,15 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     n + a.iter().zip(b).skip(n).take_while(|(x, y)| x == y).count()
 }
 
+/// `a == b` for slices of equal length, inlined. A call to `memcmp` with the dangling pointer of an empty slice can be a masked load
+/// from an unmapped page, which costs an assist: in the fences of empty levels that made a get of 200 ns one of 600.
+#[inline]
+pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
+    let words = a.iter().zip(b).all(|(x, y)| u64::from_ne_bytes(*x) == u64::from_ne_bytes(*y));
+    words && a_rest.iter().zip(b_rest).all(|(x, y)| x == y)
+}
+
 /// The least key greater than every key that starts with `prefix`; `None` when there is none (all bytes 0xff).
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&b| b != 0xff)?;

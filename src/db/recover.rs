@@ -117,7 +117,7 @@ impl Core {
                 self.header.store_id,
                 replayed.next_seq,
                 &mut |seq, payload, _| {
-                    self.apply(&replayed.table, seq, &payload);
+                    self.apply(&replayed.table, seq, payload);
                     let full = replayed.table.bytes() as u64 > self.options.memtable_bytes;
                     if full && !self.options.read_only {
                         let table = std::mem::replace(&mut replayed.table, fresh()?);
@@ -143,7 +143,6 @@ impl Core {
                 }
                 End::Gap { had_synced: false, .. } => {
                     tracing::warn!(log = %path.display(), "the end of the log before this one was never synced and is lost: what follows it is left out");
-                    break;
                 }
             }
             replayed.next_seq = outcome.next_seq;
@@ -180,7 +179,6 @@ impl Core {
         let log = Log {
             writer,
             id,
-            unlisted: false,
             unsynced: Vec::new(),
             active: Arc::new(Memtable::new(self.options.memtable_bytes)?),
             next_seq: replayed.next_seq,

@@ -6,7 +6,7 @@
 use super::SegmentMeta;
 use crate::fs::Fs;
 use crate::id::{FileId, FileKind};
-use crate::key::{common_prefix, prefix8};
+use crate::key::{common_prefix, prefix8, same_bytes};
 use crate::segment::{Direction, Segment, Summary};
 use crate::sidecar::Sidecar;
 use std::cmp::Ordering;
@@ -135,7 +135,8 @@ impl Level {
     /// The key's fence within this level; `None` when no segment can hold the key.
     #[inline]
     fn fence(&self, key: &[u8]) -> Option<u64> {
-        key.strip_prefix(&*self.shared).map(prefix8)
+        let (head, rest) = key.split_at_checked(self.shared.len())?;
+        same_bytes(head, &self.shared).then(|| prefix8(rest))
     }
 
     /// Sorted runs only: the one segment whose range has the key.

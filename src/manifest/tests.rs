@@ -7,7 +7,7 @@ use crate::fs::Fs;
 use crate::id::FileId;
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
 use proptest::prelude::*;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 const HEADER: StoreHeader = StoreHeader { store_id: 0x5eed_cafe, hash_seed: 77 };
@@ -45,21 +45,17 @@ fn edit(n: u64) -> Edit {
     edit
 }
 
-fn dir() -> PathBuf {
-    PathBuf::from("db")
-}
-
 fn disk() -> SimFs {
     let fs = SimFs::new();
-    fs.create_dir(&dir()).unwrap();
+    fs.create_dir(Path::new("db")).unwrap();
     fs
 }
 
 /// A store with the edits 1 to n; the states after each, and the length of the file after each.
 fn store(fs: &SimFs, n: u64) -> Result<(Vec<State>, Vec<usize>)> {
     let mut states = vec![State::new(HEADER)];
-    let mut manifest = Manifest::create(Arc::new(fs.clone()), &dir(), &states[0])?;
-    let len = || fs.read(dir().join(MANIFEST)).unwrap().len();
+    let mut manifest = Manifest::create(Arc::new(fs.clone()), Path::new("db"), &states[0])?;
+    let len = || fs.read("db/MANIFEST").unwrap().len();
     let mut lens = vec![len()];
     for n in 1..=n {
         let mut state = states.last().unwrap().clone();
@@ -73,8 +69,8 @@ fn store(fs: &SimFs, n: u64) -> Result<(Vec<State>, Vec<usize>)> {
 
 /// What readers and writers find, which must be the same.
 fn reopened(fs: &SimFs) -> Result<State> {
-    let read_only = read_state(fs, &dir());
-    let opened = Manifest::open(Arc::new(fs.clone()), &dir()).map(|(_, state)| state);
+    let read_only = read_state(fs, Path::new("db"));
+    let opened = Manifest::open(Arc::new(fs.clone()), Path::new("db")).map(|(_, state)| state);
     match (&read_only, &opened) {
         (Ok(read_only), Ok(opened)) => assert!(read_only == opened),
         _ => assert_eq!(
@@ -87,19 +83,19 @@ fn reopened(fs: &SimFs) -> Result<State> {
 
 fn with_bytes(bytes: &[u8]) -> SimFs {
     let fs = disk();
-    fs.write(dir().join(MANIFEST), bytes);
+    fs.write("db/MANIFEST", bytes);
     fs
 }
 
 fn is_corruption(outcome: &Result<State>) -> bool {
-    matches!(outcome, Err(Error::Corruption { file, .. }) if file == &dir().join(MANIFEST))
+    matches!(outcome, Err(Error::Corruption { file, .. }) if file == Path::new("db/MANIFEST"))
 }
 
 #[test]
 fn what_was_appended_is_there_when_the_store_is_opened_again() {
     let fs = disk();
     let (mut states, _) = store(&fs, 10).unwrap();
-    let (mut manifest, mut state) = Manifest::open(Arc::new(fs.clone()), &dir()).unwrap();
+    let (mut manifest, mut state) = Manifest::open(Arc::new(fs.clone()), Path::new("db")).unwrap();
     assert_eq!(&state, states.last().unwrap());
     assert_eq!(state.segments[&FileId(7)].level, 9, "moved");
     state.apply(&edit(11)).unwrap();
@@ -146,7 +142,7 @@ fn the_next_file_number_is_beyond_every_segment_and_never_goes_down() {
 fn i4_a_manifest_cut_at_any_byte_gives_the_edits_before_the_cut_and_is_whole_again_after_opening() {
     let fs = disk();
     let (states, lens) = store(&fs, 5).unwrap();
-    let bytes = fs.read(dir().join(MANIFEST)).unwrap();
+    let bytes = fs.read("db/MANIFEST").unwrap();
     for cut in 0..bytes.len() {
         let fs = with_bytes(&bytes[..cut]);
         let outcome = reopened(&fs);
@@ -155,7 +151,7 @@ fn i4_a_manifest_cut_at_any_byte_gives_the_edits_before_the_cut_and_is_whole_aga
             continue;
         };
         assert_eq!(outcome.unwrap(), states[whole], "cut at {cut}");
-        let (mut manifest, mut state) = Manifest::open(Arc::new(fs.clone()), &dir()).unwrap();
+        let (mut manifest, mut state) = Manifest::open(Arc::new(fs.clone()), Path::new("db")).unwrap();
         let next = edit(whole as u64 + 1);
         state.apply(&next).unwrap();
         manifest.append(&next, &state).unwrap();
@@ -167,11 +163,11 @@ fn i4_a_manifest_cut_at_any_byte_gives_the_edits_before_the_cut_and_is_whole_aga
 fn i6_every_flipped_bit_is_corruption() {
     let fs = disk();
     store(&fs, 4).unwrap();
-    let bytes = fs.read(dir().join(MANIFEST)).unwrap();
+    let bytes = fs.read("db/MANIFEST").unwrap();
     for bit in 0..bytes.len() * 8 {
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        let outcome = read_state(&with_bytes(&flipped), &dir());
+        let outcome = read_state(&with_bytes(&flipped), Path::new("db"));
         assert!(is_corruption(&outcome), "bit {bit}: {outcome:?}");
     }
 }
@@ -180,7 +176,7 @@ fn i6_every_flipped_bit_is_corruption() {
 fn i4_a_zero_sector_is_a_lost_write_in_the_last_edit_and_corruption_before() {
     let fs = disk();
     let (states, lens) = store(&fs, 6).unwrap();
-    let bytes = fs.read(dir().join(MANIFEST)).unwrap();
+    let bytes = fs.read("db/MANIFEST").unwrap();
     let last = lens[5];
     for sector in 0..bytes.len().div_ceil(512) {
         let (from, to) = (sector * 512, ((sector + 1) * 512).min(bytes.len()));
@@ -203,7 +199,7 @@ fn a_manifest_of_a_newer_version_is_named() {
     bytes[8] = 9;
     let crc = crate::codec::crc32(&[&bytes[..28]]);
     bytes[28..].copy_from_slice(&crc.to_le_bytes());
-    let error = read_state(&with_bytes(&bytes), &dir()).unwrap_err();
+    let error = read_state(&with_bytes(&bytes), Path::new("db")).unwrap_err();
     assert!(matches!(error, Error::UnsupportedVersion { found: 9, supported: 1, .. }));
 }
 
@@ -211,7 +207,7 @@ fn a_manifest_of_a_newer_version_is_named() {
 fn a_manifest_that_outgrows_its_snapshot_is_written_anew() {
     let fs = disk();
     let mut state = State::new(HEADER);
-    let mut manifest = Manifest::create(Arc::new(fs.clone()), &dir(), &state).unwrap();
+    let mut manifest = Manifest::create(Arc::new(fs.clone()), Path::new("db"), &state).unwrap();
     let mut longest = 0;
     for n in 1..200 {
         let mut edit = Edit {
@@ -223,17 +219,17 @@ fn a_manifest_that_outgrows_its_snapshot_is_written_anew() {
         }
         state.apply(&edit).unwrap();
         manifest.append(&edit, &state).unwrap();
-        longest = longest.max(fs.read(dir().join(MANIFEST)).unwrap().len());
-        assert_eq!(read_state(&fs, &dir()).unwrap(), state);
+        longest = longest.max(fs.read("db/MANIFEST").unwrap().len());
+        assert_eq!(read_state(&fs, Path::new("db")).unwrap(), state);
     }
     assert!((900_000..=1 << 20).contains(&longest), "{longest} bytes");
-    assert_eq!(fs.files(), [dir().join(MANIFEST)]);
+    assert_eq!(fs.files(), [Path::new("db/MANIFEST")]);
 }
 
 /// The store that the crash tests run: large segments, so that the manifest is written anew on the way.
 fn run_until_failure(fs: &SimFs) -> (State, Option<State>) {
     let mut acknowledged = State::new(HEADER);
-    let mut manifest = match Manifest::create(Arc::new(fs.clone()), &dir(), &acknowledged) {
+    let mut manifest = match Manifest::create(Arc::new(fs.clone()), Path::new("db"), &acknowledged) {
         Ok(manifest) => manifest,
         Err(_) => return (acknowledged, None),
     };
@@ -289,7 +285,8 @@ fn i4_after_a_crash_at_any_write_the_acknowledged_edits_are_there_and_at_most_on
 fn i5_a_failed_write_or_sync_is_reported_and_not_retried() {
     for (kind, attempts) in [(OpKind::Append, 1), (OpKind::Sync, 2)] {
         let fs = disk();
-        let mut manifest = Manifest::create(Arc::new(fs.clone()), &dir(), &State::new(HEADER)).unwrap();
+        let mut manifest =
+            Manifest::create(Arc::new(fs.clone()), Path::new("db"), &State::new(HEADER)).unwrap();
         fs.fail(Fault::once(kind, 0).with(Errno::NoSpace));
         let mut state = State::new(HEADER);
         state.apply(&edit(1)).unwrap();

@@ -10,7 +10,7 @@ use super::disk::{Contents, Disk, File, NameOp, Names};
 use super::rng::Rng;
 use sidebloom::fs::SECTOR_BYTES;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// How the machine or the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,13 +74,13 @@ impl Copies {
     fn file(&mut self, file: &Arc<File>, rng: &mut Rng) -> Arc<File> {
         let (crash, keep) = (self.crash, self.keep);
         let copy = || {
-            let contents = file.0.lock().unwrap();
-            Arc::new(File(Mutex::new(match crash {
+            let contents = file.contents();
+            Arc::new(File::new(match crash {
                 Crash::Kill => contents.clone(),
                 _ if contents.synced == contents.bytes.len() => contents.clone(),
                 Crash::PowerOrdered => Contents::durable(Arc::new(prefix(&contents, rng))),
                 Crash::Power => Contents::durable(Arc::new(surviving_sectors(&contents, keep, rng))),
-            })))
+            }))
         };
         self.files.entry(Arc::as_ptr(file)).or_insert_with(copy).clone()
     }

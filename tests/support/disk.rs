@@ -3,7 +3,7 @@
 use super::faults::{Fault, OpKind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Operations kept in the log.
 const LOGGED: usize = 2000;
@@ -12,7 +12,18 @@ pub type Names = BTreeMap<PathBuf, Arc<File>>;
 
 /// A file, whatever its names.
 #[derive(Debug, Default)]
-pub struct File(pub Mutex<Contents>);
+pub struct File(Mutex<Contents>);
+
+impl File {
+    pub fn new(contents: Contents) -> Self {
+        File(Mutex::new(contents))
+    }
+
+    /// Even after a test panicked with the lock held: guards that are dropped then must not panic again.
+    pub fn contents(&self) -> MutexGuard<'_, Contents> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A file's bytes and which of them are durable. Cloning shares the bytes until one side appends.
 #[derive(Debug, Clone, Default)]

@@ -6,11 +6,13 @@ mod disk;
 mod faults;
 mod rng;
 mod sim_fs;
+mod store;
 
 pub use crash::Crash;
 pub use faults::{Errno, Fault, OpKind};
 pub use rng::Rng;
 pub use sim_fs::SimFs;
+pub use store::*;
 
 /// A directory for stores in tests that are not about durability: in memory where the system has such a place, since there an
 /// fsync costs nothing.

@@ -74,13 +74,13 @@ impl SimFs {
     /// The bytes of a file; `None` when there is none.
     pub fn read(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let file = self.disk().names.get(path.as_ref()).cloned()?;
-        let bytes = file.0.lock().unwrap().bytes.clone();
+        let bytes = file.contents().bytes.clone();
         Some(bytes.to_vec())
     }
 
     /// Puts a file with these bytes at `path`, durable at once: damage, or a file from elsewhere. Who has the old one open keeps it.
     pub fn write(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
-        let file = Arc::new(File(Mutex::new(Contents::durable(Arc::new(bytes.into())))));
+        let file = Arc::new(File::new(Contents::durable(Arc::new(bytes.into()))));
         let op = NameOp::Link(path.as_ref().to_path_buf(), file);
         let disk = &mut *self.disk();
         op.apply(&mut disk.names);
@@ -106,7 +106,9 @@ impl SimFs {
     }
 
     fn begin_or_fault(&self, kind: OpKind, path: &Path) -> (MutexGuard<'_, Disk>, Option<Fault>) {
-        let mut disk = self.0.released.wait_while(self.disk(), |disk| disk.held.contains(&kind)).unwrap();
+        let is_held = |disk: &mut Disk| disk.held.contains(&kind);
+        let mut disk =
+            self.0.released.wait_while(self.disk(), is_held).unwrap_or_else(PoisonError::into_inner);
         let fault = disk.begin(kind, path);
         (disk, fault)
     }
@@ -149,7 +151,7 @@ impl Fs for SimFs {
 
     fn file_len(&self, path: &Path) -> Result<Option<u64>> {
         let disk = self.begin(OpKind::Inspect, path)?;
-        let len = |file: &Arc<File>| file.0.lock().unwrap().bytes.len() as u64;
+        let len = |file: &Arc<File>| file.contents().bytes.len() as u64;
         Ok(disk.names.get(path).map(len).or(disk.dirs.contains(path).then_some(0)))
     }
 
@@ -175,7 +177,7 @@ impl Fs for SimFs {
     }
 
     fn map(&self, path: &Path) -> Result<Map> {
-        let bytes = self.handle(OpKind::Map, path)?.file.0.lock().unwrap().bytes.clone();
+        let bytes = self.handle(OpKind::Map, path)?.file.contents().bytes.clone();
         Map::copied(&bytes).map_err(|e| Error::io("map", path, e))
     }
 
@@ -219,7 +221,7 @@ impl Fs for SimFs {
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {
-        if mode == LockMode::Exclusive && self.disk().names.get(path).is_none() {
+        if mode == LockMode::Exclusive && !self.disk().names.contains_key(path) {
             self.create(path)?;
         }
         let mut disk = self.begin(OpKind::Lock, path)?;
@@ -286,14 +288,14 @@ impl AppendFile for Handle {
         };
         disk.space = disk.space.map(|space| space - written as u64);
         if written > 0 {
-            self.file.0.lock().unwrap().append(&bytes[..written]);
+            self.file.contents().append(&bytes[..written]);
         }
         errno.map_or(Ok(()), |errno| Err(Error::io("write", &self.path, errno.error())))
     }
 
     fn sync(&mut self) -> Result<()> {
         let (_disk, fault) = self.fs.begin_or_fault(OpKind::Sync, &self.path);
-        let mut contents = self.file.0.lock().unwrap();
+        let mut contents = self.file.contents();
         if let Some(fault) = fault {
             contents.sync_failed = true;
             return Err(Error::io("sync", &self.path, fault.errno.error()));
@@ -306,7 +308,7 @@ impl AppendFile for Handle {
 impl ReadFile for Handle {
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         drop(self.fs.begin(OpKind::Read, &self.path)?);
-        let bytes = self.file.0.lock().unwrap().bytes.clone();
+        let bytes = self.file.contents().bytes.clone();
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         match start.checked_add(buf.len()).and_then(|end| bytes.get(start..end)) {
             Some(found) => {
@@ -321,7 +323,7 @@ impl ReadFile for Handle {
     }
 
     fn len(&self) -> Result<u64> {
-        Ok(self.file.0.lock().unwrap().bytes.len() as u64)
+        Ok(self.file.contents().bytes.len() as u64)
     }
 
     fn path(&self) -> &Path {

@@ -1,0 +1,129 @@
+//! Stores for tests: small enough that a few writes keep flush and compaction busy, on a real or a simulated disk.
+
+use super::rng::Rng;
+use super::sim_fs::SimFs;
+use sidebloom::{Batch, Db, Error, Options};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Where the store is on a simulated disk.
+pub const STORE: &str = "disk/store";
+
+/// Everything that a store holds.
+pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Memtables of a few entries, segments of a few blocks, no block cache: every read that is not answered by a filter reads a file.
+pub fn tiny() -> Options {
+    Options::new().memtable_bytes(4096).segment_bytes(4096).block_bytes(256).block_cache_bytes(0)
+}
+
+/// A tiny store on a simulated disk.
+pub fn tiny_on(fs: &SimFs) -> Options {
+    tiny().filesystem(Arc::new(fs.clone()))
+}
+
+/// All keys and values, by a walk from the front.
+pub fn contents(db: &Db) -> Contents {
+    db.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec())).unwrap()).collect()
+}
+
+/// Checks every kind of read against `expected`, which must be all that the store holds, and some keys that are not there.
+pub fn assert_holds(db: &Db, expected: &Contents) {
+    assert_eq!(&contents(db), expected, "forwards");
+    let backwards: Contents = db.iter().rev().map(|kv| kv.map(|(k, v)| (k, v.to_vec())).unwrap()).collect();
+    assert_eq!(&backwards, expected, "backwards");
+    for (key, value) in expected {
+        assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_slice()), "{}", key.escape_ascii());
+        let absent = [key.as_slice(), b"?"].concat();
+        let absent_value = expected.get(&absent).map(Vec::as_slice);
+        assert_eq!(db.get(&absent).unwrap().as_deref(), absent_value, "{}", absent.escape_ascii());
+    }
+}
+
+/// The file and the offset that an error of damage names.
+#[track_caller]
+pub fn damage_of(error: &Error) -> (String, u64) {
+    match error {
+        Error::Corruption { file, offset, .. } => (file.display().to_string(), *offset),
+        Error::UnsupportedVersion { file, .. } => (file.display().to_string(), 0),
+        other => panic!("expected an error that names file and offset, not: {other}"),
+    }
+}
+
+/// Polls until `done`, at most ten seconds.
+#[track_caller]
+pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < Duration::from_secs(10), "still not: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Runs `work` in a thread and fails when it takes longer than ten seconds: something waits that must not.
+#[track_caller]
+pub fn promptly<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (send, receive) = channel();
+    std::thread::spawn(move || send.send(work()));
+    match receive.recv_timeout(Duration::from_secs(10)) {
+        Ok(outcome) => outcome,
+        Err(RecvTimeoutError::Timeout) => panic!("{what} waits"),
+        Err(RecvTimeoutError::Disconnected) => panic!("{what} failed"),
+    }
+}
+
+/// A sequence of batches that a seed decides, so that what a store holds after any number of them is known. Batch `i` sets the key
+/// `count` to `i`: it tells how many batches a store has.
+#[derive(Debug, Clone, Copy)]
+pub struct Sequence(pub u64);
+
+impl Sequence {
+    const COUNT: &[u8] = b"count";
+
+    fn ops(self, i: u64) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let mut rng = Rng::new(self.0 ^ (i << 20));
+        let mut ops = vec![(Self::COUNT.to_vec(), Some(i.to_string().into_bytes()))];
+        for _ in 0..rng.below(6) {
+            let key = format!("key{:03}", rng.below(60)).into_bytes();
+            let len = if rng.percent(5) { rng.below(3000) } else { rng.below(60) };
+            let value = (0..len).map(|at| (i + at) as u8).collect();
+            ops.push((key, (!rng.percent(30)).then_some(value)));
+        }
+        ops
+    }
+
+    /// Batch number `i`, from 1.
+    pub fn batch(self, i: u64) -> Batch {
+        let mut batch = Batch::new();
+        for (key, value) in self.ops(i) {
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        batch
+    }
+
+    /// What a store holds after the first `n` batches.
+    pub fn after(self, n: u64) -> Contents {
+        let mut contents = Contents::new();
+        for (key, value) in (1..=n).flat_map(|i| self.ops(i)) {
+            match value {
+                Some(value) => contents.insert(key, value),
+                None => contents.remove(&key),
+            };
+        }
+        contents
+    }
+
+    /// How many batches the store has, if it has the first so many and nothing else: a prefix, and each batch whole.
+    #[track_caller]
+    pub fn prefix_of(self, db: &Db) -> u64 {
+        let found = contents(db);
+        let count = found.get(Self::COUNT).map_or(0, |n| String::from_utf8_lossy(n).parse().unwrap());
+        assert_eq!(found, self.after(count), "the store is not what {count} whole batches make");
+        count
+    }
+}
