@@ -62,8 +62,11 @@ fn the_real_song_catalogue_loads() {
     assert_eq!(sandbox.ok(&["get", "Queen\tBohemian Rhapsody"]), "1975");
 }
 
-/// A bad line in each format: options, content, the bad line's number, a word of what is wrong, rows that are good.
-const BAD: [(&str, &[u8], &[&str], usize, &str, usize); 7] = [
+/// A file's name, content and options, its bad line's number, a word of what is wrong, rows that are good.
+type Bad = (&'static str, &'static [u8], &'static [&'static str], usize, &'static str, usize);
+
+/// A bad line in each format.
+const BAD: [Bad; 7] = [
     ("bad.tsv", b"a\t1\nb\nc\t3\n", &[], 2, "columns", 2),
     ("bad.csv", b"k,v\na,1\nb\nc,3\n", &["--header"], 3, "columns", 2),
     ("quote.csv", b"a,1\n\"b\"x,2\nc,3\n", &[], 2, "quote", 2),

@@ -33,7 +33,7 @@ fn stats_tell_keys_bytes_and_rates() {
     assert!((0.005..0.015).contains(&number(total, "expected_fpr")), "{json}");
     assert!((0.003..0.02).contains(&number(total, "observed_fpr")), "{json}");
     let table = sandbox.ok(&["stats"]);
-    for word in ["segments", "20,000", "bits/key", "FPR expected", "–"] {
+    for word in ["│ level ┆ runs ┆ segments ┆", "20,000", "bits/key", "FPR expected", "–"] {
         assert!(table.contains(word), "{table}");
     }
 }

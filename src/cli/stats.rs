@@ -92,6 +92,7 @@ impl Report {
         table.load_style(presets::UTF8_FULL_CONDENSED.with_rounded_corners());
         table.set_header([
             "level",
+            "runs",
             "segments",
             "keys",
             "data",
