@@ -15,7 +15,7 @@ pub const BLOCK_CACHE_BYTES: u64 = 8 << 20;
 /// A measurement ends after so long, whatever it has done: without filters, or on a slow disk.
 const TIME_MAX: Duration = Duration::from_secs(4);
 /// The page cache is dropped again after so many lookups: what one lookup read would make the next ones cheaper.
-const COLD_LOOKUPS: usize = 4000;
+pub const COLD_LOOKUPS: usize = 4000;
 /// The clock is looked at once in so many lookups.
 const CLOCK_EVERY: usize = 32;
 

@@ -6,7 +6,7 @@ use super::Report;
 use super::build::Built;
 use super::by_name::Answer;
 use super::catalogue::Songs;
-use super::measure::{BLOCK_CACHE_BYTES, Cost};
+use super::measure::{BLOCK_CACHE_BYTES, COLD_LOOKUPS, Cost};
 use comfy_table::{CellAlignment, Table, presets};
 use std::io::Write;
 use std::path::Path;
@@ -61,8 +61,9 @@ pub fn answers(cx: &Context, answers: &[Answer]) -> Result<(), Failure> {
 pub fn comparison(cx: &Context, report: &Report) -> Result<(), Failure> {
     let (on, off) = (&report.filters_on, &report.filters_off);
     let cache = human::bytes(BLOCK_CACHE_BYTES as f64);
-    writeln!(cx.out(), "The same store with filters and without, block cache {cache};")?;
-    writeln!(cx.out(), "for times from disk, again and again: {}\n", report.page_cache.describe())?;
+    let round = human::count(COLD_LOOKUPS as u64);
+    writeln!(cx.out(), "The same store with filters on and off, block cache {cache}.")?;
+    writeln!(cx.out(), "Before every {round} lookups from disk: {}.\n", report.page_cache.describe())?;
     for (what, on, off) in [
         ("titles that are not there", &on.absent, &off.absent),
         ("titles that are there", &on.present, &off.present),
@@ -80,7 +81,7 @@ pub fn comparison(cx: &Context, report: &Report) -> Result<(), Failure> {
     let (absent, expected) = (&on.absent, on.absent.expected_false_positives);
     writeln!(
         cx.out(),
-        "\nOf {} absent titles, filters let {} through; expected were {:.0}.",
+        "Disk reads are the whole machine's, bytes this process's.\n\nOf {} absent titles, filters let {} through; expected were {:.0}.",
         human::count(absent.lookups),
         human::count(absent.false_positives),
         expected,
