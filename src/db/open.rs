@@ -3,7 +3,8 @@
 use super::background;
 use super::core::{Control, Core, lock};
 use super::metrics::Metrics;
-use super::options::{Durability, FilterPolicy, Options};
+use super::options::{Durability, Options};
+use super::policy::FilterPolicy;
 use super::range::Range;
 use super::recover::{LOCK, inspect, next_free_id};
 use super::sidecars::RebuildReport;

@@ -1,8 +1,9 @@
 //! Sidecars after the fact: verified in the background after open, rebuilt when unusable (I2), retuned on request (I3).
 
 use super::core::{Core, lock};
-use super::options::FilterPolicy;
+use super::policy::{FilterPolicy, Shape};
 use crate::error::{Error, Result};
+use crate::filter::FilterSpec;
 use crate::hash::hash_key;
 use crate::id::FileId;
 use crate::manifest::LiveSegment;
@@ -50,15 +51,15 @@ impl Core {
         if self.options.read_only {
             return Ok(());
         }
-        let policy = *lock(&self.filter_policy);
-        match policy.bits() {
-            Some(bits_per_key) => self.rebuild_sidecar(segment, bits_per_key).map(|_| ()),
+        let plan = lock(&self.filter_policy).plan(&Shape::of(&live, []));
+        match plan {
+            Some(plan) => self.rebuild_sidecar(segment, plan.choose(segment.meta.level, id)).map(|_| ()),
             None => Ok(()),
         }
     }
 
     /// Writes and publishes a new sidecar for a segment. The segment is only read. `None` when it went meanwhile.
-    fn rebuild_sidecar(&self, segment: &LiveSegment, bits_per_key: f64) -> Result<Option<Arc<Sidecar>>> {
+    fn rebuild_sidecar(&self, segment: &LiveSegment, spec: FilterSpec) -> Result<Option<Arc<Sidecar>>> {
         let hashes = self.hash_keys(segment)?;
         // Under the manifest lock, so that no compaction can remove the segment between the look and the new file.
         let _publishing = lock(&self.manifest);
@@ -66,8 +67,7 @@ impl Core {
         if !self.live().segments().any(|s| s.meta.id == id) {
             return Ok(None);
         }
-        let sidecar =
-            self.create_sidecar_with(&segment.meta, &hashes, bits_per_key).map_err(|e| self.fail(e))?;
+        let sidecar = self.create_sidecar(&segment.meta, &hashes, spec).map_err(|e| self.fail(e))?;
         self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
         let mut control = lock(&self.control);
         self.change_view(&mut control, |view| {
@@ -91,16 +91,18 @@ impl Core {
     pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
         self.check_writable()?;
         policy.validate()?;
-        let Some(bits_per_key) = policy.bits() else {
+        let live = self.live();
+        let Some(plan) = policy.plan(&Shape::of(&live, [])) else {
             return Err(Error::InvalidArgument("a policy without filters has nothing to rebuild".into()));
         };
         if self.filters_on() {
             *lock(&self.filter_policy) = policy;
         }
         let mut report = RebuildReport::default();
-        for segment in self.live().segments() {
+        for segment in live.segments() {
             self.check_writable()?;
-            if let Some(sidecar) = self.rebuild_sidecar(segment, bits_per_key)? {
+            let spec = plan.choose(segment.meta.level, segment.meta.id);
+            if let Some(sidecar) = self.rebuild_sidecar(segment, spec)? {
                 report.segments += 1;
                 report.keys += segment.meta.entries;
                 report.filter_bytes += sidecar.filter_bytes();
