@@ -92,6 +92,7 @@ impl Report {
         table.load_style(presets::UTF8_FULL_CONDENSED.with_rounded_corners());
         table.set_header([
             "level",
+            "runs",
             "segments",
             "keys",
             "data",
@@ -109,7 +110,7 @@ impl Report {
         let memtable = human::bytes(self.memtable_bytes as f64);
         writeln!(out, "not yet in a segment: {memtable}; filters unavailable: {}", self.filters_unavailable)?;
         let expected = human::percent(self.expected_false_positives_per_lookup, 1.0);
-        writeln!(out, "a key that is not there costs a read in {expected} of the lookups, as expected")?;
+        writeln!(out, "expected false positives in a lookup of an absent key: {expected}")?;
         Ok(())
     }
 }

@@ -17,7 +17,7 @@ use super::system::{self, DiskMeter};
 use drive::Driver;
 pub use keys::mix;
 use keys::{KeySpace, Kind, MIN_KEY_BYTES, Values};
-use report::{Counters, Report};
+use report::{Counters, Observed, Report};
 use std::time::Instant;
 use store::Store;
 use workload::{Amount, Workload};
@@ -157,8 +157,15 @@ impl Args {
         }
         let settle = workload.writes().then(|| settling.elapsed());
         bar.finish_and_clear();
-        let counters = Counters::new(&db).since(&before.0);
-        Ok(Report::new(workload, run, self.threads, counters, disk, settle, page_cache))
+        let observed = Observed {
+            run,
+            counters: Counters::new(&db).since(&before.0),
+            disk,
+            settle,
+            page_cache,
+            expected_false_positives: db.stats().expected_false_positives(),
+        };
+        Ok(Report::new(workload, self.threads, observed))
     }
 }
 
