@@ -29,7 +29,7 @@ impl FilterPolicy {
     /// No filter is asked and none is written; sidecars that exist are left alone. For measuring what filters save.
     pub const OFF: FilterPolicy = FilterPolicy { bits_per_key: None };
 
-    /// A blocked Bloom filter with this many bits for each key; 1 to 64, checked by [`Options::open`] and [`Db::rebuild_filters`].
+    /// A blocked Bloom filter with this many bits for each key; 2 to 64, checked by [`Options::open`] and [`Db::rebuild_filters`].
     pub const fn bits_per_key(bits: f64) -> Self {
         FilterPolicy { bits_per_key: Some(bits) }
     }
@@ -41,8 +41,8 @@ impl FilterPolicy {
 
     pub(crate) fn validate(&self) -> Result<()> {
         match self.bits_per_key {
-            Some(bits) if !(1.0..=64.0).contains(&bits) => {
-                Err(Error::InvalidArgument(format!("{bits} bits per key: a filter takes 1 to 64")))
+            Some(bits) if !(2.0..=64.0).contains(&bits) => {
+                Err(Error::InvalidArgument(format!("{bits} bits per key: a filter takes 2 to 64")))
             }
             _ => Ok(()),
         }

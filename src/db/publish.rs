@@ -25,6 +25,8 @@ impl Core {
     /// Publishes a change. An error leaves the old set in place and the store read-only.
     pub fn publish(&self, change: Change) -> Result<()> {
         let mut manifest = lock(&self.manifest);
+        // After a failed append the manifest's end is unknown, and `state` is ahead of it: nothing may follow (I5).
+        self.check_writable()?;
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let edit = Edit {
             added: change.added.iter().map(|s| (*s.meta).clone()).collect(),

@@ -47,7 +47,7 @@ impl Core {
                 Err(reason) => self.report_unusable(id, &reason),
             }
         }
-        if self.options.read_only {
+        if self.check_writable().is_err() {
             return Ok(());
         }
         let policy = *lock(&self.filter_policy);
