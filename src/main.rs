@@ -1,3 +1,7 @@
 //! The `sidebloom` command.
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

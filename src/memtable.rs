@@ -36,7 +36,7 @@ pub struct Memtable {
 
 /// Key, age and value in one: the comparison mostly ends at `prefix`, in the skiplist node itself.
 struct MemKey {
-    prefix: u64,
+    prefix: u128,
     seq: Seq,
     kind: EntryKind,
     key_len: u32,
@@ -60,30 +60,30 @@ impl MemKey {
 
 /// A position in the order of entries, owned or borrowed, so that a search needs no allocation.
 trait Position {
-    fn parts(&self) -> (u64, &[u8], Seq);
+    fn parts(&self) -> (u128, &[u8], Seq);
 }
 
 impl Position for MemKey {
     #[inline]
-    fn parts(&self) -> (u64, &[u8], Seq) {
+    fn parts(&self) -> (u128, &[u8], Seq) {
         (self.prefix, self.key(), self.seq)
     }
 }
 
 struct Search<'a> {
-    prefix: u64,
+    prefix: u128,
     key: &'a [u8],
     seq: Seq,
 }
 
 impl<'a> Search<'a> {
     fn new(key: &'a [u8], seq: Seq) -> Self {
-        Search { prefix: prefix8(key), key, seq }
+        Search { prefix: prefix16(key), key, seq }
     }
 }
 
 impl Position for Search<'_> {
-    fn parts(&self) -> (u64, &[u8], Seq) {
+    fn parts(&self) -> (u128, &[u8], Seq) {
         (self.prefix, self.key, self.seq)
     }
 }
@@ -94,8 +94,15 @@ impl<'a> Borrow<dyn Position + 'a> for MemKey {
     }
 }
 
+/// The first 16 bytes of a key: keys of a store often share their first 8.
 #[inline]
-fn compare(a: (u64, &[u8], Seq), b: (u64, &[u8], Seq)) -> Ordering {
+fn prefix16(key: &[u8]) -> u128 {
+    let rest = key.get(8..).unwrap_or_default();
+    u128::from(prefix8(key)) << 64 | u128::from(prefix8(rest))
+}
+
+#[inline]
+fn compare(a: (u128, &[u8], Seq), b: (u128, &[u8], Seq)) -> Ordering {
     a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)).then_with(|| b.2.cmp(&a.2))
 }
 
@@ -151,7 +158,7 @@ impl Memtable {
     /// reader that may see the entry finds its bits set (I1).
     pub fn insert(&self, hash: u64, seq: Seq, kind: EntryKind, key_len: usize, data: Bytes) {
         let size = data.len() + ENTRY_OVERHEAD_BYTES;
-        let prefix = prefix8(data.get(..key_len).unwrap_or_default());
+        let prefix = prefix16(data.get(..key_len).unwrap_or_default());
         self.filter.insert(hash);
         self.map.insert(MemKey { prefix, seq, kind, key_len: key_len as u32, data }, ());
         self.bytes.fetch_add(size, Memory::Relaxed);

@@ -117,7 +117,7 @@ impl Core {
                 self.header.store_id,
                 replayed.next_seq,
                 &mut |seq, payload, _| {
-                    self.apply(&replayed.table, seq, &payload);
+                    self.apply(&replayed.table, seq, payload);
                     let full = replayed.table.bytes() as u64 > self.options.memtable_bytes;
                     if full && !self.options.read_only {
                         let table = std::mem::replace(&mut replayed.table, fresh()?);

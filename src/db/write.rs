@@ -4,7 +4,7 @@
 //! 2. One append to the log for the group; one fdatasync if any of the group asks for it.
 //! 3. Only then the memtable learns the entries, and the visible sequence number moves past the whole batch at once.
 
-use super::core::{Core, lock};
+use super::core::{Core, lock, try_lock};
 use super::metrics::add;
 use super::options::Durability;
 use crate::error::{Error, Result};
@@ -43,11 +43,17 @@ pub(crate) struct Log {
     pub sleep_debt: Duration,
 }
 
-/// A batch in the queue.
-pub(crate) struct Waiting {
+/// An encoded batch on its way into the log.
+struct Pending {
     payload: Bytes,
     count: u32,
     sync: bool,
+}
+
+/// A batch in the queue, and the answer for its writer.
+pub(crate) struct Waiting {
+    bytes: usize,
+    pending: Mutex<Option<Pending>>,
     outcome: Mutex<Option<Result<()>>>,
 }
 
@@ -56,12 +62,21 @@ impl Core {
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
         self.check_writable()?;
         batch.validate()?;
-        let (count, payload) = (batch.len() as u32, batch.into_bytes());
         let sync = durability == Durability::Sync;
-        if count == 0 {
+        if batch.is_empty() {
             return if sync { self.sync() } else { Ok(()) };
         }
-        let mine = Arc::new(Waiting { payload, count, sync, outcome: Mutex::new(None) });
+        let pending = Pending { count: batch.len() as u32, payload: batch.into_bytes(), sync };
+        match try_lock(&self.log) {
+            Some(mut log) => self.commit(log.as_mut().ok_or(Error::ReadOnly)?, vec![pending]),
+            None => self.write_in_group(pending),
+        }
+    }
+
+    /// Another writer is at work: queue up, and be committed by whoever has the lock next.
+    fn write_in_group(&self, pending: Pending) -> Result<()> {
+        let bytes = pending.payload.len();
+        let mine = Arc::new(Waiting { bytes, pending: Mutex::new(Some(pending)), outcome: Mutex::new(None) });
         lock(&self.waiting).push(Arc::clone(&mine));
         loop {
             let mut log = lock(&self.log);
@@ -69,7 +84,8 @@ impl Core {
                 return outcome;
             }
             let group = self.take_group();
-            let outcome = self.commit(log.as_mut().ok_or(Error::ReadOnly)?, &group);
+            let batches = group.iter().filter_map(|waiting| lock(&waiting.pending).take()).collect();
+            let outcome = self.commit(log.as_mut().ok_or(Error::ReadOnly)?, batches);
             group.iter().for_each(|waiting| *lock(&waiting.outcome) = Some(outcome.clone()));
         }
     }
@@ -79,43 +95,42 @@ impl Core {
         let mut waiting = lock(&self.waiting);
         let mut bytes = 0;
         let fits = waiting.iter().take_while(|w| {
-            bytes += w.payload.len();
+            bytes += w.bytes;
             bytes <= GROUP_BYTES_MAX
         });
         let n = fits.count().max(1).min(waiting.len());
         waiting.drain(..n).collect()
     }
 
-    fn commit(&self, log: &mut Log, group: &[Arc<Waiting>]) -> Result<()> {
+    fn commit(&self, log: &mut Log, group: Vec<Pending>) -> Result<()> {
         self.check_writable()?;
-        let bytes: usize = group.iter().map(|w| w.payload.len()).sum();
+        let bytes: usize = group.iter().map(|pending| pending.payload.len()).sum();
         self.make_room(log, bytes)?;
         let mut seq = log.next_seq;
-        let records: Vec<wal::Record<'_>> = group
-            .iter()
-            .map(|waiting| {
-                let first_seq = seq;
-                seq += Seq::from(waiting.count);
-                wal::Record { first_seq, count: waiting.count, payload: &waiting.payload }
-            })
-            .collect();
+        let record = |pending| {
+            let &Pending { ref payload, count, .. } = pending;
+            let first_seq = seq;
+            seq += Seq::from(count);
+            wal::Record { first_seq, count, payload }
+        };
+        let records: Vec<wal::Record<'_>> = group.iter().map(record).collect();
         let before = log.writer.len();
         log.writer.append_group(&records).map_err(|e| self.fail(e))?;
-        if group.iter().any(|w| w.sync) {
+        if group.iter().any(|pending| pending.sync) {
             self.sync_log(log)?;
         }
         add(&self.metrics.log_bytes, log.writer.len() - before);
         add(&self.metrics.user_bytes, bytes as u64);
-        for waiting in group {
-            self.apply(&log.active, log.next_seq, &waiting.payload);
-            log.next_seq += Seq::from(waiting.count);
+        for pending in group {
+            self.apply(&log.active, log.next_seq, pending.payload);
+            log.next_seq += Seq::from(pending.count);
         }
         self.visible.store(log.next_seq - 1, Ordering::Release);
         Ok(())
     }
 
     /// Inserts a batch's operations into a memtable.
-    pub fn apply(&self, table: &Memtable, first_seq: Seq, payload: &Bytes) {
+    pub fn apply(&self, table: &Memtable, first_seq: Seq, payload: Bytes) {
         for (seq, op) in (first_seq..).zip(wal::ops(payload)) {
             let key = op.data.get(..op.key_len).unwrap_or_default();
             table.insert(hash_key(key, self.header.hash_seed), seq, op.kind, op.key_len, op.data);

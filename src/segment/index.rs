@@ -90,7 +90,7 @@ impl Index {
         if count == 0 || count > fields.remaining() / 3 {
             return Err("an index block with an impossible count");
         }
-        let (mut keys, mut ends) = (Vec::new(), Vec::with_capacity(count));
+        let (mut keys, mut ends) = (Vec::with_capacity(payload.len()), Vec::with_capacity(count));
         let mut offsets = Vec::with_capacity(count + 1);
         offsets.push(offset);
         let mut last = 0..0;
@@ -171,6 +171,9 @@ impl Index {
         }
         let sought = prefix8(rest);
         let mut low = self.prefixes.partition_point(|&prefix| prefix < sought);
+        if self.prefixes.get(low) != Some(&sought) {
+            return low;
+        }
         let mut high = low + self.prefixes[low..].partition_point(|&prefix| prefix == sought);
         while low < high {
             let middle = low + (high - low) / 2;

@@ -1,4 +1,4 @@
-//! Segments: immutable sorted files of entries, each key at most once. See [`format`] for the bytes.
+//! Segments: immutable sorted files of entries, each key at most once. See [`mod@format`] for the bytes.
 //!
 //! A [`Writer`] writes one front to back. A [`Segment`] reads: [`get`](Segment::get) one key, [`cursor`](Segment::cursor) from a
 //! bound in either direction, [`verify`](Segment::verify) everything. Blocks come through the store's [`BlockCache`], those of

@@ -35,8 +35,9 @@ pub struct Tail {
 }
 
 impl Segment {
-    /// Opens segment `id`; reads its footer, properties and top index. [`Error::Corruption`] when one of them is damaged or the
-    /// file is another segment, [`Error::UnsupportedVersion`] when a newer version wrote it.
+    /// Opens segment `id`; reads its footer, properties and top index. [`Corruption`](crate::Error::Corruption) when one of them
+    /// is damaged or the file is another segment, [`UnsupportedVersion`](crate::Error::UnsupportedVersion) when a newer version
+    /// wrote it.
     pub fn open(
         fs: &dyn Fs,
         path: &Path,

@@ -5,7 +5,7 @@ use super::format::{Footer, Handle, Properties};
 use super::index::Index;
 use super::interval::Interval;
 use super::reader::{Segment, read_tail};
-use super::window::Window;
+use super::window::{READ_BYTES, Window};
 use super::writer::Summary;
 use crate::error::Result;
 use crate::hash::Digest;
@@ -15,7 +15,7 @@ use crate::key::{EntryKind, Seq, common_prefix};
 pub type OnEntry<'a> = dyn FnMut(&[u8], Seq, EntryKind) -> Result<()> + 'a;
 
 impl Segment {
-    /// Reads the file from its first byte to its last, past every cache, in memory bounded by the largest block, and checks:
+    /// Reads the file from its first byte to its last, past every cache, in memory bounded by a few of its largest blocks, and checks:
     ///
     /// 1. footer, properties and top index, again, and that they are those it was opened with;
     /// 2. the checksum and the form of each block; each data block equals what the writer makes of its entries;
@@ -135,7 +135,7 @@ impl Walk<'_, '_> {
             return Err(self.segment.place(self.offset).damaged("data blocks that are in no index"));
         }
         while self.offset < place.offset {
-            let end = place.offset.min(self.offset + Window::READ_BYTES);
+            let end = place.offset.min(self.offset + READ_BYTES);
             self.digest.update(self.window.read(self.segment, self.offset..end)?);
             self.offset = end;
         }

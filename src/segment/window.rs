@@ -6,7 +6,7 @@ use crate::error::Result;
 use std::ops::Range;
 
 /// The size to which reads grow.
-const MOST_BYTES: u64 = 256 << 10;
+pub const READ_BYTES: u64 = 256 << 10;
 
 /// A part of a segment file in memory. The first read is one block, so that a short range stays cheap; each next one is twice as
 /// large as the one before, up to 256 KiB.
@@ -22,7 +22,7 @@ pub struct Window {
 impl Window {
     /// For reads that do not count, of full size from the start.
     pub fn uncounted() -> Self {
-        Window { next_bytes: MOST_BYTES, uncounted: true, ..Window::default() }
+        Window { next_bytes: READ_BYTES, uncounted: true, ..Window::default() }
     }
 
     /// Block `at` of `index` as it is stored. Reads it, and blocks behind it (before it when `backwards`), if need be.
@@ -30,7 +30,7 @@ impl Window {
         let handle = index.handle(at);
         if !(self.holds.start <= handle.offset && handle.end() <= self.holds.end) {
             self.read(segment, index.span(at, backwards, self.next_bytes))?;
-            self.next_bytes = (2 * self.next_bytes.max(u64::from(handle.len))).min(MOST_BYTES);
+            self.next_bytes = (2 * self.next_bytes.max(u64::from(handle.len))).min(READ_BYTES);
         }
         let start = (handle.offset - self.holds.start) as usize;
         Ok(&self.bytes[start..start + handle.len as usize])
@@ -39,7 +39,7 @@ impl Window {
     /// Reads exactly `span` and gives it.
     pub fn read(&mut self, segment: &Segment, span: Range<u64>) -> Result<&[u8]> {
         let len = (span.end - span.start) as usize;
-        if self.bytes.capacity() as u64 > 4 * MOST_BYTES {
+        if self.bytes.capacity() as u64 > 4 * READ_BYTES {
             self.bytes = Vec::new(); // A huge value has passed through.
         }
         if self.bytes.len() < len {
@@ -54,7 +54,4 @@ impl Window {
         self.holds = span;
         Ok(bytes)
     }
-
-    /// The size that a read by [`read`](Self::read) should have at most.
-    pub const READ_BYTES: u64 = MOST_BYTES;
 }

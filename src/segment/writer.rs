@@ -88,7 +88,7 @@ impl Summary {
 }
 
 /// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an unfinished file, which no
-/// reader opens; after an error every further call gives the same error.
+/// reader opens; after a failed write the file is not touched again, and `finish` gives the error.
 pub struct Writer {
     sink: Sink,
     id: FileId,

@@ -9,7 +9,7 @@
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use std::fmt;
 
 /// Largest encoded batch, in bytes.
@@ -125,27 +125,31 @@ pub struct Op {
 }
 
 /// The operations of an encoded batch, in order. Ends early at bytes that are no operation; [`replay`](super::replay) hands out
-/// none of those.
-pub fn ops(encoded: &Bytes) -> Ops<'_> {
-    Ops { encoded, at: 0 }
+/// none of those. The last operation takes the buffer over: a batch of one is never copied nor counted.
+pub fn ops(encoded: Bytes) -> Ops {
+    Ops { rest: encoded }
 }
 
 /// Iterator of [`ops`].
 #[derive(Debug)]
-pub struct Ops<'a> {
-    encoded: &'a Bytes,
-    at: usize,
+pub struct Ops {
+    rest: Bytes,
 }
 
-impl Iterator for Ops<'_> {
+impl Iterator for Ops {
     type Item = Op;
 
+    #[inline]
     fn next(&mut self) -> Option<Op> {
-        let mut decoder = Decoder::new(self.encoded.get(self.at..)?);
+        let mut decoder = Decoder::new(&self.rest);
         let (kind, key_len, data_len) = decode_op(&mut decoder)?;
-        let end = self.at + decoder.position();
-        self.at = end;
-        Some(Op { kind, key_len, data: self.encoded.slice(end - data_len..end) })
+        let head = decoder.position() - data_len;
+        self.rest.advance(head);
+        let data = match self.rest.len() == data_len {
+            true => std::mem::take(&mut self.rest),
+            false => self.rest.split_to(data_len),
+        };
+        Some(Op { kind, key_len, data })
     }
 }
 
@@ -190,7 +194,7 @@ mod tests {
             EntryKind::Put => (op.data[..op.key_len].to_vec(), Some(op.data[op.key_len..].to_vec())),
             EntryKind::Tombstone => (op.data.to_vec(), None),
         };
-        ops(encoded).map(split).collect()
+        ops(encoded.clone()).map(split).collect()
     }
 
     proptest! {
@@ -208,10 +212,10 @@ mod tests {
         #[test]
         fn i6_arbitrary_bytes_never_panic_and_decode_only_when_well_formed(bytes: Vec<u8>) {
             let bytes = Bytes::from(bytes);
-            let read = ops(&bytes).count() as u32;
+            let read = ops(bytes.clone()).count() as u32;
             let whole = (0..=read).any(|count| is_well_formed(&bytes, count));
-            let used: usize = { let mut all = ops(&bytes); all.by_ref().for_each(drop); all.at };
-            prop_assert_eq!(whole, used == bytes.len());
+            let left = { let mut all = ops(bytes.clone()); all.by_ref().for_each(drop); all.rest };
+            prop_assert_eq!(whole, left.is_empty());
         }
     }
 

@@ -241,7 +241,7 @@ fn i6_a_valid_record_out_of_sequence_or_with_other_contents_than_it_says_is_corr
     let mut batch = Batch::new();
     batch.put(b"k", b"v");
     let payload = batch.into_bytes();
-    assert_eq!(ops(&payload).count(), 1);
+    assert_eq!(ops(payload.clone()).count(), 1);
     for (seq, count) in [(FIRST + 1, 1), (FIRST - 1, 1), (FIRST, 2)] {
         let mut bytes = log.bytes();
         encode_record(&mut bytes, Header::tag(ID, STORE), seq, count, 0, &payload);

@@ -10,7 +10,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name)
 }
 
-/// Three blocks in two partitions, a restart in the middle of a block, tombstones, the empty key.
+/// Two data blocks, a restart in the middle of one, a tombstone, the empty key, a value larger than a block.
 fn model() -> Model {
     let mut model: Model =
         (0..20u8).map(|i| (format!("song:{i:02}").into_bytes(), put(300 + u64::from(i), "la"))).collect();
@@ -39,9 +39,9 @@ fn must_hold_the_model(name: &str) {
 #[test]
 fn written_bytes_are_frozen() {
     let Fixture { path, segment, .. } =
-        fixture(&model(), WriterOptions { block_bytes: 256, compression: Compression::None });
-    must_equal_golden("segment.bin", &std::fs::read(&path).unwrap());
-    must_equal_golden("segment.hex", annotate(&segment, &std::fs::read(&path).unwrap()).as_bytes());
+        &fixture(&model(), WriterOptions { block_bytes: 256, compression: Compression::None });
+    must_equal_golden("segment.bin", &std::fs::read(path).unwrap());
+    must_equal_golden("segment.hex", annotate(segment, &std::fs::read(path).unwrap()).as_bytes());
     must_hold_the_model("segment.bin");
 }
 
@@ -50,7 +50,7 @@ fn written_bytes_are_frozen() {
 fn compressed_golden_file_is_still_read() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         let options = WriterOptions { block_bytes: 256, compression: Compression::Lz4 };
-        let Fixture { path, .. } = fixture(&model(), options);
+        let Fixture { path, .. } = &fixture(&model(), options);
         std::fs::copy(path, golden("segment.lz4.bin")).unwrap();
     }
     must_hold_the_model("segment.lz4.bin");
@@ -109,7 +109,10 @@ impl<'a> Dump<'a> {
 
     fn data(&mut self) {
         let (restarts, heads) = (self.u32("restarts"), self.u32("heads length") as usize);
-        (0..restarts).for_each(|_| drop((self.u32("restart: head at"), self.u32("         value at"))));
+        for _ in 0..restarts {
+            self.u32("restart: head at");
+            self.u32("         value at");
+        }
         let (end, mut values) = (self.fields.position() + heads, Vec::new());
         while self.fields.position() < end {
             let [_, rest, value, _] = self.varints(["shared", "rest", "value", "seq"]);
@@ -117,7 +120,9 @@ impl<'a> Dump<'a> {
             self.take(rest, &format!("     \"{key}\""));
             values.extend(value.checked_sub(1));
         }
-        values.iter().for_each(|&len| drop(self.take(len, "value")));
+        for len in values {
+            self.take(len, "value");
+        }
     }
 
     fn index(&mut self) {

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-mod bench_tmp;
 mod damage;
 mod golden;
 mod model;

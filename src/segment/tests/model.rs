@@ -45,8 +45,8 @@ proptest! {
         others in vec(key(), 0..20),
         cache_bytes in prop_oneof![Just(0u64), Just(2000), Just(1 << 20)],
     ) {
-        let Fixture { path, summary, .. } = fixture(&model, options);
-        let segment = open(&path, cache_bytes).unwrap();
+        let Fixture { path, summary, .. } = &fixture(&model, options);
+        let segment = open(path, cache_bytes).unwrap();
         for key in model.keys().chain(&others) {
             prop_assert_eq!(segment.get(key).unwrap(), model.get(key).cloned());
         }
@@ -67,8 +67,25 @@ proptest! {
         segment.verify(&mut |key, seq, kind| { seen.push((key.to_vec(), seq, kind)); Ok(()) }).unwrap();
         let entries = model.iter().map(|(key, entry)| (key.clone(), entry.seq, entry.kind));
         prop_assert_eq!(seen, entries.collect::<Vec<_>>());
-        prop_assert_eq!(segment.summary(), &summary);
+        prop_assert_eq!(segment.summary(), summary);
     }
+
+    /// Every string of up to five letters is asked for: neighbours of all kinds around every key, most of them absent.
+    #[test]
+    fn get_finds_exactly_the_keys_that_are_there(chosen in proptest::sample::subsequence(words(), 1..63)) {
+        let model: Model = chosen.iter().enumerate().map(|(i, word)| (word.clone(), put(i as u64, word.clone()))).collect();
+        let fixture = fixture(&model, WriterOptions::default());
+        for word in words() {
+            prop_assert_eq!(fixture.segment.get(&word).unwrap(), model.get(&word).cloned());
+        }
+    }
+}
+
+/// All strings of a and b of up to five letters.
+fn words() -> Vec<Vec<u8>> {
+    let of_length =
+        |len: u32| (0..1u32 << len).map(move |bits| (0..len).map(|i| b'a' + (bits >> i & 1) as u8).collect());
+    (0..=5).flat_map(of_length).collect()
 }
 
 #[test]
@@ -76,13 +93,13 @@ fn summary_counts_what_was_written() {
     let model = songs(500);
     for &compression in COMPRESSIONS {
         let Fixture { path, summary, segment, .. } =
-            fixture(&model, WriterOptions { block_bytes: 512, compression });
+            &fixture(&model, WriterOptions { block_bytes: 512, compression });
         assert_eq!((summary.entries, summary.tombstones), (500, 56));
         assert_eq!((&summary.smallest[..], &summary.largest[..]), (&b"song:000000"[..], &b"song:000499"[..]));
         assert_eq!((summary.min_seq, summary.max_seq), (100, 599));
         let raw: usize = model.iter().map(|(key, entry)| key.len() + entry.value.len()).sum();
         assert_eq!(summary.raw_bytes, raw as u64);
-        let file = std::fs::read(&path).unwrap();
+        let file = std::fs::read(path).unwrap();
         assert_eq!(summary.file_bytes, file.len() as u64);
         assert_eq!(summary.digest, crate::hash::digest(&file[..file.len() - format::FOOTER_BYTES]));
         assert!(summary.data_bytes + summary.index_bytes < summary.file_bytes);
@@ -109,12 +126,12 @@ fn largest_keys_and_values_come_back() {
     model.insert(b"largest".to_vec(), put(2, vec![7; crate::MAX_VALUE_BYTES]));
     model.insert(b"largf".to_vec(), put(3, "after it"));
     for &compression in COMPRESSIONS {
-        let Fixture { segment, .. } = fixture(&model, WriterOptions { compression, ..Default::default() });
+        let Fixture { segment, .. } = &fixture(&model, WriterOptions { compression, ..Default::default() });
         for (key, entry) in &model {
             assert!(segment.get(key).unwrap().as_ref() == Some(entry));
         }
         for direction in [Direction::Forward, Direction::Reverse] {
-            let all = collect(&segment, direction, Bound::Unbounded, Access::Scan).unwrap();
+            let all = collect(segment, direction, Bound::Unbounded, Access::Scan).unwrap();
             assert!(all == expected(&model, direction, Bound::Unbounded));
         }
         segment.verify(&mut |_, _, _| Ok(())).unwrap();

@@ -15,8 +15,8 @@ fn open_counted(path: &Path, cache_bytes: u64) -> (Arc<Segment>, Arc<Counters>) 
 
 #[test]
 fn get_reads_one_partition_and_one_block_then_none() {
-    let Fixture { path, summary, .. } = fixture(&songs(20_000), WriterOptions::default());
-    let (segment, counters) = open_counted(&path, 64 << 20);
+    let Fixture { path, summary, .. } = &fixture(&songs(20_000), WriterOptions::default());
+    let (segment, counters) = open_counted(path, 64 << 20);
     assert_eq!(counts(&counters), (0, 0, 0));
     segment.get(b"song:000100").unwrap().unwrap();
     let (reads, hits, bytes) = counts(&counters);
@@ -31,8 +31,8 @@ fn get_reads_one_partition_and_one_block_then_none() {
 #[test]
 fn warm_index_leaves_one_read_to_each_get() {
     let Fixture { path, .. } =
-        fixture(&songs(20_000), WriterOptions { block_bytes: 256, ..Default::default() });
-    let (segment, counters) = open_counted(&path, 64 << 20);
+        &fixture(&songs(20_000), WriterOptions { block_bytes: 256, ..Default::default() });
+    let (segment, counters) = open_counted(path, 64 << 20);
     segment.warm_index().unwrap();
     let (warm, _, _) = counts(&counters);
     assert!(warm < segment.top.len() as u64 / 4, "{warm} reads for {} partitions", segment.top.len());
@@ -45,9 +45,9 @@ fn warm_index_leaves_one_read_to_each_get() {
 
 #[test]
 fn scan_reads_little_at_first_and_much_later_and_leaves_the_cache_alone() {
-    let Fixture { path, summary, .. } = fixture(&songs(60_000), WriterOptions::default());
+    let Fixture { path, summary, .. } = &fixture(&songs(60_000), WriterOptions::default());
     for direction in [Direction::Forward, Direction::Reverse] {
-        let (segment, counters) = open_counted(&path, 64 << 20);
+        let (segment, counters) = open_counted(path, 64 << 20);
         let mut cursor = segment.cursor(direction, Bound::Included(b"song:030000"), Access::Scan).unwrap();
         assert!(cursor.advance().unwrap());
         let (reads, _, bytes) = counts(&counters);
@@ -64,8 +64,8 @@ fn scan_reads_little_at_first_and_much_later_and_leaves_the_cache_alone() {
 
 #[test]
 fn scan_takes_cached_blocks_from_the_cache() {
-    let Fixture { path, .. } = fixture(&songs(5_000), WriterOptions::default());
-    let (segment, counters) = open_counted(&path, 64 << 20);
+    let Fixture { path, .. } = &fixture(&songs(5_000), WriterOptions::default());
+    let (segment, counters) = open_counted(path, 64 << 20);
     let cached = collect(&segment, Direction::Forward, Bound::Unbounded, Access::Cached).unwrap();
     let (reads, ..) = counts(&counters);
     assert_eq!(collect(&segment, Direction::Forward, Bound::Unbounded, Access::Scan).unwrap(), cached);
@@ -78,9 +78,9 @@ fn cache_stays_within_its_budget_and_refuses_blocks_of_an_eighth() {
     let mut model = songs(30_000);
     model.insert(b"huge".to_vec(), put(1, vec![1; capacity / 8]));
     let Fixture { path, .. } =
-        fixture(&model, WriterOptions { compression: Compression::None, ..Default::default() });
+        &fixture(&model, WriterOptions { compression: Compression::None, ..Default::default() });
     let cache = Arc::new(BlockCache::new(capacity as u64));
-    let segment = Segment::open(&RealFs, &path, ID, cache.clone(), Arc::default()).unwrap();
+    let segment = Segment::open(&RealFs, path, ID, cache.clone(), Arc::default()).unwrap();
     segment.get(b"huge").unwrap().unwrap();
     assert!(cache.weight() < capacity as u64 / 16);
     model.keys().step_by(20).for_each(|key| assert!(segment.get(key).unwrap().is_some()));

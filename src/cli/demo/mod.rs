@@ -1,0 +1,76 @@
+//! `sidebloom demo`: the main job on a catalogue of songs, with filters and without.
+
+mod build;
+mod by_name;
+mod catalogue;
+mod measure;
+mod show;
+mod words;
+
+use super::context::{Context, Failure, Outcome};
+use super::system::PageCache;
+use super::workdir::WorkDir;
+use build::Built;
+use by_name::Answer;
+use catalogue::{Songs, TITLES_MAX};
+use measure::{Asked, Costs};
+use std::path::PathBuf;
+
+/// Build a song catalogue and compare lookups with and without filters
+///
+/// Writes real songs and generated titles into a store, drops the page cache where that is permitted, and asks for titles that
+/// are there and titles that are not, with filters and without, on the same store. Takes about half a minute, and removes the
+/// store unless it is kept.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Generated titles
+    #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..=TITLES_MAX))]
+    titles: u64,
+    /// Lookups of each kind, at most (each kind also ends after four seconds)
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    lookups: u64,
+    /// Build the store in this new directory, and keep it
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+}
+
+/// All that the demo finds out.
+#[derive(serde::Serialize)]
+struct Report {
+    built: Built,
+    page_cache: PageCache,
+    by_name: Vec<Answer>,
+    filters_on: Costs,
+    filters_off: Costs,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        if cx.db_named {
+            return Err(Failure::message(
+                "the demo builds a store of its own: name its directory with --keep, not --db",
+            ));
+        }
+        let dir = match &self.keep {
+            Some(path) => WorkDir::kept(path)?,
+            None => WorkDir::temporary("demo")?,
+        };
+        let songs = Songs::new();
+        let asked = Asked { titles: self.titles, lookups: self.lookups };
+        show::begin(cx, self.titles)?;
+        let built = build::build(dir.path(), &songs, self.titles)?;
+        show::built(cx, &built)?;
+        let by_name = by_name::look_up(dir.path(), &songs)?;
+        show::answers(cx, &by_name)?;
+        let (filters_on, page_cache) = measure::measure(dir.path(), true, asked)?;
+        let (filters_off, _) = measure::measure(dir.path(), false, asked)?;
+        let report = Report { built, page_cache, by_name, filters_on, filters_off };
+        if cx.json {
+            cx.print_json(&report)?;
+        } else {
+            show::comparison(cx, &report)?;
+            show::next_commands(cx, self.keep.as_deref(), &songs)?;
+        }
+        Ok(Outcome::Found)
+    }
+}

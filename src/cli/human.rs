@@ -1,0 +1,81 @@
+//! Numbers as people read them.
+
+/// With thousands separators: `2,000,000`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Binary units, three significant digits: `312 B`, `1.46 MiB`.
+pub fn bytes(n: f64) -> String {
+    scaled(n, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
+}
+
+/// A duration in nanoseconds, three significant digits: `312 ns`, `1.46 µs`, `2.10 s`.
+pub fn nanos(ns: f64) -> String {
+    if ns >= 100e9 {
+        return format!("{:.0} s", ns / 1e9);
+    }
+    scaled(ns, 1000.0, &["ns", "µs", "ms", "s"])
+}
+
+/// A share as a percentage with three significant digits; `–` when nothing was asked.
+pub fn percent(part: f64, whole: f64) -> String {
+    if whole == 0.0 { "–".to_owned() } else { format!("{} %", digits3(100.0 * part / whole)) }
+}
+
+/// Events for each operation: `0`, `0.00962`, `1.25`, `4,200`.
+pub fn per_op(x: f64) -> String {
+    if x >= 1000.0 { count(x.round() as u64) } else { digits3(x) }
+}
+
+/// How many times more: `1.25 ×`, `412 ×`.
+pub fn ratio(x: f64) -> String {
+    format!("{} ×", per_op(x))
+}
+
+fn scaled(x: f64, base: f64, units: &[&str]) -> String {
+    let mut x = x;
+    let mut unit = 0;
+    // Half a unit in the last place less, so that 999.9 ns is 1.00 µs and never "1000 ns".
+    while x >= base.min(999.5) && unit + 1 < units.len() {
+        x /= base;
+        unit += 1;
+    }
+    let number = if unit == 0 && x.fract() == 0.0 { format!("{x:.0}") } else { digits3(x) };
+    format!("{number} {}", units.get(unit).unwrap_or(&""))
+}
+
+/// Three significant digits, without an exponent.
+fn digits3(x: f64) -> String {
+    // The exponent after rounding: 0.9999 is 1.00 and not 1.000.
+    let exponent =
+        format!("{x:.2e}").split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
+    let decimals = usize::try_from(2 - exponent).unwrap_or(0).min(6);
+    if x == 0.0 { "0".to_owned() } else { format!("{x:.decimals$}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_as_people_write_them() {
+        assert_eq!(["0", "999", "1,000", "2,000,640"], [0, 999, 1000, 2_000_640].map(count)[..]);
+        assert_eq!(
+            ["0 B", "312 B", "1.46 KiB", "512 MiB"],
+            [0.0, 312.0, 1495.0, 536_870_912.0].map(bytes)[..]
+        );
+        assert_eq!(["5 ns", "1.46 µs", "1.00 µs", "340 s"], [5.0, 1460.0, 999.9, 340e9].map(nanos)[..]);
+        assert_eq!(["0 %", "0.960 %", "100 %"], [0.0, 0.0096, 1.0].map(|x| percent(x, 1.0))[..]);
+        assert_eq!(percent(0.0, 0.0), "–");
+        assert_eq!(["0", "0.00962", "4,200"], [0.0, 0.00962, 4200.0].map(per_op)[..]);
+    }
+}

@@ -1,0 +1,41 @@
+//! `--format lines`: each line is a key; its value is empty.
+
+use super::source::{LineReader, Row, RowError, Rows};
+use std::io::BufRead;
+
+/// See the module.
+pub struct Lines<R>(LineReader<R>);
+
+impl<R: BufRead> Lines<R> {
+    /// Reads `input`.
+    pub fn new(input: R) -> Self {
+        Lines(LineReader::new(input))
+    }
+}
+
+impl<R: BufRead> Rows for Lines<R> {
+    fn next(&mut self, row: &mut Row) -> Result<bool, RowError> {
+        let Some((number, line)) = self.0.next_text()? else { return Ok(false) };
+        row.line = number;
+        row.key.clear();
+        row.key.extend_from_slice(line);
+        row.value.clear();
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::source::read_all;
+    use super::*;
+
+    #[test]
+    fn each_line_is_a_key() {
+        let (rows, errors) = read_all(&mut Lines::new(&b"b\na\tc\r\n\n\xff"[..]));
+        assert_eq!(
+            rows,
+            [("b", ""), ("a\\tc", ""), ("\\xff", "")].map(|(k, v)| (k.to_owned(), v.to_owned()))
+        );
+        assert_eq!(errors, []);
+    }
+}

@@ -1,0 +1,32 @@
+//! Progress on standard error, for a person only: nothing is drawn when it is not a terminal.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::Duration;
+
+/// A bar of `total` units, named `label`.
+pub fn bar(label: &str, total: u64) -> ProgressBar {
+    styled(label, Some(total), "{msg:<28} [{bar:30}] {human_pos}/{human_len} {per_sec} {eta}")
+}
+
+/// A bar of `total` bytes; without a total (standard input), bytes so far.
+pub fn byte_bar(label: &str, total: Option<u64>) -> ProgressBar {
+    match total {
+        Some(_) => styled(label, total, "{msg:<28} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}"),
+        None => styled(label, None, "{msg:<28} {spinner} {bytes} {bytes_per_sec}"),
+    }
+}
+
+/// For work of unknown length.
+pub fn spinner(label: &str) -> ProgressBar {
+    styled(label, None, "{msg:<28} {spinner} {elapsed}")
+}
+
+fn styled(label: &str, total: Option<u64>, template: &str) -> ProgressBar {
+    // `stderr()` draws only on a terminal.
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style.progress_chars("█▉▊▋▌▍▎▏ "));
+    bar.set_message(label.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}

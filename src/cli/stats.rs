@@ -1,0 +1,162 @@
+//! `sidebloom stats`: what the store holds, level by level.
+
+use super::context::{Context, Failure, Outcome};
+use super::{human, progress};
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+use sidebloom::{Db, LevelStats, Stats};
+use std::io::Write;
+
+/// Print what each level holds and what its filters let through
+///
+/// The observed false-positive rates are those of this run, so a store that was just opened has none: --probe asks for keys that
+/// are not there first.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Ask for about this many absent keys first (present keys with a suffix, spread over the whole store; reads every key)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    probe: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    levels: Vec<Level>,
+    total: Level,
+    /// For a key that is not there, within the range of every run: how many filters let it through.
+    expected_false_positives_per_lookup: f64,
+    memtable_bytes: u64,
+    filters_unavailable: u64,
+}
+
+/// One level, or all of them.
+#[derive(Serialize)]
+struct Level {
+    level: Option<usize>,
+    runs: usize,
+    segments: usize,
+    keys: u64,
+    data_bytes: u64,
+    filter_bytes: u64,
+    bits_per_key: f64,
+    expected_fpr: f64,
+    /// `None` when no filter was asked for an absent key in this run.
+    observed_fpr: Option<f64>,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let db = cx.open_to_read()?;
+        db.warm()?; // a filter that no checksum vouches for yet would be reported as none
+        if self.probe > 0 {
+            ask_for_absent_keys(&db, self.probe)?;
+        }
+        let report = Report::new(&db.stats());
+        if cx.json {
+            cx.print_json(&report)?;
+        } else {
+            report.print(&mut *cx.out())?;
+        }
+        Ok(Outcome::Found)
+    }
+}
+
+/// Takes every so-manieth key and asks for it with a suffix: in range of the same segments, and not there (as good as never).
+fn ask_for_absent_keys(db: &Db, probes: u64) -> Result<(), Failure> {
+    let keys: u64 = db.stats().levels.iter().map(|level| level.keys).sum();
+    let stride = usize::try_from((keys / probes).max(1)).unwrap_or(usize::MAX);
+    let bar = progress::bar("asking for absent keys", probes);
+    for row in db.iter().step_by(stride) {
+        let (mut key, _) = row?;
+        key.extend_from_slice(b"\x00absent");
+        db.contains_key(&key)?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    Ok(())
+}
+
+impl Report {
+    fn new(stats: &Stats) -> Self {
+        let levels = stats.levels.iter().map(|level| Level::new(Some(level.level), level)).collect();
+        Report {
+            levels,
+            total: Level::new(None, &total(&stats.levels)),
+            expected_false_positives_per_lookup: stats.expected_false_positives(),
+            memtable_bytes: stats.memtable_bytes,
+            filters_unavailable: stats.filters_unavailable,
+        }
+    }
+
+    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_FULL_CONDENSED.with_rounded_corners());
+        table.set_header([
+            "level",
+            "segments",
+            "keys",
+            "data",
+            "filters",
+            "bits/key",
+            "FPR expected",
+            "FPR observed",
+        ]);
+        for level in self.levels.iter().filter(|level| level.segments > 0) {
+            table.add_row(level.cells());
+        }
+        table.add_row(self.total.cells());
+        table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        writeln!(out, "{table}")?;
+        let memtable = human::bytes(self.memtable_bytes as f64);
+        writeln!(out, "not yet in a segment: {memtable}; filters unavailable: {}", self.filters_unavailable)?;
+        let expected = human::percent(self.expected_false_positives_per_lookup, 1.0);
+        writeln!(out, "a key that is not there costs a read in {expected} of the lookups, as expected")?;
+        Ok(())
+    }
+}
+
+/// Sums; the expected rate is the mean over the keys, as it is for each level.
+fn total(levels: &[LevelStats]) -> LevelStats {
+    let mut total = LevelStats::default();
+    for level in levels {
+        total.runs += level.runs;
+        total.segments += level.segments;
+        total.keys += level.keys;
+        total.data_bytes += level.data_bytes;
+        total.filter_bytes += level.filter_bytes;
+        total.filter_false_positives += level.filter_false_positives;
+        total.filter_negatives += level.filter_negatives;
+        total.expected_fpr += level.expected_fpr * level.keys as f64;
+    }
+    total.expected_fpr /= total.keys.max(1) as f64;
+    total
+}
+
+impl Level {
+    fn new(level: Option<usize>, stats: &LevelStats) -> Self {
+        Level {
+            level,
+            runs: stats.runs,
+            segments: stats.segments,
+            keys: stats.keys,
+            data_bytes: stats.data_bytes,
+            filter_bytes: stats.filter_bytes,
+            bits_per_key: 8.0 * stats.filter_bytes as f64 / stats.keys.max(1) as f64,
+            expected_fpr: stats.expected_fpr,
+            observed_fpr: stats.observed_fpr(),
+        }
+    }
+
+    fn cells(&self) -> [String; 9] {
+        [
+            self.level.map_or("all".to_owned(), |level| level.to_string()),
+            self.runs.to_string(),
+            human::count(self.segments as u64),
+            human::count(self.keys),
+            human::bytes(self.data_bytes as f64),
+            human::bytes(self.filter_bytes as f64),
+            format!("{:.1}", self.bits_per_key),
+            human::percent(self.expected_fpr, 1.0),
+            self.observed_fpr.map_or("–".to_owned(), |rate| human::percent(rate, 1.0)),
+        ]
+    }
+}

@@ -1,0 +1,156 @@
+//! What the operating system is asked for a measurement: to drop its page cache, and how much was read from disk.
+//!
+//! The figures come from Linux's /proc; where it is missing they are unknown, and reports leave them out.
+
+use serde::Serialize;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// How far the page cache was emptied.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageCache {
+    /// All of it.
+    Dropped,
+    /// The store's files left it (posix_fadvise); what other files share with them, such as directories, did not.
+    StoreDropped,
+    /// It could not be.
+    Kept(String),
+}
+
+impl PageCache {
+    /// Empties the page cache as far as this process may. What is mapped, as sidecars are, stays in memory.
+    pub fn drop_for(dir: &Path) -> Self {
+        rustix::fs::sync(); // only clean pages can be dropped
+        match fs::write("/proc/sys/vm/drop_caches", "3") {
+            Ok(()) => PageCache::Dropped,
+            Err(refused) => match advise_dont_need(dir) {
+                Ok(()) => PageCache::StoreDropped,
+                Err(_) => PageCache::Kept(refused.to_string()),
+            },
+        }
+    }
+
+    /// In words.
+    pub fn describe(&self) -> String {
+        match self {
+            PageCache::Dropped => "page cache dropped".to_owned(),
+            PageCache::StoreDropped => "the store's files dropped from the page cache".to_owned(),
+            PageCache::Kept(why) => {
+                format!("page cache NOT dropped ({why}; root may): these reads come from memory")
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn advise_dont_need(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let file = fs::File::open(entry?.path())?;
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_dont_need(_: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Whether files in `dir` live in memory, so that no measurement there sees a disk.
+#[cfg(target_os = "linux")]
+pub fn is_memory(dir: &Path) -> bool {
+    const TMPFS: i64 = 0x0102_1994;
+    const RAMFS: i64 = 0x8584_58f6;
+    rustix::fs::statfs(dir).is_ok_and(|fs| [TMPFS, RAMFS].contains(&(fs.f_type as i64)))
+}
+
+/// Whether files in `dir` live in memory, so that no measurement there sees a disk.
+#[cfg(not(target_os = "linux"))]
+pub fn is_memory(_: &Path) -> bool {
+    false
+}
+
+/// Counts disk reads of the device that holds a directory.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskMeter {
+    /// Major and minor number.
+    device: Option<(u32, u32)>,
+}
+
+/// Disk reads so far, or between two readings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiskReads {
+    /// Reads that the device completed, for the whole machine (/proc/diskstats); unknown for file systems that span devices.
+    pub reads: Option<u64>,
+    /// Bytes that this process made the disk read (/proc/self/io, read_bytes; read-ahead counts).
+    pub bytes: Option<u64>,
+}
+
+impl DiskMeter {
+    /// For the device under `dir`.
+    pub fn new(dir: &Path) -> Self {
+        let device =
+            fs::metadata(dir).ok().map(|meta| (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev())));
+        DiskMeter { device }
+    }
+
+    /// The counters now.
+    pub fn read(&self) -> DiskReads {
+        let diskstats = fs::read_to_string("/proc/diskstats").unwrap_or_default();
+        let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
+        DiskReads {
+            reads: self.device.and_then(|device| reads_completed(&diskstats, device)),
+            bytes: field(&io, "read_bytes:"),
+        }
+    }
+}
+
+impl DiskReads {
+    /// What was read since `before`.
+    pub fn since(self, before: DiskReads) -> DiskReads {
+        let minus = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
+        DiskReads { reads: minus(self.reads, before.reads), bytes: minus(self.bytes, before.bytes) }
+    }
+}
+
+/// Column 4 of the device's line: https://docs.kernel.org/admin-guide/iostats.html
+fn reads_completed(diskstats: &str, (major, minor): (u32, u32)) -> Option<u64> {
+    diskstats.lines().find_map(|line| {
+        let mut columns = line.split_ascii_whitespace();
+        let found = columns.next()?.parse() == Ok(major) && columns.next()?.parse() == Ok(minor);
+        if found { columns.nth(1)?.parse().ok() } else { None }
+    })
+}
+
+/// Largest resident memory of this process in bytes, since [`reset_peak_memory`]; mapped files count.
+pub fn peak_memory_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    field(&status, "VmHWM:").map(|kib| kib * 1024)
+}
+
+/// Starts [`peak_memory_bytes`] anew. Where it may not, the peak stays that of the process, which is still an upper bound.
+pub fn reset_peak_memory() {
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_s_tables_are_read() {
+        let diskstats = "   8       0 sda 1 2 3 4 5\n 254       1 vda1 1234 5 6 7 8\n";
+        assert_eq!(reads_completed(diskstats, (254, 1)), Some(1234));
+        assert_eq!(reads_completed(diskstats, (254, 0)), None);
+        assert_eq!(field("rchar: 1\nread_bytes: 4096\n", "read_bytes:"), Some(4096));
+        assert_eq!(field("VmPeak:\t 1 kB\nVmHWM:\t    2048 kB\n", "VmHWM:"), Some(2048));
+    }
+}
