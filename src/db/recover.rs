@@ -13,7 +13,9 @@ use super::write::Log;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{Edit, LiveSegment, LiveSet, MANIFEST, Manifest, SegmentFile, SegmentMeta, State};
+use crate::manifest::{
+    Edit, LiveSegment, LiveSet, MANIFEST, MANIFEST_TMP, Manifest, SegmentFile, SegmentMeta, State,
+};
 use crate::memtable::Memtable;
 use crate::segment::Segment;
 use crate::wal::{self, End};
@@ -25,6 +27,11 @@ use std::sync::atomic::Ordering;
 pub(crate) const LOCK: &str = "LOCK";
 /// Ending of a file that is renamed once it is complete.
 const TEMPORARY: &str = ".tmp";
+
+/// Whether a file has a name that a sidecar or a manifest has until it is complete.
+fn is_unfinished(name: &str) -> bool {
+    name == MANIFEST_TMP || name.strip_suffix(TEMPORARY).and_then(FileKind::parse).is_some()
+}
 
 /// What the replayed logs came to.
 pub(crate) struct Replayed {
@@ -54,7 +61,7 @@ pub(crate) fn inspect(fs: &dyn crate::fs::Fs, path: &Path) -> Result<bool> {
     if names.iter().any(|name| FileKind::parse(name).is_some()) {
         return not_a_store("it has files of a store but no MANIFEST: `sidebloom repair` rebuilds it".into());
     }
-    match names.iter().find(|name| *name != LOCK && !name.ends_with(TEMPORARY)) {
+    match names.iter().find(|name| *name != LOCK && !is_unfinished(name)) {
         Some(foreign) => not_a_store(format!("the directory holds other files ({foreign})")),
         None => Ok(false),
     }
@@ -192,7 +199,8 @@ impl Core {
         let unknown = names.iter().filter(|name| match FileKind::parse(name) {
             Some((id, FileKind::Wal)) => id < log_floor,
             Some((id, _)) => !state.segments.contains_key(&id),
-            None => name.ends_with(TEMPORARY),
+            // The manifest's has been written over and renamed by now.
+            None => is_unfinished(name) && *name != MANIFEST_TMP,
         });
         for name in unknown {
             tracing::info!(name, "removing a file that the store does not know");
