@@ -139,13 +139,13 @@ fn i1_a_file_cut_or_grown_by_anything_is_unusable() {
     let near_the_end = (1..=LINE_BYTES + 9).map(|n| whole.len() - n);
     for len in near_boundaries.chain(near_the_end) {
         assert!(
-            matches!(case.with(&whole[..len]).used(), Err(Unusable::Invalid { .. })),
+            matches!(case.with(&whole[..len]).open(), Err(Unusable::Invalid { .. })),
             "cut to {len} bytes"
         );
     }
     for more in [1, 8, LINE_BYTES, HEADER_BYTES] {
         let grown = [&whole[..], &vec![0; more]].concat();
-        assert!(matches!(case.with(&grown).used(), Err(Unusable::Invalid { .. })), "{more} more");
+        assert!(matches!(case.with(&grown).open(), Err(Unusable::Invalid { .. })), "{more} more");
     }
 }
 
