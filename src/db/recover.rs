@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 /// Name of the lock file.
 pub(crate) const LOCK: &str = "LOCK";
 /// Ending of a file that is renamed once it is complete.
-const TEMPORARY: &str = ".tmp";
+pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Whether a file has a name that a sidecar or a manifest has until it is complete.
 fn is_unfinished(name: &str) -> bool {
@@ -115,8 +115,8 @@ impl Core {
         logs.sort_unstable();
         let fresh = || Memtable::new(self.options.memtable_bytes);
         let mut replayed = Replayed { built: Vec::new(), table: fresh()?, next_seq: state.last_seq + 1 };
-        for id in logs {
-            let path = self.path_of(id, FileKind::Wal);
+        for (i, id) in logs.into_iter().enumerate() {
+            let (is_first, path) = (i == 0, self.path_of(id, FileKind::Wal));
             let outcome = wal::replay(
                 &*self.fs,
                 &path,
@@ -140,6 +140,14 @@ impl Core {
                 }
                 End::Lost { offset } => {
                     tracing::warn!(log = %path.display(), offset, "unsynced writes from here on did not reach the disk");
+                }
+                // The log at the floor begins where the manifest says that the segments end: a gap there is the manifest's.
+                End::Gap { first_seq, .. } if is_first => {
+                    let what = format!(
+                        "the log starts at operation {first_seq}, but the manifest ends at {}: it has lost its last edits; run `sidebloom repair`",
+                        state.last_seq
+                    );
+                    return Err(Error::corruption(&path, 0, what));
                 }
                 End::Gap { had_synced: true, first_seq } => {
                     let what = format!(
