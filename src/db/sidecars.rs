@@ -8,7 +8,7 @@ use crate::hash::hash_key;
 use crate::id::FileId;
 use crate::manifest::LiveSegment;
 use crate::segment::{Access, Direction};
-use crate::sidecar::Sidecar;
+use crate::sidecar::{Sidecar, Unusable};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -45,16 +45,34 @@ impl Core {
         if let Some(sidecar) = &segment.sidecar {
             match sidecar.verify() {
                 Ok(_) => return segment.file.segment.warm_index(),
-                Err(reason) => self.report_unusable(id, &reason),
+                Err(reason) => self.disbelieve(id, sidecar, &reason),
             }
         }
-        if self.options.read_only {
+        if self.check_writable().is_err() {
             return Ok(());
         }
         let plan = lock(&self.filter_policy).plan(&Shape::of(&live, []));
         match plan {
             Some(plan) => self.rebuild_sidecar(segment, plan.choose(segment.meta.level, id)).map(|_| ()),
             None => Ok(()),
+        }
+    }
+
+    /// Takes a sidecar that did not pass out of the view. Counts and warns once, however many threads have found out.
+    fn disbelieve(&self, id: FileId, bad: &Arc<Sidecar>, reason: &Unusable) {
+        let mut is_news = false;
+        self.change_view(&mut lock(&self.control), |view| {
+            let is_bad =
+                |s: &&LiveSegment| s.sidecar.as_ref().is_some_and(|sidecar| Arc::ptr_eq(sidecar, bad));
+            let now = view.live.segments().filter(|s| s.meta.id == id).find(is_bad).cloned();
+            if let Some(now) = now {
+                let without = LiveSegment { sidecar: None, ..now };
+                view.live = Arc::new(view.live.with(vec![without], &BTreeSet::from([id])));
+                is_news = true;
+            }
+        });
+        if is_news {
+            self.report_unusable(id, reason);
         }
     }
 
