@@ -206,11 +206,14 @@ impl Shape {
         for (_, level, cost, gain, step) in steps {
             let of_high = ((budget_bits - bits) / cost).min((sum_fpr - rate) / gain).clamp(0.0, 1.0);
             if of_high == 0.0 {
-                break;
+                break; // The share stays whole: a step of nothing would forget the one before it.
             }
             bits += cost * of_high;
             sum_fpr -= gain * of_high;
             plan.shares[level] = Share { of_high, ..step };
+            if of_high < 1.0 {
+                break;
+            }
         }
         plan
     }

@@ -10,17 +10,22 @@ use crate::manifest::LiveSegment;
 use crate::segment::{Access, Direction};
 use crate::sidecar::{Sidecar, Unusable};
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// What [`Db::rebuild_filters`](crate::Db::rebuild_filters) did.
+/// What [`Db::rebuild_filters`](crate::Db::rebuild_filters) has done, or has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct RebuildReport {
     /// Segments that got a new sidecar.
     pub segments: u64,
-    /// Keys in them, tombstones included.
+    /// Segments that needed none: their filter is what the policy asks for, as after an interrupted rebuild.
+    pub kept: u64,
+    /// Segments in all; `segments` and `kept` fall short of it when the rebuild was stopped or compaction took some away.
+    pub total: u64,
+    /// Keys in the rebuilt segments, tombstones included.
     pub keys: u64,
-    /// Bytes of the new sidecars.
+    /// Bytes of the new filters' lines.
     pub filter_bytes: u64,
 }
 
@@ -105,8 +110,12 @@ impl Core {
         Ok(hashes)
     }
 
-    /// Gives every segment a new sidecar while the store serves. Segments keep their bytes (I3).
-    pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
+    /// Gives every segment the sidecar that the policy asks for, while the store serves. Segments keep their bytes (I3).
+    pub fn rebuild_filters(
+        &self,
+        policy: FilterPolicy,
+        progress: &mut dyn FnMut(&RebuildReport) -> ControlFlow<()>,
+    ) -> Result<RebuildReport> {
         self.check_writable()?;
         policy.validate()?;
         let live = self.live();
@@ -116,11 +125,17 @@ impl Core {
         if self.filters_on() {
             *lock(&self.filter_policy) = policy;
         }
-        let mut report = RebuildReport::default();
+        let mut report = RebuildReport { total: live.segments().count() as u64, ..Default::default() };
         for segment in live.segments() {
+            if progress(&report).is_break() {
+                break;
+            }
             self.check_writable()?;
             let spec = plan.choose(segment.meta.level, segment.meta.id);
-            if let Some(sidecar) = self.rebuild_sidecar(segment, spec)? {
+            let sidecar = segment.sidecar.as_ref().filter(|sidecar| sidecar.is_verified());
+            if sidecar.is_some_and(|s| s.kind().is_what(spec, s.keys(), s.lines())) {
+                report.kept += 1;
+            } else if let Some(sidecar) = self.rebuild_sidecar(segment, spec)? {
                 report.segments += 1;
                 report.keys += segment.meta.entries;
                 report.filter_bytes += sidecar.filter_bytes();
