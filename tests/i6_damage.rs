@@ -206,13 +206,13 @@ fn i6_a_changed_byte_of_a_sidecar_changes_no_answer() {
 #[test]
 fn i6_a_file_cut_short_or_missing_or_of_another_number_is_named() {
     let fixture = Fixture::new(10);
-    let segments = fixture.files(".segment");
+    let other = Fixture::new(12);
+    let other = other.fs.read(&other.files(".segment")[0]).unwrap();
     let mut rng = Rng::new(1);
-    for path in &segments {
+    for path in &fixture.files(".segment") {
         let bytes = fixture.fs.read(path).unwrap();
-        let other = segments.iter().find(|other| *other != path).map(|other| fixture.fs.read(other).unwrap());
         let cut = bytes[..rng.below(bytes.len() as u64) as usize].to_vec();
-        for wrong in [vec![], cut, vec![0; bytes.len()], [&bytes[..], b"more"].concat(), other.unwrap()] {
+        for wrong in [vec![], cut, vec![0; bytes.len()], [&bytes[..], b"more"].concat(), other.clone()] {
             let fs = fixture.fs.crash(Crash::Kill, 0);
             fs.write(path, wrong);
             assert_names(&options(&fs).open(STORE).map(|_| ()).unwrap_err(), path, &fs);

@@ -4,7 +4,7 @@
 mod support;
 
 use sidebloom::{Db, FilterPolicy, Options};
-use support::{assert_holds, contents, eventually, fast_dir, tiny};
+use support::{assert_holds, contents, eventually, fast_dir, fill_deep, tiny};
 
 fn policies() -> [FilterPolicy; 4] {
     [2.0, 3.0, 10.0, 24.0].map(FilterPolicy::bits_per_key)
@@ -77,6 +77,21 @@ fn i9_tombstones_hide_values_through_every_level_and_compaction_on_their_way_dow
         assert_deleted(&db, |i| (i + 5).is_multiple_of(4));
         let entries: u64 = db.stats().levels.iter().map(|l| l.keys).sum();
         assert_eq!(entries, 225, "at the bottom no tombstone is left");
+    }
+}
+
+#[test]
+fn i9_tombstones_stay_for_as_long_as_a_deeper_level_has_what_they_hide() {
+    for (seed, policy) in policies().into_iter().enumerate() {
+        let dir = fast_dir();
+        let db = tiny().filter_policy(policy).open(dir.path()).unwrap();
+        let expected = fill_deep(&db, seed as u64);
+        assert_holds(&db, &expected);
+        for i in 0..3000 {
+            let key = key(i).into_bytes();
+            assert_eq!(db.contains_key(&key).unwrap(), expected.contains_key(&key), "{}", key.escape_ascii());
+        }
+        assert!(db.stats().filter_negatives > 0);
     }
 }
 

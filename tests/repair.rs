@@ -7,7 +7,8 @@ use sidebloom::{Db, Error, Options, repair};
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::{
-    Contents, Rng, Sequence, assert_holds, contents, copy_store, fast_dir, files_with, fingerprints, tiny,
+    Contents, Rng, Sequence, assert_holds, contents, copy_store, fast_dir, files_with, fill_deep,
+    fingerprints, tiny,
 };
 
 const BATCHES: u64 = 400;
@@ -68,6 +69,22 @@ fn a_store_without_its_manifest_comes_back_whole_and_deleted_keys_stay_deleted()
         assert!(report.rebuilt && report.set_aside.is_empty(), "{report:?}");
         assert_eq!(report.segments as usize, segments.len());
         assert_eq!(fingerprints(dir.path(), ".segment"), segments);
+        assert_works(dir.path(), &expected);
+    }
+}
+
+#[test]
+fn a_deep_store_without_its_manifest_comes_back_whole_though_the_ages_of_its_segments_interleave() {
+    for seed in 0..3 {
+        let dir = fast_dir();
+        let db = open(dir.path());
+        let expected = fill_deep(&db, seed);
+        drop(db);
+        fs::remove_file(dir.path().join("MANIFEST")).unwrap();
+        repair(dir.path()).unwrap();
+        let db = options().read_only(true).open(dir.path()).unwrap();
+        assert_holds(&db, &expected);
+        drop(db);
         assert_works(dir.path(), &expected);
     }
 }
