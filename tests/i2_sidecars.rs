@@ -1,6 +1,11 @@
 //! I1 and I2: a sidecar that is not exactly the one of its segment is not believed. Whatever happens to sidecars, the store opens and
 //! answers the same; it counts and warns, and builds them anew.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop where it is")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod support;
 

@@ -1,5 +1,10 @@
 //! I4 on the operating system: a process that is killed at any moment has lost nothing that it had acknowledged, synced or not.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop where it is")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod support;
 

@@ -1,6 +1,11 @@
 //! Bad input: the limits of keys and values, paths that are no store, stores that are in use, options that make no sense. Each a
 //! clear error, and nothing is changed by it.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop where it is")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod support;
 
