@@ -11,6 +11,7 @@ mod ycsb;
 mod zipf;
 
 use super::context::{Context, Failure, Outcome};
+use super::human::parse_bytes;
 use super::progress;
 use super::rebuild_filters::parse_bits;
 use super::system::{self, DiskMeter};
@@ -89,18 +90,6 @@ enum CompressionName {
     None,
     Lz4,
     Zstd,
-}
-
-/// Bytes as a number with an optional K, M or G (powers of 1024).
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
-        Some(b'K') => (&text[..text.len() - 1], 10),
-        Some(b'M') => (&text[..text.len() - 1], 20),
-        Some(b'G') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number: u64 = digits.parse().map_err(|_| "a number of bytes, such as 64M".to_owned())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "too many bytes".to_owned())
 }
 
 impl Args {
