@@ -22,9 +22,9 @@ impl Isa {
         let detected = [
             Some(Level::Scalar),
             #[cfg(target_arch = "x86_64")]
-            std::arch::is_x86_feature_detected!("avx2").then_some(Level::Avx2),
+            has_avx2().then_some(Level::Avx2),
             #[cfg(target_arch = "x86_64")]
-            std::arch::is_x86_feature_detected!("avx512f").then_some(Level::Avx512),
+            has_avx512().then_some(Level::Avx512),
         ];
         detected.into_iter().flatten().map(Isa)
     }
@@ -49,6 +49,20 @@ impl Isa {
     pub(super) fn level(self) -> Level {
         self.0
     }
+}
+
+/// AVX2 and what every machine with it has: Haswell, Zen and newer.
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx2") && has!("popcnt") && has!("bmi2")
+}
+
+/// AVX-512 with population counts in vectors: Ice Lake, Zen 4 and newer.
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has_avx2() && has!("avx512f") && has!("avx512dq") && has!("avx512vpopcntdq")
 }
 
 /// Asks the processor to load a line into its first cache; no effect where there is no such hint.

@@ -3,18 +3,20 @@
 //! A filter is an array of 64-byte lines and a [`FilterKind`] that says how to read them. A [`FilterSpec`] says what to build,
 //! [`BuiltFilter`] is the result, and a [`Prober`] asks any array of lines, wherever it lives.
 //!
-//! # From a hash to a line and its bits (frozen: filters on disk depend on it)
+//! # From a hash to a line (frozen: filters on disk depend on it)
 //! The line is the *multiply-shift range* of the hash, `(hash × lines) >> 64` (Lemire, "Fast random integer generation in an
 //! interval", 2019): it depends on the high bits, evenly for any number of lines, without a division. What happens inside the
-//! line is drawn from the low 32 bits. Since a filter has at most 2³² lines ([`sizing::MAX_LINES`]), the hashes that share a line
-//! still take every value of those low bits, and the two draws are independent.
+//! line is drawn from other bits: [`blocked`] takes the low 32 bits (there are at most 2³² lines, so the hashes that share one
+//! still take every value of those), [`parity`] the fraction that the shift drops and a mix of all bits.
 
 pub mod blocked;
 mod isa;
+pub mod parity;
 pub mod sizing;
 
 pub use blocked::AtomicBloom;
 pub use isa::Isa;
+pub use parity::{Levels, Width};
 
 use crate::error::Result;
 
@@ -50,6 +52,11 @@ pub enum FilterSpec {
         /// Filter bits per key.
         bits_per_key: f64,
     },
+    /// A parity filter, whose width gives its rate and its size.
+    Parity {
+        /// Lanes of a line.
+        width: Width,
+    },
 }
 
 /// How the lines of a filter are read: everything that decides an answer besides the lines and the hash.
@@ -60,6 +67,13 @@ pub enum FilterKind {
         /// Bits per key, 1 to [`blocked::MAX_K`].
         k: u32,
     },
+    /// A linear system in each line.
+    Parity {
+        /// Lanes of a line.
+        width: Width,
+        /// Lines of each level.
+        levels: Levels,
+    },
 }
 
 impl FilterKind {
@@ -67,6 +81,7 @@ impl FilterKind {
     pub fn name(self) -> &'static str {
         match self {
             FilterKind::BlockedBloom { .. } => "blocked-bloom",
+            FilterKind::Parity { .. } => "parity",
         }
     }
 
@@ -74,6 +89,7 @@ impl FilterKind {
     pub fn expected_fpr(self, keys: u64, lines: u64) -> f64 {
         match self {
             FilterKind::BlockedBloom { k } => sizing::blocked_fpr(keys, lines, k),
+            FilterKind::Parity { width, .. } => width.fpr(),
         }
     }
 }
@@ -97,13 +113,17 @@ impl BuiltFilter {
     pub fn build(spec: FilterSpec, hashes: &[u64]) -> Result<Self> {
         match spec {
             FilterSpec::BlockedBloom { bits_per_key } => blocked::build(hashes, bits_per_key),
+            FilterSpec::Parity { width } => parity::build(hashes, width),
         }
     }
 
     /// The first of `hashes` that this filter denies: `None` for the hashes that it was built from, on a machine that works.
     pub fn first_denied(&self, hashes: &[u64]) -> Option<u64> {
         let prober = Prober::new(self.kind);
-        hashes.iter().copied().find(|&hash| prober.probe(&self.lines, hash) == Verdict::Absent)
+        hashes.chunks(32).find_map(|some| {
+            some.iter().for_each(|&hash| prober.prefetch(&self.lines, hash));
+            some.iter().copied().find(|&hash| prober.probe(&self.lines, hash) == Verdict::Absent)
+        })
     }
 }
 
@@ -133,7 +153,11 @@ impl Prober {
     /// Starts to load what [`probe`](Self::probe) will read. Send out all prefetches of a lookup before its first probe.
     #[inline]
     pub fn prefetch(&self, lines: &[Line], hash: u64) {
-        if let Some(line) = lines.get(line_of(hash, lines.len())) {
+        let first = match &self.kind {
+            FilterKind::BlockedBloom { .. } => lines.len(),
+            FilterKind::Parity { levels, .. } => levels[0] as usize,
+        };
+        if let Some(line) = lines.get(line_of(hash, first)) {
             isa::prefetch(line);
         }
     }
@@ -141,9 +165,12 @@ impl Prober {
     /// Asks for a key's hash. No lines at all know nothing: [`Verdict::Maybe`].
     #[inline]
     pub fn probe(&self, lines: &[Line], hash: u64) -> Verdict {
-        let Some(line) = lines.get(line_of(hash, lines.len())) else { return Verdict::Maybe };
-        let present = match self.kind {
-            FilterKind::BlockedBloom { k } => blocked::contains(self.isa, line, hash, k),
+        let present = match &self.kind {
+            FilterKind::BlockedBloom { k } => match lines.get(line_of(hash, lines.len())) {
+                Some(line) => blocked::contains(self.isa, line, hash, *k),
+                None => true,
+            },
+            FilterKind::Parity { width, levels } => parity::contains(self.isa, lines, hash, *width, levels),
         };
         if present { Verdict::Maybe } else { Verdict::Absent }
     }

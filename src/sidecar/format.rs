@@ -11,7 +11,7 @@
 //! |---|---|---|---|---|
 //! | 0 | 8 | magic | `SBFILTER` | anything else: no sidecar |
 //! | 8 | 4 | version | 1 | 0; a greater one was written by a newer build and is not read |
-//! | 12 | 1 | kind | 1 blocked Bloom | any other |
+//! | 12 | 1 | kind | 1 blocked Bloom, 2 parity | any other |
 //! | 13 | 1 | hash | 1 xxh3-64, seeded ([`crate::hash`]) | any other |
 //! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other |
 //! | 15 | 1 | zero | | not 0 |
@@ -25,14 +25,16 @@
 //! | 96 | 3996 | zero | | not 0: a new field needs a new version |
 //! | 4092 | 4 | checksum | CRC-32 of the 4092 bytes before it | does not match |
 //!
-//! Parameters of a blocked Bloom filter: `k`, 4 bytes, bits per key, 1 to 16.
+//! Parameters of a blocked Bloom filter: `k`, 4 bytes, bits per key, 1 to 16. Of a parity filter: its lanes, 4 bytes, 7, 8, 9, 12 or
+//! 16; then seven times 4 bytes, how many lines each level has: the first level's come first, 0 means that there is no such level,
+//! a level after a missing one is invalid, and so is a sum that is not `lines`.
 //!
 //! The magic, the version and the checksum keep their places in every version. The lines start on a page, so that a map of the
 //! file holds each in one cache line. The digest is [`crate::hash::digest`] of all lines; nothing follows it: the length of the
 //! file is 4096 + 64 × lines + 8, and any other length is invalid.
 
 use crate::codec::{Decoder, Encode, crc32};
-use crate::filter::{FilterKind, LINE_BYTES, blocked::MAX_K, sizing::MAX_LINES};
+use crate::filter::{FilterKind, LINE_BYTES, Width, blocked::MAX_K, sizing::MAX_LINES};
 use crate::id::FileId;
 
 /// The size of the header in bytes, and the offset of the first line.
@@ -44,6 +46,7 @@ pub(super) const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"SBFILTER";
 const KIND_BLOCKED_BLOOM: u8 = 1;
+const KIND_PARITY: u8 = 2;
 const HASH_XXH3_64: u8 = 1;
 const VERSION_AT: usize = 8;
 const KIND_AT: usize = 12;
@@ -112,6 +115,7 @@ impl Header {
         page.put_u32(VERSION);
         page.put_u8(match self.kind {
             FilterKind::BlockedBloom { .. } => KIND_BLOCKED_BLOOM,
+            FilterKind::Parity { .. } => KIND_PARITY,
         });
         page.put_u8(HASH_XXH3_64);
         page.put_u8(u8::from(self.binding.is_some()));
@@ -124,6 +128,10 @@ impl Header {
         page.put_u64(self.digest_at());
         match self.kind {
             FilterKind::BlockedBloom { k } => page.put_u32(k),
+            FilterKind::Parity { width, levels } => {
+                page.put_u32(width.lanes());
+                levels.iter().for_each(|&count| page.put_u32(count));
+            }
         }
         page.resize(CRC_AT, 0);
         page.put_u32(crc32(&[&page]));
@@ -165,11 +173,21 @@ impl Header {
         }
         let kind = match (byte(KIND_AT), number(PARAMETERS_AT)) {
             (KIND_BLOCKED_BLOOM, k) if (1..=MAX_K).contains(&k) => FilterKind::BlockedBloom { k },
+            (KIND_PARITY, lanes) if let Some(width) = Width::from_lanes(lanes) => {
+                let levels = std::array::from_fn(|i| number(PARAMETERS_AT + 4 + 4 * i));
+                FilterKind::Parity { width, levels }
+            }
             (kind, k) => return Err(invalid(KIND_AT, format!("unknown filter kind {kind} (parameter {k})"))),
         };
         let lines = long(LINES_AT);
         if !(1..=MAX_LINES).contains(&lines) {
             return Err(invalid(LINES_AT, format!("{lines} lines")));
+        }
+        if let FilterKind::Parity { levels, .. } = kind {
+            let no_gap = levels.windows(2).all(|pair| pair[0] != 0 || pair[1] == 0);
+            if !no_gap || levels.iter().map(|&count| u64::from(count)).sum::<u64>() != lines {
+                return Err(invalid(PARAMETERS_AT, format!("levels of {levels:?} lines, {lines} in all")));
+            }
         }
         let bound = byte(BOUND_AT) != 0;
         let binding = Binding { segment: FileId(long(SEGMENT_AT)), digest: long(SEGMENT_DIGEST_AT) };

@@ -1,9 +1,9 @@
-//! The committed sidecar: `fixtures/golden/filter.bin` is what every build must write and read, `filter.hex` is its dump for people.
+//! The committed sidecars: `fixtures/golden/*.bin` are what every build must write and read, `*.hex` their dumps for people.
 //! `UPDATE_GOLDEN=1 cargo test golden` writes both anew; a change of either is a change of the format.
 
 use super::format::HEADER_BYTES;
 use super::*;
-use crate::filter::{FilterSpec, LINE_BYTES, Verdict};
+use crate::filter::{FilterSpec, LINE_BYTES, Verdict, Width};
 use crate::fs::RealFs;
 use crate::hash::hash_key;
 use crate::id::FileId;
@@ -26,7 +26,7 @@ fn fixture(name: &str) -> PathBuf {
 const FIELDS: [(usize, &str); 15] = [
     (8, "magic"),
     (4, "version"),
-    (1, "kind: blocked Bloom"),
+    (1, "kind: 1 blocked Bloom, 2 parity"),
     (1, "hash: xxh3-64"),
     (1, "bound"),
     (1, "zero"),
@@ -36,8 +36,8 @@ const FIELDS: [(usize, &str); 15] = [
     (8, "segment id"),
     (8, "segment digest"),
     (8, "digest offset"),
-    (4, "parameters: k"),
-    (28, "parameters: rest"),
+    (4, "parameters: k, or lanes"),
+    (28, "parameters: lines of each level"),
     (HEADER_BYTES - 4 - 96, "zero"),
 ];
 
@@ -66,24 +66,33 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-#[test]
-fn golden_sidecar_is_written_byte_for_byte_and_still_read() {
+fn assert_golden(name: &str, spec: FilterSpec) {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("filter.bin");
-    create(&RealFs, &path, &hashes(), FilterSpec::BlockedBloom { bits_per_key: 10.0 }, SEED, Some(BINDING))
-        .unwrap();
+    let path = dir.path().join(name);
+    create(&RealFs, &path, &hashes(), spec, SEED, Some(BINDING)).unwrap();
     let written = fs::read(&path).unwrap();
+    let (bin, hex) = (fixture(&format!("{name}.bin")), fixture(&format!("{name}.hex")));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         fs::create_dir_all(fixture("")).unwrap();
-        fs::write(fixture("filter.bin"), &written).unwrap();
-        fs::write(fixture("filter.hex"), annotated(&written)).unwrap();
+        fs::write(&bin, &written).unwrap();
+        fs::write(&hex, annotated(&written)).unwrap();
     }
-    assert_eq!(annotated(&written), fs::read_to_string(fixture("filter.hex")).unwrap());
-    assert!(written == fs::read(fixture("filter.bin")).unwrap());
+    assert_eq!(annotated(&written), fs::read_to_string(hex).unwrap());
+    assert!(written == fs::read(&bin).unwrap());
 
     let expect = Expect::Segment { binding: BINDING, seed: SEED };
-    let sidecar = Sidecar::open(&RealFs, &fixture("filter.bin"), &expect, Residency::Mapped).unwrap();
+    let sidecar = Sidecar::open(&RealFs, &bin, &expect, Residency::Mapped).unwrap();
     sidecar.verify().unwrap();
     assert!(hashes().iter().all(|&hash| sidecar.probe(hash) == Verdict::Maybe));
     assert_eq!(sidecar.probe(hash_key(b"yellow", SEED)), Verdict::Absent);
+}
+
+#[test]
+fn golden_bloom_sidecar_is_written_byte_for_byte_and_still_read() {
+    assert_golden("filter", FilterSpec::BlockedBloom { bits_per_key: 10.0 });
+}
+
+#[test]
+fn golden_parity_sidecar_is_written_byte_for_byte_and_still_read() {
+    assert_golden("filter-parity", FilterSpec::Parity { width: Width::Eight });
 }

@@ -3,7 +3,7 @@ use super::reader::Verification;
 use super::*;
 use crate::codec::crc32;
 use crate::error::Error;
-use crate::filter::{FilterSpec, LINE_BYTES, Verdict};
+use crate::filter::{FilterKind, FilterSpec, LINE_BYTES, Verdict, Width};
 use crate::fs::{Fs, RealFs};
 use crate::hash::hash_key;
 use crate::id::FileId;
@@ -14,7 +14,9 @@ use std::path::PathBuf;
 const SEED: u64 = 77;
 const BINDING: Binding = Binding { segment: FileId(12), digest: 0xd16e57 };
 const EXPECT: Expect = Expect::Segment { binding: BINDING, seed: SEED };
-const SPEC: FilterSpec = FilterSpec::BlockedBloom { bits_per_key: 12.0 };
+const BLOOM: FilterSpec = FilterSpec::BlockedBloom { bits_per_key: 12.0 };
+const PARITY: FilterSpec = FilterSpec::Parity { width: Width::Nine };
+const KINDS: [FilterSpec; 2] = [BLOOM, PARITY];
 const KEYS: u64 = 300;
 
 fn members() -> Vec<u64> {
@@ -32,10 +34,10 @@ struct Case {
 }
 
 impl Case {
-    fn new() -> Self {
+    fn new(spec: FilterSpec) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("000012.filter");
-        let bytes = create(&RealFs, &path, &members(), SPEC, SEED, Some(BINDING)).unwrap();
+        let bytes = create(&RealFs, &path, &members(), spec, SEED, Some(BINDING)).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), bytes);
         Case { dir, path }
     }
@@ -44,7 +46,8 @@ impl Case {
         fs::read(&self.path).unwrap()
     }
 
-    fn with(self, bytes: &[u8]) -> Self {
+    /// Replaces the file's bytes; nobody has it mapped.
+    fn with(&self, bytes: &[u8]) -> &Self {
         fs::write(&self.path, bytes).unwrap();
         self
     }
@@ -89,20 +92,22 @@ fn with_header_byte(mut bytes: Vec<u8>, at: usize, value: u8) -> Vec<u8> {
 
 #[test]
 fn i1_a_good_sidecar_denies_others_once_verified_and_never_a_member() {
-    for residency in [Residency::Mapped, Residency::Pinned] {
-        let case = Case::new();
-        let sidecar = Sidecar::open(&RealFs, &case.path, &EXPECT, residency).unwrap();
-        assert_eq!(denied(&sidecar, &others()), 0, "unverified is maybe");
-        assert_eq!(sidecar.verify().unwrap(), Verification::Verified);
-        assert_eq!(sidecar.verify().unwrap(), Verification::Verified);
-        assert_eq!(denied(&sidecar, &members()), 0);
-        assert!(denied(&sidecar, &others()) as f64 > 0.98 * others().len() as f64);
+    for spec in KINDS {
+        for residency in [Residency::Mapped, Residency::Pinned] {
+            let case = Case::new(spec);
+            let sidecar = Sidecar::open(&RealFs, &case.path, &EXPECT, residency).unwrap();
+            assert_eq!(denied(&sidecar, &others()), 0, "unverified is maybe");
+            assert_eq!(sidecar.verify().unwrap(), Verification::Verified);
+            assert_eq!(sidecar.verify().unwrap(), Verification::Verified);
+            assert_eq!(denied(&sidecar, &members()), 0);
+            assert!(denied(&sidecar, &others()) as f64 > 0.98 * others().len() as f64);
+        }
     }
 }
 
 #[test]
 fn what_was_written_is_what_the_accessors_say() {
-    let case = Case::new();
+    let case = Case::new(BLOOM);
     let sidecar = case.open().unwrap();
     assert_eq!((sidecar.keys(), sidecar.seed(), sidecar.kind().name()), (KEYS, SEED, "blocked-bloom"));
     assert_eq!(sidecar.filter_bytes(), sidecar.lines() * LINE_BYTES as u64);
@@ -113,76 +118,84 @@ fn what_was_written_is_what_the_accessors_say() {
 
 #[test]
 fn i1_a_missing_or_empty_or_foreign_file_is_unusable() {
-    let case = Case::new();
+    let case = Case::new(BLOOM);
     fs::remove_file(&case.path).unwrap();
     assert!(matches!(case.used(), Err(Unusable::Missing)));
     for bytes in [vec![], vec![0; 10], vec![0; HEADER_BYTES], vec![0; 10_000], b"segment!".repeat(1000)] {
-        let case = Case::new().with(&bytes);
-        assert!(matches!(case.used(), Err(Unusable::Invalid { .. })), "{} bytes", bytes.len());
+        let used = Case::new(BLOOM).with(&bytes).used();
+        assert!(matches!(used, Err(Unusable::Invalid { .. })), "{} bytes", bytes.len());
     }
-    let case = Case::new();
+    let case = Case::new(BLOOM);
     let directory = Sidecar::open(&RealFs, case.dir.path(), &EXPECT, Residency::Mapped);
     assert!(matches!(directory, Err(Unusable::Io(_))));
 }
 
 #[test]
 fn i1_a_file_cut_or_grown_by_anything_is_unusable() {
-    let whole = Case::new().bytes();
+    let case = Case::new(BLOOM);
+    let whole = case.bytes();
     let boundaries = [1, 8, 12, 64, HEADER_BYTES - 4, HEADER_BYTES, HEADER_BYTES + LINE_BYTES];
     let near_boundaries = boundaries.iter().flat_map(|&b| [b - 1, b, b + 1]);
     let near_the_end = (1..=LINE_BYTES + 9).map(|n| whole.len() - n);
     for len in near_boundaries.chain(near_the_end) {
-        let case = Case::new().with(&whole[..len]);
-        assert!(matches!(case.used(), Err(Unusable::Invalid { .. })), "cut to {len} bytes");
+        assert!(
+            matches!(case.with(&whole[..len]).used(), Err(Unusable::Invalid { .. })),
+            "cut to {len} bytes"
+        );
     }
     for more in [1, 8, LINE_BYTES, HEADER_BYTES] {
         let grown = [&whole[..], &vec![0; more]].concat();
-        assert!(matches!(Case::new().with(&grown).used(), Err(Unusable::Invalid { .. })), "{more} more");
+        assert!(matches!(case.with(&grown).used(), Err(Unusable::Invalid { .. })), "{more} more");
     }
 }
 
 #[test]
 fn i1_every_flipped_bit_of_the_header_page_makes_it_unusable() {
-    let page = &mut Case::new().bytes()[..HEADER_BYTES];
-    assert!(Header::decode(page).is_ok());
-    for bit in 0..8 * HEADER_BYTES {
-        page[bit / 8] ^= 1 << (bit % 8);
-        assert!(Header::decode(page).is_err(), "bit {bit}");
-        page[bit / 8] ^= 1 << (bit % 8);
+    for spec in KINDS {
+        let page = &mut Case::new(spec).bytes()[..HEADER_BYTES];
+        assert!(Header::decode(page).is_ok());
+        for bit in 0..8 * HEADER_BYTES {
+            page[bit / 8] ^= 1 << (bit % 8);
+            assert!(Header::decode(page).is_err(), "bit {bit}");
+            page[bit / 8] ^= 1 << (bit % 8);
+        }
     }
 }
 
 #[test]
 fn i1_every_header_byte_is_checked_even_under_a_right_checksum() {
-    let case = Case::new();
-    let whole = case.bytes();
-    // The seed, the binding and the counts have checks of their own; `keys` and the width of `k` bind nothing else.
-    let free = |at: usize| (24..32).contains(&at) || at == 64;
-    for at in (0..HEADER_BYTES - 4).filter(|&at| !free(at)) {
-        let changed = with_header_byte(whole.clone(), at, whole[at] ^ 0x40);
-        let header = Header::decode(&changed);
-        let refused = header.is_err() || header.is_ok_and(|h| h.seed != SEED || h.binding != Some(BINDING));
-        assert!(refused, "byte {at}");
-    }
-    for k in [0, 17, 255] {
-        assert!(Header::decode(&with_header_byte(whole.clone(), 64, k)).is_err(), "k {k}");
+    for spec in KINDS {
+        let case = Case::new(spec);
+        let whole = case.bytes();
+        // Nothing else depends on `keys`; a count of lines is checked against the length of the file.
+        let checked = (0..HEADER_BYTES - 4).filter(|at| !(24..32).contains(at));
+        for at in checked {
+            let changed = with_header_byte(whole.clone(), at, whole[at] ^ 0x40);
+            let refused = Header::decode(&changed).is_err() || case.with(&changed).used().is_err();
+            assert!(refused, "byte {at}");
+        }
+        for k_or_lanes in [0, 17, 255] {
+            assert!(Header::decode(&with_header_byte(whole.clone(), 64, k_or_lanes)).is_err());
+        }
     }
 }
 
 #[test]
 fn i1_a_flipped_bit_of_lines_or_digest_means_maybe_for_ever() {
-    let whole = Case::new().bytes();
-    for at in (HEADER_BYTES..whole.len()).step_by(5).chain([whole.len() - 1]) {
-        let mut flipped = whole.clone();
-        flipped[at] ^= 1 << (at % 8);
-        let case = Case::new().with(&flipped);
-        assert!(matches!(case.used(), Err(Unusable::Invalid { .. })), "byte {at}");
+    for spec in KINDS {
+        let case = Case::new(spec);
+        let whole = case.bytes();
+        for at in (HEADER_BYTES..whole.len()).step_by(5).chain([whole.len() - 1]) {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1 << (at % 8);
+            assert!(matches!(case.with(&flipped).used(), Err(Unusable::Invalid { .. })), "byte {at}");
+        }
     }
 }
 
 #[test]
 fn i1_the_sidecar_of_another_segment_or_seed_or_store_is_not_believed() {
-    let case = Case::new();
+    let case = Case::new(BLOOM);
     let open = |expect| Sidecar::open(&RealFs, &case.path, &expect, Residency::Mapped);
     let other_id = Binding { segment: FileId(13), ..BINDING };
     let other_digest = Binding { digest: 1, ..BINDING };
@@ -196,10 +209,22 @@ fn i1_the_sidecar_of_another_segment_or_seed_or_store_is_not_believed() {
 }
 
 #[test]
+fn i1_levels_that_do_not_add_up_are_refused_even_under_a_right_checksum() {
+    let whole = Case::new(PARITY).bytes();
+    let header = Header::decode(&whole).unwrap();
+    let FilterKind::Parity { width, levels } = header.kind else { unreachable!() };
+    let total: u32 = levels.iter().sum();
+    for levels in [[0; 7], [0, total, 0, 0, 0, 0, 0], [total - 1, 0, 1, 0, 0, 0, 0], [u32::MAX; 7]] {
+        let page = Header { kind: FilterKind::Parity { width, levels }, ..header }.encode();
+        assert!(Header::decode(&page).is_err(), "{levels:?}");
+    }
+}
+
+#[test]
 fn a_stand_alone_filter_tells_its_seed_and_serves_no_segment() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("songs.filter");
-    create(&RealFs, &path, &members(), SPEC, SEED, None).unwrap();
+    create(&RealFs, &path, &members(), BLOOM, SEED, None).unwrap();
     let sidecar = Sidecar::open(&RealFs, &path, &Expect::StandAlone, Residency::Pinned).unwrap();
     sidecar.verify().unwrap();
     assert_eq!((sidecar.seed(), denied(&sidecar, &members())), (SEED, 0));
@@ -209,20 +234,21 @@ fn a_stand_alone_filter_tells_its_seed_and_serves_no_segment() {
 
 #[test]
 fn a_newer_version_is_refused_by_name_and_a_damaged_version_field_is_damage() {
-    let whole = Case::new().bytes();
-    let case = Case::new().with(&with_header_byte(whole.clone(), 8, VERSION as u8 + 1));
-    assert!(matches!(case.used(), Err(Unusable::FutureVersion { found: 2, supported: 1 })));
+    let case = Case::new(BLOOM);
+    let whole = case.bytes();
+    let newer = with_header_byte(whole.clone(), 8, VERSION as u8 + 1);
+    assert!(matches!(case.with(&newer).used(), Err(Unusable::FutureVersion { found: 2, supported: 1 })));
     let mut damaged = whole;
     damaged[8] += 1;
-    assert!(matches!(Case::new().with(&damaged).used(), Err(Unusable::Invalid { .. })));
+    assert!(matches!(case.with(&damaged).used(), Err(Unusable::Invalid { .. })));
 }
 
 #[test]
 fn writing_replaces_by_rename_and_clears_a_stale_temporary() {
-    let case = Case::new();
+    let case = Case::new(BLOOM);
     let old = case.used().unwrap();
     fs::write(case.path.with_extension("filter.tmp"), b"left by a crash").unwrap();
-    create(&RealFs, &case.path, &others(), SPEC, SEED, Some(BINDING)).unwrap();
+    create(&RealFs, &case.path, &others(), BLOOM, SEED, Some(BINDING)).unwrap();
     assert_eq!(denied(&old, &members()), 0, "the old map still serves");
     let new = case.open().unwrap();
     new.verify().unwrap();
@@ -242,7 +268,7 @@ fn absurd_sizes_are_refused_and_leave_no_file() {
 
 #[test]
 fn i1_threads_that_verify_at_once_agree_and_none_is_denied_a_member() {
-    let case = Case::new();
+    let case = Case::new(BLOOM);
     let sidecar = case.open().unwrap();
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -258,10 +284,11 @@ fn i1_threads_that_verify_at_once_agree_and_none_is_denied_a_member() {
 proptest! {
     #[test]
     fn i1_no_random_damage_ever_denies_a_member(
+        spec in prop::sample::select(&KINDS[..]),
         damage in proptest::collection::vec((any::<prop::sample::Index>(), 1usize..200, any::<u8>()), 1..4),
         cut in proptest::option::of(any::<prop::sample::Index>()),
     ) {
-        let case = Case::new();
+        let case = Case::new(spec);
         let whole = case.bytes();
         let mut bytes = whole.clone();
         for (at, len, value) in damage {

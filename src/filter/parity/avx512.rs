@@ -1,0 +1,102 @@
+//! Reading a line in AVX-512: one AND, one population count, one test for eight or sixteen lanes at once.
+
+use super::equation::Equation;
+use super::layout::{HALF, Lanes, Layout, Sixteen, Twelve, mask};
+use super::solve::System;
+use super::{Levels, Reading, Width, walk};
+use crate::filter::Line;
+use std::arch::x86_64::*;
+
+/// As [`super::scalar::contains`].
+///
+/// # Safety
+/// The machine has AVX-512F, DQ and VPOPCNTDQ, POPCNT and BMI2.
+#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq,popcnt,bmi2")]
+pub(super) unsafe fn contains<L: Layout>(lines: &[Line], hash: u64, levels: &Levels) -> bool {
+    walk::<L>(lines, hash, levels, |line, equation| read::<L>(line, equation))
+}
+
+/// As [`System::solve`], compiled for wider vectors.
+///
+/// # Safety
+/// As [`contains`].
+#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq,popcnt,bmi2")]
+pub(super) unsafe fn solve<L: Layout>(system: &mut System) -> (Lanes, usize) {
+    system.solve::<L>()
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq,popcnt")]
+fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
+    // SAFETY: a line has 64 bytes, one unaligned load.
+    let line = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
+    let (parities, threshold) = match L::WIDTH {
+        Width::Seven => seven(line, equation),
+        Width::Eight => eight(line, equation),
+        Width::Nine => nine(line, equation),
+        Width::Twelve => twelve(line, equation),
+        Width::Sixteen => sixteen(line, equation),
+    };
+    Reading { parities, threshold }
+}
+
+/// The parity of each 64-bit lane.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn parities(lanes: __m512i) -> u32 {
+    u32::from(_mm512_test_epi64_mask(_mm512_popcnt_epi64(lanes), _mm512_set1_epi64(1)))
+}
+
+/// The top byte of each 64-bit lane, lane 0 lowest.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn top_bytes(lanes: __m512i) -> u64 {
+    _mm_cvtsi128_si64(_mm512_cvtepi64_epi8(_mm512_srli_epi64::<56>(lanes))) as u64
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn seven(line: __m512i, equation: &Equation) -> (u32, u32) {
+    let last = _mm256_extracti128_si256::<1>(_mm512_extracti64x4_epi64::<1>(line));
+    let last = _mm_unpackhi_epi64(last, last);
+    let high = _mm512_and_si512(_mm512_cvtepu8_epi64(last), _mm512_set1_epi64(equation.high as i64));
+    let low = _mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64));
+    let threshold = (_mm_cvtsi128_si64(last) as u64 >> 56) as u32;
+    (parities(_mm512_xor_si512(low, high)) & 0x7f, threshold)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq")]
+fn eight(line: __m512i, equation: &Equation) -> (u32, u32) {
+    let hit = _mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64));
+    (parities(hit), u32::from(_mm512_movepi64_mask(line)))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
+fn nine(line: __m512i, equation: &Equation) -> (u32, u32) {
+    let hit = _mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64));
+    let across = top_bytes(line);
+    let ninth = (across & equation.low).count_ones() & 1;
+    (parities(hit) | ninth << 8, (across >> 56) as u32)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq")]
+fn twelve(line: __m512i, equation: &Equation) -> (u32, u32) {
+    let hit = _mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64));
+    let (even, odd) = ((equation.low & mask(HALF)) as i64, (equation.low >> HALF) as i64);
+    let upper = _mm512_srli_epi64::<{ Twelve::ROWS as u32 }>(line);
+    let halves = _mm512_and_si512(upper, _mm512_set_epi64(odd, odd, odd, odd, even, even, even, even));
+    let both = parities(halves);
+    (parities(hit) | ((both ^ both >> 4) & 15) << 8, u32::from(_mm512_movepi64_mask(line)))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq")]
+fn sixteen(line: __m512i, equation: &Equation) -> (u32, u32) {
+    const _: () = assert!(Sixteen::ROWS < 32);
+    let hit = _mm512_and_si512(line, _mm512_set1_epi32(equation.low as i32));
+    let parities = _mm512_test_epi32_mask(_mm512_popcnt_epi32(hit), _mm512_set1_epi32(1));
+    (u32::from(parities), u32::from(_mm512_movepi32_mask(line)))
+}

@@ -1,0 +1,86 @@
+//! The linear system of one line: Gauss–Jordan elimination over GF(2).
+//!
+//! All rows are reduced by every pivot, without branches: plain loops over arrays that the compiler turns into vector code, and a
+//! solution that is there when the last pivot is done, without back-substitution. That is more XORs than the textbook's way and
+//! three to five times faster, because nothing waits and nothing is mispredicted.
+
+use super::equation::Equation;
+use super::layout::{Lanes, Layout};
+
+/// The most equations of one line: more than any width has rows, a multiple of the widest vector.
+pub(super) const MAX_EQUATIONS: usize = 80;
+
+/// The equations of a line in order of descending rank, as arrays. Unused ones are zero and so do nothing.
+pub(super) struct System {
+    low: [u64; MAX_EQUATIONS],
+    /// Fingerprint in the low 32 bits, coefficients of the rows from 64 on above them.
+    high: [u64; MAX_EQUATIONS],
+    len: usize,
+}
+
+impl System {
+    pub fn new() -> Self {
+        System { low: [0; MAX_EQUATIONS], high: [0; MAX_EQUATIONS], len: 0 }
+    }
+
+    pub fn clear(&mut self) {
+        *self = System::new();
+    }
+
+    pub fn is_full(&self, rows: usize) -> bool {
+        self.len == rows + 1
+    }
+
+    pub fn push(&mut self, equation: Equation) {
+        self.low[self.len] = equation.low;
+        self.high[self.len] = equation.high << 32 | u64::from(equation.fingerprint);
+        self.len += 1;
+    }
+
+    /// Solves as many equations as hold together, from the first on: the lanes, and how many equations they satisfy for sure.
+    #[inline(always)]
+    pub fn solve<L: Layout>(&mut self) -> (Lanes, usize) {
+        let capacity = (L::ROWS + 1).next_multiple_of(8);
+        let (low, high) = (&mut self.low[..capacity], &mut self.high[..capacity]);
+        let mut pivots = [0u8; MAX_EQUATIONS];
+        let mut solved = 0;
+        while solved < self.len {
+            let (l, h) = (low[solved], high[solved]);
+            if l != 0 {
+                let pivot = l.trailing_zeros();
+                for (low, high) in low.iter_mut().zip(high.iter_mut()) {
+                    let hit = (*low >> pivot & 1).wrapping_neg();
+                    *low ^= l & hit;
+                    *high ^= h & hit;
+                }
+                pivots[solved] = pivot as u8;
+            } else if L::ROWS > 64 && h >> 32 != 0 {
+                let pivot = (h >> 32).trailing_zeros() + 32;
+                high.iter_mut().for_each(|high| *high ^= h & (*high >> pivot & 1).wrapping_neg());
+                pivots[solved] = pivot as u8 + 32;
+            } else if h != 0 {
+                break;
+            } else {
+                // Follows from the others (the same hash twice, say): it holds with them, and its zero fingerprint sets no bit.
+                solved += 1;
+                continue;
+            }
+            (low[solved], high[solved]) = (l, h);
+            solved += 1;
+        }
+        (lanes_of::<L>(&pivots[..solved], high), solved)
+    }
+}
+
+/// Each pivot's row is its equation's fingerprint; all other rows are zero.
+#[inline(always)]
+fn lanes_of<L: Layout>(pivots: &[u8], high: &[u64]) -> Lanes {
+    let mut lanes = Lanes::default();
+    for (&pivot, fingerprint) in pivots.iter().zip(high) {
+        let words = if pivot < 64 { &mut lanes.low } else { &mut lanes.high };
+        for (j, word) in words[..L::LANES].iter_mut().enumerate() {
+            *word |= (fingerprint >> j & 1) << (pivot % 64);
+        }
+    }
+    lanes
+}
