@@ -6,7 +6,7 @@ pub mod id;
 
 mod codec;
 mod db;
-mod filter;
+pub mod filter;
 #[cfg(test)]
 mod golden;
 mod hash;

@@ -10,11 +10,17 @@
 //! still take every value of those), [`parity`] the fraction that the shift drops and a mix of all bits.
 
 pub mod blocked;
+mod family;
 mod isa;
 pub mod parity;
 pub mod sizing;
 
 pub use blocked::AtomicBloom;
+pub use family::shape;
+pub use family::{
+    AnyFilter, Bloom, CountingBloom, HashFunction, LineFilter, NoisyBloom, Overlap, Plan, ScalableBloom,
+    Series, Shape,
+};
 pub use isa::Isa;
 pub use parity::{Levels, Width};
 
