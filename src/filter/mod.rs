@@ -172,10 +172,7 @@ impl Prober {
     #[inline]
     pub fn probe(&self, lines: &[Line], hash: u64) -> Verdict {
         let present = match &self.kind {
-            FilterKind::BlockedBloom { k } => match lines.get(line_of(hash, lines.len())) {
-                Some(line) => blocked::contains(self.isa, line, hash, *k),
-                None => true,
-            },
+            FilterKind::BlockedBloom { k } => blocked::contains(self.isa, lines, hash, *k),
             FilterKind::Parity { width, levels } => parity::contains(self.isa, lines, hash, *width, levels),
         };
         if present { Verdict::Maybe } else { Verdict::Absent }

@@ -1,4 +1,5 @@
 use super::format::{HEADER_BYTES, Header, VERSION};
+use super::kind::Kind;
 use super::reader::Verification;
 use super::*;
 use crate::codec::crc32;
@@ -139,13 +140,13 @@ fn i1_a_file_cut_or_grown_by_anything_is_unusable() {
     let near_the_end = (1..=LINE_BYTES + 9).map(|n| whole.len() - n);
     for len in near_boundaries.chain(near_the_end) {
         assert!(
-            matches!(case.with(&whole[..len]).used(), Err(Unusable::Invalid { .. })),
+            matches!(case.with(&whole[..len]).open(), Err(Unusable::Invalid { .. })),
             "cut to {len} bytes"
         );
     }
     for more in [1, 8, LINE_BYTES, HEADER_BYTES] {
         let grown = [&whole[..], &vec![0; more]].concat();
-        assert!(matches!(case.with(&grown).used(), Err(Unusable::Invalid { .. })), "{more} more");
+        assert!(matches!(case.with(&grown).open(), Err(Unusable::Invalid { .. })), "{more} more");
     }
 }
 
@@ -212,10 +213,10 @@ fn i1_the_sidecar_of_another_segment_or_seed_or_store_is_not_believed() {
 fn i1_levels_that_do_not_add_up_are_refused_even_under_a_right_checksum() {
     let whole = Case::new(PARITY).bytes();
     let header = Header::decode(&whole).unwrap();
-    let FilterKind::Parity { width, levels } = header.kind else { unreachable!() };
+    let Kind::Lines(FilterKind::Parity { width, levels }) = header.kind else { unreachable!() };
     let total: u32 = levels.iter().sum();
     for levels in [[0; 7], [0, total, 0, 0, 0, 0, 0], [total - 1, 0, 1, 0, 0, 0, 0], [u32::MAX; 7]] {
-        let page = Header { kind: FilterKind::Parity { width, levels }, ..header }.encode();
+        let page = Header { kind: Kind::Lines(FilterKind::Parity { width, levels }), ..header }.encode();
         assert!(Header::decode(&page).is_err(), "{levels:?}");
     }
 }

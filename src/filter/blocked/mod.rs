@@ -77,17 +77,17 @@ pub(super) fn insert(lines: &mut [Line], hash: u64, k: u32) {
     positions(hash, k).for_each(|p| line[p / 8] |= 1 << (p % 8));
 }
 
-/// Whether all `k` bits of the hash are set in its line.
+/// Whether all `k` bits of the hash are set in its line; no lines at all deny nothing.
 #[inline]
-pub(super) fn contains(isa: Isa, line: &Line, hash: u64, k: u32) -> bool {
+pub(super) fn contains(isa: Isa, lines: &[Line], hash: u64, k: u32) -> bool {
     match isa.level() {
-        Level::Scalar => scalar::contains(line, hash, k),
+        Level::Scalar => scalar::contains(lines, hash, k),
         // SAFETY: an `Isa` of this level exists only where detection found AVX2.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::contains(line, hash, k) },
+        Level::Avx2 => unsafe { avx2::contains(lines, hash, k) },
         // SAFETY: an `Isa` of this level exists only where detection found AVX-512F.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::contains(line, hash, k) },
+        Level::Avx512 => unsafe { avx512::contains(lines, hash, k) },
     }
 }
 
