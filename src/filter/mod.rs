@@ -83,11 +83,22 @@ pub enum FilterKind {
 }
 
 impl FilterKind {
-    /// The kind's name for people: "blocked-bloom".
-    pub fn name(self) -> &'static str {
+    /// The kind's name for people, with its parameter: "blocked-bloom-k6", "parity-8".
+    pub fn name(self) -> String {
         match self {
-            FilterKind::BlockedBloom { .. } => "blocked-bloom",
-            FilterKind::Parity { .. } => "parity",
+            FilterKind::BlockedBloom { k } => format!("blocked-bloom-k{k}"),
+            FilterKind::Parity { width, .. } => format!("parity-{}", width.lanes()),
+        }
+    }
+
+    /// Whether building `spec` for as many keys would give a filter of this kind and size.
+    pub fn is_what(self, spec: FilterSpec, keys: u64, lines: u64) -> bool {
+        match (self, spec) {
+            (FilterKind::BlockedBloom { .. }, FilterSpec::BlockedBloom { bits_per_key }) => {
+                sizing::lines_for(keys, bits_per_key).is_ok_and(|n| n as u64 == lines)
+            }
+            (FilterKind::Parity { width, .. }, FilterSpec::Parity { width: asked }) => width == asked,
+            _ => false,
         }
     }
 

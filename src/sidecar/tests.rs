@@ -110,7 +110,10 @@ fn i1_a_good_sidecar_denies_others_once_verified_and_never_a_member() {
 fn what_was_written_is_what_the_accessors_say() {
     let case = Case::new(BLOOM);
     let sidecar = case.open().unwrap();
-    assert_eq!((sidecar.keys(), sidecar.seed(), sidecar.kind().name()), (KEYS, SEED, "blocked-bloom"));
+    assert_eq!(
+        (sidecar.keys(), sidecar.seed(), sidecar.kind().name()),
+        (KEYS, SEED, "blocked-bloom-k8".to_owned())
+    );
     assert_eq!(sidecar.filter_bytes(), sidecar.lines() * LINE_BYTES as u64);
     assert_eq!(sidecar.file_bytes(), case.bytes().len() as u64);
     assert!((12.0..14.0).contains(&sidecar.bits_per_key()), "{}", sidecar.bits_per_key());

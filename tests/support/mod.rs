@@ -4,15 +4,19 @@
 mod crash;
 mod disk;
 mod faults;
+mod files;
 mod rng;
 mod sim_fs;
 mod store;
+mod warnings;
 
 pub use crash::Crash;
 pub use faults::{Errno, Fault, OpKind};
+pub use files::*;
 pub use rng::Rng;
 pub use sim_fs::SimFs;
 pub use store::*;
+pub use warnings::*;
 
 /// A directory for stores in tests that are not about durability: in memory where the system has such a place, since there an
 /// fsync costs nothing.
