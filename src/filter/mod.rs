@@ -134,6 +134,14 @@ impl BuiltFilter {
         }
     }
 
+    /// How many lines a probe of an absent key reads on average.
+    pub fn lines_per_probe(&self) -> f64 {
+        match self.kind {
+            FilterKind::BlockedBloom { .. } => 1.0,
+            FilterKind::Parity { width, levels } => parity::lines_per_probe(&self.lines, width, &levels),
+        }
+    }
+
     /// The first of `hashes` that this filter denies: `None` for the hashes that it was built from, on a machine that works.
     pub fn first_denied(&self, hashes: &[u64]) -> Option<u64> {
         let prober = Prober::new(self.kind);

@@ -3,7 +3,7 @@
 //! The bytes of a sparse filter are independent of each other and unevenly distributed: exactly what an order-0 coder brings to
 //! its entropy, and where dictionary coders find nothing.
 //!
-//! A coded block: how many symbols occur, less one (1 byte); for each in ascending order the symbol (1 byte) and its frequency (2 bytes),
+//! A coded block: how many symbols occur, less one (1 byte); for each in ascending order the symbol (1 byte) and its frequency (a varint),
 //! which add up to 2¹⁴; the state (4 bytes); the stream that refills it. Symbols are coded last to first, so that they decode first
 //! to last. A block is whole when the state ends where the coder began and the stream is used up.
 
@@ -45,7 +45,7 @@ pub(super) fn encode(block: &[u8]) -> Option<Vec<u8>> {
     coded.put_u8((symbols - 1) as u8);
     for (symbol, &freq) in freqs.iter().enumerate().filter(|(_, freq)| **freq > 0) {
         coded.put_u8(symbol as u8);
-        coded.put_u16(freq as u16);
+        coded.put_varint(u64::from(freq));
     }
     coded.put_u32(state);
     coded.extend(reversed.iter().rev());
@@ -79,8 +79,8 @@ pub(super) fn decode(coded: &[u8], out: &mut [u8]) -> Option<()> {
     let mut starts = [0u32; 256];
     let mut symbol_at = Vec::with_capacity(SCALE as usize);
     for _ in 0..=input.u8()? {
-        let (symbol, freq) = (input.u8()?, usize::from(input.u16()?));
-        if freq == 0 || freqs[usize::from(symbol)] != 0 || symbol_at.len() + freq > SCALE as usize {
+        let (symbol, freq) = (input.u8()?, input.length()?);
+        if freq == 0 || freqs[usize::from(symbol)] != 0 || freq > SCALE as usize - symbol_at.len() {
             return None;
         }
         freqs[usize::from(symbol)] = freq as u32;
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(encode(&(0..10_000).map(|_| rng.u8(..)).collect::<Vec<_>>()), None);
         let zeros = vec![0; 1 << 20];
         let coded = encode(&zeros).unwrap();
-        assert_eq!((coded.len(), decoded(&coded, zeros.len())), (8, Some(zeros)));
+        assert_eq!((coded.len(), decoded(&coded, zeros.len())), (9, Some(zeros)));
     }
 
     proptest! {

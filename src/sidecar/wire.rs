@@ -13,9 +13,21 @@
 //!
 //! Worth it for filters that are far from half full: Bloom filters made with fewer positions and more bits than the best for their
 //! memory (Mitzenmacher, "Compressed Bloom Filters", 2002), filters that are still filling up, counting filters. A full Bloom filter of
-//! the best `k`, and a parity filter, are random bits; nothing makes those smaller. Measured, 1 MiB of bits at each fill:
+//! the best `k`, and a parity filter, are random bits; nothing makes those smaller. Measured on
+//! 1 MiB, in per cent of it; about 100 MB/s either way:
 //!
-//! MEASURED
+//! | fill | entropy | here | zstd -3 | zstd -19 | lz4 |
+//! |---|---|---|---|---|---|
+//! | 50 % | 100.0 | 100.0 | 100.0 | 100.0 | 100.4 |
+//! | 30 % | 88.2 | 88.2 | 88.7 | 88.7 | 100.4 |
+//! | 20 % | 72.2 | 72.3 | 73.8 | 73.6 | 100.4 |
+//! | 10 % | 47.0 | 47.1 | 54.6 | 48.6 | 87.4 |
+//! | 5 % | 28.7 | 28.8 | 37.9 | 31.1 | 60.1 |
+//! | 1 % | 8.2 | 8.3 | 14.5 | 10.5 | 26.4 |
+//! | 0.1 % | 1.3 | 1.4 | 2.5 | 2.1 | 5.2 |
+//! | counting, full | – | 40.5 | 48.3 | 41.2 | 84.7 |
+//!
+//! So no general compressor is needed.
 
 use super::alone::{filter_of, named, parts_of};
 use super::format::{DIGEST_BYTES, HEADER_BYTES, Header};

@@ -2,7 +2,7 @@
 
 use super::{Bloom, CountingBloom, LineFilter, ScalableBloom};
 use crate::error::{Error, Result};
-use crate::filter::Verdict;
+use crate::filter::{FilterKind, Verdict};
 
 /// A filter whose kind is known only when it is read ([`read_filter`](crate::read_filter)).
 #[derive(Debug, Clone)]
@@ -22,7 +22,10 @@ impl AnyFilter {
     /// The kind's name for people: "parity", "blocked-bloom", "bloom", "counting", "scalable".
     pub fn name(&self) -> &'static str {
         match self {
-            AnyFilter::Lines(filter) => filter.built().kind.name(),
+            AnyFilter::Lines(filter) => match filter.built().kind {
+                FilterKind::BlockedBloom { .. } => "blocked-bloom",
+                FilterKind::Parity { .. } => "parity",
+            },
             AnyFilter::Bloom(_) => "bloom",
             AnyFilter::Counting(_) => "counting",
             AnyFilter::Scalable(_) => "scalable",
