@@ -10,11 +10,17 @@
 //! still take every value of those), [`parity`] the fraction that the shift drops and a mix of all bits.
 
 pub mod blocked;
+mod family;
 mod isa;
 pub mod parity;
 pub mod sizing;
 
 pub use blocked::AtomicBloom;
+pub use family::shape;
+pub use family::{
+    AnyFilter, Bloom, CountingBloom, HashFunction, LineFilter, NoisyBloom, Overlap, Plan, ScalableBloom,
+    Series, Shape,
+};
 pub use isa::Isa;
 pub use parity::{Levels, Width};
 
@@ -125,6 +131,14 @@ impl BuiltFilter {
         match spec {
             FilterSpec::BlockedBloom { bits_per_key } => blocked::build(hashes, bits_per_key),
             FilterSpec::Parity { width } => parity::build(hashes, width),
+        }
+    }
+
+    /// How many lines a probe of an absent key reads on average.
+    pub fn lines_per_probe(&self) -> f64 {
+        match self.kind {
+            FilterKind::BlockedBloom { .. } => 1.0,
+            FilterKind::Parity { width, levels } => parity::lines_per_probe(&self.lines, width, &levels),
         }
     }
 
