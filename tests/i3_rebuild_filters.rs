@@ -1,9 +1,15 @@
 //! I3: retuning filters never rewrites data.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod support;
 
 use sidebloom::{Db, Error, FilterPolicy};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use support::{assert_holds, contents, fast_dir, fingerprints, tiny};
 
@@ -33,8 +39,8 @@ fn i3_new_filters_leave_every_segment_as_it_is_and_take_the_space_they_were_give
     let mut expected_fpr = f64::INFINITY;
     for bits in [3.0, 6.0, 12.0, 24.0] {
         let sidecars = fingerprints(dir.path(), ".filter");
-        let report = db.rebuild_filters(FilterPolicy::bits_per_key(bits)).unwrap();
-        assert_eq!(report.segments as usize, segments.len());
+        let report = db.rebuild_filters(FilterPolicy::blocked_bloom(bits)).unwrap();
+        assert_eq!((report.segments as usize, report.kept), (segments.len(), 0));
         assert_eq!(report.keys, db.stats().levels.iter().map(|l| l.keys).sum::<u64>());
         assert_eq!(fingerprints(dir.path(), ".segment"), segments, "at {bits} bits a key");
         let renewed = fingerprints(dir.path(), ".filter");
@@ -50,7 +56,23 @@ fn i3_new_filters_leave_every_segment_as_it_is_and_take_the_space_they_were_give
         expected_fpr = fpr;
         assert_holds(&db, &expected);
         assert!(db.verify().unwrap().is_ok());
+
+        // What fits already is kept.
+        let again = db.rebuild_filters(FilterPolicy::blocked_bloom(bits)).unwrap();
+        assert_eq!((again.segments, again.kept as usize), (0, segments.len()));
+        assert_eq!(fingerprints(dir.path(), ".filter"), renewed);
     }
+    for policy in
+        [FilterPolicy::bits_per_key(9.0), FilterPolicy::target_fpr(0.01), FilterPolicy::memory_budget(9000)]
+    {
+        db.rebuild_filters(policy).unwrap();
+        assert_eq!(fingerprints(dir.path(), ".segment"), segments, "{policy:?}");
+        assert_holds(&db, &expected);
+        let report = db.verify().unwrap();
+        assert!(report.is_ok() && report.filters as usize == segments.len(), "{policy:?}: {report:?}");
+    }
+    assert_holds(&db, &expected);
+    db.rebuild_filters(FilterPolicy::blocked_bloom(24.0)).unwrap();
     let now = db.stats();
     assert_eq!(
         (now.flush_bytes, now.compaction_bytes, now.log_bytes),
@@ -111,6 +133,24 @@ fn i3_filters_are_rebuilt_beside_writes_and_compactions() {
     assert_holds(&db, &contents(&db));
     let report = db.verify().unwrap();
     assert!(report.is_ok() && report.unusable_filters.is_empty(), "{report:?}");
+}
+
+#[test]
+fn i3_a_rebuild_that_was_stopped_answers_right_and_goes_on_where_it_stopped() {
+    let dir = fast_dir();
+    let db = filled(dir.path());
+    let expected = contents(&db);
+    let policy = FilterPolicy::blocked_bloom(7.0);
+    let stop_after_two = |so_far: &sidebloom::RebuildReport| match so_far.segments {
+        2 => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    let stopped = db.rebuild_filters_with(policy, stop_after_two).unwrap();
+    assert_eq!(stopped.segments, 2);
+    assert_holds(&db, &expected);
+    let rest = db.rebuild_filters(policy).unwrap();
+    assert_eq!((rest.kept, rest.segments), (2, stopped.total - 2));
+    assert_holds(&db, &expected);
 }
 
 #[test]

@@ -1,6 +1,11 @@
 //! I5: a failed write or sync is never retried or acknowledged. The store says which file failed, turns read-only with that cause,
 //! goes on answering, and has every acknowledged write when it is opened again.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop where it is")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod support;
 

@@ -1,6 +1,11 @@
 //! I6: every byte on disk is covered by a checksum. A flipped bit gives the right answer or an error that names the file and the
 //! offset: never a wrong value, never a panic.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop where it is")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod support;
 

@@ -1,5 +1,10 @@
 //! I7: readers never wait for writers, flushes or compactions, here because the disk stands still under those.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod support;
 

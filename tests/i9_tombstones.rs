@@ -1,5 +1,10 @@
 //! I9: filters see tombstones. A filter's "no" must never skip the tombstone that hides an older value.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod support;
 

@@ -1,5 +1,7 @@
 //! The layout of the source (DESIGN.md): a module imports only lower ranks, files stay small, `unsafe` and I/O (I8) have their homes.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

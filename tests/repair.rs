@@ -1,5 +1,10 @@
 //! Repair: whatever is lost of a store, all that is readable comes back, and nothing is removed.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop where it is")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod support;
 

@@ -15,6 +15,25 @@ enum Work {
     Compact(Compaction),
 }
 
+impl Work {
+    /// Undoes what taking the work marked.
+    fn hand_back(self, control: &mut Control, failed: bool) {
+        match self {
+            Work::Flush(table, next_log) => {
+                control.flushing = None;
+                if failed {
+                    control.to_flush.push_front((table, next_log));
+                }
+            }
+            Work::CheckSidecar(_) => control.checking_sidecars = false,
+            Work::Compact(compaction) => {
+                control.compactions -= 1;
+                compaction.inputs().for_each(|s| _ = control.busy.remove(&s.meta.id));
+            }
+        }
+    }
+}
+
 /// Starts the threads of a store.
 pub(crate) fn spawn(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
     let threads = if core.options.read_only { 1 } else { core.options.background_threads };
@@ -30,35 +49,16 @@ pub(crate) fn spawn(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
 impl Core {
     fn work_until_closed(&self) {
         while let Some(work) = self.next_work() {
-            let (result, done): (Result<()>, Box<dyn FnOnce(&mut Control)>) = match work {
-                Work::Flush(table, next_log) => {
-                    let result = self.flush_one(&table, next_log);
-                    let failed = result.is_err();
-                    let done = move |control: &mut Control| {
-                        control.flushing = None;
-                        if failed {
-                            control.to_flush.push_front((table, next_log));
-                        }
-                    };
-                    (result, Box::new(done))
-                }
-                Work::CheckSidecar(id) => {
-                    let done = |control: &mut Control| control.checking_sidecars = false;
-                    (self.check_sidecar(id), Box::new(done))
-                }
-                Work::Compact(compaction) => {
-                    let result = self.compact_one(&compaction);
-                    let done = move |control: &mut Control| {
-                        control.compactions -= 1;
-                        compaction.inputs().for_each(|s| _ = control.busy.remove(&s.meta.id));
-                    };
-                    (result, Box::new(done))
-                }
+            let result = match &work {
+                Work::Flush(table, next_log) => self.flush_one(table, *next_log),
+                Work::CheckSidecar(id) => self.check_sidecar(*id),
+                Work::Compact(compaction) => self.compact_one(compaction),
             };
+            let failed = result.is_err();
             if let Err(error) = result {
                 self.fail(error);
             }
-            done(&mut lock(&self.control));
+            work.hand_back(&mut lock(&self.control), failed);
             self.work.notify_all();
             self.progress.notify_all();
         }

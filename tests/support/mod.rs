@@ -1,5 +1,11 @@
 //! What the integration tests share. Each of them uses a part of it.
 #![allow(dead_code, unused_imports, reason = "every test binary compiles all of it and uses some of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod crash;
 mod disk;
