@@ -25,3 +25,5 @@ mod alone_tests;
 mod golden_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod wire_golden_tests;

@@ -4,7 +4,9 @@
 //! are not. Nothing is printed late, so it works in the middle of a pipe.
 //!
 //! # Measured
-//! RECORD
+//! 20 million URLs (1.22 GB, `examples/generate_urls.rs`: numbers 0 to 10 million, then 5 to 15 million), `--memory 64M`, two cores of an
+//! AMD EPYC (Zen 5): 81 s; 15 million lines printed, checked against the input with `cmp`; at most 80.6 MiB resident, of which 18 MiB
+//! are the store's filters in the page cache.
 
 use super::input::Lines;
 use crate::cli::context::{Context, Failure, Outcome};

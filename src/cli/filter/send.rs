@@ -4,7 +4,7 @@ use super::input::is_stdin;
 use crate::cli::context::{Context, Failure, Outcome};
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Write a filter in its compressed wire form
 ///
@@ -29,19 +29,21 @@ impl Args {
         }
         let filter = sidebloom::read_filter(&self.filter)?;
         if is_stdin(&self.output) {
-            let mut wire = Vec::new();
-            sidebloom::send_filter(&filter, &mut wire)?;
-            cx.out().write_all(&wire)?;
+            sidebloom::send_filter(&filter, &mut *cx.out()).map_err(to_stdout)?;
         } else {
-            let failed = |e| Failure::file("write", &self.output, e);
-            let mut file = BufWriter::new(create(&self.output)?);
+            let file = File::create(&self.output).map_err(|e| Failure::file("create", &self.output, e))?;
+            let mut file = BufWriter::new(file);
             sidebloom::send_filter(&filter, &mut file)?;
-            file.flush().map_err(failed)?;
+            file.flush().map_err(|e| Failure::file("write", &self.output, e))?;
         }
         Ok(Outcome::Found)
     }
 }
 
-fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|e| Failure::file("create", path, e))
+/// A reader that went away is no error of the filter.
+fn to_stdout(error: sidebloom::Error) -> Failure {
+    match error {
+        sidebloom::Error::Io { source, .. } => Failure::Output(source.kind().into()),
+        other => other.into(),
+    }
 }

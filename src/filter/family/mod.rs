@@ -1,16 +1,5 @@
 //! The Bloom family: filters that stand alone, asked by key. Bytes of keys in, verdicts out, no files.
-//!
-//! | type | when to choose it |
-//! |---|---|
-//! | [`LineFilter`] | the keys are known now: the smallest (parity), or one that can still grow a little (blocked Bloom); one cache line a probe |
-//! | [`Bloom`] | filters that are to be united, compared, folded or sent |
-//! | [`CountingBloom`] | keys come and go |
-//! | [`ScalableBloom`] | nobody knows how many keys will come |
-//! | [`NoisyBloom`] | the parts are held by different parties, and each part alone must tell little |
-//!
-//! [`AnyFilter`] is any of those that have a file form (all but the noisy one, whose parts are [`Bloom`]s).
-//! None ever denies a key that it holds, and none lets its false-positive rate collapse in silence: past its capacity a filter
-//! refuses new keys with [`Error::FilterFull`](crate::Error::FilterFull).
+//! Which to choose stands in [`crate::filter`].
 //!
 //! # The common shape
 //! A filter of `m` bits sets `k` of them for each of `n` keys (Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors",

@@ -79,9 +79,9 @@ pub fn exact_fpr(keys: u64, bits: u64, hashes: u32) -> f64 {
     let m = bits as f64;
     // all_set[d]: the probability that d given bits are all set.
     let all_set = |d: usize| chain_power(d, m, draws as u64);
-    let mut distinct = vec![1.0];
+    let mut distinct = vec![0.0; hashes as usize + 1];
+    distinct[0] = 1.0;
     for _ in 0..hashes {
-        distinct.push(0.0);
         for d in (0..distinct.len()).rev() {
             let fresh = d.checked_sub(1).map_or(0.0, |e| distinct[e] * (m - e as f64).max(0.0) / m);
             distinct[d] = distinct[d] * d as f64 / m + fresh;

@@ -8,7 +8,14 @@
 //!    is too large for the memory is dealt again, by another hash.
 //!
 //! # Measured
-//! RECORD
+//! Two files of 50 million URLs each (3.05 GB and 61 bytes a line, from `examples/generate_urls.rs`, where the commands stand), 5
+//! million of them in both, `--memory 64MiB`, on two cores of an AMD EPYC (Zen 5):
+//!
+//! | time | most memory (`/usr/bin/time -v`) | candidates written to disk | found |
+//! |---|---|---|---|
+//! | 55 s | 61.4 MiB | 638 MiB | 5,000,000, checked against `sort` and `cmp` |
+//!
+//! The first filter had 8.2 bits for each line and let 5.95 million lines of the larger file through, 0.95 million in vain.
 
 mod line_set;
 mod parts;
@@ -59,13 +66,14 @@ struct Memory {
 }
 
 /// The work and its place.
-struct Work<'a> {
-    cx: &'a Context,
+struct Work {
     dir: WorkDir,
     memory: Memory,
     dealt_bytes: Cell<u64>,
-    found: Cell<u64>,
 }
+
+/// What is done with a common line.
+type Emit<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Failure>;
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
@@ -83,19 +91,25 @@ impl Args {
             if size(&self.a) <= size(&self.b) { (&self.a, &self.b) } else { (&self.b, &self.a) };
         let free = usize::try_from(self.memory - BASE_BYTES).unwrap_or(usize::MAX);
         let work = Work {
-            cx,
             dir: WorkDir::temporary("common")?,
             memory: Memory { buffers: free / 8, filter_or_set: free / 8 * 7 },
             dealt_bytes: Cell::new(0),
-            found: Cell::new(0),
         };
-        work.run(small, large)?;
-        Ok(Outcome::found(work.found.get() > 0))
+        let (json, mut out, mut found) = (RowFormat::new(true, false), cx.out(), 0u64);
+        work.run(small, large, &mut |line| {
+            found += 1;
+            if cx.json {
+                return json.write(&mut *out, line, None);
+            }
+            out.write_all(line)?;
+            Ok(out.write_all(b"\n")?)
+        })?;
+        Ok(Outcome::found(found > 0))
     }
 }
 
-impl Work<'_> {
-    fn run(&self, small: &Path, large: &Path) -> Result<(), Failure> {
+impl Work {
+    fn run(&self, small: &Path, large: &Path, emit: Emit) -> Result<(), Failure> {
         let filter = self.filter_of_file(small)?;
         let candidates = self.deal("large", "1/3 reading the larger file", large, filter.as_ref())?;
         drop(filter);
@@ -105,7 +119,7 @@ impl Work<'_> {
         tracing::info!("{} of candidates on disk", human::bytes(self.dealt_bytes.get() as f64));
         let mut set = LineSet::new(self.memory.filter_or_set);
         for (i, (one, other)) in candidates.into_iter().zip(again).enumerate() {
-            self.compare(one, other, &mut set, &i.to_string(), 1)?;
+            self.compare(one, other, &mut set, &i.to_string(), 1, emit)?;
         }
         Ok(())
     }
@@ -177,16 +191,15 @@ impl Work<'_> {
         set: &mut LineSet,
         name: &str,
         depth: u64,
+        emit: Emit,
     ) -> Result<(), Failure> {
         let (small, large) = if one.bytes <= other.bytes { (one, other) } else { (other, one) };
         if small.bytes > 0 {
             set.clear();
             if !load(&small, set)? {
-                return self.compare_again(small, large, set, name, depth);
+                return self.compare_again(small, large, set, name, depth, emit);
             }
-            large
-                .read("3/3 comparing")?
-                .for_each(|line| if set.take(line) { self.print(line) } else { Ok(()) })?;
+            large.read("3/3 comparing")?.for_each(|line| if set.take(line) { emit(line) } else { Ok(()) })?;
         }
         small.remove()?;
         large.remove()
@@ -200,6 +213,7 @@ impl Work<'_> {
         set: &mut LineSet,
         name: &str,
         depth: u64,
+        emit: Emit,
     ) -> Result<(), Failure> {
         if depth > DEPTH_MAX {
             return Err(Failure::message("the lines cannot be divided: give --memory more"));
@@ -214,19 +228,9 @@ impl Work<'_> {
         };
         let parts = deal(small, "small")?.into_iter().zip(deal(large, "large")?);
         for (i, (one, other)) in parts.enumerate() {
-            self.compare(one, other, set, &format!("{name}.{i}"), depth + 1)?;
+            self.compare(one, other, set, &format!("{name}.{i}"), depth + 1, emit)?;
         }
         Ok(())
-    }
-
-    fn print(&self, line: &[u8]) -> Result<(), Failure> {
-        self.found.set(self.found.get() + 1);
-        let mut out = self.cx.out();
-        if self.cx.json {
-            return RowFormat::new(true, false).write(&mut *out, line, None);
-        }
-        out.write_all(line)?;
-        Ok(out.write_all(b"\n")?)
     }
 }
 
@@ -253,4 +257,37 @@ fn estimated_lines(path: &Path) -> Result<u64, Failure> {
     }
     let mean = bytes as f64 / lines.number().max(1) as f64;
     Ok((lines.bytes().unwrap_or(bytes) as f64 / mean.max(1.0)).ceil() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn lines_that_overflow_the_memory_again_and_again_are_still_compared_exactly() {
+        let inputs = tempfile::tempdir().unwrap();
+        let file = |name: &str, numbers: std::ops::Range<u32>| {
+            let path = inputs.path().join(name);
+            let text: String = numbers.map(|i| format!("line {}\n", i % 20_000)).collect();
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let (small, large) = (file("a", 0..15_000), file("b", 10_000..50_000));
+        // Room for some thirty lines: no filter, and two divisions of 64 for the 15,000.
+        let work = Work {
+            dir: WorkDir::temporary("common-test").unwrap(),
+            memory: Memory { buffers: 64 << 6, filter_or_set: 900 },
+            dealt_bytes: Cell::new(0),
+        };
+        let mut found = Vec::new();
+        work.run(&small, &large, &mut |line| {
+            found.push(line.to_vec());
+            Ok(())
+        })
+        .unwrap();
+        let distinct: BTreeSet<_> = found.iter().cloned().collect();
+        assert_eq!((found.len(), distinct.len()), (15_000, 15_000), "each common line, once");
+        assert_eq!(std::fs::read_dir(work.dir.path()).unwrap().count(), 0, "no file is left");
+    }
 }
