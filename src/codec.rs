@@ -11,8 +11,6 @@ pub fn crc32(parts: &[&[u8]]) -> u32 {
 pub trait Encode {
     /// One byte.
     fn put_u8(&mut self, v: u8);
-    /// Two bytes, little-endian.
-    fn put_u16(&mut self, v: u16);
     /// Four bytes, little-endian.
     fn put_u32(&mut self, v: u32);
     /// Eight bytes, little-endian.
@@ -27,10 +25,6 @@ impl Encode for Vec<u8> {
     #[inline]
     fn put_u8(&mut self, v: u8) {
         self.push(v);
-    }
-    #[inline]
-    fn put_u16(&mut self, v: u16) {
-        self.extend_from_slice(&v.to_le_bytes());
     }
     #[inline]
     fn put_u32(&mut self, v: u32) {
@@ -99,12 +93,6 @@ impl<'a> Decoder<'a> {
         self.array::<1>().map(|[b]| b)
     }
 
-    /// Two bytes, little-endian.
-    #[inline]
-    pub fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
     /// Four bytes, little-endian.
     #[inline]
     pub fn u32(&mut self) -> Option<u32> {
@@ -163,7 +151,6 @@ mod tests {
         let mut buf = Vec::new();
         numbers.iter().for_each(|&v| buf.put_varint(v));
         buf.put_u8(1);
-        buf.put_u16(2);
         buf.put_u32(3);
         buf.put_u64(4);
         buf.put_bytes(b"key");
@@ -172,7 +159,7 @@ mod tests {
             for v in numbers {
                 assert_eq!(d.varint()?, v);
             }
-            assert_eq!((d.u8()?, d.u16()?, d.u32()?, d.u64()?), (1, 2, 3, 4));
+            assert_eq!((d.u8()?, d.u32()?, d.u64()?), (1, 3, 4));
             assert_eq!(d.bytes()?, b"key");
             assert_eq!(d.remaining(), 0);
             Some(())

@@ -1,4 +1,54 @@
 //! An embedded key-value store whose lookups for missing keys cost a cache line instead of a disk read.
+//!
+//! ```
+//! use sidebloom::{Batch, Db, Durability, Options};
+//! # fn main() -> sidebloom::Result<()> {
+//! # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+//! # let path = dir.path().join("songs.db");
+//! let db = Options::new().durability(Durability::Sync).open(&path)?; // created if missing
+//! db.put("Nina Simone - Sinnerman", "1965")?;
+//! assert!(db.get("Nina Simone - Sinnerman")?.is_some_and(|year| year == b"1965"));
+//! assert!(db.get("Nina Simone - Freebird")?.is_none()); // one filter line, no disk
+//!
+//! let mut batch = Batch::new(); // all or nothing, also after a crash
+//! batch.put("Fela Kuti - Zombie", "1976");
+//! batch.delete("Nina Simone - Sinnerman");
+//! let before = db.snapshot();
+//! db.write(batch)?;
+//! for row in db.range("A".."N").rev() {
+//!     let (title, year) = row?;
+//!     println!("{} {}", title.escape_ascii(), year.escape_ascii());
+//! }
+//! assert!(before.contains_key("Nina Simone - Sinnerman")?);
+//! println!("{} questions answered without a read", db.stats().filter_negatives);
+//! # Ok(()) }
+//! ```
+//!
+//! # How a lookup goes
+//! ```text
+//! put ─▶ log ─▶ memtable (+ its own small filter) ─flush─▶ segment + sidecar ─compact─▶ segment + sidecar
+//! get ─▶ hash the key once ─▶ memtable filter ─▶ prefetch the filter line of every run that could hold the key
+//!     ─▶ test newest to oldest ─▶ only on "maybe": block index ─▶ block cache ─▶ one block read
+//! ```
+//! Keys and values live in *segments*, immutable sorted files, leveled as in LevelDB and RocksDB. Beside each `NNNNNN.segment`
+//! stands its *sidecar* `NNNNNN.filter`: 64-byte lines over the hashes of all its keys, memory-mapped. A missing key is answered by
+//! the sidecars of the runs that could hold it, one line each, without a look at the segments.
+//!
+//! # What holds (the tests name these by number)
+//! - **I1** No false negative: a sidecar is believed only when its header is valid, it is bound to its segment, and its checksum has
+//!   been verified since it was mapped. Anything else means "maybe".
+//! - **I2** A filter is derived data: without sidecars, or with damaged ones, every answer is the same; they are rebuilt in the background.
+//! - **I3** Retuning never rewrites data: [`Db::rebuild_filters`] writes sidecars only.
+//! - **I4** What was acknowledged as synced survives any crash; without sync, a prefix of what was written. A batch is all or nothing.
+//! - **I5** A failed write or fsync is never retried or acknowledged: the store turns read-only with [`Error::Poisoned`].
+//! - **I6** Every byte on disk is under a checksum; damage is an [`Error::Corruption`] with file and offset.
+//! - **I7** Readers never wait for writers, flushes or compactions.
+//! - **I8** All I/O goes through one seam, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.
+//! - **I9** Filters see every key of their segment, tombstones included.
+//!
+//! # Limits
+//! Keys of 0 to [`MAX_KEY_BYTES`] bytes, ordered bytewise (the empty key is a key); values to [`MAX_VALUE_BYTES`]; batches to 1 GiB. One
+//! process at a time writes; read-only openings share. Unix only: it reads at offsets, maps and locks files.
 
 pub mod error;
 pub mod fs;

@@ -192,6 +192,11 @@ impl Memtable {
         self.bytes.load(Memory::Relaxed)
     }
 
+    /// Number of entries, every version of a key counted.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
     /// Whether nothing was ever inserted.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()

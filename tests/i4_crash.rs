@@ -43,15 +43,22 @@ fn work(fs: &SimFs, sequence: Sequence, from: u64) -> Told {
             return told;
         }
         told.acknowledged = i;
+        // What says that the batches so far are durable, and what goes on beside.
         let synced = match rng.below(100) {
-            _ if durability == Durability::Sync => true,
             0..10 => db.sync().is_ok(),
             10..15 => db.flush().is_ok(),
             15..19 => db.compact().is_ok(),
-            19..22 => db.rebuild_filters(FilterPolicy::bits_per_key(8.0)).is_ok() && false,
-            22..25 => db.wait_for_compaction().is_ok() && false,
+            19..22 => {
+                let _ = db.rebuild_filters(FilterPolicy::bits_per_key(2.0 + rng.below(12) as f64));
+                false
+            }
+            22..25 => {
+                let _ = db.wait_for_compaction();
+                false
+            }
             _ => false,
         };
+        let synced = synced || durability == Durability::Sync;
         if synced {
             told.synced = i;
         }

@@ -1,6 +1,8 @@
 //! Random operations against a `BTreeMap`, with memtables and segments so small that flushes and compactions never rest.
 //! A failing seed is printed; `MODEL_SEED=n cargo test --test model` runs it alone.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
 mod support;
 
 use fastrand::Rng;

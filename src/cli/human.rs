@@ -62,6 +62,18 @@ fn digits3(x: f64) -> String {
     if x == 0.0 { "0".to_owned() } else { format!("{x:.decimals$}") }
 }
 
+/// Bytes as a number with an optional K, M or G (powers of 1024).
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: u64 = digits.parse().map_err(|_| "a number of bytes, such as 64M".to_owned())?;
+    number.checked_mul(1 << shift).ok_or_else(|| "too many bytes".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

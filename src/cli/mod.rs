@@ -115,6 +115,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::NotFound) => ExitCode::from(1),
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
+            let _ = cx.flush(); // what was found before the failure comes before it
             eprintln!("sidebloom: {failure}");
             ExitCode::from(2)
         }

@@ -37,6 +37,7 @@ struct Level {
     keys: u64,
     data_bytes: u64,
     filter_bytes: u64,
+    filter_kinds: Vec<String>,
     bits_per_key: f64,
     expected_fpr: f64,
     /// `None` when no filter was asked for an absent key in this run.
@@ -92,10 +93,12 @@ impl Report {
         table.load_style(presets::UTF8_FULL_CONDENSED.with_rounded_corners());
         table.set_header([
             "level",
+            "runs",
             "segments",
             "keys",
             "data",
             "filters",
+            "kind",
             "bits/key",
             "FPR expected",
             "FPR observed",
@@ -109,7 +112,7 @@ impl Report {
         let memtable = human::bytes(self.memtable_bytes as f64);
         writeln!(out, "not yet in a segment: {memtable}; filters unavailable: {}", self.filters_unavailable)?;
         let expected = human::percent(self.expected_false_positives_per_lookup, 1.0);
-        writeln!(out, "a key that is not there costs a read in {expected} of the lookups, as expected")?;
+        writeln!(out, "expected false positives in a lookup of an absent key: {expected}")?;
         Ok(())
     }
 }
@@ -123,11 +126,14 @@ fn total(levels: &[LevelStats]) -> LevelStats {
         total.keys += level.keys;
         total.data_bytes += level.data_bytes;
         total.filter_bytes += level.filter_bytes;
+        total.filter_kinds.extend(level.filter_kinds.iter().cloned());
         total.filter_false_positives += level.filter_false_positives;
         total.filter_negatives += level.filter_negatives;
         total.expected_fpr += level.expected_fpr * level.keys as f64;
     }
     total.expected_fpr /= total.keys.max(1) as f64;
+    total.filter_kinds.sort();
+    total.filter_kinds.dedup();
     total
 }
 
@@ -140,13 +146,14 @@ impl Level {
             keys: stats.keys,
             data_bytes: stats.data_bytes,
             filter_bytes: stats.filter_bytes,
+            filter_kinds: stats.filter_kinds.clone(),
             bits_per_key: 8.0 * stats.filter_bytes as f64 / stats.keys.max(1) as f64,
             expected_fpr: stats.expected_fpr,
             observed_fpr: stats.observed_fpr(),
         }
     }
 
-    fn cells(&self) -> [String; 9] {
+    fn cells(&self) -> [String; 10] {
         [
             self.level.map_or("all".to_owned(), |level| level.to_string()),
             self.runs.to_string(),
@@ -154,6 +161,7 @@ impl Level {
             human::count(self.keys),
             human::bytes(self.data_bytes as f64),
             human::bytes(self.filter_bytes as f64),
+            self.filter_kinds.join(" "),
             format!("{:.1}", self.bits_per_key),
             human::percent(self.expected_fpr, 1.0),
             self.observed_fpr.map_or("–".to_owned(), |rate| human::percent(rate, 1.0)),

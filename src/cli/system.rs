@@ -23,8 +23,8 @@ pub enum PageCache {
 impl PageCache {
     /// Empties the page cache as far as this process may. What is mapped, as sidecars are, stays in memory.
     pub fn drop_for(dir: &Path) -> Self {
-        rustix::fs::sync(); // only clean pages can be dropped
-        match fs::write("/proc/sys/vm/drop_caches", "3") {
+        let dropped = clean(dir).and_then(|()| fs::write("/proc/sys/vm/drop_caches", "3"));
+        match dropped {
             Ok(()) => PageCache::Dropped,
             Err(refused) => match advise_dont_need(dir) {
                 Ok(()) => PageCache::StoreDropped,
@@ -45,6 +45,11 @@ impl PageCache {
     }
 }
 
+/// Only clean pages can be dropped; other files' pages are none of our business.
+fn clean(dir: &Path) -> io::Result<()> {
+    fs::read_dir(dir)?.try_for_each(|entry| fs::File::open(entry?.path())?.sync_all())
+}
+
 #[cfg(target_os = "linux")]
 fn advise_dont_need(dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
@@ -62,9 +67,8 @@ fn advise_dont_need(_: &Path) -> io::Result<()> {
 /// Whether files in `dir` live in memory, so that no measurement there sees a disk.
 #[cfg(target_os = "linux")]
 pub fn is_memory(dir: &Path) -> bool {
-    const TMPFS: i64 = 0x0102_1994;
-    const RAMFS: i64 = 0x8584_58f6;
-    rustix::fs::statfs(dir).is_ok_and(|fs| [TMPFS, RAMFS].contains(&(fs.f_type as i64)))
+    // TMPFS_MAGIC and RAMFS_MAGIC of linux/magic.h; the type of `f_type` differs between architectures.
+    rustix::fs::statfs(dir).is_ok_and(|fs| matches!(fs.f_type, 0x0102_1994 | 0x8584_58f6))
 }
 
 /// Whether files in `dir` live in memory, so that no measurement there sees a disk.
@@ -109,6 +113,12 @@ impl DiskMeter {
 }
 
 impl DiskReads {
+    /// The sum; unknown when either is.
+    pub fn plus(self, other: DiskReads) -> DiskReads {
+        let plus = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        DiskReads { reads: plus(self.reads, other.reads), bytes: plus(self.bytes, other.bytes) }
+    }
+
     /// What was read since `before`.
     pub fn since(self, before: DiskReads) -> DiskReads {
         let minus = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));

@@ -1,7 +1,8 @@
 //! Builds a segment and its sidecar, for flush, compaction and recovery alike.
 
-use super::core::{Core, lock};
+use super::core::Core;
 use super::metrics::add;
+use super::policy::FilterPlan;
 use crate::error::Result;
 use crate::filter::FilterSpec;
 use crate::hash::hash_key;
@@ -17,24 +18,27 @@ pub(crate) struct SegmentBuilder<'a> {
     core: &'a Core,
     id: FileId,
     level: u8,
+    filter: Option<FilterSpec>,
     writer: segment::Writer,
     /// The hash of every key, tombstones included (I9): the filter is sized from the exact count.
     hashes: Vec<u64>,
 }
 
 impl<'a> SegmentBuilder<'a> {
-    pub fn new(core: &'a Core, level: u8) -> Result<Self> {
+    /// A segment for `level`, with the filter that the plan has for it; without one when filters are off.
+    pub fn new(core: &'a Core, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
         let id = core.take_id();
         let options =
             WriterOptions { block_bytes: core.options.block_bytes, compression: core.options.compression };
         let origin = Origin { store_id: core.header.store_id, hash_seed: core.header.hash_seed };
         let path = core.path_of(id, FileKind::Segment);
         let writer = segment::Writer::create(&*core.fs, &path, id, origin, options)?;
-        Ok(SegmentBuilder { core, id, level, writer, hashes: Vec::new() })
+        let filter = plan.map(|plan| plan.choose(level, id));
+        Ok(SegmentBuilder { core, id, level, filter, writer, hashes: Vec::new() })
     }
 
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
-        if self.core.filters_on() {
+        if self.filter.is_some() {
             self.hashes.push(hash_key(key, self.core.header.hash_seed));
         }
         self.writer.append(key, seq, kind, value)
@@ -47,12 +51,15 @@ impl<'a> SegmentBuilder<'a> {
 
     /// Segment durable, then sidecar durable; the caller publishes.
     pub fn finish(self) -> Result<LiveSegment> {
-        let SegmentBuilder { core, id, level, writer, hashes } = self;
+        let SegmentBuilder { core, id, level, filter, writer, hashes } = self;
         let summary = writer.finish()?;
         let path = core.path_of(id, FileKind::Segment);
         let segment = Segment::open(&*core.fs, &path, id, Arc::clone(&core.cache), Arc::clone(&core.reads))?;
         let meta = SegmentMeta::of(level, &summary);
-        let sidecar = core.create_sidecar(&meta, &hashes)?;
+        let sidecar = match filter {
+            Some(spec) => core.create_sidecar(&meta, &hashes, spec)?,
+            None => None,
+        };
         let file = SegmentFile::new(Arc::clone(&core.fs), core.dir.clone(), id, segment);
         Ok(LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar })
     }
@@ -68,21 +75,14 @@ impl Core {
         Expect::Segment { binding: binding(meta), seed: self.header.hash_seed }
     }
 
-    /// Writes a segment's filter durably (but for its directory entry) and opens it, verified. `None` when filters are off.
-    pub fn create_sidecar(&self, meta: &SegmentMeta, hashes: &[u64]) -> Result<Option<Arc<Sidecar>>> {
-        let Some(bits_per_key) = lock(&self.filter_policy).bits() else { return Ok(None) };
-        self.create_sidecar_with(meta, hashes, bits_per_key)
-    }
-
-    /// [`create_sidecar`](Self::create_sidecar) with other bits per key than the store's policy.
-    pub fn create_sidecar_with(
+    /// Writes a segment's filter durably (but for its directory entry) and opens it, verified.
+    pub fn create_sidecar(
         &self,
         meta: &SegmentMeta,
         hashes: &[u64],
-        bits_per_key: f64,
+        spec: FilterSpec,
     ) -> Result<Option<Arc<Sidecar>>> {
         let path = self.path_of(meta.id, FileKind::Filter);
-        let spec = FilterSpec::BlockedBloom { bits_per_key };
         let seed = self.header.hash_seed;
         let bytes = sidecar::create(&*self.fs, &path, hashes, spec, seed, Some(binding(meta)))?;
         add(&self.metrics.filter_bytes, bytes);

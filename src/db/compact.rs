@@ -7,6 +7,7 @@ use super::build::SegmentBuilder;
 use super::core::{Core, lock};
 use super::metrics::add;
 use super::pick::{Compaction, pick};
+use super::policy::Shape;
 use super::publish::Change;
 use crate::error::{Error, Result};
 use crate::key::EntryKind;
@@ -44,6 +45,9 @@ impl Core {
     }
 
     fn merge_into(&self, compaction: &Compaction, built: &mut Vec<LiveSegment>) -> Result<bool> {
+        let mut shape = Shape::of(&self.live(), compaction.inputs());
+        shape.add(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
+        let plan = lock(&self.filter_policy).plan(&shape);
         let mut sources = Vec::new();
         for input in compaction.inputs() {
             let cursor = input.file.segment.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
@@ -62,7 +66,7 @@ impl Core {
             }
             let mut builder = match current.take() {
                 Some(builder) => builder,
-                None => SegmentBuilder::new(self, compaction.output_level)?,
+                None => SegmentBuilder::new(self, compaction.output_level, plan.as_ref())?,
             };
             builder.append(merge.key(), merge.seq(), merge.kind(), merge.value())?;
             match builder.file_bytes() >= self.options.segment_bytes {

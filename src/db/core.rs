@@ -6,7 +6,8 @@
 //! 3. `control`: short, no I/O under it: replaces the view, hands out background work.
 
 use super::metrics::Metrics;
-use super::options::{FilterPolicy, Options};
+use super::options::Options;
+use super::policy::FilterPolicy;
 use super::view::View;
 use super::write::{Log, Waiting};
 use crate::error::{Error, Result};
@@ -111,7 +112,7 @@ impl Core {
     /// Whether filters are asked and written.
     #[inline]
     pub fn filters_on(&self) -> bool {
-        self.options.filter_policy.bits().is_some()
+        self.options.filter_policy.is_on()
     }
 
     /// The view and the sequence number of a read that starts now; in this order, see [`View`].

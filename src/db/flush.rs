@@ -3,6 +3,7 @@
 use super::build::SegmentBuilder;
 use super::core::{Core, lock};
 use super::metrics::add;
+use super::policy::Shape;
 use super::publish::Change;
 use crate::error::{Error, Result};
 use crate::id::FileId;
@@ -25,7 +26,10 @@ impl Core {
         if table.is_empty() {
             return Ok(None);
         }
-        let mut builder = SegmentBuilder::new(self, 0)?;
+        let mut shape = Shape::of(&self.live(), []);
+        shape.add(0, table.len() as u64);
+        let plan = lock(&self.filter_policy).plan(&shape);
+        let mut builder = SegmentBuilder::new(self, 0, plan.as_ref())?;
         table.for_each_newest(|key, seq, kind, value| builder.append(key, seq, kind, value))?;
         let built = builder.finish()?;
         add(&self.metrics.flush_bytes, built.meta.file_bytes);

@@ -10,6 +10,7 @@ mod metrics;
 mod open;
 mod options;
 mod pick;
+mod policy;
 mod publish;
 mod range;
 mod recover;
@@ -22,7 +23,8 @@ mod view;
 mod write;
 
 pub use open::Db;
-pub use options::{Durability, FilterPolicy, Options};
+pub use options::{Durability, Options};
+pub use policy::FilterPolicy;
 pub use range::Range;
 pub use repair::{RepairReport, repair};
 pub use sidecars::RebuildReport;

@@ -3,7 +3,8 @@
 use super::background;
 use super::core::{Control, Core, lock};
 use super::metrics::Metrics;
-use super::options::{Durability, FilterPolicy, Options};
+use super::options::{Durability, Options};
+use super::policy::FilterPolicy;
 use super::range::Range;
 use super::recover::{LOCK, inspect, next_free_id};
 use super::sidecars::RebuildReport;
@@ -20,7 +21,7 @@ use crate::segment::{BlockCache, Counters};
 use crate::wal::Batch;
 use arc_swap::ArcSwap;
 use std::collections::BTreeSet;
-use std::ops::RangeBounds;
+use std::ops::{ControlFlow, RangeBounds};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -204,12 +205,25 @@ impl Db {
         self.core().wait_for_compaction()
     }
 
-    /// Gives every segment a new filter, and new segments too from now on, while the store serves. Segments are read, not written.
+    /// Gives every segment the filter that `policy` asks for, and new segments too from now on, while the store serves. Segments are
+    /// read, not written. What fits already is kept, so that a rebuild that was interrupted goes on where it stopped.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a policy out of range or without filters; as [`sync`](Self::sync).
     pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
-        self.core().rebuild_filters(policy)
+        self.rebuild_filters_with(policy, |_| ControlFlow::Continue(()))
+    }
+
+    /// [`rebuild_filters`](Self::rebuild_filters) that calls `progress` before each segment and stops when told to.
+    ///
+    /// # Errors
+    /// As [`rebuild_filters`](Self::rebuild_filters).
+    pub fn rebuild_filters_with(
+        &self,
+        policy: FilterPolicy,
+        mut progress: impl FnMut(&RebuildReport) -> ControlFlow<()>,
+    ) -> Result<RebuildReport> {
+        self.core().rebuild_filters(policy, &mut progress)
     }
 
     /// Reads and verifies all filters, and the index partitions, now; otherwise the background does it after opening.

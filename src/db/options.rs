@@ -1,5 +1,6 @@
 //! How a store is opened.
 
+use super::policy::FilterPolicy;
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, RealFs};
@@ -17,43 +18,6 @@ pub enum Durability {
     Os,
     /// When the disk has it (fdatasync; concurrent writers share one).
     Sync,
-}
-
-/// Which filters new segments get, and whether filters are asked at all.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FilterPolicy {
-    bits_per_key: Option<f64>,
-}
-
-impl FilterPolicy {
-    /// No filter is asked and none is written; sidecars that exist are left alone. For measuring what filters save.
-    pub const OFF: FilterPolicy = FilterPolicy { bits_per_key: None };
-
-    /// A blocked Bloom filter with this many bits for each key; 1 to 64, checked by [`Options::open`] and [`Db::rebuild_filters`].
-    pub const fn bits_per_key(bits: f64) -> Self {
-        FilterPolicy { bits_per_key: Some(bits) }
-    }
-
-    /// Bits per key; `None` when filters are off.
-    pub fn bits(&self) -> Option<f64> {
-        self.bits_per_key
-    }
-
-    pub(crate) fn validate(&self) -> Result<()> {
-        match self.bits_per_key {
-            Some(bits) if !(1.0..=64.0).contains(&bits) => {
-                Err(Error::InvalidArgument(format!("{bits} bits per key: a filter takes 1 to 64")))
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Default for FilterPolicy {
-    /// 10 bits per key: about 1 % false positives per run.
-    fn default() -> Self {
-        FilterPolicy::bits_per_key(10.0)
-    }
 }
 
 /// Settings of a store; none of them changes what is readable, so each may differ at the next opening.
@@ -134,7 +98,7 @@ impl Options {
         self
     }
 
-    /// Which filters new segments get. Default 10 bits per key.
+    /// Which filters new segments get. Default 10 bits per key on average.
     pub fn filter_policy(mut self, policy: FilterPolicy) -> Self {
         self.filter_policy = policy;
         self

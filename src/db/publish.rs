@@ -25,6 +25,8 @@ impl Core {
     /// Publishes a change. An error leaves the old set in place and the store read-only.
     pub fn publish(&self, change: Change) -> Result<()> {
         let mut manifest = lock(&self.manifest);
+        // After a failed append the manifest's end is unknown, and `state` is ahead of it: nothing may follow (I5).
+        self.check_writable()?;
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let edit = Edit {
             added: change.added.iter().map(|s| (*s.meta).clone()).collect(),
@@ -41,7 +43,14 @@ impl Core {
         let removed: BTreeSet<FileId> = edit.removed.iter().copied().collect();
         let mut control = lock(&self.control);
         self.change_view(&mut control, |view: &mut View| {
-            view.live = Arc::new(view.live.with(change.added, &removed));
+            let mut added = change.added;
+            for segment in &mut added {
+                // One that only changes its level keeps the sidecar that it has by now: a rebuild may have been quicker.
+                if let Some(now) = view.live.segments().find(|s| s.meta.id == segment.meta.id) {
+                    segment.sidecar.clone_from(&now.sidecar);
+                }
+            }
+            view.live = Arc::new(view.live.with(added, &removed));
             if let Some((flushed, _, _)) = &change.flushed {
                 view.immutable.retain(|table| !Arc::ptr_eq(table, flushed));
             }

@@ -13,7 +13,9 @@ use super::write::Log;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{Edit, LiveSegment, LiveSet, MANIFEST, Manifest, SegmentFile, SegmentMeta, State};
+use crate::manifest::{
+    Edit, LiveSegment, LiveSet, MANIFEST, MANIFEST_TMP, Manifest, SegmentFile, SegmentMeta, State,
+};
 use crate::memtable::Memtable;
 use crate::segment::Segment;
 use crate::wal::{self, End};
@@ -24,7 +26,12 @@ use std::sync::atomic::Ordering;
 /// Name of the lock file.
 pub(crate) const LOCK: &str = "LOCK";
 /// Ending of a file that is renamed once it is complete.
-const TEMPORARY: &str = ".tmp";
+pub(crate) const TEMPORARY: &str = ".tmp";
+
+/// Whether a file has a name that a sidecar or a manifest has until it is complete.
+fn is_unfinished(name: &str) -> bool {
+    name == MANIFEST_TMP || name.strip_suffix(TEMPORARY).and_then(FileKind::parse).is_some()
+}
 
 /// What the replayed logs came to.
 pub(crate) struct Replayed {
@@ -54,7 +61,7 @@ pub(crate) fn inspect(fs: &dyn crate::fs::Fs, path: &Path) -> Result<bool> {
     if names.iter().any(|name| FileKind::parse(name).is_some()) {
         return not_a_store("it has files of a store but no MANIFEST: `sidebloom repair` rebuilds it".into());
     }
-    match names.iter().find(|name| *name != LOCK && !name.ends_with(TEMPORARY)) {
+    match names.iter().find(|name| *name != LOCK && !is_unfinished(name)) {
         Some(foreign) => not_a_store(format!("the directory holds other files ({foreign})")),
         None => Ok(false),
     }
@@ -108,8 +115,8 @@ impl Core {
         logs.sort_unstable();
         let fresh = || Memtable::new(self.options.memtable_bytes);
         let mut replayed = Replayed { built: Vec::new(), table: fresh()?, next_seq: state.last_seq + 1 };
-        for id in logs {
-            let path = self.path_of(id, FileKind::Wal);
+        for (i, id) in logs.into_iter().enumerate() {
+            let (is_first, path) = (i == 0, self.path_of(id, FileKind::Wal));
             let outcome = wal::replay(
                 &*self.fs,
                 &path,
@@ -133,6 +140,14 @@ impl Core {
                 }
                 End::Lost { offset } => {
                     tracing::warn!(log = %path.display(), offset, "unsynced writes from here on did not reach the disk");
+                }
+                // The log at the floor begins where the manifest says that the segments end: a gap there is the manifest's.
+                End::Gap { first_seq, .. } if is_first => {
+                    let what = format!(
+                        "the log starts at operation {first_seq}, but the manifest ends at {}: it has lost its last edits; run `sidebloom repair`",
+                        state.last_seq
+                    );
+                    return Err(Error::corruption(&path, 0, what));
                 }
                 End::Gap { had_synced: true, first_seq } => {
                     let what = format!(
@@ -192,7 +207,8 @@ impl Core {
         let unknown = names.iter().filter(|name| match FileKind::parse(name) {
             Some((id, FileKind::Wal)) => id < log_floor,
             Some((id, _)) => !state.segments.contains_key(&id),
-            None => name.ends_with(TEMPORARY),
+            // The manifest's has been written over and renamed by now.
+            None => is_unfinished(name) && *name != MANIFEST_TMP,
         });
         for name in unknown {
             tracing::info!(name, "removing a file that the store does not know");

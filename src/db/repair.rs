@@ -1,12 +1,15 @@
 //! Repair: a store whose manifest is lost, or names segments that are lost, becomes openable again with all that is readable.
 //!
-//! 1. A readable manifest is kept, less the segments that cannot be opened.
+//! 1. A readable manifest is kept, less the segments that cannot be opened. One that names files which are not there, or that ends
+//!    before the logs begin, has lost its last edits, and with them the names of segments: it counts as unreadable.
 //! 2. Without one, every segment that opens goes to level 0. Their ages may interleave, so each entry's own sequence number decides:
 //!    reads and compaction compare them, and the next compaction sorts level 0 out.
-//! 3. What cannot be opened is renamed to `*.damaged`, never removed. Logs stay: the next opening replays them.
+//! 3. Logs stay: the next opening replays them. Of a damaged one, the batches before the damage are written anew; the logs after it
+//!    would leave a gap and are set aside.
+//! 4. What is set aside is renamed to `*.damaged`, never removed.
 
 use super::options::Options;
-use super::recover::{LOCK, next_free_id};
+use super::recover::{LOCK, TEMPORARY, next_free_id};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode};
 use crate::hash::random_u64;
@@ -15,6 +18,7 @@ use crate::key::Seq;
 use crate::manifest::{MANIFEST, Manifest, SegmentMeta, State, StoreHeader, read_state};
 use crate::segment::{BlockCache, Counters, Segment};
 use crate::wal;
+use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -60,7 +64,7 @@ struct Repair<'a> {
 impl Repair<'_> {
     fn run(mut self) -> Result<RepairReport> {
         let known = match read_state(&*self.fs, self.path) {
-            Ok(state) => Some(state),
+            Ok(state) => self.keep_if_complete(state)?,
             Err(Error::NotAStore { .. }) => None,
             Err(error) => {
                 self.set_aside(MANIFEST, error)?;
@@ -100,25 +104,108 @@ impl Repair<'_> {
         self.report.rebuilt = changed;
         if changed {
             let next_id = FileId(next_free_id(&state, &self.names));
-            Manifest::create(Arc::clone(&self.fs), self.path, &State { next_id, ..state })?;
+            let state = State { next_id, ..state.clone() };
+            Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
         }
+        self.mend_logs(&state)?;
+        self.fs.sync_dir(self.path)?;
         Ok(self.report)
+    }
+
+    /// Sets a manifest aside that has lost its last edits.
+    fn keep_if_complete(&mut self, state: State) -> Result<Option<State>> {
+        let manifest = self.path.join(MANIFEST);
+        for id in state.segments.keys() {
+            if self.fs.file_len(&self.path.join(id.file_name(FileKind::Segment)))?.is_none() {
+                self.set_aside(
+                    MANIFEST,
+                    Error::corruption(&manifest, 0, format!("it names segment {id}, which is missing")),
+                )?;
+                return Ok(None);
+            }
+        }
+        let needed = self.files(FileKind::Wal).into_iter().find(|id| *id >= state.log_floor);
+        let first_log =
+            needed.map(|id| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal))));
+        match first_log {
+            Some(Ok(Some(log))) if log.first_seq > state.last_seq + 1 => {
+                let what = format!(
+                    "it ends at operation {}, but the first log begins at {}",
+                    state.last_seq, log.first_seq
+                );
+                self.set_aside(MANIFEST, Error::corruption(&manifest, 0, what))?;
+                Ok(None)
+            }
+            _ => Ok(Some(state)),
+        }
+    }
+
+    /// The numbers of all files of a kind, in order.
+    fn files(&self, wanted: FileKind) -> Vec<FileId> {
+        let mut ids: Vec<_> = self.names.iter().filter_map(|name| FileKind::parse(name)).collect();
+        ids.retain(|(_, kind)| *kind == wanted);
+        ids.sort();
+        ids.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// Makes the logs replayable up to the first damage.
+    fn mend_logs(&mut self, state: &State) -> Result<()> {
+        let mut next_seq = state.last_seq + 1;
+        let mut damaged = false;
+        for id in self.files(FileKind::Wal).into_iter().filter(|id| *id >= state.log_floor) {
+            let (name, path) = (id.file_name(FileKind::Wal), self.path.join(id.file_name(FileKind::Wal)));
+            if damaged {
+                self.set_aside(
+                    &name,
+                    Error::corruption(&path, 0, "the log before it is damaged: it would leave a gap"),
+                )?;
+                continue;
+            }
+            match wal::replay(&*self.fs, &path, id, state.header.store_id, next_seq, &mut |_, _, _| Ok(())) {
+                Ok(replay) => next_seq = replay.next_seq,
+                Err(error @ Error::Corruption { .. }) => {
+                    damaged = true;
+                    let sound = self.path.join(format!("{name}{TEMPORARY}"));
+                    self.copy_sound_part(&path, &sound, id, state.header.store_id, next_seq)?;
+                    self.set_aside(&name, error)?;
+                    self.fs.rename(&sound, &path)?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the batches before the damage as a log of the same number.
+    fn copy_sound_part(
+        &self,
+        from: &Path,
+        to: &Path,
+        id: FileId,
+        store_id: u64,
+        next_seq: Seq,
+    ) -> Result<()> {
+        if self.fs.file_len(to)?.is_some() {
+            self.fs.remove(to)?;
+        }
+        let mut writer = wal::Writer::create(&*self.fs, to, id, store_id, next_seq)?;
+        let mut copy = |first_seq, payload: Bytes, count| {
+            writer.append_group(&[wal::Record { first_seq, count, payload: &payload }])
+        };
+        match wal::replay(&*self.fs, from, id, store_id, next_seq, &mut copy) {
+            Ok(_) | Err(Error::Corruption { .. }) => writer.sync(),
+            Err(error) => Err(error),
+        }
     }
 
     /// A state from the segments alone.
     fn gather(&mut self) -> Result<State> {
-        let ids = |names: &[String], wanted| -> Vec<FileId> {
-            let mut ids: Vec<_> = names.iter().filter_map(|n| FileKind::parse(n)).collect();
-            ids.retain(|(_, kind)| *kind == wanted);
-            ids.sort();
-            ids.into_iter().map(|(id, _)| id).collect()
-        };
-        let logs = ids(&self.names, FileKind::Wal);
+        let logs = self.files(FileKind::Wal);
         let identify = |id: &FileId| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal)));
         let first_log = logs.iter().find_map(|id| identify(id).ok().flatten());
         let mut header = None;
         let mut metas = Vec::new();
-        for id in ids(&self.names, FileKind::Segment) {
+        for id in self.files(FileKind::Segment) {
             match self.open(id) {
                 Ok((meta, origin)) if *header.get_or_insert(origin) == origin => metas.push(meta),
                 Ok(_) => {

@@ -1,25 +1,31 @@
 //! Sidecars after the fact: verified in the background after open, rebuilt when unusable (I2), retuned on request (I3).
 
 use super::core::{Core, lock};
-use super::options::FilterPolicy;
+use super::policy::{FilterPolicy, Shape};
 use crate::error::{Error, Result};
+use crate::filter::FilterSpec;
 use crate::hash::hash_key;
 use crate::id::FileId;
 use crate::manifest::LiveSegment;
 use crate::segment::{Access, Direction};
-use crate::sidecar::Sidecar;
+use crate::sidecar::{Sidecar, Unusable};
 use std::collections::BTreeSet;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// What [`Db::rebuild_filters`](crate::Db::rebuild_filters) did.
+/// What [`Db::rebuild_filters`](crate::Db::rebuild_filters) has done, or has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct RebuildReport {
     /// Segments that got a new sidecar.
     pub segments: u64,
-    /// Keys in them, tombstones included.
+    /// Segments that needed none: their filter is what the policy asks for, as after an interrupted rebuild.
+    pub kept: u64,
+    /// Segments in all; `segments` and `kept` fall short of it when the rebuild was stopped or compaction took some away.
+    pub total: u64,
+    /// Keys in the rebuilt segments, tombstones included.
     pub keys: u64,
-    /// Bytes of the new sidecars.
+    /// Bytes of the new filters' lines.
     pub filter_bytes: u64,
 }
 
@@ -44,21 +50,39 @@ impl Core {
         if let Some(sidecar) = &segment.sidecar {
             match sidecar.verify() {
                 Ok(_) => return segment.file.segment.warm_index(),
-                Err(reason) => self.report_unusable(id, &reason),
+                Err(reason) => self.disbelieve(id, sidecar, &reason),
             }
         }
-        if self.options.read_only {
+        if self.check_writable().is_err() {
             return Ok(());
         }
-        let policy = *lock(&self.filter_policy);
-        match policy.bits() {
-            Some(bits_per_key) => self.rebuild_sidecar(segment, bits_per_key).map(|_| ()),
+        let plan = lock(&self.filter_policy).plan(&Shape::of(&live, []));
+        match plan {
+            Some(plan) => self.rebuild_sidecar(segment, plan.choose(segment.meta.level, id)).map(|_| ()),
             None => Ok(()),
         }
     }
 
+    /// Takes a sidecar that did not pass out of the view. Counts and warns once, however many threads have found out.
+    fn disbelieve(&self, id: FileId, bad: &Arc<Sidecar>, reason: &Unusable) {
+        let mut is_news = false;
+        self.change_view(&mut lock(&self.control), |view| {
+            let is_bad =
+                |s: &&LiveSegment| s.sidecar.as_ref().is_some_and(|sidecar| Arc::ptr_eq(sidecar, bad));
+            let now = view.live.segments().filter(|s| s.meta.id == id).find(is_bad).cloned();
+            if let Some(now) = now {
+                let without = LiveSegment { sidecar: None, ..now };
+                view.live = Arc::new(view.live.with(vec![without], &BTreeSet::from([id])));
+                is_news = true;
+            }
+        });
+        if is_news {
+            self.report_unusable(id, reason);
+        }
+    }
+
     /// Writes and publishes a new sidecar for a segment. The segment is only read. `None` when it went meanwhile.
-    fn rebuild_sidecar(&self, segment: &LiveSegment, bits_per_key: f64) -> Result<Option<Arc<Sidecar>>> {
+    fn rebuild_sidecar(&self, segment: &LiveSegment, spec: FilterSpec) -> Result<Option<Arc<Sidecar>>> {
         let hashes = self.hash_keys(segment)?;
         // Under the manifest lock, so that no compaction can remove the segment between the look and the new file.
         let _publishing = lock(&self.manifest);
@@ -66,8 +90,7 @@ impl Core {
         if !self.live().segments().any(|s| s.meta.id == id) {
             return Ok(None);
         }
-        let sidecar =
-            self.create_sidecar_with(&segment.meta, &hashes, bits_per_key).map_err(|e| self.fail(e))?;
+        let sidecar = self.create_sidecar(&segment.meta, &hashes, spec).map_err(|e| self.fail(e))?;
         self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
         let mut control = lock(&self.control);
         self.change_view(&mut control, |view| {
@@ -87,20 +110,32 @@ impl Core {
         Ok(hashes)
     }
 
-    /// Gives every segment a new sidecar while the store serves. Segments keep their bytes (I3).
-    pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
+    /// Gives every segment the sidecar that the policy asks for, while the store serves. Segments keep their bytes (I3).
+    pub fn rebuild_filters(
+        &self,
+        policy: FilterPolicy,
+        progress: &mut dyn FnMut(&RebuildReport) -> ControlFlow<()>,
+    ) -> Result<RebuildReport> {
         self.check_writable()?;
         policy.validate()?;
-        let Some(bits_per_key) = policy.bits() else {
+        let live = self.live();
+        let Some(plan) = policy.plan(&Shape::of(&live, [])) else {
             return Err(Error::InvalidArgument("a policy without filters has nothing to rebuild".into()));
         };
         if self.filters_on() {
             *lock(&self.filter_policy) = policy;
         }
-        let mut report = RebuildReport::default();
-        for segment in self.live().segments() {
+        let mut report = RebuildReport { total: live.segments().count() as u64, ..Default::default() };
+        for segment in live.segments() {
+            if progress(&report).is_break() {
+                break;
+            }
             self.check_writable()?;
-            if let Some(sidecar) = self.rebuild_sidecar(segment, bits_per_key)? {
+            let spec = plan.choose(segment.meta.level, segment.meta.id);
+            let sidecar = segment.sidecar.as_ref().filter(|sidecar| sidecar.is_verified());
+            if sidecar.is_some_and(|s| s.kind().is_what(spec, s.keys(), s.lines())) {
+                report.kept += 1;
+            } else if let Some(sidecar) = self.rebuild_sidecar(segment, spec)? {
                 report.segments += 1;
                 report.keys += segment.meta.entries;
                 report.filter_bytes += sidecar.filter_bytes();

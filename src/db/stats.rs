@@ -57,7 +57,7 @@ impl Stats {
 }
 
 /// One level.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct LevelStats {
     /// Its number; 0 is the newest.
@@ -74,6 +74,8 @@ pub struct LevelStats {
     pub filter_bytes: u64,
     /// Segments with a filter that answers.
     pub filters: usize,
+    /// The kinds of its filters, each once, narrow to wide: "parity-8", "blocked-bloom-k6".
+    pub filter_kinds: Vec<String>,
     /// The mean expected false-positive rate of its segments by keys, a segment without a verified filter counting as 1.
     pub expected_fpr: f64,
     /// Questions that its sidecars answered.
@@ -94,6 +96,19 @@ impl LevelStats {
 
 fn expected_fpr(segment: &LiveSegment) -> f64 {
     segment.sidecar.as_ref().filter(|s| s.is_verified()).map_or(1.0, |s| s.expected_fpr())
+}
+
+/// The kinds in use, by falling expected rate.
+fn filter_kinds(segments: &[LiveSegment]) -> Vec<String> {
+    let mut kinds: Vec<(String, f64)> = Vec::new();
+    for sidecar in segments.iter().flat_map(|s| &s.sidecar) {
+        let name = sidecar.kind().name();
+        if kinds.iter().all(|(known, _)| *known != name) {
+            kinds.push((name, sidecar.expected_fpr()));
+        }
+    }
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
+    kinds.into_iter().map(|(name, _)| name).collect()
 }
 
 impl Core {
@@ -119,6 +134,7 @@ impl Core {
                     data_bytes: level.file_bytes(),
                     filter_bytes: segments.iter().flat_map(|s| &s.sidecar).map(|s| s.filter_bytes()).sum(),
                     filters: segments.iter().flat_map(|s| &s.sidecar).filter(|s| s.is_verified()).count(),
+                    filter_kinds: filter_kinds(segments),
                     expected_fpr: if keys == 0 { 0.0 } else { weighted / keys as f64 },
                     filter_probes: probes[number],
                     filter_negatives: probes[number] - maybes[number].min(probes[number]),

@@ -77,11 +77,22 @@ pub enum FilterKind {
 }
 
 impl FilterKind {
-    /// The kind's name for people: "blocked-bloom".
-    pub fn name(self) -> &'static str {
+    /// The kind's name for people, with its parameter: "blocked-bloom-k6", "parity-8".
+    pub fn name(self) -> String {
         match self {
-            FilterKind::BlockedBloom { .. } => "blocked-bloom",
-            FilterKind::Parity { .. } => "parity",
+            FilterKind::BlockedBloom { k } => format!("blocked-bloom-k{k}"),
+            FilterKind::Parity { width, .. } => format!("parity-{}", width.lanes()),
+        }
+    }
+
+    /// Whether building `spec` for as many keys would give a filter of this kind and size.
+    pub fn is_what(self, spec: FilterSpec, keys: u64, lines: u64) -> bool {
+        match (self, spec) {
+            (FilterKind::BlockedBloom { .. }, FilterSpec::BlockedBloom { bits_per_key }) => {
+                sizing::lines_for(keys, bits_per_key).is_ok_and(|n| n as u64 == lines)
+            }
+            (FilterKind::Parity { width, .. }, FilterSpec::Parity { width: asked }) => width == asked,
+            _ => false,
         }
     }
 
@@ -166,10 +177,7 @@ impl Prober {
     #[inline]
     pub fn probe(&self, lines: &[Line], hash: u64) -> Verdict {
         let present = match &self.kind {
-            FilterKind::BlockedBloom { k } => match lines.get(line_of(hash, lines.len())) {
-                Some(line) => blocked::contains(self.isa, line, hash, *k),
-                None => true,
-            },
+            FilterKind::BlockedBloom { k } => blocked::contains(self.isa, lines, hash, *k),
             FilterKind::Parity { width, levels } => parity::contains(self.isa, lines, hash, *width, levels),
         };
         if present { Verdict::Maybe } else { Verdict::Absent }

@@ -18,7 +18,17 @@ struct RealFile {
     file: File,
 }
 
-impl LockGuard for RealFile {}
+#[derive(Debug)]
+struct RealLock(RealFile);
+
+impl LockGuard for RealLock {}
+
+impl Drop for RealLock {
+    /// Unlocks by name: closing alone would leave the lock to a process that was forked meanwhile and has not called exec yet.
+    fn drop(&mut self) {
+        let _ = self.0.file.unlock(); // It only fails for a lock that is not held.
+    }
+}
 
 impl AppendFile for RealFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
@@ -126,7 +136,7 @@ impl Fs for RealFs {
             LockMode::Shared => held.file.try_lock_shared(),
         };
         match outcome {
-            Ok(()) => Ok(Box::new(held)),
+            Ok(()) => Ok(Box::new(RealLock(held))),
             Err(TryLockError::WouldBlock) => Err(Error::Locked { path: path.to_path_buf() }),
             Err(TryLockError::Error(e)) => Err(Error::io("lock", path, e)),
         }

@@ -9,4 +9,4 @@ mod tests;
 
 pub use edit::{Edit, SegmentMeta, State, StoreHeader};
 pub use live::{LEVELS, LiveSegment, LiveSet, SegmentFile};
-pub use log::{MANIFEST, Manifest, read_state};
+pub use log::{MANIFEST, MANIFEST_TMP, Manifest, read_state};

@@ -26,5 +26,4 @@ pub use compress::Compression;
 pub use cursor::{Access, Cursor, Direction};
 pub use format::Origin;
 pub use reader::Segment;
-pub use verify::OnEntry;
 pub use writer::{Summary, Writer, WriterOptions};

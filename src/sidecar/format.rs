@@ -67,7 +67,7 @@ const _: () = assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && PARAMETERS_AT +
 pub struct Binding {
     /// Its file number.
     pub segment: FileId,
-    /// Its own digest ([`crate::hash::Digest`]), so that a number used again by another store does not pass.
+    /// Its own digest (`hash::Digest`), so that a number used again by another store does not pass.
     pub digest: u64,
 }
 

@@ -109,7 +109,10 @@ fn i1_a_good_sidecar_denies_others_once_verified_and_never_a_member() {
 fn what_was_written_is_what_the_accessors_say() {
     let case = Case::new(BLOOM);
     let sidecar = case.open().unwrap();
-    assert_eq!((sidecar.keys(), sidecar.seed(), sidecar.kind().name()), (KEYS, SEED, "blocked-bloom"));
+    assert_eq!(
+        (sidecar.keys(), sidecar.seed(), sidecar.kind().name()),
+        (KEYS, SEED, "blocked-bloom-k8".to_owned())
+    );
     assert_eq!(sidecar.filter_bytes(), sidecar.lines() * LINE_BYTES as u64);
     assert_eq!(sidecar.file_bytes(), case.bytes().len() as u64);
     assert!((12.0..14.0).contains(&sidecar.bits_per_key()), "{}", sidecar.bits_per_key());
@@ -139,13 +142,13 @@ fn i1_a_file_cut_or_grown_by_anything_is_unusable() {
     let near_the_end = (1..=LINE_BYTES + 9).map(|n| whole.len() - n);
     for len in near_boundaries.chain(near_the_end) {
         assert!(
-            matches!(case.with(&whole[..len]).used(), Err(Unusable::Invalid { .. })),
+            matches!(case.with(&whole[..len]).open(), Err(Unusable::Invalid { .. })),
             "cut to {len} bytes"
         );
     }
     for more in [1, 8, LINE_BYTES, HEADER_BYTES] {
         let grown = [&whole[..], &vec![0; more]].concat();
-        assert!(matches!(case.with(&grown).used(), Err(Unusable::Invalid { .. })), "{more} more");
+        assert!(matches!(case.with(&grown).open(), Err(Unusable::Invalid { .. })), "{more} more");
     }
 }
 

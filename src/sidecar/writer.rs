@@ -15,7 +15,7 @@ const WRITE_BYTES: usize = 4 << 20;
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] from the sizing; [`Error::Corruption`] when the filter denies one of its own keys (the machine's
-/// memory is at fault: nothing is written); everything that [`write`] can fail with.
+/// memory is at fault: nothing is written); everything that [`write()`] can fail with.
 pub fn create(
     fs: &dyn Fs,
     path: &Path,

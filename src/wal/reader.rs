@@ -145,7 +145,9 @@ impl Log {
         let decoded = Header::decode(bytes, path.path())?;
         let was_written = bytes.iter().any(|&byte| byte != 0);
         if decoded.is_none() && was_written && self.len > HEADER_BYTES as u64 {
-            return Err(self.corruption(0, "the header of the log fails its checksum"));
+            return Err(
+                self.corruption(0, "the header of the log fails its checksum; run `sidebloom repair`")
+            );
         }
         Ok(decoded)
     }

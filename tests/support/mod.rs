@@ -1,18 +1,28 @@
 //! What the integration tests share. Each of them uses a part of it.
 #![allow(dead_code, unused_imports, reason = "every test binary compiles all of it and uses some of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
 
 mod crash;
 mod disk;
 mod faults;
+mod files;
 mod rng;
 mod sim_fs;
 mod store;
+mod warnings;
 
 pub use crash::Crash;
 pub use faults::{Errno, Fault, OpKind};
+pub use files::*;
 pub use rng::Rng;
 pub use sim_fs::SimFs;
 pub use store::*;
+pub use warnings::*;
 
 /// A directory for stores in tests that are not about durability: in memory where the system has such a place, since there an
 /// fsync costs nothing.

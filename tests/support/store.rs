@@ -29,6 +29,28 @@ pub fn contents(db: &Db) -> Contents {
     db.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec())).unwrap()).collect()
 }
 
+/// Fills a tiny store with so many keys and tombstones that it has three levels at least, whose ages interleave. What it then holds.
+pub fn fill_deep(db: &Db, seed: u64) -> Contents {
+    let mut rng = Rng::new(seed);
+    let mut expected = Contents::new();
+    for i in 0..9000u64 {
+        let key = format!("key{:05}", rng.below(3000)).into_bytes();
+        if i > 2000 && rng.percent(30) {
+            db.delete(&key).unwrap();
+            expected.remove(&key);
+        } else {
+            let value: Vec<u8> = (0..5).flat_map(|_| rng.next().to_le_bytes()).collect(); // Does not compress.
+            db.put(&key, &value).unwrap();
+            expected.insert(key, value);
+        }
+    }
+    db.flush().unwrap();
+    db.wait_for_compaction().unwrap();
+    assert!(db.stats().levels.iter().filter(|level| level.segments > 0).count() >= 2);
+    assert!(db.stats().levels.len() >= 3, "{:?}", db.stats().levels);
+    expected
+}
+
 /// Checks every kind of read against `expected`, which must be all that the store holds, and some keys that are not there.
 pub fn assert_holds(db: &Db, expected: &Contents) {
     assert_eq!(&contents(db), expected, "forwards");

@@ -5,6 +5,7 @@
 
 use super::super::context::Failure;
 use super::keys::{KeySpace, Rng, Values, mix};
+use super::reads::KEYS_IN_A_CALL;
 use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
 use sidebloom::Db;
@@ -30,6 +31,8 @@ pub struct Worker<'a> {
     pub rng: Rng,
     /// Room for a key.
     pub key: Vec<u8>,
+    /// Room for the keys of one call of multireadrandom.
+    pub many_keys: [Vec<u8>; KEYS_IN_A_CALL],
 }
 
 /// What a workload is run with.
@@ -64,7 +67,14 @@ impl<'a> Driver<'a> {
     /// A worker; `stream` tells the random numbers of one apart from another's.
     pub fn worker(&self, stream: u64) -> Worker<'a> {
         let rng = Rng::new(mix(self.seed) ^ stream);
-        Worker { db: self.db, keys: self.keys, values: self.values, rng, key: Vec::new() }
+        Worker {
+            db: self.db,
+            keys: self.keys,
+            values: self.values,
+            rng,
+            key: Vec::new(),
+            many_keys: Default::default(),
+        }
     }
 
     /// Makes `calls` calls of `call`, which is given the number of the call, and returns how many rows it found or wrote.

@@ -11,13 +11,14 @@ mod ycsb;
 mod zipf;
 
 use super::context::{Context, Failure, Outcome};
+use super::human::parse_bytes;
 use super::progress;
 use super::rebuild_filters::parse_bits;
 use super::system::{self, DiskMeter};
 use drive::Driver;
 pub use keys::mix;
 use keys::{KeySpace, Kind, MIN_KEY_BYTES, Values};
-use report::{Counters, Report};
+use report::{Counters, Observed, Report};
 use std::time::Instant;
 use store::Store;
 use workload::{Amount, Workload};
@@ -91,18 +92,6 @@ enum CompressionName {
     Zstd,
 }
 
-/// Bytes as a number with an optional K, M or G (powers of 1024).
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
-        Some(b'K') => (&text[..text.len() - 1], 10),
-        Some(b'M') => (&text[..text.len() - 1], 20),
-        Some(b'G') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number: u64 = digits.parse().map_err(|_| "a number of bytes, such as 64M".to_owned())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "too many bytes".to_owned())
-}
-
 impl Args {
     pub fn run(mut self, cx: &Context) -> Result<Outcome, Failure> {
         let filled = self.use_existing || self.workloads.first().is_some_and(|first| first.is_fill());
@@ -157,8 +146,15 @@ impl Args {
         }
         let settle = workload.writes().then(|| settling.elapsed());
         bar.finish_and_clear();
-        let counters = Counters::new(&db).since(&before.0);
-        Ok(Report::new(workload, run, self.threads, counters, disk, settle, page_cache))
+        let observed = Observed {
+            run,
+            counters: Counters::new(&db).since(&before.0),
+            disk,
+            settle,
+            page_cache,
+            expected_false_positives: db.stats().expected_false_positives(),
+        };
+        Ok(Report::new(workload, self.threads, observed))
     }
 }
 

@@ -40,11 +40,10 @@ pub fn get(worker: &mut Worker<'_>, index: u64, kind: Kind) -> sidebloom::Result
 /// Gets of present keys, several in a call.
 pub fn many(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
     let timing = driver.run(calls, |worker, _| {
-        let mut keys: [Vec<u8>; KEYS_IN_A_CALL] = Default::default();
-        for key in &mut keys {
+        for key in &mut worker.many_keys {
             worker.keys.write(worker.rng.below(worker.keys.num()), Kind::Present, key);
         }
-        let values = worker.db.multi_get(&keys)?;
+        let values = worker.db.multi_get(&worker.many_keys)?;
         Ok(values.iter().flatten().count() as u64)
     })?;
     Ok(Run::of_rows(timing, true))

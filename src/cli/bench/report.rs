@@ -74,6 +74,22 @@ impl Counters {
     }
 }
 
+/// A run as it was seen from outside.
+pub struct Observed {
+    /// What the workload says.
+    pub run: Run,
+    /// What the store counted meanwhile, compaction until it settled included.
+    pub counters: Counters,
+    /// What was read from disk during the run.
+    pub disk: DiskReads,
+    /// From the end of the run until no compaction was left to do, after writes.
+    pub settle: Option<Duration>,
+    /// How far the page cache was emptied before, for cold runs.
+    pub page_cache: Option<PageCache>,
+    /// The sum over the runs of their filters' false-positive rates, as the store is afterwards.
+    pub expected_false_positives: f64,
+}
+
 /// All that is known of a run.
 #[derive(Serialize)]
 pub struct Report {
@@ -97,20 +113,15 @@ pub struct Report {
     write_amplification: Option<f64>,
     peak_memory_bytes: Option<u64>,
     concurrent_puts_per_second: Option<f64>,
+    /// Of the store as it is after the run: the sum over the runs of their filters' rates.
+    expected_false_positives_per_absent_key: f64,
     counters: Counters,
 }
 
 impl Report {
-    /// From the parts.
-    pub fn new(
-        workload: Workload,
-        run: Run,
-        threads: u64,
-        counters: Counters,
-        disk: DiskReads,
-        settle: Option<Duration>,
-        page_cache: Option<PageCache>,
-    ) -> Self {
+    /// Brings what was observed into figures for each operation.
+    pub fn new(workload: Workload, threads: u64, observed: Observed) -> Self {
+        let Observed { run, counters, disk, settle, page_cache, expected_false_positives } = observed;
         let seconds = run.timing.elapsed.as_secs_f64();
         let per_op = |n: u64| n as f64 / run.ops.max(1) as f64;
         let latencies = &run.timing.latencies;
@@ -132,6 +143,7 @@ impl Report {
             write_amplification: counters.write_amplification(),
             peak_memory_bytes: system::peak_memory_bytes(),
             concurrent_puts_per_second: run.concurrent_puts.map(|puts| puts as f64 / seconds),
+            expected_false_positives_per_absent_key: expected_false_positives,
             counters,
         }
     }
@@ -142,7 +154,7 @@ impl Report {
             return cx.print_json(self);
         }
         let unknown = || "?".to_owned();
-        let nanos = |ns: u64| human::nanos(ns as f64);
+        let nanos = |ns: u64| if self.timed_calls > 1 { human::nanos(ns as f64) } else { "–".to_owned() };
         let asked = self.counters.filter_negatives + self.counters.filter_false_positives;
         print_line(
             cx,
@@ -174,6 +186,7 @@ impl Report {
             self.concurrent_puts_per_second
                 .map(|rate| format!("{} puts/s beside", human::count(rate as u64))),
         );
+        details.extend(self.describe_absent());
         details.extend(self.page_cache.as_ref().map(PageCache::describe));
         if self.counters.stall_micros > 0 {
             details
@@ -186,6 +199,19 @@ impl Report {
             ));
         }
         Ok(writeln!(cx.out(), "  {}", details.join("; "))?)
+    }
+
+    /// What keys that were not there cost.
+    fn describe_absent(&self) -> Option<String> {
+        let absent = self.ops - self.found?.min(self.ops);
+        let false_positives = self.counters.filter_false_positives as f64 / absent as f64;
+        (absent > 0 && self.counters.filter_probes > 0).then(|| {
+            let expected = human::per_op(self.expected_false_positives_per_absent_key);
+            format!(
+                "{} false positives for each absent key, expected {expected}",
+                human::per_op(false_positives)
+            )
+        })
     }
 
     fn describe_amplification(&self, factor: f64) -> String {

@@ -6,7 +6,6 @@ use super::catalogue::{Song, Songs};
 use super::measure::BLOCK_CACHE_BYTES;
 use serde::Serialize;
 use sidebloom::{Db, Options};
-use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
@@ -47,8 +46,8 @@ impl Answer {
         Ok(Answer { key, year, ns, block_reads: db.stats().block_reads - blocks })
     }
 
-    /// A line for people.
-    pub fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
+    /// As columns for people.
+    pub fn cells(&self) -> [String; 4] {
         let (mark, what) = match self.year {
             Some(year) => ('✓', year.to_string()),
             None => ('✗', "not here".to_owned()),
@@ -58,10 +57,6 @@ impl Answer {
             1 => "1 block read".to_owned(),
             n => format!("{n} blocks read"),
         };
-        let mut name: String = self.key.chars().take(52).collect();
-        if name.len() < self.key.len() {
-            name.push('…');
-        }
-        Ok(writeln!(out, "  {mark} {name:<53} {what:<9} {:>8}  {reads}", human::nanos(self.ns as f64))?)
+        [format!("{mark} {}", self.key), what, human::nanos(self.ns as f64), reads]
     }
 }

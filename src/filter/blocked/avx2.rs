@@ -1,15 +1,15 @@
 //! The probe in AVX2: eight bits at a time.
 
-use super::{Line, MULTIPLIERS};
+use super::{Line, MULTIPLIERS, line_of};
 use std::arch::x86_64::*;
 
 /// Whether all `k` bits of the hash are set in its line.
 ///
 /// # Safety
 /// The machine has AVX2.
-#[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn contains(line: &Line, hash: u64, k: u32) -> bool {
+pub(super) unsafe fn contains(lines: &[Line], hash: u64, k: u32) -> bool {
+    let Some(line) = lines.get(line_of(hash, lines.len())) else { return true };
     let halves = line.as_ptr().cast::<__m256i>();
     // SAFETY: a line has 64 bytes, two unaligned loads of 32.
     let (low, high) = unsafe { (_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))) };

@@ -1,15 +1,15 @@
 //! The probe in AVX-512F: all bits at once.
 
-use super::{Line, MULTIPLIERS};
+use super::{Line, MULTIPLIERS, line_of};
 use std::arch::x86_64::*;
 
 /// Whether all `k` bits of the hash are set in its line.
 ///
 /// # Safety
 /// The machine has AVX-512F.
-#[inline]
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn contains(line: &Line, hash: u64, k: u32) -> bool {
+pub(super) unsafe fn contains(lines: &[Line], hash: u64, k: u32) -> bool {
+    let Some(line) = lines.get(line_of(hash, lines.len())) else { return true };
     // SAFETY: a line and the multipliers have 64 bytes each, one unaligned load.
     let (line, multipliers) = unsafe {
         (_mm512_loadu_si512(line.as_ptr().cast()), _mm512_loadu_si512(MULTIPLIERS.as_ptr().cast()))

@@ -63,17 +63,17 @@ pub(super) fn build(hashes: &[u64], bits_per_key: f64) -> Result<BuiltFilter> {
     Ok(BuiltFilter { kind: FilterKind::BlockedBloom { k }, keys, lines })
 }
 
-/// Whether all `k` bits of the hash are set in its line.
+/// Whether all `k` bits of the hash are set in its line; no lines at all deny nothing.
 #[inline]
-pub(super) fn contains(isa: Isa, line: &Line, hash: u64, k: u32) -> bool {
+pub(super) fn contains(isa: Isa, lines: &[Line], hash: u64, k: u32) -> bool {
     match isa.level() {
-        Level::Scalar => scalar::contains(line, hash, k),
+        Level::Scalar => scalar::contains(lines, hash, k),
         // SAFETY: an `Isa` of this level exists only where detection found AVX2.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::contains(line, hash, k) },
+        Level::Avx2 => unsafe { avx2::contains(lines, hash, k) },
         // SAFETY: an `Isa` of this level exists only where detection found AVX-512F.
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::contains(line, hash, k) },
+        Level::Avx512 => unsafe { avx512::contains(lines, hash, k) },
     }
 }
 

@@ -95,7 +95,7 @@ proptest! {
         for isa in Isa::available() {
             for &hash in &hashes {
                 prop_assert_eq!(
-                    contains(isa, &dense, hash, k), scalar::contains(&dense, hash, k), "{} {:x}", isa.name(), hash
+                    contains(isa, &[dense], hash, k), scalar::contains(&[dense], hash, k), "{} {:x}", isa.name(), hash
                 );
             }
         }

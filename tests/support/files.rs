@@ -1,0 +1,43 @@
+//! The files of a store on a real disk.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// All files of a directory with this ending, in order.
+pub fn files_with(dir: &Path, ending: &str) -> Vec<PathBuf> {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths.filter(|path| path.to_str().unwrap().ends_with(ending)).collect();
+    paths.sort();
+    paths
+}
+
+/// A file as `touch` and `cmp` would see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// The file itself, whatever its name.
+    pub inode: u64,
+    modified: (i64, i64),
+    digest: u32,
+    len: u64,
+}
+
+/// Every file of a directory with this ending.
+pub fn fingerprints(dir: &Path, ending: &str) -> BTreeMap<PathBuf, Fingerprint> {
+    let one = |path: PathBuf| {
+        let (meta, bytes) = (fs::metadata(&path).unwrap(), fs::read(&path).unwrap());
+        let digest = crc32fast::hash(&bytes);
+        let modified = (meta.mtime(), meta.mtime_nsec());
+        (path, Fingerprint { inode: meta.ino(), modified, digest, len: meta.len() })
+    };
+    files_with(dir, ending).into_iter().map(one).collect()
+}
+
+/// Copies a store that nobody has open.
+pub fn copy_store(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for path in files_with(from, "") {
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
