@@ -60,7 +60,8 @@ fn version(sources: &Path) -> String {
     format!("{}.{}.{}", part("MAJOR"), part("MINOR"), part("PATCH"))
 }
 
-/// Looks at the machine code of the archive that is linked: the AVX2 probe gathers eight words of the filter at once.
+/// Looks at the machine code of the archive that is linked: the AVX2 probe picks eight words of a
+/// cache line at once (vpermd) and shifts a bit to its place in each (vpsllvd); see RocksDB's util/bloom_impl.h.
 #[cfg(feature = "rocksdb")]
 fn bloom_code(built: &Path) -> String {
     use std::process::Command;
@@ -76,10 +77,15 @@ fn bloom_code(built: &Path) -> String {
         return "Bloom probe not inspected (a library of the system)".to_owned();
     };
     match Command::new("objdump").args(["-d", "--no-show-raw-insn"]).arg(object).output() {
-        Ok(output) if String::from_utf8_lossy(&output.stdout).contains("vpgatherdd") => {
+        Ok(output) if has_avx2_probe(&String::from_utf8_lossy(&output.stdout)) => {
             "Bloom probe with AVX2 (verified in the object code)".to_owned()
         }
         Ok(_) => "Bloom probe WITHOUT AVX2".to_owned(),
         Err(error) => format!("Bloom probe not inspected (objdump: {error}; package binutils)"),
     }
+}
+
+#[cfg(feature = "rocksdb")]
+fn has_avx2_probe(code: &str) -> bool {
+    ["vpermd", "vpsllvd"].iter().all(|instruction| code.contains(instruction))
 }

@@ -22,6 +22,7 @@ use clap::Parser;
 #[command(version)]
 enum Command {
     Run(run::Args),
+    Filters(filters::Args),
     Report(report::Args),
     Readme(readme::Args),
     /// One task in this process, for `run`
@@ -32,6 +33,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let done = match Command::parse() {
         Command::Run(args) => args.run(),
+        Command::Filters(args) => args.run(),
         Command::Report(args) => args.run(),
         Command::Readme(args) => args.run(),
         Command::Worker => worker::main(),

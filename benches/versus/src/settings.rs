@@ -16,7 +16,7 @@ pub struct Settings {
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub cold_reads: u64,
     /// Calls of a workload that writes
-    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub writes: u64,
     /// Calls that scan
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
@@ -50,7 +50,7 @@ impl Settings {
         let defaults = [(1_000_000, &mut self.num, 200_000), (200_000, &mut self.reads, 30_000)];
         let more = [
             (2_000, &mut self.cold_reads, 300),
-            (50_000, &mut self.writes, 5_000),
+            (200_000, &mut self.writes, 20_000),
             (10_000, &mut self.scans, 1_000),
             (8, &mut self.memtable_mib, 2),
         ];

@@ -4,7 +4,8 @@ use super::{Engine, Facts, Kind, Result};
 use crate::settings::Settings;
 use rocksdb::statistics::Ticker;
 use rocksdb::{
-    BlockBasedOptions, Cache, DB, DBCompressionType, Options, ReadOptions, WaitForCompactOptions, WriteBatch,
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME,
+    Options, ReadOptions, WaitForCompactOptions, WriteBatch,
 };
 use std::path::Path;
 
@@ -70,7 +71,9 @@ impl Rocks {
         if count {
             options.enable_statistics();
         }
-        Ok(Rocks { db: DB::open(&options, dir)?, options })
+        // Opened by name, since batched_multi_get asks for a handle.
+        let family = ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY_NAME, options.clone());
+        Ok(Rocks { db: DB::open_cf_descriptors(&options, dir, [family])?, options })
     }
 
     fn int(&self, property: &str) -> u64 {
@@ -92,7 +95,7 @@ impl Engine for Rocks {
     fn put_all(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
         let mut batch = WriteBatch::default();
         pairs.iter().for_each(|(key, value)| batch.put(key, value));
-        Ok(self.db.write(&batch)?)
+        Ok(self.db.write(batch)?)
     }
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
@@ -103,7 +106,8 @@ impl Engine for Rocks {
     }
 
     fn multi_get(&self, keys: &[Vec<u8>], values: &mut [(bool, Vec<u8>)]) -> Result<()> {
-        let family = self.db.cf_handle("default").ok_or("RocksDB without a default column family")?;
+        let family =
+            self.db.cf_handle(DEFAULT_COLUMN_FAMILY_NAME).ok_or("RocksDB without a default column family")?;
         let got = self.db.batched_multi_get_cf(&family, keys, false);
         for (got, (found, value)) in got.into_iter().zip(values) {
             value.clear();

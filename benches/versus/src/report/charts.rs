@@ -7,8 +7,13 @@ use crate::results::{Arena, Run};
 use crate::worker::Outcome;
 use plotters::style::RGBColor;
 
-const SHARES: [(f64, &str); 5] =
-    [(0.0, "readrandom"), (50.0, "mixed50"), (90.0, "mixed90"), (99.0, "mixed99"), (100.0, "readmissing")];
+const SHARES: [(&str, &str); 5] = [
+    ("0 %", "readrandom"),
+    ("50 %", "mixed50"),
+    ("90 %", "mixed90"),
+    ("99 %", "mixed99"),
+    ("100 %", "readmissing"),
+];
 const PALETTE: [RGBColor; 8] = [
     RGBColor(47, 129, 247),
     RGBColor(217, 130, 43),
@@ -70,17 +75,24 @@ pub fn of_run(run: &Run) -> Result<Vec<String>> {
     Ok(pictures.into_iter().flatten().collect())
 }
 
+/// The shares stand at equal distances: most of what happens, happens near the last.
+fn share_at(place: f64) -> String {
+    let near = (place - place.round()).abs() < 0.01;
+    let share = SHARES.get(place.round().max(0.0) as usize).filter(|_| near);
+    share.map_or(String::new(), |(share, _)| (*share).to_owned())
+}
+
 /// Mean latency against the share of missing keys.
 pub fn against_missing(run: &Run, cold: bool) -> Result<Option<String>> {
     let suffix = if cold { "-cold" } else { "" };
     let series = run.engines.iter().map(|&(kind, _)| {
-        let point = |(share, name): (f64, &str)| {
-            Some((share, run.median(kind, &format!("{name}{suffix}"), |o| Some(o.mean_ns))?))
+        let point = |(place, (_, name)): (usize, (&str, &str))| {
+            Some((place as f64, run.median(kind, &format!("{name}{suffix}"), |o| Some(o.mean_ns))?))
         };
-        series_of(kind, SHARES.into_iter().filter_map(point).collect())
+        series_of(kind, SHARES.into_iter().enumerate().filter_map(point).collect())
     });
     let series: Vec<Series> = series.filter(|one| !one.points.is_empty()).collect();
-    let share = Axis { name: "share of missing keys", log: false, show: |x| format!("{x:.0} %") };
+    let share = Axis { name: "share of missing keys", log: false, show: share_at };
     let title =
         if cold { "Mean time of a lookup, data on disk" } else { "Mean time of a lookup, data in memory" };
     if series.is_empty() {
@@ -142,12 +154,7 @@ fn curve(run: &Run, workload: &str, title: &str) -> Result<Option<String>> {
 pub fn of_filters(arena: &Arena) -> Result<Option<String>> {
     let mut series: Vec<Series> = Vec::new();
     for result in arena.results.iter().filter(|result| result.fpr > 0.0) {
-        let name = result
-            .name
-            .split(" ×")
-            .next()
-            .unwrap_or(&result.name)
-            .trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
+        let name = result.name.trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
         let point = (result.bits_per_key, 100.0 * result.fpr);
         match series.iter_mut().find(|one| one.name == name) {
             Some(one) => one.points.push(point),
