@@ -36,7 +36,7 @@ pub struct Memtable {
 
 /// Key, age and value in one: the comparison mostly ends at `prefix`, in the skiplist node itself.
 struct MemKey {
-    prefix: u128,
+    prefix: Prefix,
     seq: Seq,
     kind: EntryKind,
     key_len: u32,
@@ -60,18 +60,18 @@ impl MemKey {
 
 /// A position in the order of entries, owned or borrowed, so that a search needs no allocation.
 trait Position {
-    fn parts(&self) -> (u128, &[u8], Seq);
+    fn parts(&self) -> (Prefix, &[u8], Seq);
 }
 
 impl Position for MemKey {
     #[inline]
-    fn parts(&self) -> (u128, &[u8], Seq) {
+    fn parts(&self) -> (Prefix, &[u8], Seq) {
         (self.prefix, self.key(), self.seq)
     }
 }
 
 struct Search<'a> {
-    prefix: u128,
+    prefix: Prefix,
     key: &'a [u8],
     seq: Seq,
 }
@@ -83,7 +83,7 @@ impl<'a> Search<'a> {
 }
 
 impl Position for Search<'_> {
-    fn parts(&self) -> (u128, &[u8], Seq) {
+    fn parts(&self) -> (Prefix, &[u8], Seq) {
         (self.prefix, self.key, self.seq)
     }
 }
@@ -94,15 +94,16 @@ impl<'a> Borrow<dyn Position + 'a> for MemKey {
     }
 }
 
-/// The first 16 bytes of a key: keys of a store often share their first 8.
+/// The first 16 bytes of a key, in order: keys of a store often share their first 8.
+type Prefix = [u64; 2];
+
 #[inline]
-fn prefix16(key: &[u8]) -> u128 {
-    let rest = key.get(8..).unwrap_or_default();
-    u128::from(prefix8(key)) << 64 | u128::from(prefix8(rest))
+fn prefix16(key: &[u8]) -> Prefix {
+    [prefix8(key), prefix8(key.get(8..).unwrap_or_default())]
 }
 
 #[inline]
-fn compare(a: (u128, &[u8], Seq), b: (u128, &[u8], Seq)) -> Ordering {
+fn compare(a: (Prefix, &[u8], Seq), b: (Prefix, &[u8], Seq)) -> Ordering {
     a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)).then_with(|| b.2.cmp(&a.2))
 }
 

@@ -12,6 +12,7 @@ use sidebloom::{Batch, Db, Durability};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use support::{Rng, Sequence, fast_dir, tiny};
 
@@ -23,11 +24,17 @@ fn open(dir: &Path, durability: Durability) -> Db {
     tiny().memtable_bytes(16 << 10).durability(durability).open(dir).unwrap()
 }
 
+/// One test at a time has a store open or starts a process: a forked process holds the locks of its parent until it becomes the child.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Starts this test binary again, for one test; there the store is written until the process is killed.
 fn spawn(test: &str, dir: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(DIR, dir);
-    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    command.stdout(Stdio::piped()).spawn().unwrap()
 }
 
 /// Kills it after this many acknowledgements and a moment; gives all that it acknowledged.
@@ -68,6 +75,7 @@ fn one_writer(test: &str, durability: Durability) {
             acknowledge(i);
         }
     }
+    let _alone = alone();
     let dir = fast_dir();
     let mut rng = Rng::new(1);
     let mut last = 0;
@@ -124,6 +132,7 @@ fn i4_writers_that_share_a_log_append_each_keep_what_they_were_told_when_killed(
             }
         });
     }
+    let _alone = alone();
     let dir = fast_dir();
     let mut rng = Rng::new(2);
     let mut last = [0; WRITERS as usize];

@@ -56,7 +56,7 @@ fn the_largest_key_and_the_largest_value_survive_reopening_and_compaction() {
     let dir = fast_dir();
     let largest_key = vec![0xff; MAX_KEY_BYTES];
     let similar_key = [&largest_key[..MAX_KEY_BYTES - 1], &[0xfe]].concat();
-    let largest_value: Vec<u8> = (0..MAX_VALUE_BYTES).map(|i| (i / 7 ^ i >> 13) as u8).collect();
+    let largest_value: Vec<u8> = (0..MAX_VALUE_BYTES).map(|i| ((i / 7) ^ (i >> 13)) as u8).collect();
     let db = Options::new().block_cache_bytes(0).open(dir.path()).unwrap();
     db.put(&largest_key, b"short").unwrap();
     db.put(&similar_key, &largest_value).unwrap();

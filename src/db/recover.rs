@@ -9,7 +9,7 @@
 //! only files to remove.
 
 use super::core::Core;
-use super::write::Log;
+use super::write::{Arena, Log};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
@@ -197,6 +197,7 @@ impl Core {
             unsynced: Vec::new(),
             active: Arc::new(Memtable::new(self.options.memtable_bytes)?),
             next_seq: replayed.next_seq,
+            arena: Arena::default(),
             sleep_debt: std::time::Duration::ZERO,
         };
         Ok((log, built))

@@ -13,7 +13,7 @@ use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::memtable::Memtable;
 use crate::wal::{self, Batch};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -39,8 +39,32 @@ pub(crate) struct Log {
     pub unsynced: Vec<(FileId, wal::Writer)>,
     pub active: Arc<Memtable>,
     pub next_seq: Seq,
+    pub arena: Arena,
     /// Slowdown not slept yet.
     pub sleep_debt: Duration,
+}
+
+/// Where the memtables' entries live: chunks that many batches share. An allocation of their own would have each entry freed by
+/// another thread than the one that made it, at the cost of the allocator's lock.
+#[derive(Default)]
+pub(crate) struct Arena {
+    chunk: BytesMut,
+}
+
+impl Arena {
+    const CHUNK_BYTES: usize = 64 << 10;
+
+    /// The batch in shared memory; a large one stays where it is.
+    fn keep(&mut self, payload: Bytes) -> Bytes {
+        if payload.len() > Self::CHUNK_BYTES / 16 {
+            return payload;
+        }
+        if self.chunk.capacity() < payload.len() {
+            self.chunk = BytesMut::with_capacity(Self::CHUNK_BYTES);
+        }
+        self.chunk.extend_from_slice(&payload);
+        self.chunk.split().freeze()
+    }
 }
 
 /// An encoded batch on its way into the log.
@@ -122,7 +146,7 @@ impl Core {
         add(&self.metrics.log_bytes, log.writer.len() - before);
         add(&self.metrics.user_bytes, bytes as u64);
         for pending in group {
-            self.apply(&log.active, log.next_seq, pending.payload);
+            self.apply(&log.active, log.next_seq, log.arena.keep(pending.payload));
             log.next_seq += Seq::from(pending.count);
         }
         self.visible.store(log.next_seq - 1, Ordering::Release);
@@ -198,6 +222,7 @@ impl Core {
         let mut control = lock(&self.control);
         log.unsynced.retain(|(earlier, _)| *earlier >= control.log_floor);
         control.to_flush.push_back((Arc::clone(&full), id));
+        control.last_full = Some(Instant::now());
         self.change_view(&mut control, |view| {
             view.active = Arc::clone(&log.active);
             view.immutable.insert(0, full);

@@ -76,6 +76,7 @@ impl BlockCache {
         BlockCache { blocks: Cache::with_weighter(items, capacity, Bytes), largest_block }
     }
 
+    #[cfg(test)]
     /// The bytes in use.
     pub fn weight(&self) -> u64 {
         self.blocks.weight()

@@ -55,11 +55,6 @@ impl Segment {
         self.tail.summary.id
     }
 
-    /// Its file.
-    pub fn path(&self) -> &Path {
-        self.file.path()
-    }
-
     /// What it holds.
     pub fn summary(&self) -> &Summary {
         &self.tail.summary

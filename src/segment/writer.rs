@@ -175,11 +175,6 @@ impl Writer {
         self.sink.offset() + self.block.bytes() as u64
     }
 
-    /// Entries so far.
-    pub fn entries(&self) -> u64 {
-        self.properties.entries
-    }
-
     /// Writes index, properties and footer, and makes the file's content durable. Its name becomes durable when the caller syncs
     /// the directory. [`Error::InvalidArgument`] when there is no entry.
     pub fn finish(mut self) -> Result<Summary> {

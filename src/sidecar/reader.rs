@@ -4,6 +4,7 @@
 //! that, and for ever after a mismatch, every answer is [`Verdict::Maybe`].
 
 use super::format::{Binding, DIGEST_BYTES, HEADER_BYTES, Header};
+use super::kind::{KIND_AT, Kind};
 use super::unusable::Unusable;
 use crate::error::Error;
 use crate::filter::{FilterKind, LINE_BYTES, Line, Prober, Verdict};
@@ -87,9 +88,13 @@ impl Sidecar {
             return Err(Unusable::Invalid { offset: header.file_bytes().min(map.len() as u64), what });
         }
         expect.check(&header)?;
+        let Kind::Lines(kind) = header.kind else {
+            let what = "a filter of a kind that no segment has".to_owned();
+            return Err(Unusable::Invalid { offset: KIND_AT as u64, what });
+        };
         Ok(Sidecar {
             verified: OnceLock::new(),
-            prober: Prober::new(header.kind),
+            prober: Prober::new(kind),
             header,
             path: path.to_path_buf(),
             residency,
@@ -178,7 +183,7 @@ impl Sidecar {
 
     /// How the lines are read.
     pub fn kind(&self) -> FilterKind {
-        self.header.kind
+        self.prober.kind()
     }
 
     /// The seed of the key hash.
@@ -213,7 +218,7 @@ impl Sidecar {
 
     /// The false-positive rate (0 to 1) that the theory gives for its keys and lines.
     pub fn expected_fpr(&self) -> f64 {
-        self.header.kind.expected_fpr(self.header.keys, self.header.lines)
+        self.kind().expected_fpr(self.header.keys, self.header.lines)
     }
 }
 

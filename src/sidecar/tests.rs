@@ -1,4 +1,5 @@
 use super::format::{HEADER_BYTES, Header, VERSION};
+use super::kind::Kind;
 use super::reader::Verification;
 use super::*;
 use crate::codec::crc32;
@@ -215,10 +216,10 @@ fn i1_the_sidecar_of_another_segment_or_seed_or_store_is_not_believed() {
 fn i1_levels_that_do_not_add_up_are_refused_even_under_a_right_checksum() {
     let whole = Case::new(PARITY).bytes();
     let header = Header::decode(&whole).unwrap();
-    let FilterKind::Parity { width, levels } = header.kind else { unreachable!() };
+    let Kind::Lines(FilterKind::Parity { width, levels }) = header.kind else { unreachable!() };
     let total: u32 = levels.iter().sum();
     for levels in [[0; 7], [0, total, 0, 0, 0, 0, 0], [total - 1, 0, 1, 0, 0, 0, 0], [u32::MAX; 7]] {
-        let page = Header { kind: FilterKind::Parity { width, levels }, ..header }.encode();
+        let page = Header { kind: Kind::Lines(FilterKind::Parity { width, levels }), ..header }.encode();
         assert!(Header::decode(&page).is_err(), "{levels:?}");
     }
 }

@@ -86,9 +86,4 @@ impl Writer {
     pub fn len(&self) -> u64 {
         self.len
     }
-
-    /// Whether nothing was appended yet.
-    pub fn is_empty(&self) -> bool {
-        self.len == super::format::HEADER_BYTES as u64
-    }
 }
