@@ -1,5 +1,11 @@
 //! Filters alone: `cargo bench --bench filter`. Comparisons with other filters: `cargo run --release -p versus -- filters`.
 
+#![expect(
+    missing_docs,
+    clippy::expect_used,
+    reason = "a benchmark: criterion writes its own main, and a failure ends it"
+)]
+
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sidebloom::filter::{BuiltFilter, FilterSpec, Prober, Width};
 use std::hint::black_box;
@@ -16,7 +22,8 @@ fn hashes(from: u64, count: u64) -> Vec<u64> {
 
 fn specs() -> Vec<(String, FilterSpec)> {
     let parity = Width::ALL.map(|width| (format!("parity {}", width.lanes()), FilterSpec::Parity { width }));
-    let bloom = [10.0, 16.0].map(|bits| (format!("blocked bloom {bits}"), FilterSpec::BlockedBloom { bits_per_key: bits }));
+    let bloom = [10.0, 16.0]
+        .map(|bits| (format!("blocked bloom {bits}"), FilterSpec::BlockedBloom { bits_per_key: bits }));
     parity.into_iter().chain(bloom).collect()
 }
 
@@ -43,7 +50,9 @@ fn build(c: &mut Criterion) {
     let mut group = c.benchmark_group(format!("build, {keys} keys"));
     group.throughput(Throughput::Elements(keys)).sample_size(20);
     for (name, spec) in specs() {
-        group.bench_function(name, |b| b.iter(|| BuiltFilter::build(black_box(spec), &present).expect("a filter")));
+        group.bench_function(name, |b| {
+            b.iter(|| BuiltFilter::build(black_box(spec), &present).expect("a filter"))
+        });
     }
     group.finish();
 }

@@ -1,5 +1,11 @@
 //! Calls on a store that fits in its cache: `cargo bench --bench store`. Comparisons with other stores are in `benches/versus`.
 
+#![expect(
+    missing_docs,
+    clippy::expect_used,
+    reason = "a benchmark: criterion writes its own main, and a failure ends it"
+)]
+
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use sidebloom::{Batch, Db, Options};
 use std::hint::black_box;
@@ -36,7 +42,9 @@ fn store(c: &mut Criterion) {
 
     for (name, keys) in [("get hit", &hits), ("get miss", &misses), ("get miss out of range", &outside)] {
         let mut keys = keys.iter().cycle();
-        c.bench_function(name, |b| b.iter(|| black_box(db.get(keys.next().expect("a key")).expect("an answer"))));
+        c.bench_function(name, |b| {
+            b.iter(|| black_box(db.get(keys.next().expect("a key")).expect("an answer")))
+        });
     }
 
     let mut group = c.benchmark_group("multi_get");
@@ -53,7 +61,12 @@ fn store(c: &mut Criterion) {
     group.throughput(Throughput::Elements(100));
     let mut from = hits.iter().cycle();
     group.bench_function("seek and 100 rows", |b| {
-        b.iter(|| db.range(from.next().expect("a key")..).take(100).map(|row| row.expect("a row").1.len()).sum::<usize>())
+        b.iter(|| {
+            db.range(from.next().expect("a key")..)
+                .take(100)
+                .map(|row| row.expect("a row").1.len())
+                .sum::<usize>()
+        })
     });
     group.finish();
 }

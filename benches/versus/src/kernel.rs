@@ -92,9 +92,8 @@ pub fn disk_bytes(dir: &Path) -> u64 {
 
 /// Whether a directory lives in memory, so that no measurement there sees a disk.
 pub fn is_memory(dir: &Path) -> bool {
-    const TMPFS: i64 = 0x0102_1994;
-    const RAMFS: i64 = 0x8584_58f6;
-    rustix::fs::statfs(dir).is_ok_and(|fs| [TMPFS, RAMFS].contains(&(fs.f_type as i64)))
+    // The magic numbers of tmpfs and ramfs.
+    rustix::fs::statfs(dir).is_ok_and(|fs| [0x0102_1994, 0x8584_58f6].contains(&fs.f_type))
 }
 
 /// Writes these files back and takes them out of the page cache. What stays, because it was mapped or dirty, leaves with the whole
@@ -159,7 +158,7 @@ mod tests {
     fn a_file_just_written_is_in_the_page_cache() {
         let path = std::env::temp_dir().join(format!("versus-cached-{}", std::process::id()));
         fs::write(&path, vec![1; 100_000]).unwrap();
-        assert_eq!(cached_share(&[path.clone()]).unwrap(), 1.0);
+        assert_eq!(cached_share(std::slice::from_ref(&path)).unwrap(), 1.0);
         fs::remove_file(path).unwrap();
     }
 }

@@ -50,7 +50,8 @@ impl Args {
             fs::write(docs.join(file), plot::alone(picture))?;
         }
         fs::write(&self.readme, format!("{}{}{}", &text[..begin], section(&run), &text[end..]))?;
-        Ok(println!("{name}, {0}/missing.svg, {0}/disk-reads.svg", docs.display()))
+        println!("{name}, {0}/missing.svg, {0}/disk-reads.svg", docs.display());
+        Ok(())
     }
 }
 

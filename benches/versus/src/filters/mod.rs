@@ -100,7 +100,8 @@ impl Args {
             &file,
             &Arena { date: crate::run::now(), machine: Machine::here(&self.out), results },
         )?;
-        Ok(println!("all figures: {}", file.display()))
+        println!("all figures: {}", file.display());
+        Ok(())
     }
 
     fn measure(&self, name: String, keys: u64, build: &Build) -> Result<FilterResult> {

@@ -49,7 +49,8 @@ impl Args {
                 "<!doctype html>\n<html lang=\"en\"><head>{head}<style>{STYLE}</style></head><body>\n{body}</body></html>\n"
             ),
         )?;
-        Ok(println!("{}", page.display()))
+        println!("{}", page.display());
+        Ok(())
     }
 }
 
