@@ -78,6 +78,21 @@ pub use segment::Compression;
 pub use sidecar::{Residency, read_filter, receive_filter, send_filter, write_filter};
 pub use wal::Batch;
 
+/// What the targets in `fuzz/` reach of the private modules. Only `cargo fuzz` sets the cfg; it is no part of the interface.
+#[cfg(fuzzing)]
+#[allow(missing_docs, reason = "each item has its documentation where it is defined")]
+pub mod fuzzing {
+    pub use crate::codec::{Decoder, Encode, crc32};
+    pub use crate::filter::{BuiltFilter, FilterKind, FilterSpec, Isa, Line, Prober, Verdict, Width};
+    pub use crate::hash::digest;
+    pub use crate::key::{Entry, EntryKind};
+    pub use crate::manifest::{MANIFEST, Manifest, State, read_state};
+    pub use crate::segment::format as segment_format;
+    pub use crate::segment::{Access, BlockCache, Direction, Segment};
+    pub use crate::sidecar::{Binding, Expect, Sidecar};
+    pub use crate::wal::{End, Record, Writer, identify, ops, replay};
+}
+
 #[cfg(test)]
 extern crate self as sidebloom;
 /// The simulated file system of the integration tests; it names this crate from outside.

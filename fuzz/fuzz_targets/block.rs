@@ -1,0 +1,65 @@
+//! The payload of one data block, in a segment that is sound around it: the first byte says how it is stored.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sidebloom::Compression;
+use sidebloom::fuzzing::segment_format::{Footer, Handle, Origin, Properties, block_crc};
+use sidebloom::fuzzing::{Access, Direction, Encode, digest};
+use sidebloom::id::FileId;
+use sidebloom_fuzz::segment;
+use std::ops::Bound;
+
+const ID: FileId = FileId(1);
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&kind, payload)) = bytes.split_first() else { return };
+    let mut properties = Properties::new(Origin { store_id: 1, hash_seed: 2 }, Compression::None);
+    (properties.entries, properties.min_seq, properties.largest) = (1, 0, vec![0xff; 8]);
+    let Some(open) = segment::open(&assemble(kind % 2, payload, &properties)) else { return };
+    segment::interrogate(&open);
+    // What the block holds decides what the properties and the index should have said.
+    let Some(entries) = segment::walk(&open, Direction::Forward, Bound::Unbounded, Access::Scan) else {
+        return;
+    };
+    let Some((largest, _)) = entries.last() else { return };
+    let mut properties = Properties::new(open.origin(), Compression::None);
+    entries.iter().for_each(|(key, entry)| properties.count(key, entry.seq, entry.kind, entry.value.len()));
+    properties.largest.clone_from(largest);
+    if let Some(open) = segment::open(&assemble(kind % 2, payload, &properties)) {
+        segment::interrogate(&open);
+    }
+});
+
+fn assemble(kind: u8, payload: &[u8], properties: &Properties) -> Vec<u8> {
+    let mut file = Vec::new();
+    let data = append(&mut file, kind, payload);
+    let partition = append(&mut file, 0, &index(data, &properties.largest));
+    let top = append(&mut file, 0, &index(partition, &properties.largest));
+    let mut encoded = Vec::new();
+    properties.encode(&mut encoded);
+    let properties = append(&mut file, 0, &encoded);
+    let digest = digest(&file);
+    file.extend(Footer { id: ID, top, properties, digest }.encode());
+    file
+}
+
+fn append(file: &mut Vec<u8>, kind: u8, payload: &[u8]) -> Handle {
+    let at = file.len();
+    file.extend_from_slice(payload);
+    file.push(kind);
+    let crc = block_crc(ID, at as u64, &file[at..]);
+    file.put_u32(crc);
+    Handle { offset: at as u64, len: (file.len() - at) as u32 }
+}
+
+/// An index of one block.
+fn index(block: Handle, separator: &[u8]) -> Vec<u8> {
+    let mut index = Vec::new();
+    index.put_u64(block.offset);
+    index.put_u32(1);
+    index.put_varint(0);
+    index.put_varint(separator.len() as u64);
+    index.put_varint(u64::from(block.len));
+    index.extend_from_slice(separator);
+    index
+}

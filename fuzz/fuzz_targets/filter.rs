@@ -1,0 +1,31 @@
+//! Filters of hashes that no hash function would give: many in one line, many alike. None is ever denied (I1).
+#![no_main]
+
+use libfuzzer_sys::arbitrary::{self, Arbitrary};
+use libfuzzer_sys::fuzz_target;
+use sidebloom::fuzzing::{BuiltFilter, FilterSpec, Isa, Prober, Verdict, Width};
+
+#[derive(Debug, Arbitrary)]
+struct Input {
+    kind: u8,
+    bits_per_key: u8,
+    /// Each hash is followed by so many others that are close to it.
+    hashes: Vec<(u64, u8, u8)>,
+}
+
+fuzz_target!(|input: Input| {
+    let close = |&(hash, count, shift): &(u64, u8, u8)| {
+        (0..=u64::from(count)).map(move |i| hash.wrapping_add(i << (shift % 64)))
+    };
+    let hashes: Vec<u64> = input.hashes.iter().take(64).flat_map(close).collect();
+    let spec = match Width::ALL.get(usize::from(input.kind % 6)) {
+        Some(&width) => FilterSpec::Parity { width },
+        None => FilterSpec::BlockedBloom { bits_per_key: 2.0 + f64::from(input.bits_per_key % 62) },
+    };
+    let filter = BuiltFilter::build(spec, &hashes).unwrap();
+    for isa in Isa::available() {
+        let prober = Prober::with_isa(filter.kind, isa);
+        let denied = hashes.iter().find(|&&hash| prober.probe(&filter.lines, hash) == Verdict::Absent);
+        assert_eq!(denied, None, "denied on {}", isa.name());
+    }
+});

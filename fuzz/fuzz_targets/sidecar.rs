@@ -1,0 +1,51 @@
+//! The bytes of a sidecar file. Without verification it denies nothing; with it, all instruction sets agree.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sidebloom::Residency;
+use sidebloom::fuzzing::{Binding, Expect, Isa, Line, Prober, Sidecar, Verdict};
+use sidebloom::id::FileId;
+use sidebloom_fuzz::disk::SimFs;
+use sidebloom_fuzz::repair;
+use std::path::Path;
+
+fuzz_target!(|bytes: &[u8]| {
+    ask(bytes);
+    // A whole file gives its fields and its lines; shorter bytes are taken for fields and lines side by side.
+    let compact = match bytes.len() {
+        4096.. => [&bytes[..96], &bytes[4096..]].concat(),
+        _ => bytes.to_vec(),
+    };
+    if let Some(repaired) = repair::sidecar(&compact) {
+        ask(&repaired);
+    }
+});
+
+fn ask(file: &[u8]) {
+    let u64_at =
+        |at: usize| file.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b));
+    let binding = Binding { segment: FileId(u64_at(40)), digest: u64_at(48) };
+    let expect = match file.get(14) {
+        Some(0) => Expect::StandAlone,
+        _ => Expect::Segment { binding, seed: u64_at(16) },
+    };
+    let (fs, path) = (SimFs::new(), Path::new("filter"));
+    fs.write(path, file);
+    let Ok(sidecar) = Sidecar::open(&fs, path, &expect, Residency::Mapped) else { return };
+    let fpr = sidecar.expected_fpr();
+    assert!((0.0..=1.0).contains(&fpr), "a rate of {fpr}");
+    assert!(sidecar.bits_per_key() >= 0.0 && sidecar.file_bytes() == file.len() as u64);
+    let hashes = (0..40u64).map(|i| (i << 58 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let hashes: Vec<u64> = hashes.chain([0, u64::MAX]).collect();
+    assert!(hashes.iter().all(|&hash| sidecar.probe(hash) == Verdict::Maybe), "a denial before verification");
+    let verified = sidecar.verify().is_ok();
+    let lines: &[Line] = file[4096..].as_chunks().0;
+    for &hash in &hashes {
+        sidecar.prefetch(hash);
+        let scalar = Prober::with_isa(sidecar.kind(), Isa::SCALAR).probe(lines, hash);
+        for isa in Isa::available() {
+            assert_eq!(Prober::with_isa(sidecar.kind(), isa).probe(lines, hash), scalar, "{}", isa.name());
+        }
+        assert_eq!(sidecar.probe(hash), if verified { scalar } else { Verdict::Maybe });
+    }
+}

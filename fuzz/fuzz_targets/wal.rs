@@ -1,0 +1,53 @@
+//! The bytes of a log file. What replays can be written again and replays the same.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sidebloom::fuzzing::{End, Record, Writer, identify, ops, replay};
+use sidebloom_fuzz::disk::SimFs;
+use sidebloom_fuzz::{named, repair};
+use std::path::Path;
+
+fuzz_target!(|bytes: &[u8]| {
+    ask(bytes);
+    let mut repaired = bytes.to_vec();
+    if repair::wal(&mut repaired).is_some() {
+        ask(&repaired);
+    }
+});
+
+fn ask(file: &[u8]) {
+    let (fs, path) = (SimFs::new(), Path::new("log"));
+    fs.write(path, file);
+    let Some(Some(header)) = named(identify(&fs, path)) else { return };
+    let (id, store, first) = (header.id, header.store_id, header.first_seq);
+    let mut batches = Vec::new();
+    let mut next = first;
+    let replayed = named(replay(&fs, path, id, store, first, &mut |seq, batch, count| {
+        assert_eq!(seq, next, "a gap between batches");
+        assert_eq!(ops(batch.clone()).count(), count as usize);
+        next += u64::from(count);
+        batches.push((seq, batch, count));
+        Ok(())
+    }));
+    // As a store asks that lost the log before this one.
+    if let Some(earlier) = first.checked_sub(1)
+        && let Some(gap) = named(replay(&fs, path, id, store, earlier, &mut |_, _, _| unreachable!()))
+    {
+        assert!(matches!(gap.end, End::Gap { first_seq, .. } if first_seq == first));
+    }
+    let Some(replayed) = replayed else { return };
+    assert_eq!(replayed.next_seq, next);
+
+    let copy = Path::new("copy");
+    let mut writer = Writer::create(&fs, copy, id, store, first).unwrap();
+    for (first_seq, batch, count) in &batches {
+        writer.append_group(&[Record { first_seq: *first_seq, count: *count, payload: batch }]).unwrap();
+    }
+    let mut again = Vec::new();
+    let end = replay(&fs, copy, id, store, first, &mut |seq, batch, count| {
+        again.push((seq, batch, count));
+        Ok(())
+    });
+    let end = end.unwrap();
+    assert_eq!((end.next_seq, end.end, again), (next, End::Clean, batches));
+}

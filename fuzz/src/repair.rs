@@ -1,0 +1,135 @@
+//! Right checksums under wrong bytes, so that a fuzzer reaches what stands behind the checks. `None` for bytes that are too short to be
+//! a file of the kind.
+
+use sidebloom::fuzzing::segment_format::{self as format, FOOTER_BYTES, Footer, Handle, TRAILER_BYTES};
+use sidebloom::fuzzing::{Decoder, Encode, crc32, digest};
+use sidebloom::id::FileId;
+
+fn put(file: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
+    file.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
+    Some(())
+}
+
+fn put_u32(file: &mut [u8], at: usize, value: u32) -> Option<()> {
+    put(file, at, &value.to_le_bytes())
+}
+
+fn u32_at(file: &[u8], at: usize) -> Option<u32> {
+    Decoder::new(file.get(at..)?).u32()
+}
+
+fn u64_at(file: &[u8], at: usize) -> Option<u64> {
+    Decoder::new(file.get(at..)?).u64()
+}
+
+/// A log: its header, and every record that its length field makes out.
+pub fn wal(file: &mut [u8]) -> Option<()> {
+    put(file, 0, b"SBLMWAL\n\x01\0\0\0")?;
+    let (id, store) = (u64_at(file, 12)?, u64_at(file, 20)?);
+    let crc = crc32(&[file.get(..36)?]);
+    put_u32(file, 36, crc)?;
+    let tag = crc32(&[&store.to_le_bytes(), &id.to_le_bytes()]) | 0x0303_0303;
+    let mut at = 40;
+    while let Some(len) = u32_at(file, at + 8) {
+        let end = at + 32 + len as usize;
+        let Some(rest) = file.get(at + 8..end) else { break };
+        let crc = crc32(&[&tag.to_le_bytes(), rest]);
+        put_u32(file, at, tag)?;
+        put_u32(file, at + 4, crc)?;
+        at = end;
+    }
+    Some(())
+}
+
+/// A manifest: its header, and every edit that its length field makes out.
+pub fn manifest(file: &mut [u8]) -> Option<()> {
+    put(file, 0, b"SBLMMAN\n\x01\0\0\0")?;
+    let crc = crc32(&[file.get(..28)?]);
+    put_u32(file, 28, crc)?;
+    let tag = crc32(&[file.get(12..20)?]) | 0x0303_0303;
+    let mut at = 32;
+    while let Some(len) = u32_at(file, at + 4) {
+        let payload = file.get(at + 16..at + 16 + len as usize);
+        let payload_crc = payload.map_or(0, |payload| crc32(&[payload]));
+        let is_whole = payload.is_some();
+        put_u32(file, at, tag)?;
+        put_u32(file, at + 8, payload_crc)?;
+        let crc = crc32(&[file.get(at..at + 12)?]);
+        if put_u32(file, at + 12, crc).is_none() || !is_whole {
+            break;
+        }
+        at += 16 + len as usize;
+    }
+    Some(())
+}
+
+/// A sidecar whose fields come from the front of `bytes` and its lines from the rest, which is cut to whole lines.
+pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (fields, rest) = bytes.split_at_checked(96)?;
+    let lines = rest.as_chunks::<64>().0;
+    let mut file = vec![0; 4096];
+    file[..96].copy_from_slice(fields);
+    file[..12].copy_from_slice(b"SBFILTER\x01\0\0\0");
+    file[13] = 1;
+    file[15] = 0;
+    file[32..40].copy_from_slice(&(lines.len() as u64).to_le_bytes());
+    file[56..64].copy_from_slice(&(4096 + 64 * lines.len() as u64).to_le_bytes());
+    // The first level takes the lines that the others leave.
+    let others: u64 = (1..7).filter_map(|i| u32_at(&file, 68 + 4 * i)).map(u64::from).sum();
+    if file[12] == 2 && others < lines.len() as u64 {
+        put_u32(&mut file, 68, (lines.len() as u64 - others) as u32)?;
+    }
+    let crc = crc32(&[&file[..4092]]);
+    put_u32(&mut file, 4092, crc)?;
+    file.extend_from_slice(lines.as_flattened());
+    file.put_u64(digest(lines.as_flattened()));
+    Some(file)
+}
+
+/// A segment: the offsets of its footer, and every block that its index makes out.
+pub fn segment(file: &mut Vec<u8>) -> Option<()> {
+    let end = file.len().checked_sub(FOOTER_BYTES)?;
+    let id = FileId(u64_at(file, end)?);
+    let (top_len, properties_len) = (u32_at(file, end + 32)?, u32_at(file, end + 36)?);
+    let properties = end.checked_sub(properties_len as usize)?;
+    let top = properties.checked_sub(top_len as usize)?;
+    for partition in blocks(file, top, top_len as usize)? {
+        for (at, len) in blocks(file, partition.0, partition.1).unwrap_or_default() {
+            seal(file, id, at, len);
+        }
+        seal(file, id, partition.0, partition.1);
+    }
+    seal(file, id, top, top_len as usize)?;
+    seal(file, id, properties, properties_len as usize)?;
+    let digest = digest(&file[..end]);
+    file.truncate(end);
+    let top = Handle { offset: top as u64, len: top_len };
+    let properties = Handle { offset: properties as u64, len: properties_len };
+    file.extend(Footer { id, top, properties, digest }.encode());
+    Some(())
+}
+
+/// Puts the right checksum under a block.
+fn seal(file: &mut [u8], id: FileId, at: usize, len: usize) -> Option<()> {
+    let crc_at = at.checked_add(len)?.checked_sub(4).filter(|&crc_at| crc_at > at)?;
+    let crc = format::block_crc(id, at as u64, file.get(at..crc_at)?);
+    put_u32(file, crc_at, crc)
+}
+
+/// Offset and length of the blocks that an index block names.
+fn blocks(file: &[u8], at: usize, len: usize) -> Option<Vec<(usize, usize)>> {
+    let mut fields = Decoder::new(file.get(at..at.checked_add(len.checked_sub(TRAILER_BYTES)?)?)?);
+    let (mut offset, count) = (fields.u64()?, fields.u32()?);
+    let mut found = Vec::new();
+    for _ in 0..count {
+        let Some((_, rest, len)) = (|| Some((fields.length()?, fields.length()?, fields.varint()?)))() else {
+            break;
+        };
+        found.push((offset as usize, len as usize));
+        offset = offset.checked_add(len)?;
+        if fields.take(rest).is_none() {
+            break;
+        }
+    }
+    Some(found)
+}
