@@ -123,7 +123,7 @@ impl Report {
                 "about",
                 self.estimated_keys.map(|n| format!("{} keys by its bits", human::count(n as u64))),
             ),
-            known("saturated", self.saturated.map(|n| human::count(n))),
+            known("saturated", self.saturated.map(human::count)),
         ];
         let details: String = details.into_iter().flatten().collect();
         let capacity = self.capacity.map_or(String::new(), |n| format!(" of at most {}", human::count(n)));

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Per kind: bits per key and false-positive rate, expected and measured, on keys that are 8-byte integers; cache lines read by a
 /// probe of an absent key; time per probe of such keys, from their hashes (for bloom and counting: from the keys, hash included),
 /// one after the other on one thread; time per key to build from hashes. With 1 M keys the filters fit the second or third cache; with
-/// 100 M, most probes are cache misses (and the table takes 3 GB of memory and some minutes).
+/// 100 M, most probes are cache misses (and the table takes 3 GB of memory and ten minutes or more, most of them for bloom and counting).
 #[derive(clap::Args)]
 pub struct Args {
     /// Keys of each filter

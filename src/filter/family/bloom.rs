@@ -57,7 +57,7 @@ impl Plan {
 /// assert!(seen.insert("https://example.com/")?); // it was new
 /// assert_eq!(seen.contains("https://example.com/"), Verdict::Maybe);
 /// assert_eq!(seen.contains("https://example.com/about"), Verdict::Absent);
-/// # sidebloom::Result::Ok(())
+/// # Ok::<(), sidebloom::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bloom {

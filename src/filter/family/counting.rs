@@ -28,7 +28,7 @@ pub(crate) const COUNTERS_PER_LINE: u64 = (LINE_BITS / COUNTER_BITS) as u64;
 /// assert!(sessions.remove("alice"));
 /// assert_eq!(sessions.contains("alice"), Verdict::Absent);
 /// assert!(!sessions.remove("bob"), "it was surely never there");
-/// # sidebloom::Result::Ok(())
+/// # Ok::<(), sidebloom::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountingBloom {

@@ -13,7 +13,7 @@ use crate::hash::hash_key;
 /// let spec = FilterSpec::Parity { width: Width::Eight }; // 8.8 bits per key, 0.39 %
 /// let names = LineFilter::build(spec, ["ada", "grace", "barbara"], 42)?;
 /// assert_eq!(names.contains("grace"), Verdict::Maybe);
-/// # sidebloom::Result::Ok(())
+/// # Ok::<(), sidebloom::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct LineFilter {
