@@ -1,10 +1,6 @@
 //! Filters alone: `cargo bench --bench filter`. Comparisons with other filters: `cargo run --release -p versus -- filters`.
 
-#![expect(
-    missing_docs,
-    clippy::expect_used,
-    reason = "a benchmark: criterion writes its own main, and a failure ends it"
-)]
+#![expect(clippy::expect_used, reason = "a benchmark: criterion writes its own main, and a failure ends it")]
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sidebloom::filter::{BuiltFilter, FilterSpec, Prober, Width};
@@ -37,7 +33,7 @@ fn probe(c: &mut Criterion) {
             let filter = BuiltFilter::build(spec, &present).expect("a filter");
             let prober = Prober::new(filter.kind);
             group.bench_function(BenchmarkId::new(name, "absent"), |b| {
-                b.iter(|| absent.iter().for_each(|&hash| drop(black_box(prober.probe(&filter.lines, hash)))))
+                b.iter(|| absent.iter().for_each(|&hash| _ = black_box(prober.probe(&filter.lines, hash))))
             });
         }
         group.finish();

@@ -62,7 +62,7 @@ fn store(c: &mut Criterion) {
     let mut from = hits.iter().cycle();
     group.bench_function("seek and 100 rows", |b| {
         b.iter(|| {
-            db.range(from.next().expect("a key")..)
+            db.range::<&String>(from.next().expect("a key")..)
                 .take(100)
                 .map(|row| row.expect("a row").1.len())
                 .sum::<usize>()

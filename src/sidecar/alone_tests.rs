@@ -125,9 +125,10 @@ fn a_segment_s_filter_does_not_pass_as_one_that_stands_alone() {
 fn a_filter_of_another_kind_does_not_pass_as_a_segment_s() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
+    let expect = Expect { binding: Binding { segment: FileId(1), digest: 0 }, seed: 0 };
     for filter in all_kinds().into_iter().skip(2) {
         write_filter(&path, &filter).unwrap();
-        let opened = Sidecar::open(&RealFs, &path, &Expect::StandAlone, Residency::Mapped);
+        let opened = Sidecar::open(&RealFs, &path, &expect, Residency::Mapped);
         assert!(matches!(opened, Err(Unusable::Invalid { .. })), "{}", filter.name());
     }
 }
