@@ -1,10 +1,6 @@
 //! Calls on a store that fits in its cache: `cargo bench --bench store`. Comparisons with other stores are in `benches/versus`.
 
-#![expect(
-    missing_docs,
-    clippy::expect_used,
-    reason = "a benchmark: criterion writes its own main, and a failure ends it"
-)]
+#![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use sidebloom::{Batch, Db, Options};
@@ -62,7 +58,7 @@ fn store(c: &mut Criterion) {
     let mut from = hits.iter().cycle();
     group.bench_function("seek and 100 rows", |b| {
         b.iter(|| {
-            db.range::<&String>(from.next().expect("a key")..)
+            db.range(from.next().expect("a key").as_str()..)
                 .take(100)
                 .map(|row| row.expect("a row").1.len())
                 .sum::<usize>()

@@ -128,6 +128,11 @@ fn a_filter_of_another_kind_does_not_pass_as_a_segment_s() {
     let expect = Expect { binding: Binding { segment: FileId(1), digest: 0 }, seed: 0 };
     for filter in all_kinds().into_iter().skip(2) {
         write_filter(&path, &filter).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let header = Header { binding: Some(expect.binding), ..Header::decode(&bytes).unwrap() };
+        let page = header.encode();
+        bytes[..page.len()].copy_from_slice(&page);
+        std::fs::write(&path, bytes).unwrap();
         let opened = Sidecar::open(&RealFs, &path, &expect, Residency::Mapped);
         assert!(matches!(opened, Err(Unusable::Invalid { .. })), "{}", filter.name());
     }

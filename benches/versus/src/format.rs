@@ -31,7 +31,10 @@ pub fn number(x: f64) -> String {
     if x.abs() >= 999.5 {
         return count(x);
     }
-    let decimals = (2 - x.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    // The exponent after rounding: 0.9999 is 1.00 and not 1.000.
+    let rounded = format!("{x:.2e}");
+    let exponent: i32 = rounded.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
+    let decimals = (2 - exponent).clamp(0, 6) as usize;
     format!("{x:.decimals$}")
 }
 

@@ -43,7 +43,7 @@ pub struct Outcome {
     pub ops: u64,
     /// In a second.
     pub ops_per_second: f64,
-    /// Of a call, in nanoseconds; for open, until the store was open.
+    /// Of a call, in nanoseconds; for open, until the first answer.
     pub mean_ns: f64,
     /// Median; of a call's time by its keys, as are the others.
     pub p50_ns: f64,
@@ -112,11 +112,12 @@ impl Job {
         if what == What::Open && self.workload.cold {
             kernel::drop_page_cache(&kernel::files(dir))?;
         }
+        let closed = Counters::now(dir);
         let begin = Instant::now();
         let engine = self.task.engine.open(dir, &self.task.settings, what == What::Count)?;
         let open = begin.elapsed();
         if what == What::Open {
-            return self.first_answer(engine.as_ref(), begin, open);
+            return self.first_answer(engine.as_ref(), begin, open, closed);
         }
         if self.workload.only_reads() {
             self.bring_to_memory(engine.as_ref())?;
@@ -294,11 +295,17 @@ impl Job {
         Ok(f64::from(puts) / begin.elapsed().as_secs_f64())
     }
 
-    fn first_answer(&self, engine: &dyn Engine, begin: Instant, open: Duration) -> Result<Outcome> {
+    fn first_answer(
+        &self,
+        engine: &dyn Engine,
+        begin: Instant,
+        open: Duration,
+        closed: Counters,
+    ) -> Result<Outcome> {
         let mut got = (false, Vec::new());
         let mut key = Vec::new();
         let asked = Asked {
-            index: mixed_index(self.task.generation, self.task.settings.num),
+            index: Rng::new(self.task.generation).below(self.task.settings.num),
             kind: Kind::Present,
             expect: Expect::Before(self.task.generation),
         };
@@ -310,7 +317,7 @@ impl Job {
         latencies.saturating_record(answered.as_nanos() as u64);
         let mean_ns = answered.as_nanos() as f64;
         let timing = Timing { calls: 1, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 };
-        let mut outcome = self.outcome(&timing, Counters::now(&self.task.dir), open);
+        let mut outcome = self.outcome(&timing, Counters::now(&self.task.dir).since(closed), open);
         outcome.first_answer_ns = Some(mean_ns);
         Ok(outcome)
     }
@@ -337,8 +344,4 @@ impl Job {
             ..Outcome::default()
         }
     }
-}
-
-fn mixed_index(generation: u64, num: u64) -> u64 {
-    Rng::new(generation).below(num)
 }
