@@ -4,6 +4,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use sidebloom::fuzzing::segment_format::FOOTER_BYTES;
 use sidebloom::{Db, Error, Options};
 use sidebloom_fuzz::disk::{Crash, SimFs};
 use sidebloom_fuzz::repair;
@@ -41,7 +42,7 @@ static FILES: LazyLock<Vec<(PathBuf, Vec<u8>)>> = LazyLock::new(|| {
     for n in 0..600 {
         match n % 5 {
             0 => db.delete(key(n)).unwrap(),
-            _ => db.put(key(n), key(n.wrapping_mul(0x9e37_79b9)).repeat(4)).unwrap(),
+            _ => db.put(key(n), format!("{:x}", n.wrapping_mul(0x9e37_79b9)).repeat(4)).unwrap(),
         }
         if n == 580 {
             db.flush().unwrap();
@@ -60,15 +61,21 @@ fuzz_target!(|input: Input| {
     for Change { file, before_end, bytes } in input.changes.iter().take(16) {
         let which = usize::from(*file) % files.len();
         let contents = &mut files[which].1;
-        let at = contents.len().saturating_sub(1 + usize::from(*before_end));
+        if contents.is_empty() {
+            continue;
+        }
+        let at = contents.len() - 1 - usize::from(*before_end) % contents.len();
         contents.iter_mut().skip(at).zip(bytes).for_each(|(byte, change)| *byte ^= change);
     }
-    for (path, mut bytes) in files {
+    for ((path, mut bytes), (_, before)) in files.into_iter().zip(&*FILES) {
         let kind = path.extension().or(path.file_name()).and_then(|name| name.to_str()).unwrap_or_default();
         _ = match kind {
             "MANIFEST" => repair::manifest(&mut bytes),
             "wal" => repair::wal(&mut bytes),
-            "segment" => repair::segment(&mut bytes),
+            "segment" => {
+                let digest = before[before.len() - FOOTER_BYTES + 24..].first_chunk();
+                repair::segment(&mut bytes, digest.map(|digest| u64::from_le_bytes(*digest)))
+            }
             "filter" => {
                 let lines = bytes.len() - 8;
                 let compact = [&bytes[..96], &bytes[4096..lines]].concat();

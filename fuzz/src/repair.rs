@@ -2,7 +2,7 @@
 //! a file of the kind.
 
 use sidebloom::fuzzing::segment_format::{self as format, FOOTER_BYTES, Footer, Handle, TRAILER_BYTES};
-use sidebloom::fuzzing::{Decoder, Encode, crc32, digest};
+use sidebloom::fuzzing::{self, Decoder, Encode, crc32, digest};
 use sidebloom::id::FileId;
 
 fn put(file: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
@@ -86,8 +86,9 @@ pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// A segment: the offsets of its footer, and every block that its index makes out.
-pub fn segment(file: &mut Vec<u8>) -> Option<()> {
+/// A segment: the offsets of its footer, and every block that its index makes out. `digest` is the one that its manifest and its
+/// sidecar name; without one, it gets that of its bytes.
+pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     let end = file.len().checked_sub(FOOTER_BYTES)?;
     let id = FileId(u64_at(file, end)?);
     let (top_len, properties_len) = (u32_at(file, end + 32)?, u32_at(file, end + 36)?);
@@ -101,7 +102,7 @@ pub fn segment(file: &mut Vec<u8>) -> Option<()> {
     }
     seal(file, id, top, top_len as usize)?;
     seal(file, id, properties, properties_len as usize)?;
-    let digest = digest(&file[..end]);
+    let digest = digest.unwrap_or_else(|| fuzzing::digest(&file[..end]));
     file.truncate(end);
     let top = Handle { offset: top as u64, len: top_len };
     let properties = Handle { offset: properties as u64, len: properties_len };
