@@ -80,6 +80,22 @@ pub enum Error {
         /// The limit in bytes.
         max: usize,
     },
+    /// A filter holds as many keys as its false-positive rate allows, and one more was to be added.
+    #[error(
+        "the filter is full: it holds the {capacity} keys that keep it at a false-positive rate of {fpr}; build a larger or a scalable one"
+    )]
+    FilterFull {
+        /// How many keys it was made for.
+        capacity: u64,
+        /// The false-positive rate that it was made for, 0 to 1.
+        fpr: f64,
+    },
+    /// Filters of unequal shape, hash or seed cannot be combined.
+    #[error("these filters cannot be combined: {what}; build both with the same size, hash and seed")]
+    FilterMismatch {
+        /// What differs.
+        what: String,
+    },
     /// An argument or option that makes no sense; the text says which and what is allowed.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),

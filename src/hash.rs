@@ -2,12 +2,19 @@
 //!
 //! The function is frozen: filters on disk hold its output, so the golden vectors below may never change.
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128_with_seed};
 
 /// Hashes a key with the store's seed (drawn at creation and kept in its manifest, so that nobody can prepare keys that collide).
 #[inline]
 pub fn hash_key(key: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(key, seed)
+}
+
+/// Both halves, low first, of a key's seeded 128-bit xxh3: for filters that draw many positions from one hash. Frozen as well.
+#[inline]
+pub fn hash_key_128(key: &[u8], seed: u64) -> (u64, u64) {
+    let both = xxh3_128_with_seed(key, seed);
+    (both as u64, (both >> 64) as u64)
 }
 
 /// Checksum of large byte ranges: the lines of a filter, the digest of a segment. 64 bits, unseeded xxh3.
@@ -57,6 +64,12 @@ mod tests {
         8677045340567232977,
         18117574356104367755,
     ];
+
+    #[test]
+    fn golden_vector_of_the_128_bit_hash_is_xxhash_s_own() {
+        // XXH3_128bits of the empty input: high 99aa06d3014798d8, low 6001c324468d497f.
+        assert_eq!(hash_key_128(b"", 0), (0x6001_c324_468d_497f, 0x99aa_06d3_0147_98d8));
+    }
 
     #[test]
     fn streamed_digest_equals_the_whole() {

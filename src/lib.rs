@@ -56,7 +56,7 @@ pub mod id;
 
 mod codec;
 mod db;
-mod filter;
+pub mod filter;
 #[cfg(test)]
 mod golden;
 mod hash;
@@ -75,7 +75,7 @@ pub use db::{
 pub use error::{Error, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use segment::Compression;
-pub use sidecar::Residency;
+pub use sidecar::{Residency, read_filter, receive_filter, send_filter, write_filter};
 pub use wal::Batch;
 
 /// What the targets in `fuzz/` reach of the private modules. Only `cargo fuzz` sets the cfg; it is no part of the interface.

@@ -62,16 +62,29 @@ fn digits3(x: f64) -> String {
     if x == 0.0 { "0".to_owned() } else { format!("{x:.decimals$}") }
 }
 
-/// Bytes as a number with an optional K, M or G (powers of 1024).
+/// Bytes as a number with an optional K, M or G (powers of 1024): `64M`, `64MiB`.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
-        Some(b'K') => (&text[..text.len() - 1], 10),
-        Some(b'M') => (&text[..text.len() - 1], 20),
-        Some(b'G') => (&text[..text.len() - 1], 30),
+    let short = text.strip_suffix("iB").unwrap_or(text);
+    let (digits, shift) = match short.as_bytes().last().map(u8::to_ascii_uppercase) {
+        Some(b'K') => (&short[..short.len() - 1], 10),
+        Some(b'M') => (&short[..short.len() - 1], 20),
+        Some(b'G') => (&short[..short.len() - 1], 30),
         _ => (text, 0),
     };
     let number: u64 = digits.parse().map_err(|_| "a number of bytes, such as 64M".to_owned())?;
     number.checked_mul(1 << shift).ok_or_else(|| "too many bytes".to_owned())
+}
+
+/// A rate between 0 and 1, or a percentage.
+pub fn parse_rate(text: &str) -> Result<f64, String> {
+    let number = match text.strip_suffix('%') {
+        Some(percent) => percent.trim_end().parse::<f64>().map(|p| p / 100.0),
+        None => text.parse(),
+    };
+    match number {
+        Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
+        _ => Err("between 0 and 1, or between 0% and 100%".to_owned()),
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod context;
 mod delete;
 mod demo;
 mod escape;
+mod filter;
 mod get;
 mod hex;
 mod human;
@@ -75,6 +76,7 @@ enum Command {
     Compact(compact::Args),
     RebuildFilters(rebuild_filters::Args),
     Checkpoint(checkpoint::Args),
+    Filter(filter::Args),
     Bench(bench::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -95,6 +97,7 @@ impl Command {
             Command::Compact(args) => args.run(cx),
             Command::RebuildFilters(args) => args.run(cx),
             Command::Checkpoint(args) => args.run(cx),
+            Command::Filter(args) => args.run(cx),
             Command::Bench(args) => args.run(cx),
             Command::Demo(args) => args.run(cx),
             Command::Completions(args) => args.run(cx),

@@ -1,7 +1,7 @@
 //! `sidebloom rebuild-filters`: retunes the filters without touching the data.
 
 use super::context::{Context, Failure, Outcome};
-use super::human::parse_bytes;
+use super::human::{parse_bytes, parse_rate};
 use super::{human, progress};
 use sidebloom::FilterPolicy;
 use std::io::Write;
@@ -35,18 +35,6 @@ struct Report {
     kept: u64,
     keys: u64,
     filter_bytes: u64,
-}
-
-/// A rate between 0 and 1, or a percentage.
-fn parse_rate(text: &str) -> Result<f64, String> {
-    let number = match text.strip_suffix('%') {
-        Some(percent) => percent.trim_end().parse::<f64>().map(|p| p / 100.0),
-        None => text.parse(),
-    };
-    match number {
-        Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
-        _ => Err("between 0 and 1, or between 0% and 100%".to_owned()),
-    }
 }
 
 /// A number of bits that makes sense for a filter.

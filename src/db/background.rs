@@ -3,16 +3,19 @@
 use super::core::{Control, Core, lock};
 use super::pick::{Compaction, pick};
 use crate::error::{Error, Result};
+use crate::filter::FilterSpec;
 use crate::id::FileId;
 use crate::memtable::Memtable;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// In the order of urgency.
 enum Work {
     Flush(Arc<Memtable>, FileId),
     CheckSidecar(FileId),
     Compact(Compaction),
+    Retune(FileId, FilterSpec),
 }
 
 impl Work {
@@ -25,7 +28,7 @@ impl Work {
                     control.to_flush.push_front((table, next_log));
                 }
             }
-            Work::CheckSidecar(_) => control.checking_sidecars = false,
+            Work::CheckSidecar(_) | Work::Retune(..) => control.checking_sidecars = false,
             Work::Compact(compaction) => {
                 control.compactions -= 1;
                 compaction.inputs().for_each(|s| _ = control.busy.remove(&s.meta.id));
@@ -53,6 +56,7 @@ impl Core {
                 Work::Flush(table, next_log) => self.flush_one(table, *next_log),
                 Work::CheckSidecar(id) => self.check_sidecar(*id),
                 Work::Compact(compaction) => self.compact_one(compaction),
+                Work::Retune(id, spec) => self.retune(*id, *spec),
             };
             let failed = result.is_err();
             if let Err(error) = result {
@@ -74,7 +78,11 @@ impl Core {
             if let Some(work) = self.choose(&mut control) {
                 return Some(work);
             }
-            control = self.work.wait(control).unwrap_or_else(PoisonError::into_inner);
+            let later = self.worth_waiting_for(&control);
+            control = match later {
+                None => self.work.wait(control).unwrap_or_else(PoisonError::into_inner),
+                Some(time) => self.work.wait_timeout(control, time).unwrap_or_else(PoisonError::into_inner).0,
+            };
         }
     }
 
@@ -99,9 +107,28 @@ impl Core {
         if self.options.read_only || control.exclusive || control.compactions >= spare {
             return None;
         }
-        let compaction = pick(&self.live(), &self.options, &control.busy)?;
-        control.compactions += 1;
-        control.busy.extend(compaction.inputs().map(|s| s.meta.id));
-        Some(Work::Compact(compaction))
+        let at_rest = control.until_rest().is_zero();
+        if let Some(compaction) = pick(&self.live(), &self.options, &control.busy, at_rest) {
+            control.compactions += 1;
+            control.busy.extend(compaction.inputs().map(|s| s.meta.id));
+            return Some(Work::Compact(compaction));
+        }
+        if !at_rest || control.checking_sidecars || control.compactions > 0 {
+            return None;
+        }
+        let (id, spec) = self.segment_to_retune()?;
+        control.checking_sidecars = true;
+        Some(Work::Retune(id, spec))
+    }
+
+    /// The time until the store comes to rest, if there is something to compact then.
+    fn worth_waiting_for(&self, control: &Control) -> Option<Duration> {
+        let idle = control.compactions == 0 && !control.exclusive && !self.options.read_only;
+        let until_rest = control.until_rest();
+        if !idle || until_rest.is_zero() || self.failure.get().is_some() {
+            return None;
+        }
+        let compaction = pick(&self.live(), &self.options, &control.busy, true).map(|_| ());
+        compaction.or_else(|| self.segment_to_retune().map(|_| ())).map(|()| until_rest)
     }
 }

@@ -72,7 +72,7 @@ fn binding(meta: &SegmentMeta) -> Binding {
 impl Core {
     /// What a sidecar must be bound to in order to answer for a segment.
     pub fn expected_sidecar(&self, meta: &SegmentMeta) -> Expect {
-        Expect::Segment { binding: binding(meta), seed: self.header.hash_seed }
+        Expect { binding: binding(meta), seed: self.header.hash_seed }
     }
 
     /// Writes a segment's filter durably (but for its directory entry) and opens it, verified.

@@ -122,10 +122,17 @@ impl Core {
     /// Waits until nothing is left to flush or to compact.
     pub fn wait_for_compaction(&self) -> Result<()> {
         self.check_writable()?;
-        self.wait_until(|control| {
+        lock(&self.control).settling += 1;
+        self.work.notify_all();
+        let outcome = self.wait_until(|control| {
             let idle = control.flushing.is_none() && control.to_flush.is_empty() && control.compactions == 0;
-            idle && !control.exclusive && pick(&self.live(), &self.options, &control.busy).is_none()
-        })
+            idle && !control.exclusive
+                && !control.checking_sidecars
+                && pick(&self.live(), &self.options, &control.busy, true).is_none()
+                && self.segment_to_retune().is_none()
+        });
+        lock(&self.control).settling -= 1;
+        outcome
     }
 }
 

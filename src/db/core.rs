@@ -22,6 +22,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 pub(crate) struct Core {
     pub fs: Arc<dyn Fs>,
@@ -35,6 +36,8 @@ pub(crate) struct Core {
     /// The newest sequence number that readers may see.
     pub visible: AtomicU64,
     pub next_id: AtomicU64,
+    /// Files with this number or a greater one were written since the store was opened.
+    pub first_own_id: FileId,
     /// `None` in a read-only store.
     pub log: Mutex<Option<Log>>,
     pub waiting: Mutex<Vec<Arc<Waiting>>>,
@@ -50,6 +53,9 @@ pub(crate) struct Core {
     pub filter_policy: Mutex<FilterPolicy>,
 }
 
+/// No memtable has been full for this long: the store is at rest.
+const REST_AFTER: Duration = Duration::from_secs(5);
+
 /// What the background threads agree on.
 pub(crate) struct Control {
     /// Memtables to flush, oldest first, with the first log that is still needed once it is flushed.
@@ -58,6 +64,10 @@ pub(crate) struct Control {
     pub flushing: Option<FileId>,
     /// Logs below hold nothing that segments do not have.
     pub log_floor: FileId,
+    /// When a memtable was last full: a store that takes writes postpones what can wait.
+    pub last_full: Option<Instant>,
+    /// Threads that wait for compaction to come to an end.
+    pub settling: usize,
     /// Inputs of running compactions.
     pub busy: BTreeSet<FileId>,
     pub compactions: usize,
@@ -75,6 +85,8 @@ impl Control {
             to_flush: VecDeque::new(),
             flushing: None,
             log_floor,
+            last_full: None,
+            settling: 0,
             busy: BTreeSet::new(),
             compactions: 0,
             exclusive: false,
@@ -82,6 +94,14 @@ impl Control {
             checking_sidecars: false,
             closing: false,
         }
+    }
+}
+
+impl Control {
+    /// How long until the store counts as at rest; zero when it does.
+    pub fn until_rest(&self) -> Duration {
+        let since = self.last_full.map_or(REST_AFTER, |full| full.elapsed());
+        if self.settling > 0 { Duration::ZERO } else { REST_AFTER.saturating_sub(since) }
     }
 }
 

@@ -270,7 +270,8 @@ fn open_writable(path: &Path, options: Options) -> Result<Core> {
     let names = options.fs.list(path)?;
     let (mut manifest, mut state) = Manifest::open(Arc::clone(&options.fs), path)?;
     let mut core = new_core(path, options, state.header)?;
-    core.next_id = AtomicU64::new(next_free_id(&state, &names));
+    core.first_own_id = FileId(next_free_id(&state, &names));
+    core.next_id = AtomicU64::new(core.first_own_id.0);
     let live = core.open_live(&state)?;
     let replayed = core.replay_logs(&state, &names)?;
     let (log, built) = core.start_writing(&mut manifest, &mut state, &live, replayed, &names)?;
@@ -312,6 +313,7 @@ fn new_core(path: &Path, options: Options, header: StoreHeader) -> Result<Core> 
         }),
         visible: AtomicU64::new(0),
         next_id: AtomicU64::new(1),
+        first_own_id: FileId(1),
         log: Mutex::new(None),
         waiting: Mutex::new(Vec::new()),
         manifest: Mutex::new(None),

@@ -5,7 +5,9 @@
 //! 2. Level 0 goes whole, with all that it overlaps in level 1: its segments overlap one another. A segment that overlaps nothing
 //!    in either level is moved instead, as when keys arrive in order.
 //! 3. Of another level, the segment goes that drags the fewest bytes of the next level along per byte of its own.
-//! 4. Inputs of a running compaction are left alone, and so is whatever would need one of them.
+//! 4. Once nothing is over its target and no writes come in, each level is brought down to a tenth of the next one: what arrives under
+//!    load is merged seldom and late, and a store at rest has the geometry that is best for reads, with few keys in the upper runs.
+//! 5. Inputs of a running compaction are left alone, and so is whatever would need one of them.
 
 use super::options::Options;
 use crate::id::FileId;
@@ -71,15 +73,21 @@ pub(crate) fn target_bytes(level: usize, segment_bytes: u64) -> u64 {
 }
 
 /// The most urgent compaction; `None` when every level is within its target or what is over it is already being compacted.
-pub(crate) fn pick(live: &LiveSet, options: &Options, busy: &BTreeSet<FileId>) -> Option<Compaction> {
+pub(crate) fn pick(
+    live: &LiveSet,
+    options: &Options,
+    busy: &BTreeSet<FileId>,
+    at_rest: bool,
+) -> Option<Compaction> {
     let mut scores: Vec<(f64, usize)> =
         (0..LEVELS - 1).map(|level| (score(live, level, options), level)).collect();
     scores.retain(|(score, _)| *score >= 1.0);
     scores.sort_by(|a, b| b.0.total_cmp(&a.0));
-    scores.into_iter().find_map(|(_, level)| match level {
+    let urgent = scores.into_iter().find_map(|(_, level)| match level {
         0 => pick_level0(live, busy),
         _ => pick_sorted(live, level, busy),
-    })
+    });
+    urgent.or_else(|| at_rest.then(|| pick_at_rest(live, busy)).flatten())
 }
 
 fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
@@ -119,4 +127,15 @@ fn pick_sorted(live: &LiveSet, level: usize, busy: &BTreeSet<FileId>) -> Option<
     by_cost
         .into_iter()
         .find_map(|(_, segment)| Compaction::down(live, vec![segment.clone()], level + 1, busy))
+}
+
+/// The uppermost sorted level that is more than a tenth of the next one.
+fn pick_at_rest(live: &LiveSet, busy: &BTreeSet<FileId>) -> Option<Compaction> {
+    let bytes: Vec<u64> = live.levels().iter().map(|level| level.file_bytes()).collect();
+    let mut pairs = bytes.windows(2).enumerate().skip(1);
+    let (level, _) = pairs.find(|(_, pair)| match pair {
+        [upper, lower] => *lower > 0 && upper.saturating_mul(SIZE_RATIO) > *lower,
+        _ => false,
+    })?;
+    pick_sorted(live, level, busy)
 }

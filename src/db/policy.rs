@@ -87,7 +87,10 @@ impl FilterPolicy {
             Goal::Off => None,
             Goal::Bloom(bits_per_key) => {
                 let spec = FilterSpec::BlockedBloom { bits_per_key };
-                Some(FilterPlan { shares: [Share { low: spec, high: spec, of_high: 0.0 }; LEVELS] })
+                Some(FilterPlan {
+                    shares: [Share { low: spec, high: spec, of_high: 0.0 }; LEVELS],
+                    sum_fpr: 0.0,
+                })
             }
             Goal::Average(bits) => Some(shape.allocate(keys * bits, 0.0)),
             Goal::Memory(bytes) => Some(shape.allocate(bytes as f64 * 8.0, 0.0)),
@@ -184,8 +187,10 @@ impl Shape {
     /// Steps 2 and 3: spends up to `budget_bits`, and no more than a Σ FPR of `rate` takes.
     fn allocate(&self, budget_bits: f64, rate: f64) -> FilterPlan {
         let smallest = Choice::bloom(SMALLEST_BITS);
-        let mut plan =
-            FilterPlan { shares: [Share { low: smallest.spec, high: smallest.spec, of_high: 0.0 }; LEVELS] };
+        let mut plan = FilterPlan {
+            shares: [Share { low: smallest.spec, high: smallest.spec, of_high: 0.0 }; LEVELS],
+            sum_fpr: 0.0,
+        };
         let mut bits: f64 = self.levels.iter().map(|level| level.keys as f64 * smallest.bits).sum();
         let mut sum_fpr: f64 = self.levels.iter().map(|level| f64::from(level.runs) * smallest.fpr).sum();
         let mut steps = Vec::new();
@@ -215,6 +220,7 @@ impl Shape {
                 break;
             }
         }
+        plan.sum_fpr = sum_fpr;
         plan
     }
 }
@@ -223,6 +229,8 @@ impl Shape {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FilterPlan {
     shares: [Share; LEVELS],
+    /// The Σ FPR that it comes to.
+    sum_fpr: f64,
 }
 
 /// Two neighbours on the hull, and the share of segments that gets the higher one.
@@ -233,7 +241,38 @@ struct Share {
     of_high: f64,
 }
 
+/// A plan is worth new sidecars when Σ FPR is off by more than this share.
+const TOLERANCE: f64 = 0.05;
+
 impl FilterPlan {
+    /// The segment to give a new sidecar first, of those that `may_change`: filters are chosen while their segments are written, and by
+    /// the time that the store comes to rest its levels have other sizes. `None` when the sum is as planned, or nothing would change it.
+    pub fn worst<'a>(
+        &self,
+        live: &'a LiveSet,
+        may_change: impl Fn(&LiveSegment) -> bool,
+    ) -> Option<&'a LiveSegment> {
+        let mut sum = 0.0;
+        let mut worst: Option<(f64, &LiveSegment)> = None;
+        for (number, level) in live.levels().iter().enumerate() {
+            let keys: u64 = level.segments().iter().map(|s| s.meta.entries).sum();
+            for segment in level.segments() {
+                // Without a filter it waits to be checked, which is not this function's work.
+                let Some(sidecar) = segment.sidecar.as_ref().filter(|s| s.is_verified()) else { continue };
+                let share = if number == 0 { 1.0 } else { segment.meta.entries as f64 / keys.max(1) as f64 };
+                let part = share * sidecar.expected_fpr();
+                sum += part;
+                let spec = self.choose(segment.meta.level, segment.meta.id);
+                let fits = sidecar.kind().is_what(spec, sidecar.keys(), sidecar.lines());
+                if !fits && may_change(segment) && worst.is_none_or(|(most, _)| part > most) {
+                    worst = Some((part, segment));
+                }
+            }
+        }
+        let off = (sum - self.sum_fpr).abs() > TOLERANCE * self.sum_fpr;
+        worst.filter(|_| off).map(|(_, segment)| segment)
+    }
+
     /// The filter of one segment. File numbers times the golden ratio spread evenly over the unit interval, in any stretch of them.
     pub fn choose(&self, level: u8, id: FileId) -> FilterSpec {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -63,6 +63,22 @@ impl Core {
         }
     }
 
+    /// Of the segments written since opening, the one whose filter is furthest from the policy's plan; `None` when it is as planned.
+    pub fn segment_to_retune(&self) -> Option<(FileId, FilterSpec)> {
+        let live = self.live();
+        let plan = lock(&self.filter_policy).plan(&Shape::of(&live, []))?;
+        let worst = plan.worst(&live, |segment| segment.meta.id >= self.first_own_id)?;
+        Some((worst.meta.id, plan.choose(worst.meta.level, worst.meta.id)))
+    }
+
+    /// Gives a segment another filter; one that went meanwhile needs none.
+    pub fn retune(&self, id: FileId, spec: FilterSpec) -> Result<()> {
+        match self.live().segments().find(|s| s.meta.id == id) {
+            Some(segment) => self.rebuild_sidecar(segment, spec).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
     /// Takes a sidecar that did not pass out of the view. Counts and warns once, however many threads have found out.
     fn disbelieve(&self, id: FileId, bad: &Arc<Sidecar>, reason: &Unusable) {
         let mut is_news = false;

@@ -222,6 +222,7 @@ impl Core {
         let mut control = lock(&self.control);
         log.unsynced.retain(|(earlier, _)| *earlier >= control.log_floor);
         control.to_flush.push_back((Arc::clone(&full), id));
+        control.last_full = Some(Instant::now());
         self.change_view(&mut control, |view| {
             view.active = Arc::clone(&log.active);
             view.immutable.insert(0, full);

@@ -3,6 +3,20 @@
 //! A filter is an array of 64-byte lines and a [`FilterKind`] that says how to read them. A [`FilterSpec`] says what to build,
 //! [`BuiltFilter`] is the result, and a [`Prober`] asks any array of lines, wherever it lives.
 //!
+//! Those serve a store's segments. To use a filter on its own, asked by key, take one of the family:
+//!
+//! | type | when to choose it |
+//! |---|---|
+//! | [`LineFilter`] | the keys are known now: the smallest (parity), or one that can still grow a little (blocked Bloom); one cache line a probe |
+//! | [`Bloom`] | filters that are to be united, compared, folded or sent |
+//! | [`CountingBloom`] | keys come and go |
+//! | [`ScalableBloom`] | nobody knows how many keys will come |
+//! | [`NoisyBloom`] | the parts are held by different parties, and each part alone must tell little |
+//!
+//! [`AnyFilter`] is any of those that have a file form (all but the noisy one, whose parts are [`Bloom`]s): see
+//! [`write_filter`](crate::write_filter) and [`send_filter`](crate::send_filter). None lets its false-positive rate collapse in silence: past its capacity
+//! a filter refuses new keys with [`Error::FilterFull`](crate::Error::FilterFull).
+//!
 //! # From a hash to a line (frozen: filters on disk depend on it)
 //! The line is the *multiply-shift range* of the hash, `(hash × lines) >> 64` (Lemire, "Fast random integer generation in an
 //! interval", 2019): it depends on the high bits, evenly for any number of lines, without a division. What happens inside the
@@ -10,11 +24,17 @@
 //! still take every value of those), [`parity`] the fraction that the shift drops and a mix of all bits.
 
 pub mod blocked;
+mod family;
 mod isa;
 pub mod parity;
 pub mod sizing;
 
 pub use blocked::AtomicBloom;
+pub use family::shape;
+pub use family::{
+    AnyFilter, Bloom, CountingBloom, HashFunction, LineFilter, NoisyBloom, Overlap, Plan, ScalableBloom,
+    Series, Shape,
+};
 pub use isa::Isa;
 pub use parity::{Levels, Width};
 
@@ -125,6 +145,14 @@ impl BuiltFilter {
         match spec {
             FilterSpec::BlockedBloom { bits_per_key } => blocked::build(hashes, bits_per_key),
             FilterSpec::Parity { width } => parity::build(hashes, width),
+        }
+    }
+
+    /// How many lines a probe of an absent key reads on average.
+    pub fn lines_per_probe(&self) -> f64 {
+        match self.kind {
+            FilterKind::BlockedBloom { .. } => 1.0,
+            FilterKind::Parity { width, levels } => parity::lines_per_probe(&self.lines, width, &levels),
         }
     }
 

@@ -80,7 +80,7 @@ fn assert_golden(name: &str, spec: FilterSpec) {
     assert_eq!(annotated(&written), fs::read_to_string(hex).unwrap());
     assert!(written == fs::read(&bin).unwrap());
 
-    let expect = Expect::Segment { binding: BINDING, seed: SEED };
+    let expect = Expect { binding: BINDING, seed: SEED };
     let sidecar = Sidecar::open(&RealFs, &bin, &expect, Residency::Mapped).unwrap();
     sidecar.verify().unwrap();
     assert!(hashes().iter().all(|&hash| sidecar.probe(hash) == Verdict::Maybe));

@@ -4,6 +4,7 @@
 //! that, and for ever after a mismatch, every answer is [`Verdict::Maybe`].
 
 use super::format::{Binding, DIGEST_BYTES, HEADER_BYTES, Header};
+use super::kind::{KIND_AT, Kind};
 use super::unusable::Unusable;
 use crate::error::Error;
 use crate::filter::{FilterKind, LINE_BYTES, Line, Prober, Verdict};
@@ -14,18 +15,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What a sidecar must be, to be believed.
+/// What a sidecar must be, to be believed: the filter of one segment, of keys hashed with the store's seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expect {
-    /// The filter of one segment, of keys hashed with the store's seed.
-    Segment {
-        /// The segment.
-        binding: Binding,
-        /// The seed.
-        seed: u64,
-    },
-    /// A filter bound to no segment; its seed is whatever [`Sidecar::seed`] then says.
-    StandAlone,
+pub struct Expect {
+    /// The segment.
+    pub binding: Binding,
+    /// The seed.
+    pub seed: u64,
 }
 
 /// Where the lines of a verified sidecar live.
@@ -87,9 +83,13 @@ impl Sidecar {
             return Err(Unusable::Invalid { offset: header.file_bytes().min(map.len() as u64), what });
         }
         expect.check(&header)?;
+        let Kind::Lines(kind) = header.kind else {
+            let what = "a filter of a kind that no segment has".to_owned();
+            return Err(Unusable::Invalid { offset: KIND_AT as u64, what });
+        };
         Ok(Sidecar {
             verified: OnceLock::new(),
-            prober: Prober::new(header.kind),
+            prober: Prober::new(kind),
             header,
             path: path.to_path_buf(),
             residency,
@@ -178,12 +178,7 @@ impl Sidecar {
 
     /// How the lines are read.
     pub fn kind(&self) -> FilterKind {
-        self.header.kind
-    }
-
-    /// The seed of the key hash.
-    pub fn seed(&self) -> u64 {
-        self.header.seed
+        self.prober.kind()
     }
 
     /// How many hashes were added when it was built.
@@ -201,36 +196,20 @@ impl Sidecar {
         self.header.lines * LINE_BYTES as u64
     }
 
-    /// The size of the file in bytes.
-    pub fn file_bytes(&self) -> u64 {
-        self.header.file_bytes()
-    }
-
-    /// Bits of its lines per key; infinite without keys.
-    pub fn bits_per_key(&self) -> f64 {
-        8.0 * self.filter_bytes() as f64 / self.header.keys as f64
-    }
-
     /// The false-positive rate (0 to 1) that the theory gives for its keys and lines.
     pub fn expected_fpr(&self) -> f64 {
-        self.header.kind.expected_fpr(self.header.keys, self.header.lines)
+        self.kind().expected_fpr(self.header.keys, self.header.lines)
     }
 }
 
 impl Expect {
     fn check(&self, header: &Header) -> Result<(), Unusable> {
-        let (binding, seed) = match *self {
-            Expect::Segment { binding, seed } => (Some(binding), seed),
-            Expect::StandAlone => (None, header.seed),
-        };
-        if header.binding != binding {
-            let name = |binding: Option<Binding>| match binding {
-                Some(b) => format!("segment {} with digest {:016x}", b.segment, b.digest),
-                None => "no segment".to_owned(),
-            };
-            return Err(Unusable::NotOfThisSegment { found: name(header.binding), expected: name(binding) });
+        if header.binding != Some(self.binding) {
+            let name = |b: Binding| format!("segment {} with digest {:016x}", b.segment, b.digest);
+            let found = header.binding.map_or("no segment".to_owned(), name);
+            return Err(Unusable::NotOfThisSegment { found, expected: name(self.binding) });
         }
-        if header.seed != seed {
+        if header.seed != self.seed {
             return Err(Unusable::OtherSeed);
         }
         Ok(())

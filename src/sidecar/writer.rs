@@ -1,10 +1,11 @@
 //! Writing: under a temporary name, synced, then renamed. A published sidecar is never touched again: readers have it mapped.
 
 use super::format::{Binding, Header};
+use super::kind::Kind;
 use crate::error::{Error, Result};
-use crate::filter::{BuiltFilter, FilterSpec};
+use crate::filter::{BuiltFilter, FilterSpec, Line};
 use crate::fs::Fs;
-use crate::hash::digest;
+use crate::hash::Digest;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -47,17 +48,30 @@ pub fn write(
     seed: u64,
     binding: Option<Binding>,
 ) -> Result<u64> {
+    let header = Header {
+        kind: Kind::Lines(filter.kind),
+        seed,
+        keys: filter.keys,
+        lines: filter.lines.len() as u64,
+        binding,
+    };
+    write_parts(fs, path, &header, &[&filter.lines])
+}
+
+/// [`write`] for lines that lie in several pieces, as many in all as the header says.
+pub(super) fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[Line]]) -> Result<u64> {
     let temporary = temporary_name(path);
     if fs.file_len(&temporary)?.is_some() {
         fs.remove(&temporary)?;
     }
-    let lines = filter.lines.as_flattened();
-    let header =
-        Header { kind: filter.kind, seed, keys: filter.keys, lines: filter.lines.len() as u64, binding };
     let mut file = fs.create(&temporary)?;
+    let mut digest = Digest::default();
     file.append(&header.encode())?;
-    lines.chunks(WRITE_BYTES).try_for_each(|part| file.append(part))?;
-    file.append(&digest(lines).to_le_bytes())?;
+    for piece in parts.iter().flat_map(|part| part.as_flattened().chunks(WRITE_BYTES)) {
+        digest.update(piece);
+        file.append(piece)?;
+    }
+    file.append(&digest.finish().to_le_bytes())?;
     file.sync()?;
     drop(file);
     fs.rename(&temporary, path)?;

@@ -53,14 +53,28 @@ fn positions(hash: u64, k: u32) -> impl Iterator<Item = usize> {
 /// Builds a filter of `bits_per_key` from the hashes of all keys, with the best `k` for what that makes.
 pub(super) fn build(hashes: &[u64], bits_per_key: f64) -> Result<BuiltFilter> {
     let keys = hashes.len() as u64;
-    let mut lines = vec![[0; LINE_BYTES]; sizing::lines_for(keys, bits_per_key)?];
-    let k = sizing::best_k(keys, lines.len() as u64);
-    let count = lines.len();
-    for &hash in hashes {
-        let line = &mut lines[line_of(hash, count)];
-        positions(hash, k).for_each(|p| line[p / 8] |= 1 << (p % 8));
-    }
+    let (mut lines, k) = zeroed(keys, bits_per_key)?;
+    hashes.iter().for_each(|&hash| insert(&mut lines, hash, k));
     Ok(BuiltFilter { kind: FilterKind::BlockedBloom { k }, keys, lines })
+}
+
+/// A filter without keys, of the size and the `k` for `keys` keys.
+pub(super) fn empty(keys: u64, bits_per_key: f64) -> Result<BuiltFilter> {
+    let (lines, k) = zeroed(keys, bits_per_key)?;
+    Ok(BuiltFilter { kind: FilterKind::BlockedBloom { k }, keys: 0, lines })
+}
+
+fn zeroed(keys: u64, bits_per_key: f64) -> Result<(Vec<Line>, u32)> {
+    let lines = vec![[0; LINE_BYTES]; sizing::lines_for(keys, bits_per_key)?];
+    let k = sizing::best_k(keys, lines.len() as u64);
+    Ok((lines, k))
+}
+
+/// Sets the `k` bits of a hash in its line, of which there is at least one.
+#[inline]
+pub(super) fn insert(lines: &mut [Line], hash: u64, k: u32) {
+    let line = &mut lines[line_of(hash, lines.len())];
+    positions(hash, k).for_each(|p| line[p / 8] |= 1 << (p % 8));
 }
 
 /// Whether all `k` bits of the hash are set in its line; no lines at all deny nothing.

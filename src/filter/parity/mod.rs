@@ -69,6 +69,7 @@ mod avx512;
 mod build;
 mod equation;
 mod layout;
+mod reads;
 mod scalar;
 mod solve;
 
@@ -77,6 +78,7 @@ use super::{BuiltFilter, FilterKind, Isa, Line};
 use crate::error::Result;
 use equation::{Equation, next_level, place};
 use layout::{Eight, Lanes, Layout, Nine, Seven, Sixteen, Twelve};
+pub(super) use reads::lines_per_probe;
 use solve::System;
 
 /// The most levels of a filter.

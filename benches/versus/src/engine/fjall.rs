@@ -1,0 +1,101 @@
+//! fjall, a store of the same family in Rust.
+
+use super::{Engine, Facts, Result};
+use crate::settings::Settings;
+use fjall::compaction::Leveled;
+use fjall::config::{CompressionPolicy, PartitioningPolicy, PinningPolicy};
+use fjall::{AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open store.
+pub struct Fjall {
+    db: Database,
+    keys: Keyspace,
+}
+
+/// What it is set to.
+pub fn describe(settings: &Settings) -> String {
+    format!(
+        "fjall 3: its own filter policy (Bloom, 0.01 % in level 0, 10 bits per key below), filters and indexes pinned and not partitioned, \
+         block cache {} MiB, memtable and tables {} MiB, LZ4 in all levels, journal to the operating system for each write, no fsync",
+        settings.cache_mib, settings.memtable_mib
+    )
+}
+
+impl Fjall {
+    /// Opens or creates it.
+    pub fn open(dir: &Path, settings: &Settings) -> Result<Self> {
+        let db = Database::builder(dir).cache_size(settings.cache_bytes()).worker_threads(2).open()?;
+        let table_bytes = settings.memtable_bytes();
+        let options = move || {
+            KeyspaceCreateOptions::default()
+                .max_memtable_size(table_bytes)
+                .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(table_bytes)))
+                .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+                .filter_block_pinning_policy(PinningPolicy::all(true))
+                .index_block_pinning_policy(PinningPolicy::all(true))
+                .filter_block_partitioning_policy(PartitioningPolicy::all(false))
+                .index_block_partitioning_policy(PartitioningPolicy::all(false))
+        };
+        let keys = db.keyspace("keys", options)?;
+        Ok(Fjall { db, keys })
+    }
+}
+
+impl Engine for Fjall {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        Ok(self.keys.insert(key, value)?)
+    }
+
+    fn put_all(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        let mut batch = self.db.batch();
+        pairs.iter().for_each(|(key, value)| batch.insert(&self.keys, key.as_slice(), value.as_slice()));
+        Ok(batch.commit()?)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.keys.get(key)?;
+        found.iter().for_each(|found| value.extend_from_slice(found));
+        Ok(found.is_some())
+    }
+
+    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        for pair in self.keys.range(from..) {
+            let (key, value) = pair.into_inner()?;
+            if !row(&key, &value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.keys.rotate_memtable_and_wait()?;
+        self.db.persist(PersistMode::Buffer)?;
+        // A compaction may start another one: quiet is when nothing ran for a while.
+        let mut quiet = 0;
+        while quiet < 5 {
+            quiet = if self.busy() { 0 } else { quiet + 1 };
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    fn busy(&self) -> bool {
+        self.db.active_compactions() > 0 || self.db.outstanding_flushes() > 0
+    }
+
+    fn facts(&self) -> Result<Facts> {
+        let tree = &self.keys.tree;
+        let below =
+            (1..7).filter(|&level| tree.level_table_count(level).is_some_and(|tables| tables > 0)).count();
+        Ok(Facts {
+            runs: Some((tree.l0_run_count() + below) as u64),
+            filter_bytes: Some(tree.filter_size()),
+            false_positives: None,
+            negatives: None,
+        })
+    }
+}

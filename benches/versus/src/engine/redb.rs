@@ -1,0 +1,110 @@
+//! redb, a copy-on-write B-tree in Rust.
+
+use super::{Engine, Facts, Result};
+use crate::settings::Settings;
+use redb::{Database, Durability, ReadableDatabase, TableDefinition};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("keys");
+/// A commit that is not durable keeps its old pages until a durable one; without one now and then the file would only grow.
+const DURABLE_EVERY: u64 = 8192;
+
+/// An open store.
+pub struct Redb {
+    db: Database,
+    commits: AtomicU64,
+}
+
+/// What it is set to.
+pub fn describe(settings: &Settings) -> String {
+    format!(
+        "redb 4: a transaction for each call, cache {} MiB, no compression (it has none), Durability::None, each {DURABLE_EVERY}th commit Immediate",
+        settings.cache_mib
+    )
+}
+
+impl Redb {
+    /// Opens or creates it.
+    pub fn open(dir: &Path, settings: &Settings) -> Result<Self> {
+        let db =
+            Database::builder().set_cache_size(settings.cache_bytes() as usize).create(dir.join("redb"))?;
+        let redb = Redb { db, commits: AtomicU64::new(0) };
+        redb.write(Durability::Immediate, |_| Ok(()))?;
+        Ok(redb)
+    }
+
+    fn write(
+        &self,
+        durability: Durability,
+        fill: impl FnOnce(&mut redb::Table<'_, &[u8], &[u8]>) -> Result<()>,
+    ) -> Result<()> {
+        let mut transaction = self.db.begin_write()?;
+        transaction.set_durability(durability)?;
+        fill(&mut transaction.open_table(TABLE)?)?;
+        Ok(transaction.commit()?)
+    }
+
+    fn next_durability(&self) -> Durability {
+        let due = self.commits.fetch_add(1, Relaxed) % DURABLE_EVERY == DURABLE_EVERY - 1;
+        if due { Durability::Immediate } else { Durability::None }
+    }
+}
+
+impl Engine for Redb {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(self.next_durability(), |table| {
+            table.insert(key, value)?;
+            Ok(())
+        })
+    }
+
+    fn put_all(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        self.write(self.next_durability(), |table| {
+            for (key, value) in pairs {
+                table.insert(key.as_slice(), value.as_slice())?;
+            }
+            Ok(())
+        })
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.db.begin_read()?.open_table(TABLE)?.get(key)?;
+        found.iter().for_each(|found| value.extend_from_slice(found.value()));
+        Ok(found.is_some())
+    }
+
+    fn multi_get(&self, keys: &[Vec<u8>], values: &mut [(bool, Vec<u8>)]) -> Result<()> {
+        let table = self.db.begin_read()?.open_table(TABLE)?;
+        for (key, (found, value)) in keys.iter().zip(values) {
+            value.clear();
+            let got = table.get(key.as_slice())?;
+            *found = got.is_some();
+            got.iter().for_each(|got| value.extend_from_slice(got.value()));
+        }
+        Ok(())
+    }
+
+    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        for pair in self.db.begin_read()?.open_table(TABLE)?.range(from..)? {
+            let (key, value) = pair?;
+            if !row(key.value(), value.value()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.write(Durability::Immediate, |_| Ok(()))
+    }
+
+    fn busy(&self) -> bool {
+        false
+    }
+
+    fn facts(&self) -> Result<Facts> {
+        Ok(Facts::default())
+    }
+}

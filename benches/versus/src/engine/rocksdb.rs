@@ -1,0 +1,158 @@
+//! RocksDB: as it is by default (the baseline), with its Bloom filter, and with its Ribbon filter.
+
+use super::{Engine, Facts, Kind, Result};
+use crate::settings::Settings;
+use rocksdb::statistics::Ticker;
+use rocksdb::{
+    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME,
+    Options, ReadOptions, WaitForCompactOptions, WriteBatch,
+};
+use std::path::Path;
+
+/// An open store.
+pub struct Rocks {
+    db: DB,
+    options: Options,
+}
+
+/// What it is set to.
+pub fn describe(kind: Kind, settings: &Settings) -> String {
+    let filter = match kind {
+        Kind::RocksdbBloom => {
+            format!("Bloom {} bits per key and memtable whole-key Bloom", settings.bits_per_key)
+        }
+        Kind::RocksdbRibbon => {
+            format!(
+                "Ribbon of the same rate as Bloom {} bits and memtable whole-key Bloom",
+                settings.bits_per_key
+            )
+        }
+        _ => "no filter (its default)".to_owned(),
+    };
+    format!(
+        "RocksDB {}: {filter}; {}; HyperClockCache {} MiB, memtable and tables {} MiB, LZ4, max_open_files -1, filters and indexes in memory, \
+         2 background jobs, log to the operating system for each write, no fsync",
+        env!("ROCKSDB_VERSION"),
+        env!("ROCKSDB_BLOOM_CODE"),
+        settings.cache_mib,
+        settings.memtable_mib
+    )
+}
+
+fn options(kind: Kind, settings: &Settings) -> Options {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(&Cache::new_hyper_clock_cache(settings.cache_bytes() as usize, 0));
+    table.set_cache_index_and_filter_blocks(false);
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_max_open_files(-1);
+    options.set_compression_type(DBCompressionType::Lz4);
+    options.set_write_buffer_size(settings.memtable_bytes() as usize);
+    options.set_target_file_size_base(settings.memtable_bytes());
+    options.set_max_bytes_for_level_base(4 * settings.memtable_bytes());
+    options.set_max_background_jobs(2);
+    match kind {
+        Kind::RocksdbBloom => table.set_bloom_filter(settings.bits_per_key, false),
+        Kind::RocksdbRibbon => table.set_ribbon_filter(settings.bits_per_key),
+        _ => {}
+    }
+    if kind != Kind::Rocksdb {
+        options.set_memtable_whole_key_filtering(true);
+        options.set_memtable_prefix_bloom_ratio(0.1);
+    }
+    options.set_block_based_table_factory(&table);
+    options
+}
+
+impl Rocks {
+    /// Opens or creates it; `count` turns on its statistics.
+    pub fn open(kind: Kind, dir: &Path, settings: &Settings, count: bool) -> Result<Self> {
+        let mut options = options(kind, settings);
+        if count {
+            options.enable_statistics();
+        }
+        // Opened by name, since batched_multi_get asks for a handle.
+        let family = ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY_NAME, options.clone());
+        Ok(Rocks { db: DB::open_cf_descriptors(&options, dir, [family])?, options })
+    }
+
+    fn int(&self, property: &str) -> u64 {
+        self.db.property_int_value(property).ok().flatten().unwrap_or(0)
+    }
+
+    fn filter_bytes(&self) -> Result<Option<u64>> {
+        let text = self.db.property_value("rocksdb.aggregated-table-properties")?.unwrap_or_default();
+        let value = text.split(';').find_map(|part| part.trim().strip_prefix("filter block size="));
+        Ok(value.and_then(|digits| digits.trim().parse().ok()))
+    }
+}
+
+impl Engine for Rocks {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        Ok(self.db.put(key, value)?)
+    }
+
+    fn put_all(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        let mut batch = WriteBatch::default();
+        pairs.iter().for_each(|(key, value)| batch.put(key, value));
+        Ok(self.db.write(batch)?)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.db.get_pinned(key)?;
+        found.iter().for_each(|found| value.extend_from_slice(found));
+        Ok(found.is_some())
+    }
+
+    fn multi_get(&self, keys: &[Vec<u8>], values: &mut [(bool, Vec<u8>)]) -> Result<()> {
+        let family =
+            self.db.cf_handle(DEFAULT_COLUMN_FAMILY_NAME).ok_or("RocksDB without a default column family")?;
+        let got = self.db.batched_multi_get_cf(&family, keys, false);
+        for (got, (found, value)) in got.into_iter().zip(values) {
+            value.clear();
+            let got = got?;
+            *found = got.is_some();
+            got.iter().for_each(|got| value.extend_from_slice(got));
+        }
+        Ok(())
+    }
+
+    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        let mut iterator = self.db.raw_iterator_opt(ReadOptions::default());
+        iterator.seek(from);
+        while let Some((key, value)) = iterator.item() {
+            if !row(key, value) {
+                break;
+            }
+            iterator.next();
+        }
+        Ok(iterator.status()?)
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.db.flush()?;
+        Ok(self.db.wait_for_compact(&WaitForCompactOptions::default())?)
+    }
+
+    fn busy(&self) -> bool {
+        ["num-running-compactions", "num-running-flushes", "compaction-pending", "mem-table-flush-pending"]
+            .iter()
+            .any(|name| self.int(&format!("rocksdb.{name}")) > 0)
+    }
+
+    fn facts(&self) -> Result<Facts> {
+        let files = |level: usize| self.int(&format!("rocksdb.num-files-at-level{level}"));
+        let below = (1..7).filter(|&level| files(level) > 0).count() as u64;
+        let counted = self.options.get_statistics().is_some();
+        let ticker = |ticker| counted.then(|| self.options.get_ticker_count(ticker));
+        let maybes = ticker(Ticker::BloomFilterFullPositive);
+        let right = ticker(Ticker::BloomFilterFullTruePositive);
+        Ok(Facts {
+            runs: Some(files(0) + below),
+            filter_bytes: self.filter_bytes()?,
+            false_positives: maybes.zip(right).map(|(maybes, right)| maybes.saturating_sub(right)),
+            negatives: ticker(Ticker::BloomFilterUseful),
+        })
+    }
+}

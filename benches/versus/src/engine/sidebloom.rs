@@ -1,0 +1,101 @@
+//! This project.
+
+use super::{Engine, Facts, Kind, Result};
+use crate::settings::Settings;
+use sidebloom::{Batch, Compression, Db, Durability, FilterPolicy, Options};
+use std::path::Path;
+
+/// An open store.
+pub struct Sidebloom(Db);
+
+fn policy(filters: bool) -> FilterPolicy {
+    if filters { FilterPolicy::default() } else { FilterPolicy::OFF }
+}
+
+/// What it is set to.
+pub fn describe(kind: Kind, settings: &Settings) -> String {
+    format!(
+        "sidebloom {}: {:?}; block cache {} MiB, memtable and segments {} MiB, LZ4, Durability::Os, filters mapped and verified before reads",
+        env!("SIDEBLOOM_VERSION"),
+        policy(kind == Kind::Sidebloom),
+        settings.cache_mib,
+        settings.memtable_mib
+    )
+}
+
+impl Sidebloom {
+    /// Opens or creates it.
+    pub fn open(filters: bool, dir: &Path, settings: &Settings) -> Result<Self> {
+        let options = Options::new()
+            .block_cache_bytes(settings.cache_bytes())
+            .memtable_bytes(settings.memtable_bytes())
+            .segment_bytes(settings.memtable_bytes())
+            .compression(Compression::Lz4)
+            .durability(Durability::Os)
+            .filter_policy(policy(filters));
+        Ok(Sidebloom(options.open(dir)?))
+    }
+}
+
+impl Engine for Sidebloom {
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        Ok(self.0.put(key, value)?)
+    }
+
+    fn put_all(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+        let mut batch = Batch::new();
+        pairs.iter().for_each(|(key, value)| batch.put(key, value));
+        Ok(self.0.write(batch)?)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.0.get(key)?;
+        found.iter().for_each(|found| value.extend_from_slice(found));
+        Ok(found.is_some())
+    }
+
+    fn multi_get(&self, keys: &[Vec<u8>], values: &mut [(bool, Vec<u8>)]) -> Result<()> {
+        for (got, (found, value)) in self.0.multi_get(keys)?.into_iter().zip(values) {
+            value.clear();
+            *found = got.is_some();
+            got.iter().for_each(|got| value.extend_from_slice(got));
+        }
+        Ok(())
+    }
+
+    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        for pair in self.0.range(from.to_vec()..) {
+            let (key, value) = pair?;
+            if !row(&key, &value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.0.flush()?;
+        self.0.wait_for_compaction()?;
+        Ok(self.0.warm()?)
+    }
+
+    /// [`settle`](Engine::settle) waited; a compaction that ran later shows as bytes written.
+    fn busy(&self) -> bool {
+        false
+    }
+
+    fn warm(&self) -> Result<()> {
+        Ok(self.0.warm()?)
+    }
+
+    fn facts(&self) -> Result<Facts> {
+        let stats = self.0.stats();
+        Ok(Facts {
+            runs: Some(stats.levels.iter().map(|level| level.runs as u64).sum()),
+            filter_bytes: Some(stats.levels.iter().map(|level| level.filter_bytes).sum()),
+            false_positives: Some(stats.filter_false_positives),
+            negatives: Some(stats.filter_negatives),
+        })
+    }
+}

@@ -1,0 +1,67 @@
+// RocksDB's filters without a store, over its internal interface.
+
+#include <memory>
+
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/table.h"
+#include "table/block_based/filter_policy_internal.h"
+#include "util/hash.h"
+
+using namespace ROCKSDB_NAMESPACE;
+
+namespace {
+struct Filter {
+  std::unique_ptr<const char[]> bits;
+  std::unique_ptr<BuiltinFilterBitsReader> reader;
+};
+
+Slice KeySlice(const uint64_t& key) {
+  return Slice(reinterpret_cast<const char*>(&key), sizeof(key));
+}
+}  // namespace
+
+extern "C" {
+
+// What RocksDB makes of an eight-byte key before its filters see it.
+uint64_t versus_rocksdb_hash(uint64_t key) { return GetSliceHash64(KeySlice(key)); }
+
+// A filter over `count` keys, and its size; null if it cannot be built.
+void* versus_rocksdb_build(bool ribbon, double bits_per_key, const uint64_t* keys, size_t count, size_t* bytes) {
+  std::unique_ptr<const FilterPolicy> policy(ribbon ? NewRibbonFilterPolicy(bits_per_key, -1)
+                                                    : NewBloomFilterPolicy(bits_per_key));
+  BlockBasedTableOptions options;
+  FilterBuildingContext context(options);
+  context.level_at_creation = 6;
+  std::unique_ptr<FilterBitsBuilder> builder(policy->GetBuilderWithContext(context));
+  if (!builder) return nullptr;
+  for (size_t i = 0; i < count; i++) builder->AddKey(KeySlice(keys[i]));
+  auto filter = std::make_unique<Filter>();
+  Slice contents = builder->Finish(&filter->bits);
+  *bytes = contents.size();
+  // Its built-in policy gives readers of this class only.
+  filter->reader.reset(static_cast<BuiltinFilterBitsReader*>(policy->GetFilterBitsReader(contents)));
+  return filter.release();
+}
+
+bool versus_rocksdb_may_match(const void* filter, uint64_t hash) {
+  return static_cast<const Filter*>(filter)->reader->HashMayMatch(hash);
+}
+
+// At most 32 keys; returns how many may be there.
+size_t versus_rocksdb_may_match_many(const void* filter, const uint64_t* keys, size_t count) {
+  Slice slices[32];
+  Slice* pointers[32];
+  bool matches[32];
+  for (size_t i = 0; i < count; i++) {
+    slices[i] = KeySlice(keys[i]);
+    pointers[i] = &slices[i];
+    matches[i] = true;
+  }
+  static_cast<const Filter*>(filter)->reader->MayMatch(static_cast<int>(count), pointers, matches);
+  size_t found = 0;
+  for (size_t i = 0; i < count; i++) found += matches[i];
+  return found;
+}
+
+void versus_rocksdb_free(void* filter) { delete static_cast<Filter*>(filter); }
+}

@@ -1,0 +1,222 @@
+//! The keys and values of every workload. All of them follow from an index and the seed, so that each answer can be checked.
+//!
+//! Key number `i` is the decimal form of a 64-bit permutation of `2 i`; missing key `i` that of `2 i + 1`. Missing keys are thus as long
+//! as those that are there, spread evenly among them, and never one of them.
+
+/// The shortest key: one letter and 20 digits.
+pub const MIN_KEY_BYTES: usize = 21;
+/// The shortest value: its header.
+pub const MIN_VALUE_BYTES: usize = 16;
+const POOL_BYTES: usize = 1 << 20;
+
+/// A permutation of 64-bit numbers (the finaliser of splitmix64).
+pub fn mix(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// Which key of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One that was written.
+    Present,
+    /// One that was not, between those that were.
+    Missing,
+    /// One that was not, before the first or after the last that was.
+    Outside,
+}
+
+/// All keys of a run.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    key_bytes: usize,
+    seed: u64,
+}
+
+impl Keys {
+    /// Keys of this length, at least [`MIN_KEY_BYTES`].
+    pub fn new(key_bytes: usize, seed: u64) -> Self {
+        Keys { key_bytes, seed: mix(seed) }
+    }
+
+    /// Where the key stands: keys sort as their ranks do.
+    pub fn rank(&self, index: u64, kind: Kind) -> u64 {
+        mix((2 * index + u64::from(kind != Kind::Present)) ^ self.seed)
+    }
+
+    /// The key of a rank.
+    pub fn write(&self, rank: u64, kind: Kind, key: &mut Vec<u8>) {
+        use std::io::Write;
+        let first = match kind {
+            Kind::Outside if rank.is_multiple_of(2) => b't',
+            Kind::Outside => b'v',
+            _ => b'u',
+        };
+        key.clear();
+        key.push(first);
+        key.extend(b"ser".iter().cycle().take(self.key_bytes - MIN_KEY_BYTES));
+        // Writing to a vector does not fail.
+        let _ = write!(key, "{rank:020}");
+    }
+
+    /// The ranks of the first `count` keys, in order.
+    pub fn sorted(&self, count: u64) -> Vec<u64> {
+        let mut ranks: Vec<u64> = (0..count).map(|index| self.rank(index, Kind::Present)).collect();
+        ranks.sort_unstable();
+        ranks
+    }
+}
+
+/// Values: index and generation, then bytes that follow from both. Half of the bytes are zeros, so that compression has work to do.
+#[derive(Debug)]
+pub struct Values {
+    value_bytes: usize,
+    pool: Vec<u8>,
+}
+
+impl Values {
+    /// Values of this length, at least [`MIN_VALUE_BYTES`].
+    pub fn new(value_bytes: usize, seed: u64) -> Self {
+        let words = (0..(POOL_BYTES + value_bytes) as u64 / 16 + 2).flat_map(|i| [mix(i ^ seed), 0]);
+        Values { value_bytes, pool: words.flat_map(u64::to_le_bytes).collect() }
+    }
+
+    fn filling(&self, index: u64, generation: u64) -> &[u8] {
+        let start = mix(index ^ generation << 40) as usize % POOL_BYTES;
+        &self.pool[start..start + self.value_bytes - MIN_VALUE_BYTES]
+    }
+
+    /// The value that was written for an index in a generation.
+    pub fn write(&self, index: u64, generation: u64, value: &mut Vec<u8>) {
+        value.clear();
+        value.extend_from_slice(&index.to_le_bytes());
+        value.extend_from_slice(&generation.to_le_bytes());
+        value.extend_from_slice(self.filling(index, generation));
+    }
+
+    /// The generation of a value of this index; `None` when the bytes are not such a value.
+    pub fn generation(&self, index: u64, value: &[u8]) -> Option<u64> {
+        let (found, generation) = header(value)?;
+        let whole = found == index
+            && value.len() == self.value_bytes
+            && value[MIN_VALUE_BYTES..] == *self.filling(index, generation);
+        whole.then_some(generation)
+    }
+}
+
+/// Index and generation of a value.
+pub fn header(value: &[u8]) -> Option<(u64, u64)> {
+    let word = |at: usize| value.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
+    Some((word(0)?, word(8)?))
+}
+
+/// Random numbers, fast and the same everywhere (splitmix64).
+#[derive(Debug, Clone)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// A stream of its own for each seed.
+    pub fn new(seed: u64) -> Self {
+        Rng(mix(seed))
+    }
+
+    /// Any number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
+    }
+
+    /// A number from 0 to 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Zipf's law with exponent 0.99, as YCSB draws it (Gray et al., "Quickly generating billion-record synthetic databases", 1994).
+#[derive(Debug)]
+pub struct Zipf {
+    n: u64,
+    zeta: f64,
+    alpha: f64,
+    eta: f64,
+}
+
+impl Zipf {
+    const THETA: f64 = 0.99;
+
+    /// Over `n` things.
+    pub fn new(n: u64) -> Self {
+        let zeta = |n: u64| (1..=n).map(|i| (i as f64).powf(-Self::THETA)).sum::<f64>();
+        let all = zeta(n);
+        let eta = (1.0 - (2.0 / n as f64).powf(1.0 - Self::THETA)) / (1.0 - zeta(2) / all);
+        Zipf { n, zeta: all, alpha: 1.0 / (1.0 - Self::THETA), eta }
+    }
+
+    /// A popularity rank: 0 is drawn most.
+    pub fn rank(&self, rng: &mut Rng) -> u64 {
+        let u = rng.unit();
+        let uz = u * self.zeta;
+        if uz < 1.0 {
+            return 0;
+        }
+        if uz < 1.0 + 0.5f64.powf(Self::THETA) {
+            return 1;
+        }
+        ((self.n as f64 * (self.eta * u - self.eta + 1.0).powf(self.alpha)) as u64).min(self.n - 1)
+    }
+
+    /// A thing, the popular ones spread over all.
+    pub fn scrambled(&self, rng: &mut Rng) -> u64 {
+        mix(self.rank(rng)) % self.n
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_keys_are_as_long_as_present_ones_between_them_and_none_of_them() {
+        let keys = Keys::new(24, 7);
+        let key = |index, kind| {
+            let mut key = Vec::new();
+            keys.write(keys.rank(index, kind), kind, &mut key);
+            key
+        };
+        let present: std::collections::BTreeSet<_> = (0..2000).map(|i| key(i, Kind::Present)).collect();
+        assert_eq!(present.len(), 2000);
+        let (first, last) = (present.first().unwrap(), present.last().unwrap());
+        for i in 0..2000 {
+            let missing = key(i, Kind::Missing);
+            assert!(missing.len() == 24 && !present.contains(&missing));
+            let outside = key(i, Kind::Outside);
+            assert!(outside.len() == 24 && (&outside < first || &outside > last));
+        }
+    }
+
+    #[test]
+    fn a_value_tells_its_generation_and_another_index_or_a_flipped_bit_is_noticed() {
+        let values = Values::new(100, 3);
+        let mut value = Vec::new();
+        values.write(5, 9, &mut value);
+        assert_eq!(values.generation(5, &value), Some(9));
+        assert_eq!(values.generation(6, &value), None);
+        value[60] ^= 1;
+        assert_eq!(values.generation(5, &value), None);
+    }
+
+    #[test]
+    fn zipf_draws_the_first_most_and_stays_in_range() {
+        let (zipf, mut rng) = (Zipf::new(1000), Rng::new(1));
+        let mut counts = [0u32; 1000];
+        (0..100_000).for_each(|_| counts[zipf.rank(&mut rng) as usize] += 1);
+        assert!(counts[0] > counts[1] && counts[1] > counts[10] && counts[10] > counts[500]);
+    }
+}

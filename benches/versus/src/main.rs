@@ -1,0 +1,48 @@
+//! Measures sidebloom against other embedded stores, and draws the result. See `README.md` beside this package.
+
+mod engine;
+mod filters;
+mod format;
+mod kernel;
+mod keys;
+mod measure;
+mod readme;
+mod report;
+mod results;
+mod run;
+mod settings;
+mod table;
+mod worker;
+mod workload;
+
+use clap::Parser;
+
+/// Measure sidebloom against RocksDB, fjall, redb and LMDB
+#[derive(Parser)]
+#[command(version)]
+enum Command {
+    Run(run::Args),
+    Filters(filters::Args),
+    Report(report::Args),
+    Readme(readme::Args),
+    /// One task in this process, for `run`
+    #[command(hide = true)]
+    Worker,
+}
+
+fn main() -> std::process::ExitCode {
+    let done = match Command::parse() {
+        Command::Run(args) => args.run(),
+        Command::Filters(args) => args.run(),
+        Command::Report(args) => args.run(),
+        Command::Readme(args) => args.run(),
+        Command::Worker => worker::main(),
+    };
+    match done {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("versus: {error}");
+            std::process::ExitCode::from(2)
+        }
+    }
+}

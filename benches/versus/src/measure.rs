@@ -1,0 +1,222 @@
+//! Makes the calls, times them, checks the answers.
+//!
+//! Calls are drawn, made and checked in chunks, so that neither drawing nor checking is timed. In most chunks only the chunk is timed,
+//! which gives mean and throughput without the clock's 25 ns; in the others each call is timed, which gives the percentiles.
+
+use crate::engine::{Engine, Result};
+use crate::keys::{Keys, Kind, Values};
+use crate::workload::{Asked, Call, Expect, MULTI, Source};
+use hdrhistogram::Histogram;
+use std::time::Instant;
+
+const CHUNK: u64 = 64;
+/// One chunk in so many has each of its calls timed, when there are many.
+const DETAILED_EVERY: u64 = 4;
+const MANY_CHUNKS: u64 = 64;
+
+/// How calls went.
+pub struct Timing {
+    /// Calls made.
+    pub calls: u64,
+    /// Nanoseconds of a call, the mean.
+    pub mean_ns: f64,
+    /// Nanoseconds of single calls.
+    pub latencies: Histogram<u64>,
+    /// Keys in a call: `calls` and `mean_ns` are of keys, `latencies` of calls.
+    pub keys_per_call: u64,
+    /// Bytes of keys and values written.
+    pub user_bytes: u64,
+}
+
+/// Room for a call's keys and answers, used again for the next chunk.
+#[derive(Default)]
+struct Slot {
+    call: Option<Call>,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    got: (bool, Vec<u8>),
+    keys: Vec<Vec<u8>>,
+    many: Vec<(bool, Vec<u8>)>,
+    rows: Vec<u8>,
+    row_lengths: Vec<(usize, usize)>,
+}
+
+/// What calls are made with.
+pub struct Caller<'a> {
+    /// The store.
+    pub engine: &'a dyn Engine,
+    /// Its keys.
+    pub keys: &'a Keys,
+    /// Its values.
+    pub values: &'a Values,
+    /// Of what is written now.
+    pub generation: u64,
+}
+
+impl Caller<'_> {
+    /// Makes `calls` calls from `source`. A wrong answer is an error.
+    pub fn run(&self, source: &mut Source<'_>, calls: u64) -> Result<Timing> {
+        let mut latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
+        let mut slots: Vec<Slot> = (0..CHUNK).map(|_| Slot::default()).collect();
+        let (mut whole_ns, mut whole_calls, mut detailed_ns, mut user_bytes) = (0u64, 0u64, 0u64, 0u64);
+        let chunks = calls.div_ceil(CHUNK);
+        for chunk in 0..chunks {
+            let slots = &mut slots[..CHUNK.min(calls - chunk * CHUNK) as usize];
+            for slot in slots.iter_mut() {
+                user_bytes += self.prepare(slot, source.call());
+            }
+            if chunks < MANY_CHUNKS || chunk % DETAILED_EVERY == 0 {
+                for slot in slots.iter_mut() {
+                    let start = Instant::now();
+                    self.make(slot)?;
+                    let ns = start.elapsed().as_nanos() as u64;
+                    latencies.saturating_record(ns);
+                    detailed_ns += ns;
+                }
+            } else {
+                let start = Instant::now();
+                slots.iter_mut().try_for_each(|slot| self.make(slot))?;
+                whole_ns += start.elapsed().as_nanos() as u64;
+                whole_calls += slots.len() as u64;
+            }
+            slots.iter().try_for_each(|slot| self.check(slot))?;
+        }
+        let mean_ns = match whole_calls {
+            0 => detailed_ns as f64 / calls as f64,
+            _ => whole_ns as f64 / whole_calls as f64,
+        };
+        Ok(Timing { calls, mean_ns, latencies, keys_per_call: 1, user_bytes })
+    }
+
+    /// Renders keys and values; returns how many bytes the call will write.
+    fn prepare(&self, slot: &mut Slot, call: Call) -> u64 {
+        let write_key = |asked: &Asked, key: &mut Vec<u8>| {
+            self.keys.write(self.keys.rank(asked.index, asked.kind), asked.kind, key);
+        };
+        let mut written = 0;
+        match &call {
+            Call::Get(asked) => write_key(asked, &mut slot.key),
+            Call::Put { index } => {
+                let kind = Kind::Present;
+                self.keys.write(self.keys.rank(*index, kind), kind, &mut slot.key);
+                self.values.write(*index, self.generation, &mut slot.value);
+                written = slot.key.len() + slot.value.len();
+            }
+            Call::Change(asked) => {
+                write_key(asked, &mut slot.key);
+                self.values.write(asked.index, self.generation, &mut slot.value);
+                written = slot.key.len() + slot.value.len();
+            }
+            Call::MultiGet(many) => {
+                slot.keys.resize_with(MULTI, Vec::new);
+                slot.many.resize_with(MULTI, Default::default);
+                many.iter().zip(&mut slot.keys).for_each(|(asked, key)| write_key(asked, key));
+            }
+            Call::Scan { from, .. } => self.keys.write(*from, Kind::Present, &mut slot.key),
+        }
+        slot.call = Some(call);
+        written as u64
+    }
+
+    #[inline]
+    fn make(&self, slot: &mut Slot) -> Result<()> {
+        match &slot.call {
+            Some(Call::Get(_)) => slot.got.0 = self.engine.get(&slot.key, &mut slot.got.1)?,
+            Some(Call::Put { .. }) => self.engine.put(&slot.key, &slot.value)?,
+            Some(Call::Change(_)) => {
+                slot.got.0 = self.engine.get(&slot.key, &mut slot.got.1)?;
+                self.engine.put(&slot.key, &slot.value)?;
+            }
+            Some(Call::MultiGet(_)) => self.engine.multi_get(&slot.keys, &mut slot.many)?,
+            Some(Call::Scan { ranks, .. }) => {
+                slot.rows.clear();
+                slot.row_lengths.clear();
+                let wanted = ranks.len();
+                let (rows, lengths) = (&mut slot.rows, &mut slot.row_lengths);
+                self.engine.scan(&slot.key, &mut |key, value| {
+                    rows.extend_from_slice(key);
+                    rows.extend_from_slice(value);
+                    lengths.push((key.len(), value.len()));
+                    lengths.len() < wanted
+                })?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn check(&self, slot: &Slot) -> Result<()> {
+        match &slot.call {
+            Some(Call::Get(asked) | Call::Change(asked)) => self.check_one(asked, &slot.got),
+            Some(Call::MultiGet(many)) => {
+                many.iter().zip(&slot.many).try_for_each(|(asked, got)| self.check_one(asked, got))
+            }
+            Some(Call::Scan { ranks, .. }) => self.check_rows(ranks, slot),
+            Some(Call::Put { .. }) | None => Ok(()),
+        }
+    }
+
+    /// Compares an answer with what was written.
+    pub fn check_one(&self, asked: &Asked, (found, value): &(bool, Vec<u8>)) -> Result<()> {
+        let generation = found.then(|| self.values.generation(asked.index, value));
+        let right = match (asked.expect, generation) {
+            (Expect::Nothing, None) => true,
+            (Expect::Exactly(wanted), Some(Some(generation))) => generation == wanted,
+            (Expect::Before(end), Some(Some(generation))) => generation < end,
+            _ => false,
+        };
+        if right {
+            Ok(())
+        } else {
+            Err(format!("WRONG ANSWER: {asked:?} gave generation {generation:?}").into())
+        }
+    }
+
+    fn check_rows(&self, ranks: &[u64], slot: &Slot) -> Result<()> {
+        let mut rest = slot.rows.as_slice();
+        let mut key = Vec::new();
+        let wrong = |what: &str| Err(format!("WRONG ANSWER: a scan gave {what}").into());
+        if slot.row_lengths.len() != ranks.len() {
+            return wrong(&format!("{} rows instead of {}", slot.row_lengths.len(), ranks.len()));
+        }
+        for (rank, &(key_bytes, value_bytes)) in ranks.iter().zip(&slot.row_lengths) {
+            self.keys.write(*rank, Kind::Present, &mut key);
+            let (row, after) = rest.split_at(key_bytes + value_bytes);
+            rest = after;
+            if row[..key_bytes] != key {
+                return wrong("another key than the next one");
+            }
+            let value = &row[key_bytes..];
+            let index = crate::keys::header(value).map(|(index, _)| index);
+            let belongs = index.is_some_and(|index| self.keys.rank(index, Kind::Present) == *rank);
+            if !belongs || index.is_none_or(|index| self.values.generation(index, value).is_none()) {
+                return wrong("a value that was not written for its key");
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all rows; they must be `present` many, in order, each value the one of its key.
+    pub fn scan_all(&self, present: u64) -> Result<Timing> {
+        let (mut rows, mut sum, mut in_order, mut last) = (0u64, 0u64, true, Vec::new());
+        let begin = Instant::now();
+        // Before every key; LMDB has no empty one.
+        self.engine.scan(b"a", &mut |key, value| {
+            rows += 1;
+            sum = sum.wrapping_add(crate::keys::header(value).map_or(0, |(index, _)| index));
+            in_order &= last.as_slice() < key;
+            last.clear();
+            last.extend_from_slice(key);
+            true
+        })?;
+        let elapsed = begin.elapsed();
+        let expected = (0..present).fold(0u64, |sum, index| sum.wrapping_add(index));
+        if rows != present || sum != expected || !in_order {
+            return Err(format!("WRONG ANSWER: a scan of {present} rows gave {rows}, in order: {in_order}, sums {sum} and {expected}").into());
+        }
+        let mut latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
+        latencies.saturating_record((elapsed.as_nanos() as u64 / rows.max(1)).max(1));
+        let mean_ns = elapsed.as_nanos() as f64 / rows.max(1) as f64;
+        Ok(Timing { calls: rows, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 })
+    }
+}

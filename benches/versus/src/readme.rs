@@ -1,0 +1,115 @@
+//! `versus readme`: the README's section on performance, made from a run.
+
+use crate::engine::{Kind, Result};
+use crate::format::{bytes, count, nanos, number};
+use crate::report::{charts, plot};
+use crate::results::{self, RUN_FILE, Run};
+use crate::worker::Outcome;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const BEGIN: &str = "<!-- versus:begin";
+const END: &str = "<!-- versus:end -->";
+
+/// Write the README's section on performance, and its two pictures, from a run
+#[derive(clap::Args)]
+pub struct Args {
+    /// Of `versus run --out`
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+    /// The file with the markers; the pictures go to docs/ beside it
+    #[arg(long, value_name = "FILE", default_value = "README.md")]
+    readme: PathBuf,
+}
+
+impl Args {
+    /// Writes the section and the pictures.
+    pub fn run(self) -> Result<()> {
+        let run: Run = results::read(&self.dir.join(RUN_FILE))?;
+        let name = self.readme.display();
+        let text = fs::read_to_string(&self.readme).map_err(|error| format!("{name}: {error}"))?;
+        let places = (text.find(BEGIN), text.find(END));
+        let (Some(begin), Some(end)) = places else {
+            return Err(format!(
+                "{name} has no lines «{BEGIN} -->» and «{END}»: put them where the section belongs"
+            )
+            .into());
+        };
+        if end < begin {
+            return Err(format!("{name}: «{END}» stands before «{BEGIN} -->»").into());
+        }
+        let docs = self.readme.parent().unwrap_or(Path::new("")).join("docs");
+        fs::create_dir_all(&docs)?;
+        let pictures = [
+            ("missing.svg", charts::against_missing(&run, false)?),
+            ("disk-reads.svg", charts::disk_reads(&run)?),
+        ];
+        for (file, picture) in &pictures {
+            let picture =
+                picture.as_ref().ok_or("the run lacks a workload that the pictures need: run all of them")?;
+            fs::write(docs.join(file), plot::alone(picture))?;
+        }
+        fs::write(&self.readme, format!("{}{}{}", &text[..begin], section(&run), &text[end..]))?;
+        println!("{name}, {0}/missing.svg, {0}/disk-reads.svg", docs.display());
+        Ok(())
+    }
+}
+
+fn section(run: &Run) -> String {
+    let settings = &run.settings;
+    let mut text = format!(
+        "{BEGIN}; written by `versus readme`, do not edit -->\n\
+         Measured {} on {}. {} keys of {} bytes, values of {} bytes, LZ4, cache {} MiB, no fsync for each write; medians of {} rounds, the \
+         engines in turn, each workload in a process of its own. *In memory*: all data in the engine's cache. *On disk*: page cache empty. \
+         × is the speed relative to {}.\n\n",
+        run.date,
+        run.machine.describe(),
+        count(settings.num as f64),
+        settings.key_bytes,
+        settings.value_bytes,
+        settings.cache_mib,
+        run.rounds,
+        run.engines.first().map_or("the first", |(kind, _)| kind.name()),
+    );
+    text += "| | missing key, in memory | missing key, on disk | disk reads per missing key | found key, in memory | found key, on disk | put, random order | scan, per row | filter bits per key | on disk |\n";
+    text += "|---|---|---|---|---|---|---|---|---|---|\n";
+    for (kind, _) in &run.engines {
+        text += &row(run, *kind);
+    }
+    text += "\n![Mean time of a lookup against the share of missing keys](docs/missing.svg)\n\n";
+    text += "![Disk reads for each lookup of a missing key](docs/disk-reads.svg)\n\n";
+    text += "Settings of each engine:\n\n";
+    for (kind, settings) in &run.engines {
+        text += &format!("- **{}**: {settings}\n", kind.name());
+    }
+    for note in &run.notes {
+        text += &format!("\n*{note}.*\n");
+    }
+    text + "\n"
+}
+
+fn row(run: &Run, kind: Kind) -> String {
+    let cell = |workload: &str, show: fn(f64) -> String, figure: &dyn Fn(&Outcome) -> Option<f64>| {
+        run.median(kind, workload, figure).map_or("–".to_owned(), show)
+    };
+    let mean = |workload: &str| {
+        let speed =
+            run.speedup(kind, workload).map_or(String::new(), |times| format!(" ({} ×)", number(times)));
+        cell(workload, nanos, &|o| Some(o.mean_ns)) + &speed
+    };
+    let bits =
+        |o: &Outcome| Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64);
+    let cells = [
+        mean("readmissing"),
+        mean("readmissing-cold"),
+        cell("readmissing-cold", number, &|o| o.disk_reads_per_op),
+        mean("readrandom"),
+        mean("readrandom-cold"),
+        mean("fillrandom"),
+        mean("scan"),
+        cell("count", number, &bits),
+        cell("load", bytes, &|o| Some(o.disk_bytes as f64)),
+    ];
+    let name = if kind == Kind::Sidebloom { format!("**{}**", kind.name()) } else { kind.name().to_owned() };
+    format!("| {name} | {} |\n", cells.join(" | "))
+}

@@ -1,0 +1,176 @@
+//! Which pictures are drawn.
+
+use super::plot::{Axis, Series, bars, lines};
+use crate::engine::{Kind, Result};
+use crate::format::{bytes, nanos, number};
+use crate::results::{Arena, Run};
+use crate::worker::Outcome;
+use plotters::style::RGBColor;
+
+const SHARES: [(&str, &str); 5] = [
+    ("0 %", "readrandom"),
+    ("50 %", "mixed50"),
+    ("90 %", "mixed90"),
+    ("99 %", "mixed99"),
+    ("100 %", "readmissing"),
+];
+const PALETTE: [RGBColor; 8] = [
+    RGBColor(47, 129, 247),
+    RGBColor(217, 130, 43),
+    RGBColor(63, 160, 80),
+    RGBColor(226, 80, 73),
+    RGBColor(150, 110, 230),
+    RGBColor(140, 140, 140),
+    RGBColor(30, 160, 170),
+    RGBColor(180, 140, 40),
+];
+
+fn colour(kind: Kind) -> RGBColor {
+    match kind {
+        Kind::Sidebloom => PALETTE[0],
+        Kind::RocksdbBloom => PALETTE[1],
+        Kind::Fjall => PALETTE[2],
+        Kind::Redb => PALETTE[3],
+        Kind::Lmdb => PALETTE[4],
+        Kind::Rocksdb => PALETTE[5],
+        Kind::SidebloomNofilter => PALETTE[6],
+        Kind::RocksdbRibbon => PALETTE[7],
+    }
+}
+
+fn time(name: &'static str) -> Axis {
+    Axis { name, log: true, show: nanos }
+}
+
+fn percent(x: f64) -> String {
+    format!("{} %", number(x))
+}
+
+/// All pictures of a run that has the figures for them.
+pub fn of_run(run: &Run) -> Result<Vec<String>> {
+    let pictures = [
+        against_missing(run, false)?,
+        against_missing(run, true)?,
+        disk_reads(run)?,
+        figure_bars(
+            run,
+            "readmissing-cold",
+            "Bytes read from disk for each lookup of a missing key",
+            bytes,
+            |o| Some(o.disk_bytes_per_op),
+        )?,
+        curve(run, "readmissing", "Latency of lookups of missing keys, in memory")?,
+        curve(run, "readrandom", "Latency of lookups that find their key, in memory")?,
+        curve(run, "readmissing-cold", "Latency of lookups of missing keys, from disk")?,
+        figure_bars(run, "count", "Filter memory, bits for each key", number, |o| {
+            Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64)
+        })?,
+        figure_bars(run, "readmissing", "Resident memory, all data in the cache", bytes, |o| {
+            Some(o.memory_bytes as f64)
+        })?,
+        figure_bars(run, "load", "Bytes written for each byte of a load in random order", number, |o| {
+            o.write_amplification
+        })?,
+    ];
+    Ok(pictures.into_iter().flatten().collect())
+}
+
+/// The shares stand at equal distances: most of what happens, happens near the last.
+fn share_at(place: f64) -> String {
+    let near = (place - place.round()).abs() < 0.01;
+    let share = SHARES.get(place.round().max(0.0) as usize).filter(|_| near);
+    share.map_or(String::new(), |(share, _)| (*share).to_owned())
+}
+
+/// Mean latency against the share of missing keys.
+pub fn against_missing(run: &Run, cold: bool) -> Result<Option<String>> {
+    let suffix = if cold { "-cold" } else { "" };
+    let series = run.engines.iter().map(|&(kind, _)| {
+        let point = |(place, (_, name)): (usize, (&str, &str))| {
+            Some((place as f64, run.median(kind, &format!("{name}{suffix}"), |o| Some(o.mean_ns))?))
+        };
+        series_of(kind, SHARES.into_iter().enumerate().filter_map(point).collect())
+    });
+    let series: Vec<Series> = series.filter(|one| !one.points.is_empty()).collect();
+    let share = Axis { name: "share of missing keys", log: false, show: share_at };
+    let title =
+        if cold { "Mean time of a lookup, data on disk" } else { "Mean time of a lookup, data in memory" };
+    if series.is_empty() {
+        Ok(None)
+    } else {
+        lines(title, &share, &time("mean, logarithmic"), true, &series).map(Some)
+    }
+}
+
+/// Disk reads for each missing lookup.
+pub fn disk_reads(run: &Run) -> Result<Option<String>> {
+    figure_bars(run, "readmissing-cold", "Disk reads for each lookup of a missing key", number, |o| {
+        o.disk_reads_per_op
+    })
+}
+
+fn series_of(kind: Kind, points: Vec<(f64, f64)>) -> Series {
+    Series { name: kind.name().to_owned(), colour: colour(kind), strong: kind == Kind::Sidebloom, points }
+}
+
+fn figure_bars(
+    run: &Run,
+    workload: &str,
+    title: &str,
+    show: fn(f64) -> String,
+    figure: impl Fn(&Outcome) -> Option<f64>,
+) -> Result<Option<String>> {
+    let bar = |kind: Kind| Some((kind.name().to_owned(), colour(kind), run.median(kind, workload, &figure)?));
+    let all: Vec<_> = run.engines.iter().filter_map(|(kind, _)| bar(*kind)).collect();
+    if all.is_empty() { Ok(None) } else { bars(title, show, &all).map(Some) }
+}
+
+/// The share of calls that were answered within a time.
+fn curve(run: &Run, workload: &str, title: &str) -> Result<Option<String>> {
+    let series = run.engines.iter().map(|&(kind, _)| {
+        let quantiles = run
+            .results
+            .iter()
+            .find(|one| one.workload == workload)
+            .map(|one| one.outcome.curve.as_slice())
+            .unwrap_or(&[]);
+        let point = |i: usize| {
+            let ns = run.median(kind, workload, |o| o.curve.get(i).map(|(_, ns)| *ns))?;
+            Some((ns, 100.0 * quantiles[i].0))
+        };
+        // The last points are single calls.
+        series_of(kind, (0..quantiles.len().saturating_sub(2)).filter_map(point).collect())
+    });
+    let series: Vec<Series> = series.filter(|one| !one.points.is_empty()).collect();
+    let share = Axis { name: "calls answered", log: false, show: percent };
+    if series.is_empty() {
+        Ok(None)
+    } else {
+        lines(title, &time("within, logarithmic"), &share, true, &series).map(Some)
+    }
+}
+
+/// False positives against bits, one colour for each filter.
+pub fn of_filters(arena: &Arena) -> Result<Option<String>> {
+    let mut series: Vec<Series> = Vec::new();
+    for result in arena.results.iter().filter(|result| result.fpr > 0.0) {
+        let name = result.name.trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
+        let point = (result.bits_per_key, 100.0 * result.fpr);
+        match series.iter_mut().find(|one| one.name == name) {
+            Some(one) => one.points.push(point),
+            None => series.push(Series {
+                name: name.to_owned(),
+                colour: PALETTE[series.len() % PALETTE.len()],
+                strong: name.starts_with("Parity"),
+                points: vec![point],
+            }),
+        }
+    }
+    let bits = Axis { name: "bits for each key", log: false, show: number };
+    let wrong = Axis { name: "false positives, logarithmic", log: true, show: percent };
+    if series.is_empty() {
+        Ok(None)
+    } else {
+        lines("False positives against size", &bits, &wrong, false, &series).map(Some)
+    }
+}

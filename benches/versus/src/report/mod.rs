@@ -1,0 +1,119 @@
+//! `versus report`: a page with everything a run found, in one file that needs nothing else.
+
+pub mod charts;
+pub mod plot;
+
+use crate::engine::Result;
+use crate::filters;
+use crate::format;
+use crate::results::{self, Arena, FILTERS_FILE, RUN_FILE, Run};
+use crate::table;
+use crate::workload::WORKLOADS;
+use std::fs;
+use std::path::PathBuf;
+
+const STYLE: &str = include_str!("style.css");
+
+/// Draw what a run found: DIR/report.html, one file that needs nothing else
+#[derive(clap::Args)]
+pub struct Args {
+    /// Of `versus run --out` and `versus filters --out`
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+impl Args {
+    /// Writes the page.
+    pub fn run(self) -> Result<()> {
+        let run: Option<Run> = read_if_there(&self.dir.join(RUN_FILE))?;
+        let arena: Option<Arena> = read_if_there(&self.dir.join(FILTERS_FILE))?;
+        if run.is_none() && arena.is_none() {
+            let dir = self.dir.display();
+            return Err(format!(
+                "{dir} has neither {RUN_FILE} nor {FILTERS_FILE}: make them with versus run --out {dir}"
+            )
+            .into());
+        }
+        let mut body = String::new();
+        if let Some(run) = &run {
+            body += &run_section(run)?;
+        }
+        if let Some(arena) = &arena {
+            body += &arena_section(arena)?;
+        }
+        let page = self.dir.join("report.html");
+        let head = "<meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>sidebloom versus</title>";
+        fs::write(
+            &page,
+            format!(
+                "<!doctype html>\n<html lang=\"en\"><head>{head}<style>{STYLE}</style></head><body>\n{body}</body></html>\n"
+            ),
+        )?;
+        println!("{}", page.display());
+        Ok(())
+    }
+}
+
+fn read_if_there<T: serde::de::DeserializeOwned>(path: &std::path::Path) -> Result<Option<T>> {
+    if path.exists() { results::read(path).map(Some) } else { Ok(None) }
+}
+
+fn run_section(run: &Run) -> Result<String> {
+    let settings = &run.settings;
+    let mut html = format!(
+        "<h1>sidebloom against other stores</h1>\n<p>{}; {}. {} keys of {} bytes with values of {} bytes, cache {} MiB, seed {}; \
+         {} rounds, engines in turn, each workload in a process of its own; medians. Speed is the mean of {} divided by that of each engine, \
+         for each round, then the median.</p>\n",
+        run.date,
+        escape(&run.machine.describe()),
+        format::count(settings.num as f64),
+        settings.key_bytes,
+        settings.value_bytes,
+        settings.cache_mib,
+        settings.seed,
+        run.rounds,
+        run.engines.first().map_or("the first", |(kind, _)| kind.name()),
+    );
+    html += "<ul>\n";
+    for (kind, settings) in &run.engines {
+        html += &format!("<li><b>{}</b>: {}</li>\n", kind.name(), escape(settings));
+    }
+    html += "</ul>\n";
+    let rejected = run.rejections().map(|(one, why)| {
+        format!("rejected: {} on {}, round {}: {why}", one.workload, one.engine.name(), one.round + 1)
+    });
+    for note in run.notes.iter().cloned().chain(rejected) {
+        html += &format!("<p class=\"note\">{}</p>\n", escape(&note));
+    }
+    for chart in charts::of_run(run)? {
+        html += &format!("<figure>{}</figure>\n", plot::inline(&chart));
+    }
+    for workload in WORKLOADS.iter().filter(|workload| run.has(workload.name)) {
+        html += &format!("<h2>{}</h2>\n{}", workload.name, html_table(&table::rows(run, workload.name)));
+    }
+    Ok(html)
+}
+
+fn arena_section(arena: &Arena) -> Result<String> {
+    let mut html =
+        format!("<h1>Filters alone</h1>\n<p>{}; {}</p>\n", arena.date, escape(&arena.machine.describe()));
+    if let Some(chart) = charts::of_filters(arena)? {
+        html += &format!("<figure>{}</figure>\n", plot::inline(&chart));
+    }
+    Ok(html + &html_table(&filters::rows(&arena.results)))
+}
+
+fn html_table(rows: &[Vec<String>]) -> String {
+    let mut html = "<div class=\"wide\"><table>\n".to_owned();
+    for (i, row) in rows.iter().enumerate() {
+        let tag = if i == 0 { "th" } else { "td" };
+        let cells: String = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        let ours = row.first().is_some_and(|name| name == "sidebloom" || name.starts_with("Parity"));
+        html += &format!("<tr{}>{cells}</tr>\n", if ours { " class=\"ours\"" } else { "" });
+    }
+    html + "</table></div>\n"
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,80 @@
+//! What a run is set to; every flag stands in its JSON.
+
+use crate::keys::{MIN_KEY_BYTES, MIN_VALUE_BYTES};
+use serde::{Deserialize, Serialize};
+
+/// Sizes, counts and the seed: the same for every engine.
+#[derive(Debug, Clone, Serialize, Deserialize, clap::Args)]
+pub struct Settings {
+    /// Keys in the store that is read
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
+    pub num: u64,
+    /// Calls of a workload that reads from memory
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub reads: u64,
+    /// Calls of a workload that reads from disk
+    #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub cold_reads: u64,
+    /// Calls of a workload that writes
+    #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub writes: u64,
+    /// Calls that scan
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub scans: u64,
+    /// Length of a key
+    #[arg(long, value_name = "BYTES", default_value_t = 24, value_parser = clap::value_parser!(u64).range(MIN_KEY_BYTES as u64..=511))]
+    pub key_bytes: u64,
+    /// Length of a value
+    #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = clap::value_parser!(u64).range(MIN_VALUE_BYTES as u64..=1 << 20))]
+    pub value_bytes: u64,
+    /// Cache of each engine that has one
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    pub cache_mib: u64,
+    /// Memtable of each engine that has one, and size of its tables; a small one makes more runs
+    #[arg(long, value_name = "MIB", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub memtable_mib: u64,
+    /// Of RocksDB's filters, for each key
+    #[arg(long, value_name = "BITS", default_value_t = 10.0, value_parser = bits)]
+    pub bits_per_key: f64,
+    /// Puts in a second beside readwhilewriting
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub put_rate: u64,
+    /// Of keys, values and their order
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl Settings {
+    /// Everything smaller, where the user set nothing.
+    pub fn shrink(&mut self) {
+        let defaults = [(1_000_000, &mut self.num, 200_000), (200_000, &mut self.reads, 30_000)];
+        let more = [
+            (2_000, &mut self.cold_reads, 300),
+            (200_000, &mut self.writes, 20_000),
+            (10_000, &mut self.scans, 1_000),
+            (8, &mut self.memtable_mib, 2),
+        ];
+        for (default, value, quick) in defaults.into_iter().chain(more) {
+            if *value == default {
+                *value = quick;
+            }
+        }
+    }
+
+    /// The cache in bytes.
+    pub fn cache_bytes(&self) -> u64 {
+        self.cache_mib << 20
+    }
+
+    /// The memtable in bytes.
+    pub fn memtable_bytes(&self) -> u64 {
+        self.memtable_mib << 20
+    }
+}
+
+fn bits(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|bits| (1.0..=64.0).contains(bits))
+        .ok_or_else(|| "a number from 1 to 64".to_owned())
+}

@@ -1,0 +1,131 @@
+//! A workload's results as an aligned table.
+
+use crate::engine::Kind;
+use crate::format::{bytes, count, nanos, number};
+use crate::results::Run;
+use crate::worker::Outcome;
+
+/// Its columns and rows; where no round of an engine counts, dashes.
+pub fn rows(run: &Run, workload: &str) -> Vec<Vec<String>> {
+    let columns = columns(run, workload);
+    let mut rows = vec![
+        std::iter::once("engine").chain(columns.iter().map(|column| column.0)).map(str::to_owned).collect(),
+    ];
+    for (engine, _) in &run.engines {
+        let name = std::iter::once(engine.name().to_owned());
+        rows.push(name.chain(columns.iter().map(|column| (column.1)(run, *engine, workload))).collect());
+    }
+    rows
+}
+
+/// Rows with columns of even width: the first to the left, the others to the right.
+pub fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let pad = " ".repeat(width - cell.chars().count());
+            text += &if i == 0 { format!("  {cell}{pad}") } else { format!("  {pad}{cell}") };
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text
+}
+
+type Column = (&'static str, Box<dyn Fn(&Run, Kind, &str) -> String>);
+
+fn column(name: &'static str, show: fn(f64) -> String, figure: fn(&Outcome) -> Option<f64>) -> Column {
+    (
+        name,
+        Box::new(move |run, engine, workload| {
+            run.median(engine, workload, figure).map_or("–".to_owned(), show)
+        }),
+    )
+}
+
+fn columns(run: &Run, workload: &str) -> Vec<Column> {
+    let filters = || -> Vec<Column> {
+        vec![
+            column("runs", number, |o| o.facts.runs.map(|n| n as f64)),
+            column("filter memory", bytes, |o| o.facts.filter_bytes.map(|n| n as f64)),
+        ]
+    };
+    match workload {
+        "count" => {
+            let mut columns = filters();
+            columns.push(column("false positives / 1000 lookups", number, |o| {
+                o.facts.false_positives.map(|n| 1000.0 * n as f64 / o.ops as f64)
+            }));
+            columns.push(column("per run asked", percent, |o| {
+                let (wrong, right) = (o.facts.false_positives?, o.facts.negatives?);
+                (wrong + right > 0).then(|| wrong as f64 / (wrong + right) as f64)
+            }));
+            columns
+        }
+        "open" | "open-cold" => vec![
+            column("open", nanos, |o| Some(o.open_ns)),
+            column("first answer", nanos, |o| o.first_answer_ns),
+            speedup(),
+        ],
+        _ => {
+            let mut columns = timing(run, workload);
+            if run.results.iter().any(|one| one.workload == workload && one.outcome.settle_seconds.is_some())
+            {
+                columns.push(column("settle", nanos, |o| o.settle_seconds.map(|seconds| seconds * 1e9)));
+                columns.push(column("write amp", number, |o| o.write_amplification));
+                columns.push(column("on disk", bytes, |o| Some(o.disk_bytes as f64)));
+            } else {
+                columns.push(column("disk reads/op", number, |o| o.disk_reads_per_op));
+                columns.push(column("disk bytes/op", bytes, |o| Some(o.disk_bytes_per_op)));
+            }
+            columns.push(column("memory", bytes, |o| Some(o.memory_bytes as f64)));
+            columns.push(column("+mapped", bytes, |o| Some(o.mapped_bytes as f64)));
+            columns
+        }
+    }
+}
+
+fn timing(run: &Run, workload: &str) -> Vec<Column> {
+    let mut columns = vec![
+        column("ops/s", count, |o| Some(o.ops_per_second)),
+        column("mean", nanos, |o| Some(o.mean_ns)),
+        range(),
+    ];
+    // A load and a scan have no calls of one key.
+    if !["load", "scan"].contains(&workload) {
+        columns.push(column("p50", nanos, |o| Some(o.p50_ns)));
+        columns.push(column("p99", nanos, |o| Some(o.p99_ns)));
+        columns.push(column("p99.9", nanos, |o| Some(o.p999_ns)));
+    }
+    columns.push(speedup());
+    columns.push(column("cpu/op", nanos, |o| Some(o.cpu_ns_per_op)));
+    if run.results.iter().any(|one| one.workload == workload && one.outcome.beside_per_second.is_some()) {
+        columns.push(column("puts/s beside", count, |o| o.beside_per_second));
+    }
+    columns
+}
+
+fn range() -> Column {
+    let show = |run: &Run, engine: Kind, workload: &str| {
+        let means = run.values(engine, workload, |o| Some(o.mean_ns));
+        match (means.first(), means.last()) {
+            (Some(&least), Some(&most)) => format!("{}–{}", nanos(least), nanos(most)),
+            _ => "–".to_owned(),
+        }
+    };
+    ("min–max", Box::new(show))
+}
+
+fn speedup() -> Column {
+    let show = |run: &Run, engine: Kind, workload: &str| {
+        run.speedup(engine, workload).map_or("–".to_owned(), |times| format!("{} ×", number(times)))
+    };
+    ("speed", Box::new(show))
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", number(100.0 * share))
+}

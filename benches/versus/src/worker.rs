@@ -1,0 +1,344 @@
+//! One workload on one engine in a process of its own: reads a [`Task`] from standard input, writes an [`Outcome`] to standard output.
+
+use crate::engine::{Engine, Facts, Kind as EngineKind, Result};
+use crate::kernel::{self, Counters};
+use crate::keys::{Keys, Kind, Rng, Values};
+use crate::measure::{Caller, Timing};
+use crate::settings::Settings;
+use crate::workload::{self, Asked, Expect, MULTI, Source, What, Workload};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Keys in a batch of `load`.
+const LOAD_BATCH: u64 = 1000;
+/// Of the points of a latency curve.
+const QUANTILES: [f64; 24] = [
+    0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
+    0.995, 0.998, 0.999, 0.9999, 1.0,
+];
+
+/// What a worker is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// On what.
+    pub engine: EngineKind,
+    /// A name of [`workload::WORKLOADS`].
+    pub workload: String,
+    /// Where the store is.
+    pub dir: PathBuf,
+    /// Sizes and counts.
+    pub settings: Settings,
+    /// Keys that YCSB inserted in earlier tasks.
+    pub added: u64,
+    /// Of what this task writes; all that is there has a smaller one.
+    pub generation: u64,
+}
+
+/// How it went.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Calls made (keys for multireadrandom, rows for a scan).
+    pub ops: u64,
+    /// In a second.
+    pub ops_per_second: f64,
+    /// Of a call, in nanoseconds; for open, until the store was open.
+    pub mean_ns: f64,
+    /// Median; of a call's time by its keys, as are the others.
+    pub p50_ns: f64,
+    /// 99th percentile.
+    pub p99_ns: f64,
+    /// 99.9th percentile.
+    pub p999_ns: f64,
+    /// Quantiles (0 to 1) and nanoseconds.
+    pub curve: Vec<(f64, f64)>,
+    /// Processor nanoseconds of the process for each op.
+    pub cpu_ns_per_op: f64,
+    /// Reads that the disk completed for each op; the whole machine's.
+    pub disk_reads_per_op: Option<f64>,
+    /// Bytes that the process made the disk read for each op.
+    pub disk_bytes_per_op: f64,
+    /// Bytes written, the settling after it included, for each byte that the user wrote.
+    pub write_amplification: Option<f64>,
+    /// Resident memory at the end, in bytes: the process's own.
+    pub memory_bytes: u64,
+    /// Resident pages of mapped files, in bytes.
+    pub mapped_bytes: u64,
+    /// What the store occupies on disk.
+    pub disk_bytes: u64,
+    /// From the last write until nothing was left to compact.
+    pub settle_seconds: Option<f64>,
+    /// Until the store was open, in nanoseconds.
+    pub open_ns: f64,
+    /// From the start of opening to the first answer, in nanoseconds.
+    pub first_answer_ns: Option<f64>,
+    /// Puts in a second beside readwhilewriting.
+    pub beside_per_second: Option<f64>,
+    /// What the engine says of itself.
+    pub facts: Facts,
+    /// Keys that YCSB inserted.
+    pub inserted: u64,
+    /// Why the figures do not count.
+    pub rejected: Option<String>,
+}
+
+/// Reads the task, does it, writes how it went.
+pub fn main() -> Result<()> {
+    let task: Task = serde_json::from_reader(std::io::stdin().lock())?;
+    let workload = workload::by_name(&task.workload).ok_or("no such workload")?;
+    let job = Job {
+        keys: Keys::new(task.settings.key_bytes as usize, task.settings.seed),
+        values: Values::new(task.settings.value_bytes as usize, task.settings.seed),
+        workload,
+        task,
+    };
+    let outcome = job.run()?;
+    serde_json::to_writer(std::io::stdout().lock(), &outcome)?;
+    Ok(())
+}
+
+struct Job {
+    task: Task,
+    workload: Workload,
+    keys: Keys,
+    values: Values,
+}
+
+impl Job {
+    fn run(&self) -> Result<Outcome> {
+        let (dir, what) = (self.task.dir.as_path(), self.workload.what);
+        let mut rejected = None;
+        if what == What::Open && self.workload.cold {
+            kernel::drop_page_cache(&kernel::files(dir))?;
+        }
+        let begin = Instant::now();
+        let engine = self.task.engine.open(dir, &self.task.settings, what == What::Count)?;
+        let open = begin.elapsed();
+        if what == What::Open {
+            return self.first_answer(engine.as_ref(), begin, open);
+        }
+        if self.workload.only_reads() {
+            self.bring_to_memory(engine.as_ref())?;
+            rejected = self.why_not_as_stated(engine.as_ref())?;
+        }
+        let before = Counters::now(dir);
+        let (timing, beside, inserted) = self.calls(engine.as_ref())?;
+        let run = Counters::now(dir).since(before);
+        let settling = Instant::now();
+        if !self.workload.only_reads() {
+            engine.settle()?;
+        }
+        let settle = settling.elapsed();
+        let whole = Counters::now(dir).since(before);
+        if rejected.is_none() && self.workload.only_reads() {
+            rejected = self.why_rejected_after(engine.as_ref(), run, timing.calls);
+        }
+        let mut outcome = self.outcome(&timing, run, open);
+        outcome.facts = engine.facts()?;
+        outcome.rejected = rejected;
+        outcome.inserted = inserted;
+        outcome.beside_per_second = beside;
+        if !self.workload.only_reads() {
+            outcome.settle_seconds = Some(settle.as_secs_f64());
+            let written =
+                (timing.user_bytes > 0).then(|| whole.write_bytes as f64 / timing.user_bytes as f64);
+            outcome.write_amplification = written.filter(|_| what != What::GetWhileWriting);
+        }
+        Ok(outcome)
+    }
+
+    fn caller<'a>(&'a self, engine: &'a dyn Engine) -> Caller<'a> {
+        Caller { engine, keys: &self.keys, values: &self.values, generation: self.task.generation }
+    }
+
+    /// Filters and indexes; for a warm run also each block, which one key in eight touches.
+    fn bring_to_memory(&self, engine: &dyn Engine) -> Result<()> {
+        engine.warm()?;
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        if !self.workload.cold {
+            for rank in self.keys.sorted(self.task.settings.num).into_iter().step_by(8) {
+                self.keys.write(rank, Kind::Present, &mut key);
+                engine.get(&key, &mut value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Empties the page cache for a cold run, and looks whether it is empty.
+    fn why_not_as_stated(&self, engine: &dyn Engine) -> Result<Option<String>> {
+        if engine.busy() {
+            return Ok(Some("a compaction was running".to_owned()));
+        }
+        if !self.workload.cold {
+            return Ok(None);
+        }
+        let mut files = kernel::files(&self.task.dir);
+        files.retain(|file| !self.task.engine.stays_in_memory(file));
+        if kernel::is_memory(&self.task.dir) {
+            return Ok(Some("the store is in a file system in memory".to_owned()));
+        }
+        kernel::drop_page_cache(&files)?;
+        let share = kernel::cached_share(&files)?;
+        Ok((share > 0.02).then(|| format!("{:.0} % of the store stayed in the page cache", 100.0 * share)))
+    }
+
+    fn why_rejected_after(&self, engine: &dyn Engine, run: Counters, calls: u64) -> Option<String> {
+        if engine.busy() || run.write_bytes > 1 << 20 {
+            return Some("a compaction was running".to_owned());
+        }
+        let from_disk = run.read_bytes > 4096 * (calls / 1000 + 16);
+        (!self.workload.cold && from_disk)
+            .then(|| format!("{} bytes came from disk in a warm run", run.read_bytes))
+    }
+
+    fn calls(&self, engine: &dyn Engine) -> Result<(Timing, Option<f64>, u64)> {
+        let (settings, generation) = (&self.task.settings, self.task.generation);
+        let caller = self.caller(engine);
+        let rng = Rng::new(settings.seed ^ generation << 32);
+        let calls = self.workload.calls(settings);
+        // A fill writes only as many keys as it makes calls.
+        let loaded = if self.workload.fresh_store() { calls } else { settings.num };
+        match self.workload.what {
+            What::Load => return Ok((self.load(engine)?, None, 0)),
+            What::Scan => return Ok((caller.scan_all(settings.num + self.task.added)?, None, 0)),
+            _ => {}
+        }
+        let mut source =
+            Source::new(self.workload.what, &self.keys, loaded, self.task.added, generation, rng);
+        let (mut timing, beside) = match self.workload.what {
+            What::GetWhileWriting => self.beside_writer(&caller, &mut source, calls)?,
+            _ => (caller.run(&mut source, calls)?, None),
+        };
+        if let What::MultiGet { .. } = self.workload.what {
+            timing.keys_per_call = MULTI as u64;
+            timing.calls *= MULTI as u64;
+            timing.mean_ns /= MULTI as f64;
+        }
+        self.check_written(&caller, &source)?;
+        Ok((timing, beside, source.present() - loaded - self.task.added))
+    }
+
+    /// After the calls: what they wrote is there.
+    fn check_written(&self, caller: &Caller<'_>, source: &Source<'_>) -> Result<()> {
+        let before = self.task.settings.num + self.task.added;
+        let (mut key, mut got) = (Vec::new(), (false, Vec::new()));
+        for index in
+            source.written().step_by(16).filter(|&index| index < self.task.settings.num || index >= before)
+        {
+            let asked = Asked { index, kind: Kind::Present, expect: Expect::Exactly(self.task.generation) };
+            self.keys.write(self.keys.rank(index, asked.kind), asked.kind, &mut key);
+            got.0 = caller.engine.get(&key, &mut got.1)?;
+            caller.check_one(&asked, &got)?;
+        }
+        Ok(())
+    }
+
+    fn load(&self, engine: &dyn Engine) -> Result<Timing> {
+        let (num, generation) = (self.task.settings.num, self.task.generation);
+        let mut latencies = hdrhistogram::Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?;
+        let mut pairs = vec![(Vec::new(), Vec::new()); LOAD_BATCH as usize];
+        let (mut ns, mut user_bytes) = (0, 0);
+        for first in (0..num).step_by(LOAD_BATCH as usize) {
+            pairs.truncate((num - first) as usize);
+            for (index, (key, value)) in (first..).zip(&mut pairs) {
+                self.keys.write(self.keys.rank(index, Kind::Present), Kind::Present, key);
+                self.values.write(index, generation, value);
+                user_bytes += (key.len() + value.len()) as u64;
+            }
+            let start = Instant::now();
+            engine.put_all(&pairs)?;
+            let took = start.elapsed().as_nanos() as u64;
+            latencies.saturating_record(took);
+            ns += took;
+        }
+        Ok(Timing {
+            calls: num,
+            mean_ns: ns as f64 / num as f64,
+            latencies,
+            keys_per_call: LOAD_BATCH,
+            user_bytes,
+        })
+    }
+
+    /// Reads while another thread overwrites at the rate of the settings.
+    fn beside_writer(
+        &self,
+        caller: &Caller<'_>,
+        source: &mut Source<'_>,
+        calls: u64,
+    ) -> Result<(Timing, Option<f64>)> {
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| self.write_until(caller, &done));
+            let timing = caller.run(source, calls);
+            done.store(true, Relaxed);
+            let rate = writer.join().map_err(|_| "the writing thread panicked")??;
+            Ok((timing?, Some(rate)))
+        })
+    }
+
+    fn write_until(&self, caller: &Caller<'_>, done: &AtomicBool) -> Result<f64> {
+        let mut rng = Rng::new(self.task.generation ^ 0x7772_6974_6572);
+        let pause = Duration::from_nanos(1_000_000_000 / self.task.settings.put_rate);
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let (begin, mut puts) = (Instant::now(), 0u32);
+        while !done.load(Relaxed) {
+            let index = rng.below(self.task.settings.num);
+            self.keys.write(self.keys.rank(index, Kind::Present), Kind::Present, &mut key);
+            self.values.write(index, self.task.generation, &mut value);
+            caller.engine.put(&key, &value)?;
+            puts += 1;
+            std::thread::sleep((pause * puts).saturating_sub(begin.elapsed()));
+        }
+        Ok(f64::from(puts) / begin.elapsed().as_secs_f64())
+    }
+
+    fn first_answer(&self, engine: &dyn Engine, begin: Instant, open: Duration) -> Result<Outcome> {
+        let mut got = (false, Vec::new());
+        let mut key = Vec::new();
+        let asked = Asked {
+            index: mixed_index(self.task.generation, self.task.settings.num),
+            kind: Kind::Present,
+            expect: Expect::Before(self.task.generation),
+        };
+        self.keys.write(self.keys.rank(asked.index, asked.kind), asked.kind, &mut key);
+        got.0 = engine.get(&key, &mut got.1)?;
+        let answered = begin.elapsed();
+        self.caller(engine).check_one(&asked, &got)?;
+        let mut latencies = hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
+        latencies.saturating_record(answered.as_nanos() as u64);
+        let mean_ns = answered.as_nanos() as f64;
+        let timing = Timing { calls: 1, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 };
+        let mut outcome = self.outcome(&timing, Counters::now(&self.task.dir), open);
+        outcome.first_answer_ns = Some(mean_ns);
+        Ok(outcome)
+    }
+
+    fn outcome(&self, timing: &Timing, run: Counters, open: Duration) -> Outcome {
+        let per_op = |n: u64| n as f64 / timing.calls.max(1) as f64;
+        let quantile = |q: f64| timing.latencies.value_at_quantile(q) as f64 / timing.keys_per_call as f64;
+        let (memory_bytes, mapped_bytes) = kernel::resident_memory();
+        Outcome {
+            ops: timing.calls,
+            ops_per_second: 1e9 / timing.mean_ns,
+            mean_ns: timing.mean_ns,
+            p50_ns: quantile(0.5),
+            p99_ns: quantile(0.99),
+            p999_ns: quantile(0.999),
+            curve: QUANTILES.map(|q| (q, quantile(q))).to_vec(),
+            cpu_ns_per_op: per_op(run.cpu_ns),
+            disk_reads_per_op: run.device_reads.map(per_op),
+            disk_bytes_per_op: per_op(run.read_bytes),
+            memory_bytes,
+            mapped_bytes,
+            disk_bytes: kernel::disk_bytes(Path::new(&self.task.dir)),
+            open_ns: open.as_nanos() as f64,
+            ..Outcome::default()
+        }
+    }
+}
+
+fn mixed_index(generation: u64, num: u64) -> u64 {
+    Rng::new(generation).below(num)
+}

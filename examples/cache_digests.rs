@@ -1,0 +1,67 @@
+//! Two proxies that tell each other what they have cached (Fan et al., "Summary Cache", 2000; Squid's cache digests). Each keeps a counting
+//! filter of its cache, because objects leave it, and sends the plain filter of it now and then. On a miss, a proxy asks the
+//! other only when its digest says "maybe".
+
+use sidebloom::filter::{AnyFilter, Bloom, CountingBloom, Verdict};
+use std::collections::HashSet;
+
+struct Proxy {
+    cached: HashSet<u32>,
+    digest: CountingBloom,
+}
+
+impl Proxy {
+    /// A cache that has seen the objects of `range` come and every fourth leave.
+    fn with(range: std::ops::Range<u32>) -> sidebloom::Result<Proxy> {
+        let mut proxy = Proxy { cached: HashSet::new(), digest: CountingBloom::new(40_000, 0.02)? };
+        for object in range.clone() {
+            proxy.digest.insert(object.to_le_bytes())?;
+            proxy.cached.insert(object);
+        }
+        for object in range.step_by(4) {
+            proxy.digest.remove(object.to_le_bytes());
+            proxy.cached.remove(&object);
+        }
+        Ok(proxy)
+    }
+
+    /// What goes over the network.
+    fn send_digest(&self) -> sidebloom::Result<Vec<u8>> {
+        let mut message = Vec::new();
+        sidebloom::send_filter(&AnyFilter::Bloom(self.digest.to_bloom()?), &mut message)?;
+        Ok(message)
+    }
+}
+
+fn receive_digest(mut message: &[u8]) -> sidebloom::Result<Bloom> {
+    match sidebloom::receive_filter(&mut message, 1 << 20)? {
+        AnyFilter::Bloom(digest) => Ok(digest),
+        other => Err(sidebloom::Error::InvalidArgument(format!("a {} filter as a digest", other.name()))),
+    }
+}
+
+fn main() -> sidebloom::Result<()> {
+    let (left, right) = (Proxy::with(0..30_000)?, Proxy::with(20_000..50_000)?);
+    let message = right.send_digest()?;
+    let digest = receive_digest(&message)?;
+
+    let (mut asked, mut had, mut missed) = (0, 0, 0);
+    for object in (0..100_000).filter(|object| !left.cached.contains(object)) {
+        if digest.contains(object.to_le_bytes()) == Verdict::Maybe {
+            asked += 1;
+            had += u32::from(right.cached.contains(&object));
+        } else {
+            missed += u32::from(right.cached.contains(&object));
+        }
+    }
+    let overlap = left.digest.to_bloom()?.overlap(&digest)?;
+    let both = left.cached.intersection(&right.cached).count();
+
+    println!("the digest of {} objects takes {} bytes on the wire", right.cached.len(), message.len());
+    println!(
+        "the left proxy asked the right one for {asked} objects: it had {had}, and {missed} more went unasked"
+    );
+    println!("both have about {:.0} objects in common (in truth {both})", overlap.intersection);
+    assert_eq!(missed, 0);
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! `sidebloom filter`: filters that stand alone, built from lines of text.
+
+mod add;
+mod build;
+mod check;
+mod combine;
+mod common;
+mod dedup;
+mod fold;
+mod info;
+mod input;
+mod overlap;
+mod receive;
+mod remove;
+mod send;
+mod table;
+
+use super::context::{Context, Failure, Outcome};
+use clap::Subcommand;
+use sidebloom::filter::{AnyFilter, Bloom};
+use std::path::Path;
+
+/// Build, ask and combine filters of lines, without a store
+///
+/// A line is the bytes up to LF; a CR belongs to it, and an empty line is a line. Lines have at most 65,536 bytes. Files of filters
+/// have the format of the store's own sidecars. `-` is standard input.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Build(build::Args),
+    Check(check::Args),
+    Add(add::Args),
+    Remove(remove::Args),
+    Info(info::Args),
+    Union(combine::Union),
+    Intersect(combine::Intersect),
+    Overlap(overlap::Args),
+    Fold(fold::Args),
+    Send(send::Args),
+    Receive(receive::Args),
+    Table(table::Args),
+    Common(common::Args),
+    Dedup(dedup::Args),
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        match self.command {
+            Command::Build(args) => args.run(cx),
+            Command::Check(args) => args.run(cx),
+            Command::Add(args) => args.run(cx),
+            Command::Remove(args) => args.run(cx),
+            Command::Info(args) => args.run(cx),
+            Command::Union(args) => args.run(cx),
+            Command::Intersect(args) => args.run(cx),
+            Command::Overlap(args) => args.run(cx),
+            Command::Fold(args) => args.run(cx),
+            Command::Send(args) => args.run(cx),
+            Command::Receive(args) => args.run(cx),
+            Command::Table(args) => args.run(cx),
+            Command::Common(args) => args.run(cx),
+            Command::Dedup(args) => args.run(cx),
+        }
+    }
+}
+
+/// Reads a filter that set algebra is defined for: a Bloom filter, or the plain form of a counting one.
+fn read_bloom(path: &Path) -> Result<Bloom, Failure> {
+    match sidebloom::read_filter(path)? {
+        AnyFilter::Bloom(filter) => Ok(filter),
+        AnyFilter::Counting(filter) => Ok(filter.to_bloom()?),
+        other => Err(Failure::message(format!(
+            "{} is a {} filter: only bloom and counting filters can be combined and folded",
+            path.display(),
+            other.name()
+        ))),
+    }
+}
+
+/// Writes a filter and says so.
+fn write(cx: &Context, path: &Path, filter: &AnyFilter) -> Result<(), Failure> {
+    let bytes = sidebloom::write_filter(path, filter)?;
+    info::Report::new(path, filter, bytes).print(cx)
+}

@@ -1,0 +1,143 @@
+//! A filter of lines with the hash of its keys: what the store keeps beside its segments, for use on its own.
+
+use crate::error::{Error, Result};
+use crate::filter::sizing::blocked_fpr;
+use crate::filter::{BuiltFilter, FilterKind, FilterSpec, LINE_BITS, Prober, Verdict};
+use crate::hash::hash_key;
+
+/// A parity or blocked Bloom filter and the seed of its key hash: one cache line a probe, asked by key.
+///
+/// ```
+/// use sidebloom::filter::{FilterSpec, LineFilter, Verdict, Width};
+///
+/// let spec = FilterSpec::Parity { width: Width::Eight }; // 8.8 bits per key, 0.39 %
+/// let names = LineFilter::build(spec, ["ada", "grace", "barbara"], 42)?;
+/// assert_eq!(names.contains("grace"), Verdict::Maybe);
+/// # Ok::<(), sidebloom::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct LineFilter {
+    filter: BuiltFilter,
+    seed: u64,
+    prober: Prober,
+    capacity: u64,
+}
+
+impl LineFilter {
+    /// Builds from all keys, hashed with `seed`. Takes 8 bytes of memory a key beside the filter, and up to 24 for a parity filter.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for sizes outside the limits of [`crate::filter::sizing`].
+    pub fn build<K: AsRef<[u8]>>(
+        spec: FilterSpec,
+        keys: impl IntoIterator<Item = K>,
+        seed: u64,
+    ) -> Result<Self> {
+        let hashes: Vec<u64> = keys.into_iter().map(|key| hash_key(key.as_ref(), seed)).collect();
+        LineFilter::from_hashes(spec, &hashes, seed)
+    }
+
+    /// Builds from the hashes of all keys, as [`LineFilter::hash`] gives them for `seed`.
+    ///
+    /// # Errors
+    /// As [`LineFilter::build`].
+    pub fn from_hashes(spec: FilterSpec, hashes: &[u64], seed: u64) -> Result<Self> {
+        Ok(LineFilter::from_built(BuiltFilter::build(spec, hashes)?, seed))
+    }
+
+    /// An empty blocked Bloom filter for `keys` keys at `bits_per_key`, to be filled by [`LineFilter::insert`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for sizes outside the limits of [`crate::filter::sizing`].
+    pub fn empty_blocked(keys: u64, bits_per_key: f64, seed: u64) -> Result<Self> {
+        Ok(LineFilter::from_built(crate::filter::blocked::empty(keys, bits_per_key)?, seed))
+    }
+
+    pub(crate) fn from_built(filter: BuiltFilter, seed: u64) -> Self {
+        let capacity = match filter.kind {
+            FilterKind::BlockedBloom { k } => blocked_capacity(filter.lines.len() as u64, k),
+            FilterKind::Parity { .. } => filter.keys,
+        };
+        LineFilter { prober: Prober::new(filter.kind), filter, seed, capacity }
+    }
+
+    /// The hash of a key for a filter of `seed`.
+    #[inline]
+    pub fn hash(key: impl AsRef<[u8]>, seed: u64) -> u64 {
+        hash_key(key.as_ref(), seed)
+    }
+
+    /// Asks for a key.
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
+        self.prober.probe(&self.filter.lines, hash_key(key.as_ref(), self.seed))
+    }
+
+    /// Adds a key to a blocked Bloom filter. `false` when it was *maybe* there already: then nothing has changed.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a parity filter, which is built from all its keys at once; [`Error::FilterFull`] for a new key
+    /// beyond [`LineFilter::capacity`].
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let hash = hash_key(key.as_ref(), self.seed);
+        let FilterKind::BlockedBloom { k } = self.filter.kind else {
+            return Err(Error::InvalidArgument(
+                "a parity filter takes no new keys: build it again from all of them".to_owned(),
+            ));
+        };
+        if self.prober.probe(&self.filter.lines, hash) == Verdict::Maybe {
+            return Ok(false);
+        }
+        if self.filter.keys >= self.capacity {
+            return Err(Error::FilterFull { capacity: self.capacity, fpr: self.fpr() });
+        }
+        crate::filter::blocked::insert(&mut self.filter.lines, hash, k);
+        self.filter.keys += 1;
+        Ok(true)
+    }
+
+    /// The seed of the key hash.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The filter without its seed.
+    pub fn built(&self) -> &BuiltFilter {
+        &self.filter
+    }
+
+    /// How many keys it holds; duplicates count when it was built at once.
+    pub fn keys(&self) -> u64 {
+        self.filter.keys
+    }
+
+    /// How many keys it can hold: a parity filter those that it has, a blocked Bloom filter as many as make another number of bits per
+    /// key the better choice for its size.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The false-positive rate (0 to 1) to expect.
+    pub fn fpr(&self) -> f64 {
+        self.filter.kind.expected_fpr(self.filter.keys, self.filter.lines.len() as u64)
+    }
+
+    /// Its memory in bits.
+    pub fn bits(&self) -> u64 {
+        self.filter.lines.len() as u64 * LINE_BITS as u64
+    }
+}
+
+/// The most keys for which `k` bits are no worse than `k` − 1, by bisection: the first keys want many bits each, later ones fewer.
+fn blocked_capacity(lines: u64, k: u32) -> u64 {
+    // At 2 bits per key, the least that such a filter can be asked for, one bit a key is the best.
+    let (mut fits, mut full) = (1, (lines * LINE_BITS as u64 / 2).max(2));
+    if k == 1 {
+        return full;
+    }
+    while full - fits > 1 {
+        let keys = fits.midpoint(full);
+        if blocked_fpr(keys, lines, k) <= blocked_fpr(keys, lines, k - 1) { fits = keys } else { full = keys }
+    }
+    fits
+}

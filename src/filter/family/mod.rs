@@ -1,0 +1,32 @@
+//! The Bloom family: filters that stand alone, asked by key. Bytes of keys in, verdicts out, no files.
+//! Which to choose stands in [`crate::filter`].
+//!
+//! # The common shape
+//! A filter of `m` bits sets `k` of them for each of `n` keys (Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors",
+//! 1970). [`shape`] has the formulas that connect `m`, `k`, `n` and the false-positive rate `p`. The `k` positions come from one
+//! 128-bit hash of the key, [`HashFunction`]; see there.
+
+mod algebra;
+mod any;
+mod bloom;
+mod counting;
+mod fold;
+mod hashing;
+mod line_filter;
+mod murmur3;
+mod noisy;
+mod scalable;
+pub mod shape;
+
+pub use algebra::Overlap;
+pub use any::AnyFilter;
+pub use bloom::{Bloom, Plan};
+pub use counting::CountingBloom;
+pub use hashing::HashFunction;
+pub use line_filter::LineFilter;
+pub use noisy::NoisyBloom;
+pub use scalable::{ScalableBloom, Series};
+pub use shape::Shape;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! Filters that stand alone: any kind, read into memory as a whole, written as a whole.
+
+use super::format::{BadHeader, DIGEST_BYTES, HEADER_BYTES, Header, VERSION};
+use super::kind::Kind;
+use super::writer::write_parts;
+use crate::error::{Error, Result};
+use crate::filter::shape::zeroed;
+use crate::filter::{AnyFilter, Bloom, BuiltFilter, CountingBloom, Line, LineFilter, ScalableBloom};
+use crate::fs::{Fs, RealFs};
+use crate::hash::digest;
+use std::path::Path;
+
+/// Writes a filter to a file of its own, replacing what is there by a rename. Returns the file's bytes, which are then durable.
+///
+/// # Errors
+/// [`Error::Io`]; what was at `path` before is then still there.
+pub fn write_filter(path: impl AsRef<Path>, filter: &AnyFilter) -> Result<u64> {
+    let path = path.as_ref();
+    let (header, parts) = parts_of(filter);
+    let bytes = write_parts(&RealFs, path, &header, &parts)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    RealFs.sync_dir(parent.unwrap_or(Path::new(".")))?;
+    Ok(bytes)
+}
+
+/// Reads a filter from a file that [`write_filter`] wrote, into memory, and checks every byte of it.
+///
+/// # Errors
+/// [`Error::Corruption`] for a damaged, cut or foreign file; [`Error::UnsupportedVersion`] for one of a newer build;
+/// [`Error::InvalidArgument`] for the filter of a store's segment, which may be wrong the moment that the store goes on.
+pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
+    let path = path.as_ref();
+    let file = RealFs.open(path)?;
+    let len = file.len()?;
+    let mut page = vec![0; HEADER_BYTES.min(usize::try_from(len).unwrap_or(HEADER_BYTES))];
+    file.read_exact_at(&mut page, 0)?;
+    let header = Header::decode(&page).map_err(|bad| named(bad, path))?;
+    if len != header.file_bytes() {
+        let what = format!("the file has {len} bytes, its header says {}", header.file_bytes());
+        return Err(Error::corruption(path, len.min(header.file_bytes()), what));
+    }
+    if let Some(binding) = header.binding {
+        return Err(Error::InvalidArgument(format!(
+            "{} belongs to segment {} of a store: ask the store instead",
+            path.display(),
+            binding.segment
+        )));
+    }
+    // The file is as long as the header says, so this allocates no more than the file has.
+    let mut lines = zeroed(usize::try_from(header.lines).unwrap_or(usize::MAX))?;
+    file.read_exact_at(lines.as_flattened_mut(), HEADER_BYTES as u64)?;
+    let mut stored = [0; DIGEST_BYTES];
+    file.read_exact_at(&mut stored, header.digest_at())?;
+    if digest(lines.as_flattened()).to_le_bytes() != stored {
+        return Err(Error::corruption(path, header.digest_at(), "the digest of the lines does not match"));
+    }
+    filter_of(&header, lines).map_err(|bad| named(bad, path))
+}
+
+/// What is wrong with a header, as an error of the crate.
+pub(super) fn named(bad: BadHeader, file: &Path) -> Error {
+    match bad {
+        BadHeader::Invalid { offset, what } => Error::corruption(file, offset as u64, what),
+        BadHeader::FutureVersion(found) => {
+            Error::UnsupportedVersion { file: file.to_path_buf(), found, supported: VERSION }
+        }
+    }
+}
+
+/// The header of a filter, and its lines in order.
+pub(super) fn parts_of(filter: &AnyFilter) -> (Header, Vec<&[Line]>) {
+    let (kind, seed, parts) = match filter {
+        AnyFilter::Lines(filter) => {
+            (Kind::Lines(filter.built().kind), filter.seed(), vec![&filter.built().lines[..]])
+        }
+        AnyFilter::Bloom(filter) => (Kind::Bloom(*filter.plan()), filter.plan().seed, vec![filter.lines()]),
+        AnyFilter::Counting(filter) => {
+            (Kind::Counting(*filter.plan()), filter.plan().seed, vec![filter.lines()])
+        }
+        AnyFilter::Scalable(filter) => {
+            let kind = Kind::Scalable { series: *filter.series(), layers: filter.layers().len() };
+            (kind, filter.series().seed, filter.layers().iter().map(Bloom::lines).collect())
+        }
+    };
+    let lines = parts.iter().map(|part| part.len() as u64).sum();
+    (Header { kind, seed, keys: filter.keys(), lines, binding: None }, parts)
+}
+
+/// The filter of a valid header and as many lines as it says.
+pub(super) fn filter_of(header: &Header, lines: Vec<Line>) -> Result<AnyFilter, BadHeader> {
+    let keys = header.keys;
+    Ok(match header.kind {
+        Kind::Lines(kind) => {
+            AnyFilter::Lines(LineFilter::from_built(BuiltFilter { kind, keys, lines }, header.seed))
+        }
+        Kind::Bloom(plan) => AnyFilter::Bloom(Bloom::from_parts(plan, keys, lines)),
+        Kind::Counting(plan) => AnyFilter::Counting(CountingBloom::from_parts(plan, keys, lines)),
+        Kind::Scalable { series, layers } => {
+            let filter = ScalableBloom::from_parts(series, layers, keys, &lines);
+            let too_few = || BadHeader::invalid(24, format!("{keys} keys do not fill {layers} filters"));
+            AnyFilter::Scalable(filter.ok_or_else(too_few)?)
+        }
+    })
+}

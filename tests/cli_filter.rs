@@ -1,0 +1,282 @@
+//! `sidebloom filter …` as a user runs it: the binary, its output, its exit codes.
+#![cfg(feature = "cli")]
+#![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
+
+use assert_cmd::Command;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+struct Case {
+    dir: TempDir,
+}
+
+/// What a run gave.
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Case {
+    fn new() -> Self {
+        Case { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn lines(&self, name: &str, lines: impl IntoIterator<Item = String>) -> PathBuf {
+        let text: String = lines.into_iter().map(|line| line + "\n").collect();
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    /// Runs `sidebloom filter ARGS` in the case's directory.
+    fn run_with(&self, args: &str, stdin: &str) -> Ran {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("sidebloom"));
+        command.current_dir(self.dir.path()).env("TMPDIR", self.dir.path());
+        command.arg("filter").args(args.split_whitespace()).write_stdin(stdin);
+        let output = command.output().unwrap();
+        Ran {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn run(&self, args: &str) -> Ran {
+        self.run_with(args, "")
+    }
+
+    /// Runs and wants success.
+    fn ok(&self, args: &str) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "{args}: {}", ran.err);
+        assert_eq!(ran.err, "", "{args}");
+        ran.out
+    }
+
+    /// Runs and wants exit code 2 with a message.
+    fn refused(&self, args: &str, why: &str) {
+        let ran = self.run(args);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args}: {}", ran.err);
+        assert!(ran.err.contains(why), "{args}: {}", ran.err);
+    }
+}
+
+fn numbered(range: std::ops::Range<u32>) -> impl Iterator<Item = String> {
+    range.map(|i| format!("line {i}"))
+}
+
+fn sorted(text: &str) -> BTreeSet<&str> {
+    text.lines().collect()
+}
+
+const KINDS: [&str; 5] = ["parity", "blocked", "bloom", "counting", "scalable"];
+
+#[test]
+fn check_prints_every_line_of_every_kind_and_the_surely_absent_with_v() {
+    let case = Case::new();
+    case.lines("in", numbered(0..3000));
+    case.lines("all", numbered(0..6000));
+    for kind in KINDS {
+        case.ok(&format!("build --kind {kind} --fpp 1% in -o f"));
+        assert_eq!(case.ok("check f in"), std::fs::read_to_string(case.path("in")).unwrap(), "{kind}");
+        let maybe = case.ok("check f all");
+        let absent = case.ok("check -v f all");
+        assert_eq!(maybe.lines().count() + absent.lines().count(), 6000, "{kind}");
+        assert!((3000..3070).contains(&maybe.lines().count()), "{kind}: {}", maybe.lines().count());
+        assert!(sorted(&maybe).is_disjoint(&sorted(&absent)));
+        assert_eq!(case.ok("check -c f all").trim(), maybe.lines().count().to_string());
+    }
+}
+
+#[test]
+fn exit_codes_are_grep_s() {
+    let case = Case::new();
+    case.lines("in", numbered(0..100));
+    case.ok("build --kind parity --fpp 0.0001 in -o f");
+    assert_eq!(case.run_with("check f", "line 7\n").code, 0);
+    assert_eq!(case.run_with("check f -", "no such line\n").code, 1);
+    assert_eq!(case.run_with("check -c f -", "no such line\n").out, "0\n");
+    assert_eq!(case.run_with("check -v f", "line 7\n").code, 1);
+    assert_eq!(case.run_with("check missing", "").code, 2);
+    // JSON has a key for each line, and bytes that are no text as hex.
+    assert_eq!(case.run_with("check f --json", "line 7\n").out, "{\"key\":\"line 7\"}\n");
+}
+
+#[test]
+fn lines_are_bytes_up_to_lf_and_the_last_needs_none() {
+    let case = Case::new();
+    std::fs::write(case.path("in"), "a\r\n\n  b").unwrap();
+    case.ok("build --kind bloom --fpp 0.00001 in -o f");
+    assert_eq!(case.run_with("check f", "a\r\n\n  b\n").out, "a\r\n\n  b\n");
+    assert_eq!(case.run_with("check f", "a\nb\n").code, 1);
+}
+
+#[test]
+fn add_and_remove_change_the_file_and_a_full_or_static_filter_is_left_alone() {
+    let case = Case::new();
+    case.lines("in", numbered(0..100));
+    case.lines("more", numbered(100..150));
+    case.lines("many", numbered(0..5000));
+    for kind in ["blocked", "bloom", "counting", "scalable"] {
+        case.ok(&format!("build --kind {kind} --keys 150 --fpp 0.001 in -o f"));
+        case.ok("add f more");
+        assert_eq!(case.ok("check -c f more").trim(), "50", "{kind}");
+        if kind != "scalable" {
+            let before = std::fs::read(case.path("f")).unwrap();
+            case.refused("add f many", "the filter is full");
+            assert_eq!(std::fs::read(case.path("f")).unwrap(), before, "{kind}");
+        }
+    }
+    case.ok("add f many -o g");
+    assert_eq!(case.ok("check -c g many").trim(), "5000");
+
+    case.ok("build --kind counting --keys 200 --fpp 0.0001 in -o f");
+    case.ok("remove f in -o g");
+    assert_eq!((case.ok("check -c f in").trim(), case.run("check -c g in").code), ("100", 1));
+    let ran = case.run_with("remove g", "not there\n");
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("not in the filter: not there"), "{}", ran.err);
+
+    case.ok("build --kind parity in -o f");
+    case.refused("add f more", "build it again from all of them");
+    case.refused("remove f in", "only a counting filter");
+    case.refused("build --kind bloom --keys 10 in -o h", "the filter is full");
+    assert!(!case.path("h").exists());
+}
+
+#[test]
+fn set_algebra_and_folding_work_on_files() {
+    let case = Case::new();
+    case.lines("a", numbered(0..2000));
+    case.lines("b", numbered(1500..3500));
+    for name in ["a", "b"] {
+        case.ok(&format!("build --kind bloom --keys 4000 --fpp 0.001 {name} -o {name}.filter"));
+    }
+    case.ok("union a.filter b.filter -o u");
+    assert_eq!((case.ok("check -c u a").trim(), case.ok("check -c u b").trim()), ("2000", "2000"));
+    case.ok("intersect a.filter b.filter -o i");
+    case.lines("both", numbered(1500..2000));
+    assert_eq!(case.ok("check -c i both").trim(), "500");
+    let passed: u32 = case.ok("check -c i a").trim().parse().unwrap();
+    assert!((500..550).contains(&passed), "{passed}");
+
+    let overlap: serde_json::Value =
+        serde_json::from_str(&case.ok("overlap a.filter b.filter --json")).unwrap();
+    let near = |field: &str, truth: f64| (overlap[field].as_f64().unwrap() / truth - 1.0).abs() < 0.1;
+    assert!(near("a", 2000.0) && near("union", 3500.0) && near("intersection", 500.0), "{overlap}");
+    assert!(near("jaccard", 500.0 / 3500.0), "{overlap}");
+
+    case.lines("few", numbered(0..100));
+    case.ok("build --kind counting --keys 20000 --fpp 0.01 few -o large");
+    case.ok("fold large --fpp 0.01 -o small");
+    assert_eq!(case.ok("check -c small few").trim(), "100");
+    let bytes = |name: &str| std::fs::metadata(case.path(name)).unwrap().len() - 4096;
+    assert!(bytes("small") * 30 < bytes("large"), "{} of {}", bytes("small"), bytes("large"));
+}
+
+#[test]
+fn send_and_receive_give_the_same_file_and_the_limit_is_kept() {
+    let case = Case::new();
+    case.lines("in", numbered(0..500));
+    for kind in KINDS {
+        case.ok(&format!("build --kind {kind} in -o f"));
+        case.ok("send f -o wire");
+        case.ok("receive wire -o g");
+        assert!(std::fs::read(case.path("f")).unwrap() == std::fs::read(case.path("g")).unwrap(), "{kind}");
+    }
+    case.refused("receive wire -o h --limit 100", "the limit is 100");
+    let wire = std::fs::read(case.path("wire")).unwrap();
+    std::fs::write(case.path("cut"), &wire[..wire.len() - 1]).unwrap();
+    case.refused("receive cut -o h", "it ends too early");
+    std::fs::write(case.path("long"), [&wire[..], b"x"].concat()).unwrap();
+    case.refused("receive long -o h", "something follows");
+    case.refused("receive in -o h", "it does not begin as a filter");
+    assert!(!case.path("h").exists());
+}
+
+#[test]
+fn bad_input_is_refused_with_exit_code_2() {
+    let case = Case::new();
+    case.lines("in", numbered(0..100));
+    for fpp in ["0", "1", "-1", "nan", "2"] {
+        case.refused(&format!("build --kind bloom --fpp={fpp} in -o f"), "between 0 and 1");
+    }
+    case.refused("build --kind bloom --keys 0 in -o f", "at least one line");
+    case.refused("build --kind bloom --keys 99999999999999999 in -o f", "256 GiB");
+    case.refused("build --kind blocked --bits-per-key 1e9 in -o f", "bits per key");
+    case.refused("build --kind parity --bits-per-key 3 in -o f", "no parity filter is like that");
+    case.refused("build --kind parity --hash murmur3 in -o f", "--hash has no meaning");
+    case.refused("build --kind bloom - -o f", "--keys");
+    case.refused("build --kind bloom missing -o f", "--keys");
+    case.refused("info in", "is damaged at offset");
+    assert!(!case.path("f").exists());
+
+    case.ok("build --kind bloom --seed 1 in -o one");
+    case.ok("build --kind bloom --seed 2 in -o two");
+    case.ok("build --kind parity in -o three");
+    case.refused("union one two -o f", "cannot be combined");
+    case.refused("intersect one two -o f", "cannot be combined");
+    case.refused("overlap one two", "cannot be combined");
+    case.refused("union one three -o f", "only bloom and counting filters");
+    let mut bytes = std::fs::read(case.path("one")).unwrap();
+    bytes[4100] ^= 1;
+    std::fs::write(case.path("damaged"), bytes).unwrap();
+    case.refused("check damaged in", "the digest of the lines does not match");
+    std::fs::write(case.path("in"), "x".repeat(70_000)).unwrap();
+    case.refused("build --kind bloom --keys 1 in -o f", "line 1 is longer than 65536 bytes");
+}
+
+#[test]
+fn common_is_exact_and_leaves_no_file_behind() {
+    let case = Case::new();
+    let (a, b) = (
+        case.lines("a", numbered(0..20_000)),
+        case.lines("b", numbered(15_000..40_000).chain(numbered(15_000..15_010))),
+    );
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    let (a, b) = (read(&a), read(&b));
+    let shared: BTreeSet<&str> = sorted(&a).intersection(&sorted(&b)).copied().collect();
+    for args in ["common a b", "common b a --memory 16MiB"] {
+        let out = case.ok(args);
+        assert_eq!(out.lines().count(), shared.len(), "each once");
+        assert_eq!(sorted(&out), shared);
+    }
+    case.lines("c", numbered(50_000..50_100));
+    assert_eq!((case.run("common a c").code, case.run("common a c").out.as_str()), (1, ""));
+    case.refused("common a -", "a file that can be read twice");
+    case.refused("common a b --memory 1M", "at least 16M");
+    let left: Vec<_> = std::fs::read_dir(case.dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+#[test]
+fn dedup_keeps_first_occurrences_in_order() {
+    let case = Case::new();
+    let text = "b\na\nb\n\nc\n\na\nd";
+    let ran = case.run_with("dedup", text);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "b\na\n\nc\nd\n"));
+    case.lines("in", numbered(0..30_000).chain(numbered(10_000..40_000)));
+    let out = case.ok("dedup in --memory 32M");
+    assert!(out.lines().eq(numbered(0..40_000).collect::<Vec<_>>().iter().map(String::as_str)));
+    case.refused("dedup in --memory 1M", "at least 32M");
+}
+
+#[test]
+fn tables_have_a_row_for_each_size_and_kind() {
+    let case = Case::new();
+    let sizes = case.ok("table --sizes --json");
+    let rows: Vec<serde_json::Value> = sizes.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    assert_eq!(rows.len(), 20);
+    assert_eq!((&rows[3]["bits"], &rows[3]["k"]), (&9_585_059.into(), &7.into()));
+    let kinds = case.ok("table --keys 2000 --json");
+    for row in kinds.lines().map(|row| serde_json::from_str::<serde_json::Value>(row).unwrap()) {
+        let rate = |field: &str| row[field].as_f64().unwrap();
+        assert!(rate("probe_ns") > 0.0 && rate("lines_per_probe") >= 1.0, "{row}");
+        assert!(rate("measured_fpr") < 2.0 * rate("expected_fpr"), "{row}");
+    }
+}
