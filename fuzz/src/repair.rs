@@ -86,6 +86,23 @@ pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(file)
 }
 
+/// A filter on the wire, of the lines as they are: its fields and its lines stand where those of `bytes` do.
+pub fn wire(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut fields = [bytes.get(8..104)?, bytes.get(108..)?].concat();
+    fields[14] = 0;
+    fields[40..56].fill(0);
+    let file = sidecar(&fields)?;
+    let (lines, digest) = file[4096..].split_at(file.len() - 4096 - 8);
+    let mut wire = [b"SBF-WIRE", &file[..96]].concat();
+    wire.put_u32(crc32(&[&wire]));
+    for block in lines.chunks(1 << 20) {
+        wire.put_u32(block.len() as u32);
+        wire.extend_from_slice(block);
+    }
+    wire.extend_from_slice(digest);
+    Some(wire)
+}
+
 /// A segment: the offsets of its footer, and every block that its index makes out. `digest` is the one that its manifest and its
 /// sidecar name; without one, it gets that of its bytes.
 pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
