@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| {
         segment::interrogate(&segment);
     }
     let mut repaired = bytes.to_vec();
-    if repair::segment(&mut repaired).is_some()
+    if repair::segment(&mut repaired, None).is_some()
         && let Some(segment) = segment::open(&repaired)
     {
         segment::interrogate(&segment);

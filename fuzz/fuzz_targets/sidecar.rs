@@ -25,16 +25,13 @@ fn ask(file: &[u8]) {
     let u64_at =
         |at: usize| file.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b));
     let binding = Binding { segment: FileId(u64_at(40)), digest: u64_at(48) };
-    let expect = match file.get(14) {
-        Some(0) => Expect::StandAlone,
-        _ => Expect::Segment { binding, seed: u64_at(16) },
-    };
+    let expect = Expect { binding, seed: u64_at(16) };
     let (fs, path) = (SimFs::new(), Path::new("filter"));
     fs.write(path, file);
     let Ok(sidecar) = Sidecar::open(&fs, path, &expect, Residency::Mapped) else { return };
     let fpr = sidecar.expected_fpr();
     assert!((0.0..=1.0).contains(&fpr), "a rate of {fpr}");
-    assert!(sidecar.bits_per_key() >= 0.0 && sidecar.file_bytes() == file.len() as u64);
+    assert_eq!(sidecar.filter_bytes() as usize, file.len() - 4096 - 8);
     let hashes = (0..40u64).map(|i| (i << 58 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let hashes: Vec<u64> = hashes.chain([0, u64::MAX]).collect();
     assert!(hashes.iter().all(|&hash| sidecar.probe(hash) == Verdict::Maybe), "a denial before verification");

@@ -2,7 +2,7 @@
 //! a file of the kind.
 
 use sidebloom::fuzzing::segment_format::{self as format, FOOTER_BYTES, Footer, Handle, TRAILER_BYTES};
-use sidebloom::fuzzing::{Decoder, Encode, crc32, digest};
+use sidebloom::fuzzing::{self, Decoder, Encode, crc32, digest};
 use sidebloom::id::FileId;
 
 fn put(file: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
@@ -86,8 +86,26 @@ pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// A segment: the offsets of its footer, and every block that its index makes out.
-pub fn segment(file: &mut Vec<u8>) -> Option<()> {
+/// A filter on the wire, of the lines as they are: its fields and its lines stand where those of `bytes` do.
+pub fn wire(bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut fields = [bytes.get(8..104)?, bytes.get(108..)?].concat();
+    fields[14] = 0;
+    fields[40..56].fill(0);
+    let file = sidecar(&fields)?;
+    let (lines, digest) = file[4096..].split_at(file.len() - 4096 - 8);
+    let mut wire = [b"SBF-WIRE", &file[..96]].concat();
+    wire.put_u32(crc32(&[&wire]));
+    for block in lines.chunks(1 << 20) {
+        wire.put_u32(block.len() as u32);
+        wire.extend_from_slice(block);
+    }
+    wire.extend_from_slice(digest);
+    Some(wire)
+}
+
+/// A segment: the offsets of its footer, and every block that its index makes out. `digest` is the one that its manifest and its
+/// sidecar name; without one, it gets that of its bytes.
+pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     let end = file.len().checked_sub(FOOTER_BYTES)?;
     let id = FileId(u64_at(file, end)?);
     let (top_len, properties_len) = (u32_at(file, end + 32)?, u32_at(file, end + 36)?);
@@ -101,7 +119,7 @@ pub fn segment(file: &mut Vec<u8>) -> Option<()> {
     }
     seal(file, id, top, top_len as usize)?;
     seal(file, id, properties, properties_len as usize)?;
-    let digest = digest(&file[..end]);
+    let digest = digest.unwrap_or_else(|| fuzzing::digest(&file[..end]));
     file.truncate(end);
     let top = Handle { offset: top as u64, len: top_len };
     let properties = Handle { offset: properties as u64, len: properties_len };

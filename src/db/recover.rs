@@ -220,8 +220,22 @@ impl Core {
     }
 }
 
-/// The least file number above every number in use or ever reserved.
+/// The least file number above every number in use or ever reserved. A file with the last number of all is no file of this store.
 pub(crate) fn next_free_id(state: &State, names: &[String]) -> u64 {
-    let seen = names.iter().filter_map(|name| FileKind::parse(name)).map(|(id, _)| id.0 + 1).max();
+    let seen =
+        names.iter().filter_map(|name| FileKind::parse(name)).filter_map(|(id, _)| id.0.checked_add(1)).max();
     seen.unwrap_or(1).max(state.next_id.0).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::StoreHeader;
+
+    #[test]
+    fn a_file_with_the_last_of_all_numbers_leaves_numbers_for_new_files() {
+        let state = State::new(StoreHeader { store_id: 1, hash_seed: 2 });
+        let names = ["000041.wal", "18446744073709551615.wal"].map(String::from);
+        assert_eq!(next_free_id(&state, &names), 42);
+    }
 }

@@ -28,13 +28,19 @@
 //!   looks lost only when it was.
 //! - *payload length*: has its own checksum, so that an edit which ends beyond the file was cut short and is not damaged.
 //! - fields come in any order, each kind any number of times; removals apply first and of a number the last counts. A segment's least
-//!   key and sequence number are not above its greatest, and its tombstones not above its entries.
+//!   key and sequence number are not above its greatest, and its tombstones not above its entries. A level is 0 to 6. A sequence number
+//!   is below 2⁶³: room for the next ones.
 
 use super::edit::{Edit, SegmentMeta, StoreHeader};
+use super::live::LEVELS;
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
+use crate::key::Seq;
 use std::path::Path;
+
+/// The greatest sequence number; a store would need 290 years at a billion writes a second.
+const MAX_SEQ: Seq = Seq::MAX >> 1;
 
 pub(super) const HEADER_BYTES: usize = 32;
 pub(super) const EDIT_HEAD_BYTES: usize = 16;
@@ -167,7 +173,7 @@ pub(super) fn decode_payload(payload: &[u8]) -> Option<Edit> {
             ADDED => edit.added.push(decode_segment(&mut d)?),
             LOG_FLOOR => edit.log_floor = Some(FileId(d.varint()?)),
             NEXT_ID => edit.next_id = Some(FileId(d.varint()?)),
-            LAST_SEQ => edit.last_seq = Some(d.varint()?),
+            LAST_SEQ => edit.last_seq = Some(d.varint().filter(|&seq| seq <= MAX_SEQ)?),
             END => return (d.remaining() == 0).then_some(edit),
             _ => return None,
         }
@@ -189,7 +195,10 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         data_bytes: d.varint()?,
         raw_bytes: d.varint()?,
     };
-    let is_sound =
-        meta.smallest <= meta.largest && meta.min_seq <= meta.max_seq && meta.tombstones <= meta.entries;
+    let is_sound = usize::from(meta.level) < LEVELS
+        && meta.smallest <= meta.largest
+        && meta.min_seq <= meta.max_seq
+        && meta.max_seq <= MAX_SEQ
+        && meta.tombstones <= meta.entries;
     is_sound.then_some(meta)
 }

@@ -36,7 +36,7 @@ fn edit(n: u64) -> Edit {
         0 => edit.removed = vec![FileId(n - 1)],
         1 if n > 1 => {
             edit.removed = vec![FileId(n - 3)];
-            edit.added.push(SegmentMeta { level: 9, ..segment(n - 3) });
+            edit.added.push(SegmentMeta { level: 6, ..segment(n - 3) });
         }
         _ => {}
     }
@@ -97,7 +97,7 @@ fn what_was_appended_is_there_when_the_store_is_opened_again() {
     let (mut states, _) = store(&fs, 10).unwrap();
     let (mut manifest, mut state) = Manifest::open(Arc::new(fs.clone()), Path::new("db")).unwrap();
     assert_eq!(&state, states.last().unwrap());
-    assert_eq!(state.segments[&FileId(7)].level, 9, "moved");
+    assert_eq!(state.segments[&FileId(7)].level, 6, "moved");
     state.apply(&edit(11)).unwrap();
     manifest.append(&edit(11), &state).unwrap();
     states.push(state);
@@ -297,8 +297,9 @@ fn i5_a_failed_write_or_sync_is_reported_and_not_retried() {
 }
 
 fn any_segment() -> impl Strategy<Value = SegmentMeta> {
-    (any::<[u64; 5]>(), any::<[u64; 2]>(), any::<[u32; 2]>(), any::<[Vec<u8>; 2]>(), any::<u8>()).prop_map(
+    (any::<[u64; 5]>(), any::<[u64; 2]>(), any::<[u32; 2]>(), any::<[Vec<u8>; 2]>(), 0..7u8).prop_map(
         |([id, digest, file_bytes, data_bytes, raw_bytes], mut seqs, [entries, deleted], mut keys, level)| {
+            seqs = seqs.map(|seq| seq >> 1);
             seqs.sort();
             keys.sort();
             let [smallest, largest] = keys;
@@ -332,7 +333,7 @@ proptest! {
             added,
             log_floor: numbers[0].map(FileId),
             next_id: numbers[1].map(FileId),
-            last_seq: numbers[2],
+            last_seq: numbers[2].map(|seq| seq >> 1),
         };
         let encoded = encode_edit(&edit, tag(HEADER)).unwrap();
         let payload = &encoded[format::EDIT_HEAD_BYTES..];
@@ -346,6 +347,20 @@ proptest! {
     fn i6_arbitrary_payloads_never_panic(payload: Vec<u8>) {
         let _ = decode_payload(&payload);
     }
+}
+
+/// A segment on a level that no store has would be in no live set: its keys would be missing without an error.
+#[test]
+fn i6_a_level_that_no_store_has_and_a_sequence_number_without_successors_are_refused() {
+    let with = |edit: Edit| {
+        let bytes = [encode_header(HEADER), encode_edit(&edit, tag(HEADER)).unwrap()].concat();
+        read_state(&with_bytes(&bytes), Path::new("db"))
+    };
+    let added = |meta| Edit { added: vec![meta], ..Edit::default() };
+    assert!(with(added(SegmentMeta { level: 6, max_seq: u64::MAX >> 1, ..segment(1) })).is_ok());
+    assert!(is_corruption(&with(added(SegmentMeta { level: 7, ..segment(1) }))));
+    assert!(is_corruption(&with(added(SegmentMeta { max_seq: 1 << 63, ..segment(1) }))));
+    assert!(is_corruption(&with(Edit { last_seq: Some(u64::MAX), ..Edit::default() })));
 }
 
 #[test]

@@ -34,8 +34,9 @@
 //! few cache lines. `shared` is exactly the number of leading bytes shared with the key before (the search relies on it), and 0 in
 //! every sixteenth head: these are the restarts. A restart's `head` counts from the first head, its `value` from the first value.
 //! `rest` is the number of key bytes that follow the shared ones. `value` is 0 for a tombstone, otherwise 1 + the length of the
-//! value; the values stand in the order of their heads without gaps. A data block is valid exactly when the writer would give
-//! the same bytes for its entries; `verify` checks that.
+//! value; the values stand in the order of their heads without gaps. Invalid: more than sixteen heads from one restart to the
+//! next, a key over 64 KiB (prefixes expand: without these bounds a small block could ask for gigabytes). A data block is valid
+//! exactly when the writer would give the same bytes for its entries; `verify` checks that.
 //!
 //! **index.** Each separator names one block: at least the block's last key, less than the first key of the next block. The first
 //! block lies at `base`, each next one where the one before ends, and `length` counts payload, type and crc. The blocks of a

@@ -1,8 +1,8 @@
 //! The entries from one restart to the next, decoded: what a cursor walks over, in either direction.
 
 use super::block::{Block, Head};
-use super::format::Parsed;
-use crate::key::{EntryKind, Seq};
+use super::format::{Parsed, RESTART_INTERVAL};
+use crate::key::{EntryKind, MAX_KEY_BYTES, Seq};
 use std::ops::Range;
 
 /// At most sixteen entries with whole keys. The buffers are used again for the next interval.
@@ -39,6 +39,13 @@ impl Interval {
             let start = self.keys.len();
             if head.shared > before.len() {
                 return Err("an entry that shares more than the key before has");
+            }
+            // Prefixes expand: without these bounds a block of a few kilobytes could ask for gigabytes of keys.
+            if self.slots.len() == RESTART_INTERVAL {
+                return Err("more entries than a restart interval has");
+            }
+            if head.shared + head.rest.len() > MAX_KEY_BYTES {
+                return Err("a key longer than any key");
             }
             self.keys.extend_from_within(before.start..before.start + head.shared);
             self.keys.extend_from_slice(head.rest);

@@ -1,6 +1,8 @@
 //! Invariant I6: damage gives an error that names file and offset; never a wrong value, never a panic.
 
 use super::*;
+use crate::codec::Encode;
+use crate::key::MAX_KEY_BYTES;
 use format::{FOOTER_BYTES, Handle, Place, block_crc};
 use std::os::unix::fs::FileExt;
 
@@ -153,6 +155,29 @@ fn i6_decompression_is_never_sized_by_an_unchecked_length() {
         }
         assert!(compress::unpack(place, kind, &[1, 2]).is_err());
     }
+}
+
+/// Entries that share a long prefix take five bytes each in a block, and a block of zeros and fives compresses 200-fold.
+#[test]
+fn i6_a_small_block_cannot_expand_to_more_keys_than_an_interval_may_have() {
+    let block = |key: usize, entries: usize| {
+        let (mut heads, mut payload) = (Vec::new(), Vec::new());
+        for at in 0..entries {
+            let shared = if at == 0 { 0 } else { key };
+            [shared, key - shared, 0, 1].iter().for_each(|&field| heads.put_varint(field as u64));
+            heads.resize(heads.len() + key - shared, b'k');
+        }
+        payload.put_u32(1);
+        payload.put_u32(heads.len() as u32);
+        payload.put_u64(0);
+        payload.extend(heads);
+        block::Block::parse(payload).unwrap()
+    };
+    let decode = |block| interval::Interval::default().decode(&block, 0);
+    assert!(decode(block(MAX_KEY_BYTES, 16)).is_ok());
+    assert!(decode(block(MAX_KEY_BYTES, 17)).unwrap_err().contains("more entries"));
+    assert!(decode(block(1000, 1_000_000)).unwrap_err().contains("more entries"), "a gigabyte of keys");
+    assert!(decode(block(MAX_KEY_BYTES + 1, 1)).unwrap_err().contains("longer"));
 }
 
 /// `sound` with one byte of a block changed and the block's crc made right again.

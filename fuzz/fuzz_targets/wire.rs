@@ -1,0 +1,37 @@
+//! A filter that comes over a network. What was received is sent as it came and received again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sidebloom::fuzzing::crc32;
+use sidebloom::{Error, receive_filter, send_filter};
+use sidebloom_fuzz::{assert_named, repair};
+
+const MAX_BYTES: u64 = 8 << 20;
+
+fuzz_target!(|bytes: &[u8]| {
+    ask(bytes);
+    if let Some(start) = bytes.get(..104) {
+        // Reaches the coded blocks.
+        let crc = crc32(&[start]);
+        ask(&[start, &crc.to_le_bytes(), bytes.get(108..).unwrap_or_default()].concat());
+    }
+    if let Some(repaired) = repair::wire(bytes) {
+        ask(&repaired);
+    }
+});
+
+fn ask(mut stream: &[u8]) {
+    let filter = match receive_filter(&mut stream, MAX_BYTES) {
+        Ok(filter) => filter,
+        Err(Error::InvalidArgument(_)) => return,
+        Err(error) => return assert_named(&error),
+    };
+    for key in [&b""[..], b"a", b"song", &[0xff; 40]] {
+        filter.contains(key);
+    }
+    let (mut sent, mut again) = (Vec::new(), Vec::new());
+    let bytes = send_filter(&filter, &mut sent).unwrap();
+    assert_eq!(bytes, sent.len() as u64);
+    send_filter(&receive_filter(&mut &sent[..], MAX_BYTES).unwrap(), &mut again).unwrap();
+    assert!(sent == again, "a filter changes on its way");
+}
