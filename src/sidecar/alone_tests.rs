@@ -1,6 +1,6 @@
 //! Files and streams of filters that stand alone: what comes back, and what is refused.
 
-use super::format::HEADER_BYTES;
+use super::format::{HEADER_BYTES, Header};
 use super::*;
 use crate::codec::crc32;
 use crate::error::Error;
