@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Full memtables that may be waiting or being flushed before writers wait too.
 const MEMTABLES_WAITING_MAX: usize = 2;
-/// Level-0 segments at which writes are slowed, and at which they stop. (RocksDB: 20 and 36, with twice the memory for entries.)
+/// Level-0 segments at which writes are slowed, and at which they stop.
 pub(crate) const LEVEL0_SLOWDOWN: usize = 16;
 const LEVEL0_STOP: usize = 32;
 /// At the slowdown threshold a writer is held to this rate; it falls linearly to an eighth at the stop.
