@@ -54,6 +54,22 @@ pub enum Error {
         /// What was found instead.
         what: String,
     },
+    /// The path is not a guard, or not one that fits what was asked for.
+    #[error("{} cannot be used as a guard: {what}", path.display())]
+    NotAGuard {
+        /// The path that was given.
+        path: PathBuf,
+        /// What was found instead, and what to do.
+        what: String,
+    },
+    /// The database behind a guard refused something or went away. The guard is as it was.
+    #[error("the database {name}: {what}")]
+    Database {
+        /// Which database: a path or an address.
+        name: String,
+        /// What it said, or what is wrong with what it sent.
+        what: String,
+    },
     /// A write to a store that was opened read-only.
     #[error("the store is open read-only")]
     ReadOnly,

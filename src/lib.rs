@@ -52,6 +52,7 @@
 
 pub mod error;
 pub mod fs;
+pub mod guard;
 pub mod id;
 
 mod codec;

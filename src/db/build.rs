@@ -44,6 +44,11 @@ impl<'a> SegmentBuilder<'a> {
         self.writer.append(key, seq, kind, value)
     }
 
+    /// The number of the segment, for [`Core::discard`].
+    pub fn id(&self) -> FileId {
+        self.id
+    }
+
     /// Size of the file so far, in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.writer.file_bytes()

@@ -137,7 +137,7 @@ impl Core {
 }
 
 /// The same segment with the same sidecar, one level on.
-fn at_level(segment: &LiveSegment, level: u8) -> LiveSegment {
+pub(super) fn at_level(segment: &LiveSegment, level: u8) -> LiveSegment {
     let meta = SegmentMeta { level, ..(*segment.meta).clone() };
     LiveSegment { meta: Arc::new(meta), ..segment.clone() }
 }

@@ -4,7 +4,8 @@ use crate::manifest::LEVELS;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-const SHARDS: usize = 16;
+/// Threads beyond this number share.
+pub(crate) const SHARDS: usize = 16;
 
 /// What one get adds up.
 #[derive(Default)]
@@ -37,15 +38,7 @@ impl Metrics {
     /// The calling thread's shard.
     #[inline]
     pub fn reads(&self) -> &ReadShard {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
-        let mine = MINE.with(|mine| {
-            if mine.get() == usize::MAX {
-                mine.set(NEXT.fetch_add(1, Relaxed) % SHARDS);
-            }
-            mine.get()
-        });
-        &self.shards[mine % SHARDS]
+        &self.shards[thread_shard() % SHARDS]
     }
 
     /// Sums a per-level counter over the shards.
@@ -56,6 +49,19 @@ impl Metrics {
         }
         sums
     }
+}
+
+/// The number of the calling thread's shard; below [`SHARDS`].
+#[inline]
+pub(crate) fn thread_shard() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
+    MINE.with(|mine| {
+        if mine.get() == usize::MAX {
+            mine.set(NEXT.fetch_add(1, Relaxed) % SHARDS);
+        }
+        mine.get()
+    })
 }
 
 /// Adds to a counter.

@@ -1,11 +1,13 @@
 //! The store: [`Db`] and what it hands out. The read path is in `view.rs`, the write path in `write.rs`.
 
+mod ask;
 mod background;
 mod build;
 mod checkpoint;
 mod compact;
 mod core;
 mod flush;
+mod ingest;
 mod metrics;
 mod open;
 mod options;
@@ -22,6 +24,8 @@ mod verify;
 mod view;
 mod write;
 
+pub(crate) use core::{lock, try_lock};
+pub(crate) use metrics::{SHARDS, add, thread_shard};
 pub use open::Db;
 pub use options::{Durability, Options};
 pub use policy::FilterPolicy;

@@ -11,6 +11,7 @@ use super::sidecars::RebuildReport;
 use super::snapshot::Snapshot;
 use super::view::View;
 use crate::error::{Error, Result};
+use crate::filter::Verdict;
 use crate::fs::{Fs, LockGuard, LockMode};
 use crate::hash::random_u64;
 use crate::id::FileId;
@@ -134,6 +135,31 @@ impl Db {
     /// As [`get`](Self::get).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get(key)?.is_some())
+    }
+
+    /// Whether `key` may have a value, from memory alone: memtables and filters. [`Verdict::Absent`] is certain. It never reads a block,
+    /// so that it costs the same however large the store is; a deleted key may stay "maybe" until compaction is through with it.
+    #[inline]
+    pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
+        self.core().may_contain(key.as_ref())
+    }
+
+    /// [`may_contain`](Self::may_contain) of several keys, in the order of `keys`. The filter lines of many keys are fetched at once.
+    pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
+        self.core().may_contain_many(keys)
+    }
+
+    /// Fills an empty store with rows in ascending order of their keys, each key once: straight into segments with their filters,
+    /// past log and memtable, and durable when it returns. All rows become visible at once; writers wait meanwhile.
+    ///
+    /// # Errors
+    /// An error among the rows, which ends it; [`Error::InvalidArgument`] for rows out of order or a store that is not empty. Then the
+    /// store is as before. As [`sync`](Self::sync) when the segments cannot be published.
+    pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: impl IntoIterator<Item = Result<(K, V)>>,
+    ) -> Result<()> {
+        self.core().ingest(&mut rows.into_iter())
     }
 
     /// The values of several keys, in the order of `keys`, all as of one moment. The filter lines of many keys are fetched at once.

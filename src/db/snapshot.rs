@@ -10,8 +10,8 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Keys of one `multi_get` whose filter lines are in flight together: about what a core can have outstanding.
-const KEYS_AHEAD: usize = 16;
+/// Keys of one question about many whose filter lines are in flight together: about what a core can have outstanding.
+pub(super) const KEYS_AHEAD: usize = 16;
 
 /// One moment of a store. Reads like the store itself and does not change; flushes and compactions go on beside it.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use super::metrics::{ReadShard, add};
 use crate::error::Result;
 use crate::filter::Verdict;
-use crate::key::{Entry, Seq, Value};
+use crate::key::{Entry, EntryKind, Seq, Value};
 use crate::manifest::{LEVELS, LiveSegment, LiveSet};
 use crate::memtable::{self, Memtable};
 use crate::merge::{Merge, RunCursor, Source};
@@ -61,16 +61,8 @@ impl View {
 
     #[inline]
     fn get_settled(&self, probe: Probe<'_>, filters: bool, counters: &ReadShard) -> Result<Option<Entry>> {
-        let mut candidates = self.live.candidates(probe.key);
-        let mut ahead = [None; AHEAD];
-        for (slot, candidate) in ahead.iter_mut().zip(candidates.by_ref()) {
-            if let Some(sidecar) = candidate.sidecar.as_deref().filter(|_| filters) {
-                sidecar.prefetch(probe.hash);
-            }
-            *slot = Some(candidate);
-        }
         let mut best: Option<Entry> = None;
-        for candidate in ahead.into_iter().flatten().chain(candidates) {
+        for candidate in self.candidates(probe, filters) {
             if let Some(found) = &best {
                 // Runs are ordered newest first, but for a level 0 that `repair` filled with segments of any age.
                 let level0_may_be_newer = candidate.meta.level == 0 && candidate.meta.max_seq > found.seq;
@@ -87,6 +79,38 @@ impl View {
             }
         }
         Ok(best)
+    }
+
+    /// The segments that may hold a key, newest first, with the filter lines of the first ones on their way.
+    #[inline]
+    fn candidates<'a>(&'a self, probe: Probe<'a>, filters: bool) -> impl Iterator<Item = &'a LiveSegment> {
+        let mut candidates = self.live.candidates(probe.key);
+        let mut ahead = [None; AHEAD];
+        for (slot, candidate) in ahead.iter_mut().zip(candidates.by_ref()) {
+            if let Some(sidecar) = candidate.sidecar.as_deref().filter(|_| filters) {
+                sidecar.prefetch(probe.hash);
+            }
+            *slot = Some(candidate);
+        }
+        ahead.into_iter().flatten().chain(candidates)
+    }
+
+    /// What memory alone says about a key: "absent" is certain, and a segment that its filter does not rule out is not read.
+    #[inline]
+    pub fn may_contain(&self, probe: Probe<'_>, seq: Seq, filters: bool, counters: &ReadShard) -> Verdict {
+        match self.get_recent(probe, seq, filters).map(|entry| entry.kind) {
+            Some(EntryKind::Put) => Verdict::Maybe,
+            Some(EntryKind::Tombstone) => Verdict::Absent,
+            None => {
+                let mut candidates = self.candidates(probe, filters);
+                match candidates
+                    .any(|candidate| !filters || answer(candidate, probe, counters) != Some(Verdict::Absent))
+                {
+                    true => Verdict::Maybe,
+                    false => Verdict::Absent,
+                }
+            }
+        }
     }
 
     /// Starts fetching the filter lines that a get of this key will test.
@@ -122,18 +146,28 @@ impl View {
 /// Asks the sidecar and reads the segment only on "maybe".
 #[inline]
 fn ask(candidate: &LiveSegment, probe: Probe<'_>, counters: &ReadShard) -> Result<Option<Entry>> {
-    let Some(sidecar) = candidate.sidecar.as_deref().filter(|sidecar| sidecar.is_verified()) else {
-        return candidate.file.segment.get(probe.key);
-    };
+    match answer(candidate, probe, counters) {
+        Some(Verdict::Absent) => Ok(None),
+        Some(Verdict::Maybe) => {
+            let entry = candidate.file.segment.get(probe.key)?;
+            if entry.is_none() {
+                add(&counters.false_positives[usize::from(candidate.meta.level) % LEVELS], 1);
+            }
+            Ok(entry)
+        }
+        None => candidate.file.segment.get(probe.key),
+    }
+}
+
+/// What a candidate's sidecar says; `None` without one that is verified (I1).
+#[inline]
+fn answer(candidate: &LiveSegment, probe: Probe<'_>, counters: &ReadShard) -> Option<Verdict> {
+    let sidecar = candidate.sidecar.as_deref().filter(|sidecar| sidecar.is_verified())?;
     let level = usize::from(candidate.meta.level) % LEVELS;
     add(&counters.probes[level], 1);
-    if sidecar.probe(probe.hash) == Verdict::Absent {
-        return Ok(None);
+    let verdict = sidecar.probe(probe.hash);
+    if verdict == Verdict::Maybe {
+        add(&counters.maybes[level], 1);
     }
-    add(&counters.maybes[level], 1);
-    let entry = candidate.file.segment.get(probe.key)?;
-    if entry.is_none() {
-        add(&counters.false_positives[level], 1);
-    }
-    Ok(entry)
+    Some(verdict)
 }

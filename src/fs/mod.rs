@@ -37,6 +37,8 @@ pub trait Fs: Send + Sync + Debug {
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Unlinks a file. Open readers and maps go on.
     fn remove(&self, path: &Path) -> Result<()>;
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &Path) -> Result<()>;
     /// Gives a file a second name; the target must not exist.
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;
     /// Makes the directory's entries durable.

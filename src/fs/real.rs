@@ -116,6 +116,10 @@ impl Fs for RealFs {
         std::fs::remove_file(path).map_err(|e| Error::io("remove", path, e))
     }
 
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        std::fs::remove_dir(path).map_err(|e| Error::io("remove directory", path, e))
+    }
+
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
         std::fs::hard_link(from, to).map_err(|e| Error::io("link", to, e))
     }

@@ -199,6 +199,17 @@ impl Fs for SimFs {
         Ok(())
     }
 
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        let mut disk = self.begin(OpKind::Remove, path)?;
+        if disk.names.keys().chain(&disk.dirs).any(|inside| inside.parent() == Some(path)) {
+            return refuse(OpKind::Remove, path, ErrorKind::DirectoryNotEmpty);
+        }
+        match disk.dirs.remove(path) {
+            true => Ok(()),
+            false => refuse(OpKind::Remove, path, ErrorKind::NotFound),
+        }
+    }
+
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
         let mut disk = self.begin(OpKind::Link, to)?;
         if disk.names.contains_key(to) {

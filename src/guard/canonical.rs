@@ -1,0 +1,176 @@
+//! When two keys count as one.
+
+use crate::error::{Error, Result};
+use caseless::Caseless;
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use unicode_normalization::UnicodeNormalization;
+
+/// Which differences between keys do not count. Declared when a guard is built, stored in it, and refused when it differs later.
+///
+/// It must be at least as coarse as the database's own notion of equality: what the database takes for one key must be one key here, or
+/// the guard would say no to a key that exists. Coarser is safe, and says "maybe" a little more often. So a `NOCASE` column of SQLite
+/// or a `citext` column of PostgreSQL needs [`fold_case`](Self::fold_case), and a `CHAR(n)` or `RTRIM` column
+/// [`trim_padding`](Self::trim_padding).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Canonical {
+    fold: bool,
+    pad: bool,
+}
+
+const FOLD: u8 = 1;
+const PAD: u8 = 2;
+
+impl Canonical {
+    /// Every byte counts.
+    pub const EXACT: Canonical = Canonical { fold: false, pad: false };
+
+    /// Letters in upper and lower case are the same, and so are the ways in which Unicode can spell a letter: canonical caseless matching
+    /// (The Unicode Standard, section 3.13, D145), stored in normal form C. Keys must be UTF-8.
+    pub const fn fold_case(self) -> Self {
+        Canonical { fold: true, ..self }
+    }
+
+    /// Spaces (U+0020) at the end do not count, as SQL compares `CHAR(n)`.
+    pub const fn trim_padding(self) -> Self {
+        Canonical { pad: true, ..self }
+    }
+
+    /// The one spelling that stands for all that are the same.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key that is not UTF-8 where case is folded.
+    pub fn apply<'k>(&self, key: &'k [u8]) -> Result<Cow<'k, [u8]>> {
+        let key = if self.pad { key.trim_suffix_spaces() } else { key };
+        if !self.fold || key.iter().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+            return Ok(Cow::Borrowed(key));
+        }
+        if key.is_ascii() {
+            return Ok(Cow::Owned(key.to_ascii_lowercase()));
+        }
+        let text = std::str::from_utf8(key).map_err(|e| {
+            Error::InvalidArgument(format!(
+                "the key \"{}\" is not UTF-8 (byte {}), which this guard needs because it folds case",
+                key.escape_ascii(),
+                e.valid_up_to()
+            ))
+        })?;
+        let folded: String = text.chars().nfd().default_case_fold().nfc().collect();
+        Ok(Cow::Owned(folded.into_bytes()))
+    }
+
+    pub(super) fn to_bits(self) -> u8 {
+        u8::from(self.fold) * FOLD + u8::from(self.pad) * PAD
+    }
+
+    /// `None` for bits of a later version.
+    pub(super) fn from_bits(bits: u8) -> Option<Self> {
+        (bits & !(FOLD | PAD) == 0).then_some(Canonical { fold: bits & FOLD != 0, pad: bits & PAD != 0 })
+    }
+}
+
+trait TrimSpaces {
+    fn trim_suffix_spaces(&self) -> &Self;
+}
+
+impl TrimSpaces for [u8] {
+    fn trim_suffix_spaces(&self) -> &Self {
+        let end = self.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+        self.get(..end).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for Canonical {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match (self.fold, self.pad) {
+            (false, false) => "exact",
+            (true, false) => "fold",
+            (false, true) => "pad",
+            (true, true) => "fold,pad",
+        })
+    }
+}
+
+impl FromStr for Canonical {
+    type Err = Error;
+
+    /// `exact`, or `fold` and `pad` with a comma between them.
+    fn from_str(text: &str) -> Result<Self> {
+        let add = |canonical: Canonical, word: &str| match word {
+            "exact" => Ok(canonical),
+            "fold" => Ok(canonical.fold_case()),
+            "pad" => Ok(canonical.trim_padding()),
+            other => {
+                Err(Error::InvalidArgument(format!("\"{other}\" for keys: exact, fold, pad or fold,pad")))
+            }
+        };
+        text.split(',').try_fold(Canonical::EXACT, add)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn same(canonical: Canonical, a: &str, b: &str) -> bool {
+        canonical.apply(a.as_bytes()).unwrap() == canonical.apply(b.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn exact_keys_are_the_same_only_byte_for_byte() {
+        assert!(same(Canonical::EXACT, "Abba", "Abba"));
+        assert!(!same(Canonical::EXACT, "Abba", "ABBA"));
+        assert!(!same(Canonical::EXACT, "a", "a "));
+        assert_eq!(*Canonical::EXACT.apply(b"\xff\xfe ").unwrap(), *b"\xff\xfe ");
+    }
+
+    #[test]
+    fn case_and_spelling_are_folded_as_unicode_says() {
+        let fold = Canonical::EXACT.fold_case();
+        // The Unicode Standard, 3.13 and SpecialCasing: sharp s, final sigma, ligatures, composed and decomposed letters.
+        for (a, b) in [
+            ("ABBA", "abba"),
+            ("Straße", "STRASSE"),
+            ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+            ("ﬁn", "FIN"),
+            ("Beyonc\u{e9}", "BEYONCE\u{301}"),
+            ("\u{212b}ngstr\u{f6}m", "a\u{30a}ngstro\u{308}m"),
+            ("\u{345}", "\u{3b9}"),
+        ] {
+            assert!(same(fold, a, b), "{a} and {b}");
+        }
+        for (a, b) in [("resume", "résumé"), ("a", "a "), ("i", "ı")] {
+            assert!(!same(fold, a, b), "{a} and {b}");
+        }
+    }
+
+    #[test]
+    fn padding_is_spaces_at_the_end_and_nothing_else() {
+        let pad = Canonical::EXACT.trim_padding();
+        assert!(same(pad, "Sinnerman", "Sinnerman   "));
+        assert!(same(pad, "", "  "));
+        for (a, b) in [("a", " a"), ("a", "a\t"), ("a b", "ab"), ("a", "A")] {
+            assert!(!same(pad, a, b), "{a} and {b}");
+        }
+        assert!(same(pad.fold_case(), "ABBA  ", "abba"));
+    }
+
+    #[test]
+    fn a_key_that_is_not_utf8_cannot_be_folded() {
+        let error = Canonical::EXACT.fold_case().apply(b"caf\xe9").unwrap_err().to_string();
+        assert!(error.contains("caf\\xe9") && error.contains("byte 3"), "{error}");
+    }
+
+    #[test]
+    fn names_and_bits_come_back() {
+        for text in ["exact", "fold", "pad", "fold,pad"] {
+            let canonical: Canonical = text.parse().unwrap();
+            assert_eq!(canonical.to_string(), text);
+            assert_eq!(Canonical::from_bits(canonical.to_bits()), Some(canonical));
+        }
+        assert_eq!(Canonical::from_bits(4), None);
+        assert!("".parse::<Canonical>().is_err());
+        assert!("fold, pad".parse::<Canonical>().is_err());
+    }
+}

@@ -1,0 +1,251 @@
+//! The bytes of `GUARD`, the file that says what a guard is and which of its stores is the live one. Integers are little-endian.
+//!
+//! ```text
+//!  0  8  magic "SBLMGRD\n"
+//!  8  4  version
+//! 12  1  bytes per key hash
+//! 13  1  which differences between keys do not count
+//! 14  2  zero
+//! 16  8  seed of the key hash
+//! 24  8  generation
+//! 32  4  CRC-32 of bytes 0..32
+//! ```
+//!
+//! - *version*: 1. Every later version keeps magic, version and CRC in these places.
+//! - *bytes per key hash*: 8, the low half of the key's seeded XXH3-64, or 16, its XXH3-128. They are the keys of the store, big-endian.
+//! - *which differences*: bit 0, letter case and Unicode spelling; bit 1, spaces at the end. Others are of a later version.
+//! - *seed*: drawn when the guard is built and never shown, so that nobody can prepare keys that collide.
+//! - *generation*: the keys are in the store `NNNNNN.keys` of this number. A refresh writes the next one and then replaces this file.
+//!
+//! Within the store, a key of just the hash's length is a hash, and its value how many rows have it: a varint from 2 on, or nothing
+//! for one. Longer keys start with as many zero bytes as a hash has, and a tag:
+//!
+//! ```text
+//! 't', stripe u8        rows and keys of the hashes whose last byte is the stripe modulo 64: two varints
+//! 'x', hash             a key that the database does not have although the filters said "maybe"; no value
+//! 'n'                   the caller's note
+//! ```
+
+use super::canonical::Canonical;
+use crate::codec::{Decoder, Encode, crc32};
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::hash::random_u64;
+use std::path::{Path, PathBuf};
+
+/// The settings file.
+pub(super) const SETTINGS: &str = "GUARD";
+const FRESH: &str = "GUARD.new";
+/// Held for as long as a guard is open.
+pub(super) const LOCK: &str = "LOCK";
+const GENERATION_SUFFIX: &str = ".keys";
+
+const MAGIC: &[u8; 8] = b"SBLMGRD\n";
+const VERSION: u32 = 1;
+const BYTES: usize = 36;
+const _: () = assert!(BYTES == MAGIC.len() + 4 + 1 + 1 + 2 + 8 + 8 + 4);
+
+pub(super) const TOTALS: u8 = b't';
+pub(super) const EXCEPTION: u8 = b'x';
+pub(super) const NOTE: u8 = b'n';
+
+/// How wide a guard's key hashes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HashWidth {
+    /// 8 bytes: among a billion keys, one missing key in 18 billion shares a hash with one that exists.
+    #[default]
+    Bits64,
+    /// 16 bytes: none does, at twice the disk space. Filters stay the same.
+    Bits128,
+}
+
+impl HashWidth {
+    /// Bytes of a hash.
+    pub fn bytes(self) -> usize {
+        match self {
+            HashWidth::Bits64 => 8,
+            HashWidth::Bits128 => 16,
+        }
+    }
+}
+
+/// What a guard is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub width: HashWidth,
+    pub canonical: Canonical,
+    pub seed: u64,
+    pub generation: u64,
+}
+
+impl Settings {
+    pub fn new(width: HashWidth, canonical: Canonical) -> Self {
+        Settings { width, canonical, seed: random_u64(), generation: 1 }
+    }
+
+    /// Where the store of the live generation is.
+    pub fn store(&self, dir: &Path) -> PathBuf {
+        dir.join(self.store_name())
+    }
+
+    pub fn store_name(&self) -> String {
+        format!("{:06}{GENERATION_SUFFIX}", self.generation)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut buf = Vec::with_capacity(BYTES);
+        buf.extend_from_slice(MAGIC);
+        buf.put_u32(VERSION);
+        buf.put_u8(self.width.bytes() as u8);
+        buf.put_u8(self.canonical.to_bits());
+        buf.extend_from_slice(&[0; 2]);
+        buf.put_u64(self.seed);
+        buf.put_u64(self.generation);
+        let crc = crc32(&[&buf]);
+        buf.put_u32(crc);
+        buf
+    }
+
+    fn decode(path: &Path, bytes: &[u8]) -> Result<Self> {
+        let damaged = |offset, what: &str| {
+            Error::corruption(
+                path,
+                offset,
+                format!("{what}; delete the guard's directory and build it again"),
+            )
+        };
+        let mut fields = Decoder::new(bytes);
+        if fields.take(MAGIC.len()) != Some(MAGIC) {
+            return Err(damaged(0, "this is not a guard's settings file"));
+        }
+        let short = || damaged(bytes.len() as u64, "the file is too short");
+        let version = fields.u32().ok_or_else(short)?;
+        if version > VERSION {
+            return Err(Error::UnsupportedVersion {
+                file: path.to_path_buf(),
+                found: version,
+                supported: VERSION,
+            });
+        }
+        let body = bytes.get(..BYTES - 4).ok_or_else(short)?;
+        let mut read = || {
+            let (width, canonical, zero) = (fields.u8()?, fields.u8()?, fields.take(2)?);
+            Some((width, canonical, zero, fields.u64()?, fields.u64()?, fields.u32()?, fields.remaining()))
+        };
+        let (width, canonical, zero, seed, generation, crc, rest) = read().ok_or_else(short)?;
+        if crc != crc32(&[body]) || rest != 0 {
+            return Err(damaged(32, "the checksum does not match"));
+        }
+        let width = match width {
+            8 => HashWidth::Bits64,
+            16 => HashWidth::Bits128,
+            _ => return Err(damaged(12, "a key hash has 8 or 16 bytes")),
+        };
+        let canonical =
+            Canonical::from_bits(canonical).ok_or_else(|| damaged(13, "an unknown treatment of keys"))?;
+        if version == 0 || zero != [0; 2] || generation == 0 {
+            return Err(damaged(8, "a field that makes no sense"));
+        }
+        Ok(Settings { width, canonical, seed, generation })
+    }
+
+    /// Reads a guard's settings.
+    pub fn read(fs: &dyn Fs, dir: &Path) -> Result<Self> {
+        let path = dir.join(SETTINGS);
+        if fs.file_len(&path)?.is_none() {
+            let what = match fs.file_len(dir)? {
+                None => "there is nothing at this path; build a guard first",
+                Some(_) => {
+                    "it has no file named GUARD: it is something else, or a build that was cut off; delete it and build again"
+                }
+            };
+            return Err(Error::NotAGuard { path: dir.to_path_buf(), what: what.into() });
+        }
+        let file = fs.open(&path)?;
+        let len = usize::try_from(file.len()?).unwrap_or(usize::MAX).min(2 * BYTES);
+        let mut bytes = vec![0; len];
+        file.read_exact_at(&mut bytes, 0)?;
+        Self::decode(&path, &bytes)
+    }
+
+    /// Replaces the settings atomically and durably, with all that stands in the directory.
+    pub fn write(&self, fs: &dyn Fs, dir: &Path) -> Result<()> {
+        let fresh = dir.join(FRESH);
+        if fs.file_len(&fresh)?.is_some() {
+            fs.remove(&fresh)?;
+        }
+        let mut file = fs.create(&fresh)?;
+        file.append(&self.encode())?;
+        file.sync()?;
+        drop(file);
+        fs.rename(&fresh, &dir.join(SETTINGS))?;
+        fs.sync_dir(dir)
+    }
+}
+
+/// Removes what no settings file names: stores of other generations, and what an interrupted build or refresh has left.
+pub(super) fn remove_leftovers(fs: &dyn Fs, dir: &Path, live: &str) -> Result<()> {
+    for name in fs.list(dir)? {
+        if [SETTINGS, LOCK, live].contains(&name.as_str()) {
+            continue;
+        }
+        let path = dir.join(&name);
+        if name.ends_with(GENERATION_SUFFIX) {
+            remove_store(fs, &path)?;
+        } else if name == FRESH || name.ends_with(super::sort::SUFFIX) {
+            fs.remove(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a generation's directory.
+pub(super) fn remove_store(fs: &dyn Fs, path: &Path) -> Result<()> {
+    for name in fs.list(path)? {
+        fs.remove(&path.join(name))?;
+    }
+    fs.remove_dir(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: Settings = Settings {
+        width: HashWidth::Bits128,
+        canonical: Canonical::EXACT.fold_case(),
+        seed: 0x0123_4567_89ab_cdef,
+        generation: 7,
+    };
+
+    #[test]
+    fn the_bytes_are_frozen() {
+        let bytes = SAMPLE.encode();
+        let fields = [
+            (8, "magic"),
+            (4, "version 1"),
+            (1, "16 bytes per key hash"),
+            (1, "keys: case folded"),
+            (2, "zero"),
+            (8, "seed of the key hash"),
+            (8, "generation 7"),
+            (4, "CRC-32"),
+        ];
+        crate::golden::check("guard", &bytes, &fields);
+        assert_eq!(Settings::decode(Path::new("GUARD"), &bytes).unwrap(), SAMPLE);
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_shorter_or_longer_file_is_refused() {
+        let path = Path::new("GUARD");
+        let good = SAMPLE.encode();
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(Settings::decode(path, &bad).is_err(), "bit {bit}");
+        }
+        (0..good.len())
+            .for_each(|len| assert!(Settings::decode(path, &good[..len]).is_err(), "cut to {len}"));
+        assert!(Settings::decode(path, &[&good[..], &[0]].concat()).is_err());
+    }
+}

@@ -1,0 +1,81 @@
+//! What a guard stores of a key: its hash.
+
+use super::format::HashWidth;
+use crate::hash::{hash_key, hash_key_128};
+
+/// The seeded hash of a canonical key: a `u64` or `u128` by the guard's width, ordered as its big-endian bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Hashed(u128);
+
+/// A hash as bytes, the key of the guard's store.
+#[derive(Clone, Copy)]
+pub(super) struct HashBytes {
+    bytes: [u8; 16],
+    width: HashWidth,
+}
+
+impl Hashed {
+    #[inline]
+    pub fn of(canonical_key: &[u8], seed: u64, width: HashWidth) -> Self {
+        match width {
+            HashWidth::Bits64 => Hashed(u128::from(hash_key(canonical_key, seed))),
+            HashWidth::Bits128 => {
+                let (low, high) = hash_key_128(canonical_key, seed);
+                Hashed(u128::from(high) << 64 | u128::from(low))
+            }
+        }
+    }
+
+    #[inline]
+    pub fn to_bytes(self, width: HashWidth) -> HashBytes {
+        let aligned = match width {
+            HashWidth::Bits64 => self.0 << 64,
+            HashWidth::Bits128 => self.0,
+        };
+        HashBytes { bytes: aligned.to_be_bytes(), width }
+    }
+
+    /// `None` when `bytes` are not a hash of this width.
+    pub fn from_bytes(bytes: &[u8], width: HashWidth) -> Option<Self> {
+        match width {
+            HashWidth::Bits64 => Some(Hashed(u128::from(u64::from_be_bytes(bytes.try_into().ok()?)))),
+            HashWidth::Bits128 => Some(Hashed(u128::from_be_bytes(bytes.try_into().ok()?))),
+        }
+    }
+
+    /// Which of `stripes` (a power of two) has this hash.
+    #[inline]
+    pub fn stripe(self, stripes: usize) -> usize {
+        self.0 as usize & (stripes - 1)
+    }
+}
+
+impl AsRef<[u8]> for HashBytes {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        match self.width {
+            HashWidth::Bits64 => self.bytes.split_at(8).0,
+            HashWidth::Bits128 => &self.bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_keep_the_order_and_come_back() {
+        for width in [HashWidth::Bits64, HashWidth::Bits128] {
+            let mut hashes: Vec<Hashed> = (0..200u8).map(|i| Hashed::of(&[i], 9, width)).collect();
+            hashes.sort();
+            let bytes: Vec<Vec<u8>> =
+                hashes.iter().map(|hash| hash.to_bytes(width).as_ref().to_vec()).collect();
+            assert!(bytes.is_sorted());
+            assert!(bytes.iter().all(|bytes| bytes.len() == width.bytes()));
+            let back = bytes.iter().map(|bytes| Hashed::from_bytes(bytes, width).unwrap());
+            assert!(back.eq(hashes.iter().copied()));
+        }
+        assert_eq!(Hashed::from_bytes(&[0; 9], HashWidth::Bits64), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! The order of writes that keeps every "no" true, made the easy one.
+//!
+//! | step | a crash after it leaves |
+//! |---|---|
+//! | 1. the keys that come are durable in the guard | perhaps keys too many: "maybe" instead of "no" |
+//! | 2. the database commits | keys that have gone, too many |
+//! | 3. the keys that have gone leave the guard | nothing amiss |
+
+use super::generation::Op;
+use super::handle::Guard;
+use super::hashed::Hashed;
+use super::write::Origin;
+use crate::db::lock;
+use crate::error::{Error, Result};
+
+/// Changes of keys that belong to one transaction of the database. Call order: `(insert | remove)* commit`.
+pub struct Transaction<'g> {
+    guard: &'g Guard,
+    inserts: Vec<(Hashed, Op)>,
+    removes: Vec<(Hashed, Op)>,
+}
+
+impl Guard {
+    /// Starts a transaction; it does nothing before [`Transaction::commit`].
+    ///
+    /// Unlike [`insert`](Self::insert) and [`remove`](Self::remove) around a commit it is known to a [`refresh`](Self::refresh) that
+    /// runs at the same time.
+    pub fn transaction(&self) -> Transaction<'_> {
+        Transaction { guard: self, inserts: Vec::new(), removes: Vec::new() }
+    }
+}
+
+impl Transaction<'_> {
+    /// A row with this key comes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a key that the canonical form does not allow.
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self> {
+        self.inserts.push((self.guard.shared().hash(key.as_ref())?, Op::Insert));
+        Ok(self)
+    }
+
+    /// A row with this key goes.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self> {
+        self.removes.push((self.guard.shared().hash(key.as_ref())?, Op::Remove));
+        Ok(self)
+    }
+
+    /// Makes the insertions durable, lets `database` commit, and then removes what has gone.
+    ///
+    /// # Errors
+    /// An error of the guard before `database` was called: nothing has happened. An error of `database`: since it may have committed
+    /// all the same, the insertions stay and the removals are not done, so that the guard may say "maybe" too often until it is
+    /// reconciled. A removal that fails after the commit is logged and not an error: the database has what it was told, and the next
+    /// change of the guard reports the failure.
+    pub fn commit<T, E: From<Error>>(self, database: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let shared = self.guard.shared();
+        shared.check_writable()?;
+        let id = {
+            let mut flux = lock(&shared.flux);
+            flux.next_transaction += 1;
+            flux.next_transaction
+        };
+        if !self.inserts.is_empty() {
+            shared.apply(&self.inserts, None, Origin::Begin(id))?;
+        }
+        let open = Open { guard: self.guard, id };
+        let began = lock(&shared.flux).epoch;
+        let outcome = database()?;
+        if !self.removes.is_empty()
+            && let Err(error) = shared.apply(&self.removes, None, Origin::Finish { began })
+        {
+            tracing::warn!(%error, "keys that have gone stay in the guard");
+        }
+        drop(open);
+        Ok(outcome)
+    }
+}
+
+/// A transaction whose insertions are in the guard, and not yet surely in the database. Ends when dropped, also by a panic.
+struct Open<'g> {
+    guard: &'g Guard,
+    id: u64,
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        lock(&self.guard.shared().flux).open.remove(&self.id);
+    }
+}
