@@ -183,17 +183,18 @@ impl Settings {
     }
 }
 
-/// Removes what no settings file names: stores of other generations, and what an interrupted build or refresh has left.
+/// Whether a build or a refresh may have left this name: a store of keys, settings not yet in place, a sorted run.
+pub(super) fn is_leftover(name: &str) -> bool {
+    name == FRESH || name.ends_with(GENERATION_SUFFIX) || name.ends_with(super::sort::SUFFIX)
+}
+
+/// Removes what an interrupted build or refresh has left: all but the store of keys that is live.
 pub(super) fn remove_leftovers(fs: &dyn Fs, dir: &Path, live: &str) -> Result<()> {
-    for name in fs.list(dir)? {
-        if [SETTINGS, LOCK, live].contains(&name.as_str()) {
-            continue;
-        }
+    for name in fs.list(dir)?.into_iter().filter(|name| name != live && is_leftover(name)) {
         let path = dir.join(&name);
-        if name.ends_with(GENERATION_SUFFIX) {
-            remove_store(fs, &path)?;
-        } else if name == FRESH || name.ends_with(super::sort::SUFFIX) {
-            fs.remove(&path)?;
+        match name.ends_with(GENERATION_SUFFIX) {
+            true => remove_store(fs, &path)?,
+            false => fs.remove(&path)?,
         }
     }
     Ok(())

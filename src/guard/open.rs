@@ -1,6 +1,6 @@
 //! Building and opening.
 
-use super::format::{LOCK, SETTINGS, Settings, remove_leftovers};
+use super::format::{LOCK, SETTINGS, Settings, is_leftover, remove_leftovers};
 use super::generation::Generation;
 use super::handle::{Guard, Shared};
 use super::hashed::Hashed;
@@ -151,25 +151,22 @@ impl GuardOptions {
 
 /// Takes a missing or empty directory, or one with nothing but the leftovers of a build that was cut off.
 fn claim(fs: &dyn Fs, dir: &Path) -> Result<Box<dyn LockGuard>> {
-    let not_empty = |what: &str| Error::NotAGuard { path: dir.to_path_buf(), what: what.into() };
-    fs.create_dir(dir)?;
-    let check = |names: Vec<String>| match names {
-        names if names.iter().any(|name| name == SETTINGS) => {
-            Err(not_empty("there is a guard already; refresh it, or delete the directory first"))
-        }
-        names if !names.is_empty() && !names.iter().any(|name| name == LOCK) => {
-            Err(not_empty("the directory is not empty; give it one of its own"))
-        }
-        _ => Ok(()),
+    let check = |names: Vec<String>| {
+        let what = if names.iter().any(|name| name == SETTINGS) {
+            "there is a guard already; refresh it, or delete the directory first"
+        } else if names.iter().any(|name| name != LOCK && !is_leftover(name)) {
+            "the directory is not empty; give it one of its own"
+        } else {
+            return Ok(());
+        };
+        Err(Error::NotAGuard { path: dir.to_path_buf(), what: what.into() })
     };
+    fs.create_dir(dir)?;
     check(fs.list(dir)?)?;
     let lock = fs.lock(&dir.join(LOCK), LockMode::Exclusive)?;
     check(fs.list(dir)?)?;
     remove_leftovers(fs, dir, "")?;
-    match fs.list(dir)?.iter().any(|name| name != LOCK) {
-        true => Err(not_empty("the directory has other files; give it one of its own")),
-        false => Ok(lock),
-    }
+    Ok(lock)
 }
 
 fn sync_parent(fs: &dyn Fs, dir: &Path) -> Result<()> {

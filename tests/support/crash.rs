@@ -10,6 +10,7 @@ use super::disk::{Contents, Disk, File, NameOp, Names};
 use super::rng::Rng;
 use sidebloom::fs::SECTOR_BYTES;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 /// How the machine or the process ends.
@@ -47,6 +48,9 @@ impl Disk {
         }
         after.names = copies.names(&names, &mut rng);
         after.durable = after.names.clone();
+        // A file that is found is in a directory that is found, although its removal was under way.
+        let parents = after.names.keys().flat_map(|path| path.ancestors().skip(1).map(Path::to_path_buf));
+        after.dirs.extend(parents);
         after
     }
 }
