@@ -3,6 +3,8 @@
 mod engine;
 mod filters;
 mod format;
+#[cfg(feature = "rocksdb")]
+mod guarded;
 mod kernel;
 mod keys;
 mod measure;
@@ -23,6 +25,8 @@ use clap::Parser;
 enum Command {
     Run(run::Args),
     Filters(filters::Args),
+    #[cfg(feature = "rocksdb")]
+    Guard(guarded::Args),
     Report(report::Args),
     Readme(readme::Args),
     /// One task in this process, for `run`
@@ -34,6 +38,8 @@ fn main() -> std::process::ExitCode {
     let done = match Command::parse() {
         Command::Run(args) => args.run(),
         Command::Filters(args) => args.run(),
+        #[cfg(feature = "rocksdb")]
+        Command::Guard(args) => args.run(),
         Command::Report(args) => args.run(),
         Command::Readme(args) => args.run(),
         Command::Worker => worker::main(),

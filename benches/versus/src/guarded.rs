@@ -1,0 +1,208 @@
+//! `versus guard`: what a guard before a RocksDB saves, beside RocksDB's own filters.
+
+use crate::engine::Result;
+use crate::format::{bytes, nanos, number};
+use crate::keys::{Keys, Kind, Rng, Values};
+use crate::table;
+use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions};
+use serde::Serialize;
+use sidebloom::guard::GuardOptions;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use versus::GuardedRocks;
+
+const KEY_BYTES: usize = 24;
+const VALUE_BYTES: usize = 100;
+const SEED: u64 = 1;
+
+/// Measure a guard before RocksDB: a table on the terminal, all figures in DIR/guard.json
+#[derive(clap::Args)]
+pub struct Args {
+    /// Where the figures are written, and the stores while it runs
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Keys in the database
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
+    num: u64,
+    /// Questions of each round
+    #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1000..))]
+    reads: u64,
+    /// Of 100 questions, how many are for keys that are not there
+    #[arg(long, value_name = "PERCENT", default_value_t = 95, value_parser = clap::value_parser!(u64).range(0..=100))]
+    missing: u64,
+    /// Rounds; each asks every database the same questions, in turn
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: u64,
+}
+
+/// One way to ask.
+#[derive(Debug, Serialize)]
+struct Figures {
+    name: &'static str,
+    /// Of all questions, the median over the rounds.
+    mean_ns: f64,
+    /// The mean of each round.
+    rounds_ns: Vec<f64>,
+    /// Calls of the database for each key that it does not have.
+    calls_per_missing: f64,
+    /// Memory of the filters.
+    filter_bytes: Option<u64>,
+}
+
+fn options(bloom: bool) -> Options {
+    let mut table = BlockBasedOptions::default();
+    table.set_block_cache(&Cache::new_hyper_clock_cache(256 << 20, 0));
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.set_max_open_files(-1);
+    options.set_compression_type(DBCompressionType::Lz4);
+    options.set_write_buffer_size(8 << 20);
+    if bloom {
+        table.set_bloom_filter(10.0, false);
+        options.set_memtable_whole_key_filtering(true);
+        options.set_memtable_prefix_bloom_ratio(0.1);
+    }
+    options.set_block_based_table_factory(&table);
+    options
+}
+
+fn load(dir: &Path, bloom: bool, num: u64) -> Result<DB> {
+    let db = DB::open(&options(bloom), dir)?;
+    let (keys, values) = (Keys::new(KEY_BYTES, SEED), Values::new(VALUE_BYTES, SEED));
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for index in 0..num {
+        keys.write(keys.rank(index, Kind::Present), Kind::Present, &mut key);
+        values.write(index, 0, &mut value);
+        db.put(&key, &value)?;
+    }
+    db.flush()?;
+    db.wait_for_compact(&WaitForCompactOptions::default())?;
+    Ok(db)
+}
+
+/// The questions of a round: the key, and whether it is there.
+fn questions(args: &Args, round: u64) -> Vec<(Vec<u8>, bool)> {
+    let keys = Keys::new(KEY_BYTES, SEED);
+    let mut rng = Rng::new(round);
+    let question = |_| {
+        let there = rng.below(100) >= args.missing;
+        let kind = if there { Kind::Present } else { Kind::Missing };
+        let mut key = Vec::new();
+        keys.write(keys.rank(rng.below(args.num), kind), kind, &mut key);
+        (key, there)
+    };
+    (0..args.reads).map(question).collect()
+}
+
+/// Nanoseconds of a question; a wrong answer is an error.
+fn ask(questions: &[(Vec<u8>, bool)], get: &dyn Fn(&[u8]) -> Result<bool>) -> Result<f64> {
+    let started = Instant::now();
+    for (key, there) in questions {
+        if get(key)? != *there {
+            return Err(format!("a wrong answer for {}", key.escape_ascii()).into());
+        }
+    }
+    Ok(started.elapsed().as_nanos() as f64 / questions.len() as f64)
+}
+
+type Get<'a> = Box<dyn Fn(&[u8]) -> Result<bool> + 'a>;
+
+fn filter_bytes(db: &DB) -> Result<Option<u64>> {
+    let text = db.property_value("rocksdb.aggregated-table-properties")?.unwrap_or_default();
+    let value = text.split(';').find_map(|part| part.trim().strip_prefix("filter block size="));
+    Ok(value.and_then(|digits| digits.trim().parse().ok()))
+}
+
+fn print(figures: &[Figures], keys: u64) {
+    let head = ["", "mean", "speed", "database calls / missing key", "filters", "bytes / key"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let dash = || "–".to_owned();
+    let base = figures.first().map_or(f64::NAN, |figures| figures.mean_ns);
+    for of in figures {
+        rows.push(vec![
+            of.name.to_owned(),
+            nanos(of.mean_ns),
+            format!("{}×", number(base / of.mean_ns)),
+            number(of.calls_per_missing),
+            of.filter_bytes.map_or_else(dash, |n| bytes(n as f64)),
+            of.filter_bytes.map_or_else(dash, |n| number(n as f64 / keys as f64)),
+        ]);
+    }
+    print!("{}", table::aligned(&rows));
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+impl Args {
+    /// Runs it.
+    pub fn run(self) -> Result<()> {
+        std::fs::create_dir_all(&self.out)?;
+        let at = |name: &str| self.out.join(name);
+        let stores = ["plain", "bloom", "guarded", "guard"];
+        for name in stores {
+            if at(name).exists() {
+                return Err(format!("{} exists: give --out a new directory", at(name).display()).into());
+            }
+        }
+        eprintln!("loading three databases of {} keys", self.num);
+        let plain = load(&at("plain"), false, self.num)?;
+        let bloom = load(&at("bloom"), true, self.num)?;
+        let database = load(&at("guarded"), false, self.num)?;
+        let started = Instant::now();
+        let guarded = GuardedRocks::new(database, &at("guard"), GuardOptions::new())?;
+        let built = started.elapsed();
+        let ways: [(&str, Get<'_>); 3] = [
+            ("RocksDB", Box::new(|key| Ok(plain.get_pinned(key)?.is_some()))),
+            ("RocksDB, Bloom 10 bits", Box::new(|key| Ok(bloom.get_pinned(key)?.is_some()))),
+            ("RocksDB, guarded", Box::new(|key| Ok(guarded.get(key)?.is_some()))),
+        ];
+        let mut rounds: [Vec<f64>; 3] = Default::default();
+        for round in 0..=self.rounds {
+            let questions = questions(&self, round);
+            for ((_, get), times) in ways.iter().zip(&mut rounds) {
+                let ns = ask(&questions, get)?;
+                if round > 0 {
+                    times.push(ns); // Round 0 fills the caches.
+                }
+            }
+        }
+        let stats = guarded.guard().stats();
+        let missing = stats.absent + stats.false_positives;
+        let calls = [1.0, 1.0, stats.false_positives as f64 / missing.max(1) as f64];
+        let filters = [None, filter_bytes(&bloom)?, Some(stats.filter_bytes)];
+        let figures: Vec<Figures> = ways
+            .iter()
+            .zip(rounds)
+            .zip(calls.into_iter().zip(filters))
+            .map(|(((name, _), rounds_ns), (calls_per_missing, filter_bytes))| Figures {
+                name,
+                mean_ns: median(rounds_ns.clone()),
+                rounds_ns,
+                calls_per_missing,
+                filter_bytes,
+            })
+            .collect();
+        println!(
+            "{} keys, {} % of {} questions for keys that are not there; all in memory; the guard was built in {:.2} s",
+            self.num,
+            self.missing,
+            self.reads,
+            built.as_secs_f64()
+        );
+        print(&figures, self.num);
+        let json = serde_json::json!({
+            "keys": self.num, "reads": self.reads, "missing_percent": self.missing,
+            "guard_build_seconds": built.as_secs_f64(), "ways": figures,
+        });
+        std::fs::write(at("guard.json"), serde_json::to_string_pretty(&json)?)?;
+        drop(ways);
+        drop((plain, bloom, guarded));
+        for name in stores {
+            std::fs::remove_dir_all(at(name))?;
+        }
+        Ok(())
+    }
+}
