@@ -62,7 +62,7 @@ fn has_avx2() -> bool {
 #[cfg(target_arch = "x86_64")]
 fn has_avx512() -> bool {
     use std::arch::is_x86_feature_detected as has;
-    has_avx2() && has!("avx512f") && has!("avx512dq") && has!("avx512vpopcntdq")
+    has_avx2() && has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512vpopcntdq")
 }
 
 /// Asks the processor to load a line into its first cache; no effect where there is no such hint.

@@ -26,6 +26,7 @@
 pub mod blocked;
 mod family;
 mod isa;
+mod lines;
 pub mod parity;
 pub mod sizing;
 
@@ -36,6 +37,7 @@ pub use family::{
     Series, Shape,
 };
 pub use isa::Isa;
+pub use lines::Lines;
 pub use parity::{Levels, Width};
 
 use crate::error::Result;
@@ -133,7 +135,7 @@ pub struct BuiltFilter {
     /// How many hashes were added.
     pub keys: u64,
     /// The lines; at least one.
-    pub lines: Vec<Line>,
+    pub lines: Lines,
 }
 
 impl BuiltFilter {
@@ -170,8 +172,15 @@ impl BuiltFilter {
 #[derive(Debug, Clone, Copy)]
 pub struct Prober {
     kind: FilterKind,
-    isa: Isa,
+    ask: Ask,
 }
+
+/// Whether a hash may have been added to lines of a kind: one function for each width or number of bits and each instruction set, so
+/// that a probe finds all of that decided. The parity ones take the levels from the kind.
+///
+/// # Safety
+/// The machine has the instruction set that the function is compiled for.
+type Ask = unsafe fn(lines: &[Line], hash: u64, kind: &FilterKind) -> bool;
 
 impl Prober {
     /// A prober on the fastest instruction set of this machine.
@@ -181,7 +190,11 @@ impl Prober {
 
     /// A prober on a given instruction set, for tests and benchmarks. Answers are the same on all.
     pub fn with_isa(kind: FilterKind, isa: Isa) -> Self {
-        Prober { kind, isa }
+        let ask = match kind {
+            FilterKind::BlockedBloom { k } => blocked::ask(isa, k),
+            FilterKind::Parity { width, .. } => parity::ask(isa, width),
+        };
+        Prober { kind, ask }
     }
 
     /// How the lines are read.
@@ -204,10 +217,8 @@ impl Prober {
     /// Asks for a key's hash. No lines at all know nothing: [`Verdict::Maybe`].
     #[inline]
     pub fn probe(&self, lines: &[Line], hash: u64) -> Verdict {
-        let present = match &self.kind {
-            FilterKind::BlockedBloom { k } => blocked::contains(self.isa, lines, hash, *k),
-            FilterKind::Parity { width, levels } => parity::contains(self.isa, lines, hash, *width, levels),
-        };
+        // SAFETY: the function was chosen for an `Isa`, and there is one of those only where detection found it.
+        let present = unsafe { (self.ask)(lines, hash, &self.kind) };
         if present { Verdict::Maybe } else { Verdict::Absent }
     }
 }

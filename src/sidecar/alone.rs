@@ -4,8 +4,7 @@ use super::format::{BadHeader, DIGEST_BYTES, HEADER_BYTES, Header, VERSION};
 use super::kind::Kind;
 use super::writer::write_parts;
 use crate::error::{Error, Result};
-use crate::filter::shape::zeroed;
-use crate::filter::{AnyFilter, Bloom, BuiltFilter, CountingBloom, Line, LineFilter, ScalableBloom};
+use crate::filter::{AnyFilter, Bloom, BuiltFilter, CountingBloom, Line, LineFilter, Lines, ScalableBloom};
 use crate::fs::{Fs, RealFs};
 use crate::hash::digest;
 use std::path::Path;
@@ -47,7 +46,7 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
         )));
     }
     // The file is as long as the header says, so this allocates no more than the file has.
-    let mut lines = zeroed(usize::try_from(header.lines).unwrap_or(usize::MAX))?;
+    let mut lines = Lines::zeroed(usize::try_from(header.lines).unwrap_or(usize::MAX))?;
     file.read_exact_at(lines.as_flattened_mut(), HEADER_BYTES as u64)?;
     let mut stored = [0; DIGEST_BYTES];
     file.read_exact_at(&mut stored, header.digest_at())?;
@@ -87,7 +86,7 @@ pub(super) fn parts_of(filter: &AnyFilter) -> (Header, Vec<&[Line]>) {
 }
 
 /// The filter of a valid header and as many lines as it says.
-pub(super) fn filter_of(header: &Header, lines: Vec<Line>) -> Result<AnyFilter, BadHeader> {
+pub(super) fn filter_of(header: &Header, lines: Lines) -> Result<AnyFilter, BadHeader> {
     let keys = header.keys;
     Ok(match header.kind {
         Kind::Lines(kind) => {

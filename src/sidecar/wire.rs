@@ -34,7 +34,7 @@ use super::format::{DIGEST_BYTES, HEADER_BYTES, Header};
 use super::rans;
 use crate::codec::{Encode, crc32};
 use crate::error::{Error, Result};
-use crate::filter::{AnyFilter, LINE_BYTES, Line};
+use crate::filter::{AnyFilter, LINE_BYTES, Line, Lines};
 use crate::hash::Digest;
 use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
@@ -99,7 +99,7 @@ pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter
         return Err(Error::InvalidArgument(format!("a filter of {bytes} bytes (the limit is {max_bytes})")));
     }
     // Grows with what has arrived: a header alone makes nobody allocate.
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines = Lines::default();
     let mut digest = Digest::default();
     while (lines.len() as u64) < header.lines {
         let here = BLOCK_LINES.min((header.lines - lines.len() as u64) as usize);

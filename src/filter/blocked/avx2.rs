@@ -1,47 +1,45 @@
 //! The probe in AVX2: eight bits at a time.
 
-use super::{Line, MULTIPLIERS, line_of};
+use super::{FilterKind, Line, Padded, line_of, no_lines};
 use std::arch::x86_64::*;
 
-/// Whether all `k` bits of the hash are set in its line.
+/// Whether all `K` bits of the hash are set in its line.
 ///
 /// # Safety
-/// The machine has AVX2.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn contains(lines: &[Line], hash: u64, k: u32) -> bool {
-    let Some(line) = lines.get(line_of(hash, lines.len())) else { return true };
+/// The machine has AVX2 and BMI2.
+#[target_feature(enable = "avx2,bmi2")]
+pub(super) unsafe fn contains<const K: usize>(lines: &[Line], hash: u64, _: &FilterKind) -> bool {
+    let Some(line) = lines.get(line_of(hash, lines.len())) else { return no_lines() };
     let halves = line.as_ptr().cast::<__m256i>();
-    // SAFETY: a line has 64 bytes, two unaligned loads of 32.
-    let (low, high) = unsafe { (_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))) };
-    eight(low, high, hash, k, 0) && (k <= 8 || eight(low, high, hash, k, 8))
+    let multipliers: &'static [u32; 16] = &Padded::<K>::MULTIPLIERS;
+    let multipliers = multipliers.as_ptr().cast::<__m256i>();
+    // SAFETY: a line and the multipliers have 64 bytes each, two unaligned loads of 32.
+    let (line, multipliers) = unsafe {
+        (
+            [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))],
+            [_mm256_loadu_si256(multipliers), _mm256_loadu_si256(multipliers.add(1))],
+        )
+    };
+    match K {
+        0 => true,
+        1..=8 => eight(line, hash, multipliers[0]),
+        _ => eight(line, hash, multipliers[0]) && eight(line, hash, multipliers[1]),
+    }
 }
 
-/// The bits `first` to `first + 7`, of which only those below `k` count.
+/// Whether the bits of eight multipliers are all set.
 #[inline]
-#[target_feature(enable = "avx2")]
-fn eight(low: __m256i, high: __m256i, hash: u64, k: u32, first: usize) -> bool {
-    let m = MULTIPLIERS.map(|m| m as i32);
-    let multipliers = _mm256_setr_epi32(
-        m[first],
-        m[first + 1],
-        m[first + 2],
-        m[first + 3],
-        m[first + 4],
-        m[first + 5],
-        m[first + 6],
-        m[first + 7],
-    );
+#[target_feature(enable = "avx2,bmi2")]
+fn eight(line: [__m256i; 2], hash: u64, multipliers: __m256i) -> bool {
     let positions = _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), multipliers);
     let word = _mm256_srli_epi32::<28>(positions);
     // Permutations index within a half; the top bit of the product says which half.
     let words = _mm256_blendv_ps(
-        _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(low, word)),
-        _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(high, word)),
+        _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(line[0], word)),
+        _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(line[1], word)),
         _mm256_castsi256_ps(positions),
     );
     let bit = _mm256_and_si256(_mm256_srli_epi32::<23>(positions), _mm256_set1_epi32(31));
     let found = _mm256_srlv_epi32(_mm256_castps_si256(words), bit);
-    let lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    let counts = _mm256_cmpgt_epi32(_mm256_set1_epi32(k as i32 - first as i32), lane);
-    _mm256_testc_si256(found, _mm256_srli_epi32::<31>(counts)) == 1
+    _mm256_testc_si256(found, _mm256_set1_epi32(1)) == 1
 }

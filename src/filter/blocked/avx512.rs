@@ -1,23 +1,43 @@
-//! The probe in AVX-512F: all bits at once.
+//! The probe in AVX-512VL: eight bits at a time, in vectors of 256 bits.
+//!
+//! Those run in two of the processor's vector units, where vectors of 512 bits have one: eight bits in 1.5 ns, and the other eight
+//! only for the few keys that pass the first, against 1.9 ns for sixteen at once (Intel Sapphire Rapids).
 
-use super::{Line, MULTIPLIERS, line_of};
+use super::{FilterKind, Line, Padded, line_of, no_lines};
 use std::arch::x86_64::*;
 
-/// Whether all `k` bits of the hash are set in its line.
+/// Whether all `K` bits of the hash are set in its line.
 ///
 /// # Safety
-/// The machine has AVX-512F.
-#[target_feature(enable = "avx512f")]
-pub(super) unsafe fn contains(lines: &[Line], hash: u64, k: u32) -> bool {
-    let Some(line) = lines.get(line_of(hash, lines.len())) else { return true };
-    // SAFETY: a line and the multipliers have 64 bytes each, one unaligned load.
+/// The machine has AVX-512F, VL, DQ and BMI2.
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
+pub(super) unsafe fn contains<const K: usize>(lines: &[Line], hash: u64, _: &FilterKind) -> bool {
+    let Some(line) = lines.get(line_of(hash, lines.len())) else { return no_lines() };
+    let halves = line.as_ptr().cast::<__m256i>();
+    let multipliers: &'static [u32; 16] = &Padded::<K>::MULTIPLIERS;
+    let multipliers = multipliers.as_ptr().cast::<__m256i>();
+    // SAFETY: a line and the multipliers have 64 bytes each, two unaligned loads of 32.
     let (line, multipliers) = unsafe {
-        (_mm512_loadu_si512(line.as_ptr().cast()), _mm512_loadu_si512(MULTIPLIERS.as_ptr().cast()))
+        (
+            [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))],
+            [_mm256_loadu_si256(multipliers), _mm256_loadu_si256(multipliers.add(1))],
+        )
     };
-    let positions = _mm512_mullo_epi32(_mm512_set1_epi32(hash as i32), multipliers);
-    let words = _mm512_permutexvar_epi32(_mm512_srli_epi32::<28>(positions), line);
+    match K {
+        0 => true,
+        1..=8 => eight(line, hash, multipliers[0]),
+        _ => eight(line, hash, multipliers[0]) && eight(line, hash, multipliers[1]),
+    }
+}
+
+/// Whether the bits of eight multipliers are all set.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
+fn eight(line: [__m256i; 2], hash: u64, multipliers: __m256i) -> bool {
+    let positions = _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), multipliers);
+    let words = _mm256_permutex2var_epi32(line[0], _mm256_srli_epi32::<28>(positions), line[1]);
     // A rotation counts modulo 32: it needs no mask of the five bits.
-    let found = _mm512_rorv_epi32(words, _mm512_srli_epi32::<23>(positions));
-    let missing = _mm512_testn_epi32_mask(found, _mm512_set1_epi32(1));
-    u32::from(missing) & ((1 << k) - 1) == 0
+    let found = _mm256_rorv_epi32(words, _mm256_srli_epi32::<23>(positions));
+    let missing = _mm256_testn_epi32_mask(found, _mm256_set1_epi32(1));
+    _kortestz_mask8_u8(missing, missing) == 1
 }

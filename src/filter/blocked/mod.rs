@@ -18,7 +18,7 @@ mod scalar;
 pub use atomic::AtomicBloom;
 
 use super::isa::Level;
-use super::{BuiltFilter, FilterKind, Isa, LINE_BYTES, Line, line_of, sizing};
+use super::{Ask, BuiltFilter, FilterKind, Isa, LINE_BYTES, Line, Lines, line_of, sizing};
 use crate::error::Result;
 
 /// The most bits that a key may set: the 32-bit lanes of a line.
@@ -64,8 +64,8 @@ pub(super) fn empty(keys: u64, bits_per_key: f64) -> Result<BuiltFilter> {
     Ok(BuiltFilter { kind: FilterKind::BlockedBloom { k }, keys: 0, lines })
 }
 
-fn zeroed(keys: u64, bits_per_key: f64) -> Result<(Vec<Line>, u32)> {
-    let lines = vec![[0; LINE_BYTES]; sizing::lines_for(keys, bits_per_key)?];
+fn zeroed(keys: u64, bits_per_key: f64) -> Result<(Lines, u32)> {
+    let lines = Lines::zeroed(sizing::lines_for(keys, bits_per_key)?)?;
     let k = sizing::best_k(keys, lines.len() as u64);
     Ok((lines, k))
 }
@@ -77,17 +77,48 @@ pub(super) fn insert(lines: &mut [Line], hash: u64, k: u32) {
     positions(hash, k).for_each(|p| line[p / 8] |= 1 << (p % 8));
 }
 
-/// Whether all `k` bits of the hash are set in its line; no lines at all deny nothing.
-#[inline]
-pub(super) fn contains(isa: Isa, lines: &[Line], hash: u64, k: u32) -> bool {
+/// The multipliers of `K` bits, and the first one again in place of the others: vector code tests a bit twice rather than count
+/// which of its lanes matter. `K` is at least 1.
+#[cfg(target_arch = "x86_64")]
+struct Padded<const K: usize>;
+
+#[cfg(target_arch = "x86_64")]
+impl<const K: usize> Padded<K> {
+    const MULTIPLIERS: [u32; MAX_K as usize] = {
+        let mut padded = [MULTIPLIERS[0]; MAX_K as usize];
+        let mut j = 1;
+        while j < K {
+            padded[j] = MULTIPLIERS[j];
+            j += 1;
+        }
+        padded
+    };
+}
+
+/// What no lines at all answer. Cold, so that the way that every probe takes is the straight one.
+#[cold]
+fn no_lines() -> bool {
+    true
+}
+
+/// The `contains::<k>` of a module. More bits than there are multipliers set no more.
+macro_rules! for_k {
+    ($module:ident, $k:expr, $($each:literal)*) => {
+        match $k {
+            $($each => $module::contains::<$each>,)*
+            _ => $module::contains::<{ MAX_K as usize }>,
+        }
+    };
+}
+
+/// The function that tells whether all `k` bits of a hash are set in its line; no lines at all deny nothing, and neither do no bits.
+pub(super) fn ask(isa: Isa, k: u32) -> Ask {
     match isa.level() {
-        Level::Scalar => scalar::contains(lines, hash, k),
-        // SAFETY: an `Isa` of this level exists only where detection found AVX2.
+        Level::Scalar => for_k!(scalar, k, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::contains(lines, hash, k) },
-        // SAFETY: an `Isa` of this level exists only where detection found AVX-512F.
+        Level::Avx2 => for_k!(avx2, k, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::contains(lines, hash, k) },
+        Level::Avx512 => for_k!(avx512, k, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
     }
 }
 

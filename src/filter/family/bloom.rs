@@ -1,9 +1,9 @@
 //! The classic Bloom filter.
 
 use super::hashing::HashFunction;
-use super::shape::{Shape, check_fpr, zeroed};
+use super::shape::{Shape, check_fpr};
 use crate::error::{Error, Result};
-use crate::filter::{LINE_BITS, LINE_BYTES, Line, Verdict};
+use crate::filter::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict};
 
 /// What identifies a filter's meaning beside its bits: filters that agree in all of it can be combined.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,7 +63,7 @@ impl Plan {
 pub struct Bloom {
     pub(super) plan: Plan,
     pub(super) keys: u64,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Lines,
 }
 
 impl Bloom {
@@ -81,11 +81,11 @@ impl Bloom {
     /// [`Error::InvalidArgument`] for a rate outside (0, 1), or more memory than there is.
     pub fn with_plan(plan: Plan) -> Result<Self> {
         plan.check()?;
-        Ok(Bloom { plan, keys: 0, lines: zeroed(plan.shape.lines())? })
+        Ok(Bloom { plan, keys: 0, lines: Lines::zeroed(plan.shape.lines())? })
     }
 
     /// From the parts of a file: as many lines as the shape says.
-    pub(crate) fn from_parts(plan: Plan, keys: u64, lines: Vec<Line>) -> Self {
+    pub(crate) fn from_parts(plan: Plan, keys: u64, lines: Lines) -> Self {
         debug_assert_eq!(plan.shape.lines(), lines.len());
         Bloom { plan, keys, lines }
     }

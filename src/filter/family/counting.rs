@@ -1,9 +1,8 @@
 //! The counting Bloom filter: a four-bit counter in place of each bit, so that keys can leave.
 
 use super::bloom::{Bloom, Plan};
-use super::shape::zeroed;
 use crate::error::Result;
-use crate::filter::{LINE_BITS, LINE_BYTES, Line, Verdict};
+use crate::filter::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict};
 
 /// Bits of a counter.
 const COUNTER_BITS: usize = 4;
@@ -34,7 +33,7 @@ pub(crate) const COUNTERS_PER_LINE: u64 = (LINE_BITS / COUNTER_BITS) as u64;
 pub struct CountingBloom {
     plan: Plan,
     keys: u64,
-    lines: Vec<Line>,
+    lines: Lines,
 }
 
 impl CountingBloom {
@@ -52,12 +51,12 @@ impl CountingBloom {
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a rate outside (0, 1), or more memory than there is.
     pub fn with_plan(plan: Plan) -> Result<Self> {
         plan.check()?;
-        let lines = zeroed((plan.shape.bits() / COUNTERS_PER_LINE) as usize)?;
+        let lines = Lines::zeroed((plan.shape.bits() / COUNTERS_PER_LINE) as usize)?;
         Ok(CountingBloom { plan, keys: 0, lines })
     }
 
     /// From the parts of a file: one line for every 128 counters of the shape.
-    pub(crate) fn from_parts(plan: Plan, keys: u64, lines: Vec<Line>) -> Self {
+    pub(crate) fn from_parts(plan: Plan, keys: u64, lines: Lines) -> Self {
         debug_assert_eq!(plan.shape.bits() / COUNTERS_PER_LINE, lines.len() as u64);
         CountingBloom { plan, keys, lines }
     }

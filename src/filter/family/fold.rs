@@ -7,6 +7,7 @@
 use super::bloom::Bloom;
 use super::shape::check_fpr;
 use crate::error::{Error, Result};
+use crate::filter::Lines;
 
 impl Bloom {
     /// The filter of half the bits, with the same members and the same `k`.
@@ -21,7 +22,7 @@ impl Bloom {
             )));
         };
         let (lower, upper) = self.lines.split_at(shape.lines());
-        let mut lines = lower.to_vec();
+        let mut lines = Lines::from(lower);
         let (to, from): (&mut [u8], &[u8]) = (lines.as_flattened_mut(), upper.as_flattened());
         to.iter_mut().zip(from).for_each(|(to, from)| *to |= from);
         Ok(Bloom { plan: super::bloom::Plan { shape, ..self.plan }, keys: self.keys, lines })

@@ -78,7 +78,7 @@ impl ScalableBloom {
             let last = i + 1 == layers;
             let keys_here = if last { keys_left } else { plan.capacity() };
             keys_left = keys_left.checked_sub(keys_here)?;
-            taken.push(Bloom::from_parts(*plan, keys_here, here.to_vec()));
+            taken.push(Bloom::from_parts(*plan, keys_here, here.into()));
             rest = after;
         }
         rest.is_empty().then_some(ScalableBloom { series, layers: taken })

@@ -14,8 +14,8 @@
 //! [`exact_fpr`] raises the chain's matrix to the power kn by squaring: every term is positive, so nothing cancels.
 
 use crate::error::{Error, Result};
+use crate::filter::LINE_BITS;
 use crate::filter::sizing::MAX_LINES;
-use crate::filter::{LINE_BITS, LINE_BYTES, Line};
 use std::f64::consts::LN_2;
 
 /// The most bits of a filter: the file format's limit of lines, 256 GiB.
@@ -227,19 +227,6 @@ impl Shape {
     pub(super) fn lines(self) -> usize {
         (self.bits / LINE_BITS as u64) as usize
     }
-}
-
-/// `count` zeroed lines.
-///
-/// # Errors
-/// [`Error::InvalidArgument`] when the machine does not give that much memory.
-pub(crate) fn zeroed(count: usize) -> Result<Vec<Line>> {
-    // Asked first without aborting; the second request is the same size and zeroed by the kernel, page by page.
-    if Vec::<Line>::new().try_reserve_exact(count).is_err() {
-        let bytes = count as u64 * LINE_BYTES as u64;
-        return Err(Error::InvalidArgument(format!("a filter of {bytes} bytes: not enough memory")));
-    }
-    Ok(vec![[0; LINE_BYTES]; count])
 }
 
 /// To whole lines, of which a large number gets 64 to 128 as its odd factor at most. `bits` is at most [`MAX_BITS`].

@@ -3,7 +3,7 @@
 use super::equation::Equation;
 use super::layout::{HALF, Lanes, Layout, Twelve, mask};
 use super::solve::System;
-use super::{Levels, Reading, Width, walk};
+use super::{FilterKind, Reading, Width, walk};
 use crate::filter::Line;
 use std::arch::x86_64::*;
 
@@ -12,8 +12,8 @@ use std::arch::x86_64::*;
 /// # Safety
 /// The machine has AVX2, POPCNT and BMI2.
 #[target_feature(enable = "avx2,popcnt,bmi2")]
-pub(super) unsafe fn contains<L: Layout>(lines: &[Line], hash: u64, levels: &Levels) -> bool {
-    walk::<L>(lines, hash, levels, |line, equation| read::<L>(line, equation))
+pub(super) unsafe fn contains<L: Layout>(lines: &[Line], hash: u64, kind: &FilterKind) -> bool {
+    walk::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation))
 }
 
 /// As [`System::solve`], compiled for wider vectors.

@@ -3,9 +3,9 @@
 use super::equation::{Equation, next_level, place};
 use super::layout::{Layout, Words, line_of_words};
 use super::solve::System;
-use super::{Isa, Levels, solve_on};
+use super::{Isa, Levels, MAX_LEVELS, solve_on};
 use crate::error::{Error, Result};
-use crate::filter::Line;
+use crate::filter::Lines;
 
 /// Keys that a bucket of the sort holds on average: a few levels of a comparison sort, within the first cache.
 const BUCKET_KEYS: usize = 256;
@@ -13,8 +13,8 @@ const BUCKET_KEYS: usize = 256;
 const MAX_BUCKETS: usize = 1 << 11;
 
 /// The lines of all levels, and how many each level has.
-pub(super) fn build<L: Layout>(isa: Isa, hashes: &[u64], keys_per_line: f64) -> Result<(Vec<Line>, Levels)> {
-    let mut lines = Vec::new();
+pub(super) fn build<L: Layout>(isa: Isa, hashes: &[u64], keys_per_line: f64) -> Result<(Lines, Levels)> {
+    let mut lines = Lines::default();
     let mut levels = Levels::default();
     let mut left = sorted(hashes.iter().copied(), hashes.len());
     for level in &mut levels {
@@ -23,6 +23,10 @@ pub(super) fn build<L: Layout>(isa: Isa, hashes: &[u64], keys_per_line: f64) -> 
             return Err(Error::InvalidArgument(format!("a parity filter of {} keys", left.len())));
         }
         *level = count as u32;
+        if lines.is_empty() {
+            // The levels below take a twentieth; a little more room than that, so that nothing moves.
+            lines.reserve(*level as usize / 16 * 17 + MAX_LEVELS)?;
+        }
         let bumped = build_level::<L>(isa, &left, *level, &mut lines);
         if bumped.is_empty() {
             break;
@@ -34,8 +38,7 @@ pub(super) fn build<L: Layout>(isa: Isa, hashes: &[u64], keys_per_line: f64) -> 
 }
 
 /// Appends one level's lines; returns the hashes that it bumps.
-fn build_level<L: Layout>(isa: Isa, sorted: &[u64], count: u32, lines: &mut Vec<Line>) -> Vec<u64> {
-    lines.reserve(count as usize);
+fn build_level<L: Layout>(isa: Isa, sorted: &[u64], count: u32, lines: &mut Lines) -> Vec<u64> {
     let mut bumped = Vec::with_capacity(sorted.len() / 16);
     let mut system = System::new();
     let mut rest = sorted;

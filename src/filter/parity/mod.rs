@@ -74,7 +74,7 @@ mod scalar;
 mod solve;
 
 use super::isa::Level;
-use super::{BuiltFilter, FilterKind, Isa, Line};
+use super::{Ask, BuiltFilter, FilterKind, Isa, Line};
 use crate::error::Result;
 use equation::{Equation, next_level, place};
 use layout::{Eight, Lanes, Layout, Nine, Seven, Sixteen, Twelve};
@@ -171,28 +171,24 @@ pub(super) fn build(hashes: &[u64], width: Width) -> Result<BuiltFilter> {
     Ok(BuiltFilter { kind: FilterKind::Parity { width, levels }, keys: hashes.len() as u64, lines })
 }
 
-/// Whether the hash may have been added.
-#[inline]
-pub(super) fn contains(isa: Isa, lines: &[Line], hash: u64, width: Width, levels: &Levels) -> bool {
+/// The function that tells whether a hash may have been added.
+pub(super) fn ask(isa: Isa, width: Width) -> Ask {
     match width {
-        Width::Seven => contains_on::<Seven>(isa, lines, hash, levels),
-        Width::Eight => contains_on::<Eight>(isa, lines, hash, levels),
-        Width::Nine => contains_on::<Nine>(isa, lines, hash, levels),
-        Width::Twelve => contains_on::<Twelve>(isa, lines, hash, levels),
-        Width::Sixteen => contains_on::<Sixteen>(isa, lines, hash, levels),
+        Width::Seven => ask_on::<Seven>(isa),
+        Width::Eight => ask_on::<Eight>(isa),
+        Width::Nine => ask_on::<Nine>(isa),
+        Width::Twelve => ask_on::<Twelve>(isa),
+        Width::Sixteen => ask_on::<Sixteen>(isa),
     }
 }
 
-#[inline]
-fn contains_on<L: Layout>(isa: Isa, lines: &[Line], hash: u64, levels: &Levels) -> bool {
+fn ask_on<L: Layout>(isa: Isa) -> Ask {
     match isa.level() {
-        Level::Scalar => scalar::contains::<L>(lines, hash, levels),
-        // SAFETY: an `Isa` of this level exists only where detection found what the function asks for.
+        Level::Scalar => scalar::contains::<L>,
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => unsafe { avx2::contains::<L>(lines, hash, levels) },
-        // SAFETY: as above.
+        Level::Avx2 => avx2::contains::<L>,
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => unsafe { avx512::contains::<L>(lines, hash, levels) },
+        Level::Avx512 => avx512::contains::<L>,
     }
 }
 
@@ -213,9 +209,10 @@ fn solve_on<L: Layout>(isa: Isa, system: &mut System) -> (Lanes, usize) {
 fn walk<L: Layout>(
     lines: &[Line],
     mut hash: u64,
-    levels: &Levels,
+    kind: &FilterKind,
     read: impl Fn(&Line, &Equation) -> Reading,
 ) -> bool {
+    let FilterKind::Parity { levels, .. } = kind else { return true };
     let mut rest = lines;
     for &count in levels {
         let (line, rank) = place::<L>(hash, count);

@@ -20,7 +20,7 @@ impl Ours {
 
 impl Filter for Ours {
     fn bytes(&self) -> usize {
-        size_of_val(self.filter.lines.as_slice())
+        size_of_val(&self.filter.lines[..])
     }
 
     #[inline]
