@@ -13,6 +13,7 @@ mod demo;
 mod escape;
 mod filter;
 mod get;
+mod guard;
 mod hex;
 mod human;
 mod load;
@@ -77,6 +78,7 @@ enum Command {
     RebuildFilters(rebuild_filters::Args),
     Checkpoint(checkpoint::Args),
     Filter(filter::Args),
+    Guard(guard::Args),
     Bench(bench::Args),
     Demo(demo::Args),
     Completions(completions::Args),
@@ -98,6 +100,7 @@ impl Command {
             Command::RebuildFilters(args) => args.run(cx),
             Command::Checkpoint(args) => args.run(cx),
             Command::Filter(args) => args.run(cx),
+            Command::Guard(args) => args.run(cx),
             Command::Bench(args) => args.run(cx),
             Command::Demo(args) => args.run(cx),
             Command::Completions(args) => args.run(cx),

@@ -18,6 +18,11 @@ pub fn byte_bar(label: &str, total: Option<u64>) -> ProgressBar {
     }
 }
 
+/// For units of unknown number.
+pub fn counter(label: &str) -> ProgressBar {
+    styled(label, None, "{msg:26} {spinner} {human_pos} {rate}")
+}
+
 /// For work of unknown length.
 pub fn spinner(label: &str) -> ProgressBar {
     styled(label, None, "{msg:26} {spinner} {elapsed}")

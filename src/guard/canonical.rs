@@ -37,6 +37,16 @@ impl Canonical {
         Canonical { pad: true, ..self }
     }
 
+    /// Whether all keys that are the same by `other` are the same by this one.
+    pub fn covers(&self, other: Canonical) -> bool {
+        self.and(other) == *self
+    }
+
+    /// What ignores the differences that either of both ignores.
+    pub fn and(self, other: Canonical) -> Self {
+        Canonical { fold: self.fold || other.fold, pad: self.pad || other.pad }
+    }
+
     /// The one spelling that stands for all that are the same.
     ///
     /// # Errors
@@ -160,6 +170,15 @@ mod tests {
     fn a_key_that_is_not_utf8_cannot_be_folded() {
         let error = Canonical::EXACT.fold_case().apply(b"caf\xe9").unwrap_err().to_string();
         assert!(error.contains("caf\\xe9") && error.contains("byte 3"), "{error}");
+    }
+
+    #[test]
+    fn what_ignores_more_covers_what_ignores_less() {
+        let all: Vec<Canonical> =
+            ["exact", "fold", "pad", "fold,pad"].map(|text| text.parse().unwrap()).to_vec();
+        let covered = |of: &Canonical| all.iter().filter(|other| of.covers(**other)).count();
+        assert_eq!(all.iter().map(covered).collect::<Vec<_>>(), [1, 2, 2, 4]);
+        assert_eq!(all[1].and(all[2]), all[3]);
     }
 
     #[test]

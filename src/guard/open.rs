@@ -6,7 +6,7 @@ use super::handle::{Guard, Shared};
 use super::hashed::Hashed;
 use super::options::GuardOptions;
 use super::sort::Sorter;
-use super::source::Source;
+use super::source::{Source, check_equality};
 use super::stats::Counters;
 use super::write::Flux;
 use crate::error::{Error, Result};
@@ -54,8 +54,10 @@ impl GuardOptions {
     /// Builds a guard of a database's keys; otherwise as [`build`](Self::build).
     ///
     /// # Errors
-    /// As [`build`](Self::build), and the database's.
+    /// As [`build`](Self::build), the database's, and [`Error::InvalidArgument`] when the database takes more keys for one than the
+    /// guard would ([`Source::equality`]).
     pub fn build_from(self, path: impl AsRef<Path>, source: &mut dyn Source) -> Result<Guard> {
+        check_equality(self.canonical.unwrap_or_default(), source)?;
         self.build_with(path.as_ref(), |visit| {
             source.stream(visit)?;
             Ok(source.note())

@@ -18,7 +18,7 @@ use super::generation::{Generation, Op};
 use super::handle::{Guard, Shared};
 use super::hashed::Hashed;
 use super::sort::Sorter;
-use super::source::Source;
+use super::source::{Source, check_equality};
 use super::write::Tape;
 use crate::db::{Durability, lock, try_lock};
 use crate::error::{Error, Result};
@@ -62,8 +62,8 @@ impl Guard {
     /// error it stays as it was. Needs disk space for a second copy of the keys.
     ///
     /// # Errors
-    /// The database's; [`Error::InvalidArgument`] while another refresh runs, and for keys that the canonical form does not allow;
-    /// [`Error::Io`].
+    /// The database's; [`Error::InvalidArgument`] while another refresh runs, for keys that the canonical form does not allow, and when
+    /// the database takes more keys for one than the guard does ([`Source::equality`]); [`Error::Io`].
     pub fn refresh(&self, source: &mut dyn Source) -> Result<RefreshReport> {
         self.shared().refresh(source, |_, _| Ok(()))
     }
@@ -87,6 +87,7 @@ impl Shared {
         inspect: impl FnOnce(&Generation, &Generation) -> Result<()>,
     ) -> Result<RefreshReport> {
         self.check_writable()?;
+        check_equality(self.settings.canonical, source)?;
         let Some(_only) = try_lock(&self.refreshing) else {
             return Err(Error::InvalidArgument("a refresh is running already: wait for its end".into()));
         };

@@ -1,6 +1,7 @@
 //! What a guard needs of a database. A new database is one implementation of [`Source`].
 
-use crate::error::Result;
+use super::canonical::Canonical;
+use crate::error::{Error, Result};
 
 /// A change of one row's key in the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +33,27 @@ pub trait Source {
     /// The database's. It may have committed all the same, as when the connection breaks at the end.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<()>;
 
+    /// When the database itself takes two keys for one. A guard that tells such keys apart is refused: it would say no to a key that
+    /// exists in another spelling.
+    fn equality(&self) -> Canonical {
+        Canonical::EXACT
+    }
+
     /// The note to store with what [`stream`](Self::stream) has delivered, as the position in a stream of changes; asked after it.
     fn note(&self) -> Option<Vec<u8>> {
         None
+    }
+}
+
+/// Refuses a guard whose keys are finer than the database's.
+pub(super) fn check_equality(canonical: Canonical, source: &dyn Source) -> Result<()> {
+    let needed = source.equality();
+    match canonical.covers(needed) {
+        true => Ok(()),
+        false => Err(Error::InvalidArgument(format!(
+            "the keys of this guard are \"{canonical}\", but its database takes keys for one that differ by \"{needed}\": \
+             build the guard with keys \"{}\"",
+            canonical.and(needed)
+        ))),
     }
 }

@@ -8,7 +8,7 @@ mod common;
 mod dedup;
 mod fold;
 mod info;
-mod input;
+pub(super) mod input;
 mod overlap;
 mod receive;
 mod remove;

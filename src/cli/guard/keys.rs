@@ -1,0 +1,56 @@
+//! Keys to change: arguments, or lines of a file.
+
+use crate::cli::context::Failure;
+use crate::cli::filter::input::Lines;
+use sidebloom::guard::{Changes, Guard};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Which keys.
+#[derive(clap::Args)]
+#[group(required = true, multiple = false)]
+pub struct Keys {
+    /// The keys
+    #[arg(value_name = "KEY", allow_negative_numbers = true)]
+    keys: Vec<OsString>,
+    /// A file with one key a line instead; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    lines: Option<PathBuf>,
+}
+
+/// Keys of lines are applied this many at once: one write to stable storage for all of them.
+const BATCH: usize = 4096;
+
+/// Opens a guard for changes. One that follows a database is left to its follower: a change by hand would be counted twice.
+pub fn open(dir: &Path) -> Result<Guard, Failure> {
+    Ok(Guard::open(dir)?)
+}
+
+impl Keys {
+    /// Applies a change for each key. Those given as arguments are applied all or none; lines, some thousand at once.
+    pub fn in_batches(
+        &self,
+        label: &str,
+        guard: &Guard,
+        change: impl Fn(&mut Changes, &[u8]),
+    ) -> Result<u64, Failure> {
+        let mut changes = Changes::new();
+        let Some(path) = &self.lines else {
+            self.keys.iter().for_each(|key| change(&mut changes, key.as_bytes()));
+            guard.write(&changes)?;
+            return Ok(changes.len() as u64);
+        };
+        let mut applied = 0;
+        Lines::open(path, label)?.for_each(|line| {
+            change(&mut changes, line);
+            if changes.len() == BATCH {
+                guard.write(&std::mem::take(&mut changes))?;
+                applied += BATCH as u64;
+            }
+            Ok(())
+        })?;
+        guard.write(&changes)?;
+        Ok(applied + changes.len() as u64)
+    }
+}
