@@ -52,6 +52,8 @@ mod options;
 mod refresh;
 mod sort;
 mod source;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 mod stats;
 mod transaction;
 mod write;
@@ -65,3 +67,5 @@ pub use source::{Change, Source};
 pub use stats::GuardStats;
 pub use transaction::Transaction;
 pub use write::Changes;
+#[cfg(feature = "sqlite")]
+pub use {rusqlite, sqlite::SqliteSource};
