@@ -21,6 +21,8 @@ pub(super) const STRIPES: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Op {
     Insert,
+    /// Unless the key is there.
+    InsertNew,
     Remove,
 }
 
@@ -129,16 +131,16 @@ impl Generation {
         }
     }
 
-    /// Applies changes in order, all or nothing. Returns how many of them removed a key that was not there.
-    /// The caller holds the locks of all their stripes.
+    /// Applies changes in order, all or nothing. Returns for each whether it changed a count: not so when it removes a key that is not
+    /// there, or inserts one that should be new and is not. The caller holds the locks of all their stripes.
     pub fn apply(
         &self,
         changes: &[(Hashed, Op)],
         note: Option<&[u8]>,
         durability: Durability,
-    ) -> Result<u64> {
+    ) -> Result<Vec<bool>> {
         let mut counts = BTreeMap::new();
-        let mut unknown = 0;
+        let mut done = Vec::with_capacity(changes.len());
         for &(hash, op) in changes {
             let count = match counts.entry(hash) {
                 std::collections::btree_map::Entry::Occupied(seen) => seen.into_mut(),
@@ -147,11 +149,17 @@ impl Generation {
                     first.insert((before, before))
                 }
             };
+            let applies = match op {
+                Op::Insert => true,
+                Op::InsertNew => count.1 == 0,
+                Op::Remove => count.1 > 0,
+            };
             match op {
-                Op::Insert => count.1 += 1,
-                Op::Remove if count.1 == 0 => unknown += 1,
+                _ if !applies => {}
+                Op::Insert | Op::InsertNew => count.1 += 1,
                 Op::Remove => count.1 -= 1,
             }
+            done.push(applies);
         }
         counts.retain(|_, (before, now)| before != now);
         let mut batch = Batch::new();
@@ -178,7 +186,7 @@ impl Generation {
                 of.keys.store(keys, Relaxed);
             }
         }
-        Ok(unknown)
+        Ok(done)
     }
 
     /// Fills an empty generation with sorted hashes, durably.

@@ -52,6 +52,8 @@ pub struct GuardStats {
     pub rows: u64,
     /// Distinct keys among them.
     pub keys: u64,
+    /// Segments of keys, each with a filter of its own.
+    pub filters: u64,
     /// Memory of the filters, in bytes.
     pub filter_bytes: u64,
     /// Memory of the latest changes, in bytes.
@@ -84,6 +86,7 @@ impl Guard {
             doubtful_removals: shared.counters.doubtful_removals.load(Relaxed),
             rows,
             keys,
+            filters: store.levels.iter().map(|level| level.segments as u64).sum(),
             filter_bytes: store.levels.iter().map(|level| level.filter_bytes).sum(),
             memtable_bytes: store.memtable_bytes,
             disk_bytes: store.levels.iter().map(|level| level.data_bytes + level.filter_bytes).sum(),

@@ -32,6 +32,11 @@ impl Changes {
         self.push(Op::Insert, key.as_ref())
     }
 
+    /// A key comes, unless it is there already: for a set of keys, where each counts once.
+    pub fn insert_new(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
+        self.push(Op::InsertNew, key.as_ref())
+    }
+
     /// A row with this key has gone.
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
         self.push(Op::Remove, key.as_ref())
@@ -40,6 +45,15 @@ impl Changes {
     /// Replaces the guard's note, together with the changes: a caller's position in the stream that they come from. Up to 64 MiB.
     pub fn note(&mut self, note: impl Into<Vec<u8>>) -> &mut Self {
         self.note = Some(note.into());
+        self
+    }
+
+    /// Puts the changes of `later` behind these. Its note, if it has one, replaces this one's.
+    pub fn append(&mut self, later: &Changes) -> &mut Self {
+        let start = self.keys.len();
+        self.keys.extend_from_slice(&later.keys);
+        self.changes.extend(later.changes.iter().map(|(op, end)| (*op, start + end)));
+        self.note = later.note.clone().or(self.note.take());
         self
     }
 
@@ -118,11 +132,30 @@ impl Guard {
         self.write(Changes::new().remove(key))
     }
 
+    /// A key comes, unless it is there already. Returns whether it is new: of several threads that insert one key, one is told so.
+    ///
+    /// For a guard that is itself the set of keys. Rows of a database are counted: use [`insert`](Self::insert) for them.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_new(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.write_each(Changes::new().insert_new(key))?.contains(&true))
+    }
+
     /// Applies several changes: all or none, also after a crash.
     ///
     /// # Errors
     /// As [`insert`](Self::insert); then nothing is applied.
     pub fn write(&self, changes: &Changes) -> Result<()> {
+        self.write_each(changes).map(drop)
+    }
+
+    /// As [`write`](Self::write). Returns for each change whether it changed a count: `false` for a key that was to be removed and is not
+    /// there, and for one that was to be new and is there.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_each(&self, changes: &Changes) -> Result<Vec<bool>> {
         let hash = |(op, key)| Ok((self.shared().hash(key)?, op));
         let hashed: Vec<(Hashed, Op)> = changes.iter().map(hash).collect::<Result<_>>()?;
         self.shared().apply(&hashed, changes.note.as_deref(), Origin::Plain)
@@ -130,17 +163,19 @@ impl Guard {
 }
 
 impl Shared {
-    pub fn apply(&self, changes: &[(Hashed, Op)], note: Option<&[u8]>, origin: Origin) -> Result<()> {
+    /// Whether each change that was not left out changed a count.
+    pub fn apply(&self, changes: &[(Hashed, Op)], note: Option<&[u8]>, origin: Origin) -> Result<Vec<bool>> {
         self.check_writable()?;
         let _stripes = self.lock_stripes(changes);
         let live = self.live.load_full();
         let is_certain = |op| match origin {
-            Origin::Finish { began } => op == Op::Insert || began >= live.since,
+            Origin::Finish { began } => op != Op::Remove || began >= live.since,
             Origin::Plain | Origin::Begin(_) => true,
         };
         let certain: Vec<_> = changes.iter().copied().filter(|(_, op)| is_certain(*op)).collect();
-        let unknown = live.apply(&certain, note, self.options.durability)?;
-        add(&self.counters.unknown_removals, unknown);
+        let done = live.apply(&certain, note, self.options.durability)?;
+        let unknown = certain.iter().zip(&done).filter(|((_, op), done)| *op == Op::Remove && !**done);
+        add(&self.counters.unknown_removals, unknown.count() as u64);
         let mut doubtful = changes.len() - certain.len();
         let mut flux = lock(&self.flux);
         if let Some(tape) = &mut flux.tape {
@@ -159,7 +194,7 @@ impl Shared {
             flux.open.insert(id, changes.iter().map(|(hash, _)| *hash).collect());
         }
         add(&self.counters.doubtful_removals, doubtful as u64);
-        Ok(())
+        Ok(done)
     }
 
     /// The locks of all stripes that the changes touch, in order.

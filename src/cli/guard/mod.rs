@@ -7,6 +7,7 @@ mod keys;
 mod reconcile;
 mod refresh;
 mod remove;
+mod serve;
 mod source;
 mod stats;
 
@@ -31,6 +32,7 @@ enum Command {
     Remove(remove::Args),
     Refresh(refresh::Args),
     Reconcile(reconcile::Args),
+    Serve(serve::Args),
     Stats(stats::Args),
 }
 
@@ -43,6 +45,7 @@ impl Args {
             Command::Remove(args) => args.run(cx),
             Command::Refresh(args) => args.run(cx),
             Command::Reconcile(args) => args.run(cx),
+            Command::Serve(args) => args.run(cx),
             Command::Stats(args) => args.run(cx),
         }
     }

@@ -1,0 +1,165 @@
+//! The commands: their names, how many arguments they take, and what runs them.
+
+use super::replies::Replies;
+use super::server::Server;
+use super::session::Session;
+use super::{about, filter, session};
+
+/// One command.
+pub struct Command {
+    /// In capitals, as a client may write it in any.
+    pub name: &'static str,
+    /// Arguments with the name; negative: at least so many.
+    pub arity: i64,
+    pub run: Run,
+    /// The first argument is the name of the filter.
+    pub takes_filter: bool,
+    /// Allowed before the password.
+    pub is_open: bool,
+    pub group: &'static str,
+    pub summary: &'static str,
+}
+
+/// What runs a command.
+#[derive(Clone, Copy)]
+pub enum Run {
+    /// Questions to the filter or changes, of one item or of all arguments: consecutive ones are done together.
+    Items { what: What, many: bool },
+    /// At once.
+    Now(fn(&mut Call<'_>)),
+}
+
+/// What is done with items. Commands that do the same wait for each other's company.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// May it be there? From memory.
+    Ask,
+    /// How many are there?
+    Count,
+    /// It comes, if it is not there.
+    InsertNew,
+    /// It comes.
+    Insert,
+    /// It goes.
+    Remove,
+}
+
+impl What {
+    /// Whether `self` and `other` can be done in one step.
+    pub fn joins(self, other: What) -> bool {
+        self == other || (self.is_change() && other.is_change())
+    }
+
+    pub fn is_change(self) -> bool {
+        matches!(self, What::InsertNew | What::Insert | What::Remove)
+    }
+}
+
+/// A command with its arguments.
+pub struct Call<'c> {
+    pub server: &'c Server,
+    pub session: &'c mut Session,
+    pub replies: &'c mut Replies,
+    /// With the name.
+    pub args: &'c [&'c [u8]],
+}
+
+impl<'c> Call<'c> {
+    /// An argument; the name is number 0. Empty when there is none: arity is checked before.
+    pub fn arg(&self, n: usize) -> &'c [u8] {
+        self.args.get(n).copied().unwrap_or_default()
+    }
+
+    pub fn is(&self, n: usize, word: &str) -> bool {
+        self.arg(n).eq_ignore_ascii_case(word.as_bytes())
+    }
+
+    pub fn wrong_arity(&mut self, of: &str) {
+        self.replies
+            .error(&format!("ERR wrong number of arguments for '{}' command", of.to_ascii_lowercase()));
+    }
+
+    pub fn unknown_subcommand(&mut self) {
+        let text = format!("ERR unknown subcommand '{:.128}'.", self.arg(1).escape_ascii().to_string());
+        self.replies.error(&text);
+    }
+}
+
+impl Command {
+    pub fn find(name: &[u8]) -> Option<&'static Command> {
+        COMMANDS.iter().find(|command| {
+            command.name.len() == name.len() && name.eq_ignore_ascii_case(command.name.as_bytes())
+        })
+    }
+
+    pub fn takes(&self, args: usize) -> bool {
+        let wanted = self.arity.unsigned_abs() as usize;
+        if self.arity < 0 { args >= wanted } else { args == wanted }
+    }
+}
+
+const fn items(name: &'static str, what: What, many: bool, summary: &'static str) -> Command {
+    let arity = if many { -3 } else { 3 };
+    let group = if name.as_bytes()[0] == b'B' { "bf" } else { "cf" };
+    Command {
+        name,
+        arity,
+        run: Run::Items { what, many },
+        takes_filter: true,
+        is_open: false,
+        group,
+        summary,
+    }
+}
+
+const fn about_filter(
+    name: &'static str,
+    arity: i64,
+    run: fn(&mut Call<'_>),
+    summary: &'static str,
+) -> Command {
+    let group = if name.as_bytes()[0] == b'B' { "bf" } else { "cf" };
+    Command { name, arity, run: Run::Now(run), takes_filter: true, is_open: false, group, summary }
+}
+
+const fn general(
+    name: &'static str,
+    arity: i64,
+    run: fn(&mut Call<'_>),
+    is_open: bool,
+    summary: &'static str,
+) -> Command {
+    let group = if is_open { "connection" } else { "server" };
+    Command { name, arity, run: Run::Now(run), takes_filter: false, is_open, group, summary }
+}
+
+/// The most frequent first: they are looked for in this order.
+pub static COMMANDS: &[Command] = &[
+    items("BF.EXISTS", What::Ask, false, "Whether an item may be in the filter"),
+    items("BF.MEXISTS", What::Ask, true, "Whether items may be in the filter"),
+    items("CF.EXISTS", What::Ask, false, "Whether an item may be in the filter"),
+    items("CF.MEXISTS", What::Ask, true, "Whether items may be in the filter"),
+    items("BF.ADD", What::InsertNew, false, "Adds an item unless it is there"),
+    items("BF.MADD", What::InsertNew, true, "Adds items unless they are there"),
+    items("CF.ADD", What::Insert, false, "Adds an item once more"),
+    items("CF.ADDNX", What::InsertNew, false, "Adds an item unless it is there"),
+    items("CF.DEL", What::Remove, false, "Takes an item away once"),
+    items("CF.COUNT", What::Count, false, "How often an item is in the filter"),
+    about_filter("BF.RESERVE", -4, filter::reserve, "Creates a filter; here it exists already"),
+    about_filter("CF.RESERVE", -3, filter::reserve, "Creates a filter; here it exists already"),
+    about_filter("BF.INFO", -2, filter::bloom_info, "Sizes and counts of the filter"),
+    about_filter("CF.INFO", 2, filter::cuckoo_info, "Sizes and counts of the filter"),
+    about_filter("BF.CARD", 2, filter::card, "How many different items are in the filter"),
+    general("PING", -1, session::ping, false, "Answers, so that the connection is known to work"),
+    general("ECHO", 2, session::echo, false, "Returns what it is given"),
+    general("HELLO", -1, session::hello, true, "Sets the version of the protocol"),
+    general("AUTH", -2, session::auth, true, "Gives the password"),
+    general("QUIT", -1, session::quit, true, "Ends the connection"),
+    general("RESET", 1, session::reset, true, "Makes the connection as new"),
+    general("SELECT", 2, session::select, false, "Chooses a database; there is number 0"),
+    general("CLIENT", -2, session::client, false, "Names the connection"),
+    general("INFO", -1, about::info, false, "State of the server"),
+    general("COMMAND", -1, about::command, false, "The commands"),
+    general("CONFIG", -2, about::config, false, "Settings; there are none of Redis'"),
+    general("DBSIZE", 1, about::dbsize, false, "How many filters there are"),
+];

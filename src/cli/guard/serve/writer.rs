@@ -1,0 +1,75 @@
+//! The thread that changes the guard, so that a sync of the disk holds up no connection but those that wait for it.
+//!
+//! Whatever has come in while one group was written becomes the next group: one write of the guard, one sync.
+
+use sidebloom::guard::{Changes, Guard};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use tokio::sync::oneshot;
+
+/// A group takes no further changes beyond this many, so that the first of them do not wait for all.
+const GROUP_MAX: usize = 1 << 16;
+
+/// For each change whether it changed a count, or why nothing was changed.
+pub type Answer = Result<Vec<bool>, Arc<str>>;
+
+struct Job {
+    changes: Changes,
+    answer: oneshot::Sender<Answer>,
+}
+
+/// Where changes are handed in. The thread ends when the last of them is dropped.
+#[derive(Clone)]
+pub struct Writer(Sender<Job>);
+
+impl Writer {
+    /// Starts the thread. When it ends, everything that it has written is durable, or the error says why not.
+    pub fn start(guard: Guard) -> std::io::Result<(Self, JoinHandle<sidebloom::Result<()>>)> {
+        let (sender, jobs) = channel();
+        let thread = std::thread::Builder::new().name("guard-writer".into()).spawn(move || {
+            write_all(&guard, &jobs);
+            guard.sync()
+        })?;
+        Ok((Writer(sender), thread))
+    }
+
+    /// Applies changes and waits until they are as durable as the guard makes them.
+    pub async fn write(&self, changes: Changes) -> Answer {
+        let (answer, written) = oneshot::channel();
+        let gone = || Arc::from("the server is stopping");
+        self.0.send(Job { changes, answer }).map_err(|_| gone())?;
+        written.await.map_err(|_| gone())?
+    }
+}
+
+fn write_all(guard: &Guard, jobs: &Receiver<Job>) {
+    while let Ok(first) = jobs.recv() {
+        let mut all = first.changes;
+        let mut waiting = vec![(all.len(), first.answer)];
+        while all.len() < GROUP_MAX
+            && let Ok(next) = jobs.try_recv()
+        {
+            all.append(&next.changes);
+            waiting.push((next.changes.len(), next.answer));
+        }
+        // A client that has gone does not wait for its answer: that is no failure.
+        match guard.write_each(&all) {
+            Ok(done) => {
+                let mut rest = done.as_slice();
+                for (len, answer) in waiting {
+                    let (mine, others) = rest.split_at_checked(len).unwrap_or_default();
+                    rest = others;
+                    let _ = answer.send(Ok(mine.to_vec()));
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "{} changes are refused", all.len());
+                let cause: Arc<str> = error.to_string().into();
+                for (_, answer) in waiting {
+                    let _ = answer.send(Err(Arc::clone(&cause)));
+                }
+            }
+        }
+    }
+}
