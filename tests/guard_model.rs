@@ -57,7 +57,7 @@ fn check(guard: &Guard, rows: &Rows) {
     assert_eq!((stats.rows, stats.keys), (rows.0.values().sum(), rows.0.len() as u64));
 }
 
-fn a_million_operations(seed: u64, width: HashWidth) {
+fn operations(steps: u32, seed: u64, width: HashWidth) {
     let mut random = fastrand::Rng::with_seed(seed);
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("guard");
@@ -65,7 +65,7 @@ fn a_million_operations(seed: u64, width: HashWidth) {
     let mut guard = options(width).build_from(&path, &mut rows).unwrap();
     check(&guard, &rows);
     let (mut asked, mut wrong_maybes, mut remembered) = (0u64, 0u64, 0u64);
-    for step in 0..500_000u32 {
+    for step in 0..steps {
         let n = random.u32(..20_000);
         let title = key(n);
         match random.u32(..100) {
@@ -126,20 +126,23 @@ fn a_million_operations(seed: u64, width: HashWidth) {
             check(&guard, &rows);
         }
     }
-    assert!(asked > 200_000 && wrong_maybes > 0 && remembered > 0, "{asked} {wrong_maybes} {remembered}");
+    assert!(
+        asked > u64::from(steps) / 3 && wrong_maybes > 0 && remembered > 0,
+        "{asked} {wrong_maybes} {remembered}"
+    );
     let report = guard.reconcile(&mut rows).unwrap();
     assert_eq!((report.missing, report.surplus, report.miscounted), (0, 0, 0));
 }
 
 #[test]
 fn no_wrong_no_in_a_million_operations_with_narrow_hashes() {
-    a_million_operations(1, HashWidth::Bits64);
-    a_million_operations(2, HashWidth::Bits64);
+    operations(500_000, 1, HashWidth::Bits64);
+    operations(500_000, 2, HashWidth::Bits64);
 }
 
 #[test]
 fn no_wrong_no_with_wide_hashes() {
-    a_million_operations(3, HashWidth::Bits128);
+    operations(200_000, 3, HashWidth::Bits128);
 }
 
 #[test]
