@@ -94,6 +94,16 @@ pub mod fuzzing {
     pub use crate::wal::{End, Record, Writer, identify, ops, replay};
 }
 
+/// What `benches/` reaches of the private modules. Only the cargo feature `bench-support` shows it; it is no part of the interface.
+#[cfg(feature = "bench-support")]
+#[doc(hidden)]
+pub mod bench_support {
+    pub use crate::hash::hash_key;
+    pub use crate::key::{Entry, EntryKind, Seq};
+    pub use crate::memtable::Memtable;
+    pub use crate::segment::{Block, BlockBuilder};
+}
+
 #[cfg(test)]
 extern crate self as sidebloom;
 /// The simulated file system of the integration tests; it names this crate from outside.

@@ -9,6 +9,9 @@ use crate::sidecar::Residency;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Segments of level 0 that start a compaction.
+const LEVEL0_TRIGGER: usize = 4;
+
 /// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -32,6 +35,7 @@ pub struct Options {
     pub(crate) filter_policy: FilterPolicy,
     pub(crate) residency: Residency,
     pub(crate) background_threads: usize,
+    pub(crate) level0_trigger: usize,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
     pub(crate) fs: Arc<dyn Fs>,
@@ -49,6 +53,7 @@ impl Default for Options {
             filter_policy: FilterPolicy::default(),
             residency: Residency::default(),
             background_threads: 2,
+            level0_trigger: LEVEL0_TRIGGER,
             create_if_missing: true,
             read_only: false,
             fs: Arc::new(RealFs),
@@ -113,6 +118,14 @@ impl Options {
     /// Threads for flushing and compaction; 2 to 64. Default 2: one is always free for flushing.
     pub fn background_threads(mut self, threads: usize) -> Self {
         self.background_threads = threads;
+        self
+    }
+
+    /// Leaves level 0 alone, so that each flush adds a sorted run: for measuring what runs cost.
+    #[cfg(feature = "bench-support")]
+    #[doc(hidden)]
+    pub fn hold_level0(mut self) -> Self {
+        self.level0_trigger = usize::MAX;
         self
     }
 

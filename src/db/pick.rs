@@ -14,8 +14,6 @@ use crate::id::FileId;
 use crate::manifest::{LEVELS, LiveSegment, LiveSet};
 use std::collections::BTreeSet;
 
-/// Segments of level 0 that start a compaction.
-const LEVEL0_TRIGGER: usize = 4;
 /// Level 1 holds this many segments' worth of bytes.
 const LEVEL1_SEGMENTS: u64 = 4;
 /// Each level holds this many times the one above it.
@@ -93,7 +91,7 @@ pub(crate) fn pick(
 fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
     let Some(of) = live.levels().get(level) else { return 0.0 };
     match level {
-        0 => of.segments().len() as f64 / LEVEL0_TRIGGER as f64,
+        0 => of.segments().len() as f64 / options.level0_trigger as f64,
         _ => of.file_bytes() as f64 / (target_bytes(level, options.segment_bytes) + 1) as f64,
     }
 }

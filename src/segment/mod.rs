@@ -21,6 +21,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "bench-support")]
+pub use block::{Block, BlockBuilder};
 pub use cache::{BlockCache, Counters};
 pub use compress::Compression;
 pub use cursor::{Access, Cursor, Direction};

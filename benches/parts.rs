@@ -1,0 +1,113 @@
+//! The parts of a store below its interface: `cargo bench --features bench-support --bench parts`.
+
+#![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
+
+use bytes::Bytes;
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use sidebloom::bench_support::{Block, BlockBuilder, EntryKind, Memtable, Seq, hash_key};
+use std::hint::black_box;
+
+/// Of the stores whose keys are hashed here.
+const SEED: u64 = 7;
+const VALUE: [u8; 100] = [7; 100];
+/// As many as a memtable of 64 MiB holds.
+const MEMTABLE_KEYS: u64 = 260_000;
+/// A block of 4 KiB holds about so many.
+const BLOCK_KEYS: u64 = 32;
+
+/// Present keys end in `+`, missing ones in `-`: as long, and between them.
+fn key(rank: u64, present: bool) -> Vec<u8> {
+    format!("user{rank:020}{}", if present { '+' } else { '-' }).into_bytes()
+}
+
+fn spread(index: u64) -> u64 {
+    index.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn hash(c: &mut Criterion) {
+    let mut group = c.benchmark_group("hash");
+    for bytes in [8, 24, 100, 1000] {
+        let key = vec![b'k'; bytes];
+        group.throughput(Throughput::Bytes(bytes as u64));
+        group.bench_with_input(BenchmarkId::from_parameter(format!("{bytes} bytes")), &key, |b, key| {
+            b.iter(|| hash_key(black_box(key), SEED))
+        });
+    }
+    group.finish();
+}
+
+/// Key and value one after the other, as the memtable takes them, and what belongs to the key.
+fn entry(index: u64) -> (u64, usize, Bytes) {
+    let key = key(spread(index), true);
+    (hash_key(&key, SEED), key.len(), [key.as_slice(), &VALUE].concat().into())
+}
+
+fn filled(keys: u64) -> Memtable {
+    let table = Memtable::new(64 << 20).expect("a memtable");
+    for index in 0..keys {
+        let (hash, key_len, data) = entry(index);
+        table.insert(hash, index + 1, EntryKind::Put, key_len, data);
+    }
+    table
+}
+
+fn memtable(c: &mut Criterion) {
+    let table = filled(MEMTABLE_KEYS);
+    let mut group = c.benchmark_group(format!("memtable, {MEMTABLE_KEYS} keys"));
+    for (name, present) in [("get hit", true), ("get miss", false)] {
+        let keys: Vec<_> = (0..MEMTABLE_KEYS).step_by(7).map(|index| key(spread(index), present)).collect();
+        let hashed: Vec<_> = keys.into_iter().map(|key| (hash_key(&key, SEED), key)).collect();
+        assert!(hashed.iter().all(|(hash, key)| table.get(key, *hash, Seq::MAX).is_some() == present));
+        let mut next = hashed.iter().cycle();
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let (hash, key) = next.next().expect("a key");
+                black_box(table.get(key, *hash, Seq::MAX))
+            })
+        });
+    }
+    // Each sample inserts into the same table: what an insert costs grows with the logarithm of its size.
+    let mut index = MEMTABLE_KEYS;
+    group.bench_function("insert", |b| {
+        b.iter_batched(
+            || {
+                index += 1;
+                (index, entry(index))
+            },
+            |(seq, (hash, key_len, data))| table.insert(hash, seq, EntryKind::Put, key_len, data),
+            BatchSize::SmallInput,
+        )
+    });
+    group.finish();
+}
+
+/// A block of neighbouring keys, every second rank.
+fn block() -> Block {
+    let (mut builder, mut bytes, mut before) = (BlockBuilder::default(), Vec::new(), Vec::new());
+    for rank in 0..BLOCK_KEYS {
+        let key = key(spread(1) + 2 * rank, true);
+        let shared = key.iter().zip(&before).take_while(|(a, b)| a == b).count();
+        builder.append(&key, shared, rank + 1, EntryKind::Put, &VALUE);
+        before = key;
+    }
+    builder.finish_into(&mut bytes);
+    Block::parse(bytes).expect("a block")
+}
+
+fn block_search(c: &mut Criterion) {
+    let block = block();
+    let mut group = c.benchmark_group(format!("block search, {BLOCK_KEYS} keys"));
+    for (name, present) in [("hit", true), ("miss", false)] {
+        let keys: Vec<_> =
+            (0..BLOCK_KEYS).map(|i| key(spread(1) + 2 * (i * 13 % BLOCK_KEYS), present)).collect();
+        assert!(keys.iter().all(|key| block.clone().get(key).expect("a search").is_some() == present));
+        let mut next = keys.iter().cycle();
+        group.bench_function(name, |b| {
+            b.iter(|| black_box(block.clone().get(next.next().expect("a key")).expect("a search")))
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, hash, memtable, block_search);
+criterion_main!(benches);
