@@ -1,6 +1,7 @@
 //! Finds out what is compared: versions, and whether RocksDB's Bloom probe was compiled to AVX2.
 
 use std::fs;
+#[cfg(feature = "rocksdb")]
 use std::path::Path;
 
 fn main() {

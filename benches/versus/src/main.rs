@@ -7,12 +7,16 @@ mod format;
 mod guarded;
 mod kernel;
 mod keys;
+mod limit;
 mod measure;
+mod quiet;
 mod readme;
 mod report;
 mod results;
 mod run;
+mod session;
 mod settings;
+mod sweep;
 mod table;
 mod worker;
 mod workload;
@@ -27,6 +31,7 @@ enum Command {
     Filters(filters::Args),
     #[cfg(feature = "rocksdb")]
     Guard(guarded::Args),
+    Sweep(sweep::Args),
     Report(report::Args),
     Readme(readme::Args),
     /// One task in this process, for `run`
@@ -40,6 +45,7 @@ fn main() -> std::process::ExitCode {
         Command::Filters(args) => args.run(),
         #[cfg(feature = "rocksdb")]
         Command::Guard(args) => args.run(),
+        Command::Sweep(args) => args.run(),
         Command::Report(args) => args.run(),
         Command::Readme(args) => args.run(),
         Command::Worker => worker::main(),

@@ -5,6 +5,7 @@ use crate::format::{bytes, count, nanos, number};
 use crate::report::{charts, plot};
 use crate::results::{self, RUN_FILE, Run};
 use crate::worker::Outcome;
+use crate::workload::Memory;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -41,7 +42,7 @@ impl Args {
         let docs = self.readme.parent().unwrap_or(Path::new("")).join("docs");
         fs::create_dir_all(&docs)?;
         let pictures = [
-            ("missing.svg", charts::against_missing(&run, false)?),
+            ("missing.svg", charts::against_missing(&run, Memory::Warm)?),
             ("disk-reads.svg", charts::disk_reads(&run)?),
         ];
         for (file, picture) in &pictures {

@@ -2,6 +2,8 @@
 
 use crate::engine::{Kind, Result};
 use crate::filters::FilterResult;
+use crate::format::number;
+use crate::quiet::DISTURBING;
 use crate::settings::Settings;
 use crate::worker::Outcome;
 use serde::{Deserialize, Serialize};
@@ -10,6 +12,8 @@ use std::path::Path;
 
 /// Of a run, in its directory.
 pub const RUN_FILE: &str = "run.json";
+/// Of the sweeps, in the same directory.
+pub const SWEEP_FILE: &str = "sweep.json";
 /// Of the filter arena, in the same directory.
 pub const FILTERS_FILE: &str = "filters.json";
 
@@ -77,6 +81,15 @@ pub struct Arena {
     pub results: Vec<FilterResult>,
 }
 
+/// What `versus sweep` found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Sweep {
+    /// A run for each number of sorted runs.
+    pub by_runs: Vec<Run>,
+    /// A run for each number of keys.
+    pub by_keys: Vec<Run>,
+}
+
 /// Reads JSON.
 pub fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let text = fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -127,9 +140,31 @@ impl Run {
         self.results.iter().any(|one| one.workload == workload)
     }
 
-    /// Why rounds of a workload do not count.
-    pub fn rejections(&self) -> impl Iterator<Item = (&Measured, &str)> {
-        self.results.iter().filter_map(|one| Some((one, one.outcome.rejected.as_deref()?)))
+    /// Which figures do not count, and why.
+    pub fn rejections(&self) -> impl Iterator<Item = String> + '_ {
+        self.results.iter().filter_map(|one| {
+            let why = one.outcome.rejected.as_deref()?;
+            Some(format!(
+                "rejected: {} on {}, round {}: {why}",
+                one.workload,
+                one.engine.name(),
+                one.round + 1
+            ))
+        })
+    }
+
+    /// How much other processes disturbed the figures that count; `None` when it was little.
+    pub fn disturbance(&self) -> Option<String> {
+        let counted = self.results.iter().filter(|one| one.outcome.rejected.is_none());
+        let others: Vec<f64> = counted.filter_map(|one| one.outcome.others).collect();
+        let disturbed = others.iter().filter(|&&others| others > DISTURBING).count();
+        (disturbed > 0).then(|| {
+            format!(
+                "the machine was not quiet: others kept more than {DISTURBING} processors busy during {disturbed} of {} measurements, {} at most",
+                others.len(),
+                number(others.iter().copied().fold(0.0, f64::max))
+            )
+        })
     }
 }
 

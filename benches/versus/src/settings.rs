@@ -15,6 +15,10 @@ pub struct Settings {
     /// Calls of a workload that reads from disk
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub cold_reads: u64,
+    /// Calls of a workload in limited memory
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[serde(default)]
+    pub limited_reads: u64,
     /// Calls of a workload that writes
     #[arg(long, value_name = "N", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub writes: u64,
@@ -30,6 +34,10 @@ pub struct Settings {
     /// Cache of each engine that has one
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub cache_mib: u64,
+    /// All memory of an engine in the workloads in limited memory, page cache included [default: a quarter of the data]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    #[serde(default)]
+    pub limit_mib: Option<u64>,
     /// Memtable of each engine that has one, and size of its tables; a small one makes more runs
     #[arg(long, value_name = "MIB", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub memtable_mib: u64,
@@ -42,6 +50,14 @@ pub struct Settings {
     /// Of keys, values and their order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
+    /// Sorted runs that a load leaves, each over all the range of the keys, compaction held off; 0: what the engine makes of it.
+    #[arg(skip)]
+    #[serde(default)]
+    pub runs: u64,
+    /// Whether memory is limited.
+    #[arg(skip)]
+    #[serde(default)]
+    pub limited: bool,
 }
 
 impl Settings {
@@ -50,6 +66,7 @@ impl Settings {
         let defaults = [(1_000_000, &mut self.num, 200_000), (200_000, &mut self.reads, 30_000)];
         let more = [
             (2_000, &mut self.cold_reads, 300),
+            (5_000, &mut self.limited_reads, 1_000),
             (200_000, &mut self.writes, 20_000),
             (10_000, &mut self.scans, 1_000),
             (8, &mut self.memtable_mib, 2),
@@ -64,6 +81,28 @@ impl Settings {
     /// The cache in bytes.
     pub fn cache_bytes(&self) -> u64 {
         self.cache_mib << 20
+    }
+
+    /// Keys and values that a load writes, in bytes.
+    pub fn data_bytes(&self) -> u64 {
+        self.num * (self.key_bytes + self.value_bytes)
+    }
+
+    /// All memory of an engine in the workloads in limited memory, in bytes.
+    pub fn limit_bytes(&self) -> u64 {
+        // Whole pages: the kernel rounds down.
+        self.limit_mib.map_or(self.data_bytes() / 4, |mib| mib << 20) & !0xffff
+    }
+
+    /// The same in limited memory: half of it is for the cache of an engine that has one; filters, indexes, whatever else it
+    /// allocates and the page cache share the rest.
+    pub fn in_limited_memory(&self) -> Settings {
+        Settings { cache_mib: (self.limit_bytes() >> 21).max(1), limited: true, ..self.clone() }
+    }
+
+    /// While runs are made, each in one memtable.
+    pub fn for_making_runs(&self) -> Settings {
+        Settings { memtable_mib: 1024, ..self.clone() }
     }
 
     /// The memtable in bytes.

@@ -2,12 +2,19 @@
 
 use crate::engine::Kind;
 use crate::format::{bytes, count, nanos, number};
+use crate::limit::Usage;
+use crate::quiet::DISTURBING;
 use crate::results::Run;
 use crate::worker::Outcome;
+use crate::workload::{self, Memory, Workload};
 
 /// Its columns and rows; where no round of an engine counts, dashes.
 pub fn rows(run: &Run, workload: &str) -> Vec<Vec<String>> {
-    let columns = columns(run, workload);
+    let mut columns = columns(run, workload);
+    let others = |o: &Outcome| o.others;
+    if run.engines.iter().any(|(kind, _)| run.median(*kind, workload, others) > Some(DISTURBING)) {
+        columns.push(column("others' cpus", number, others));
+    }
     let mut rows = vec![
         std::iter::once("engine").chain(columns.iter().map(|column| column.0)).map(str::to_owned).collect(),
     ];
@@ -37,11 +44,15 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
 
 type Column = (&'static str, Box<dyn Fn(&Run, Kind, &str) -> String>);
 
-fn column(name: &'static str, show: fn(f64) -> String, figure: fn(&Outcome) -> Option<f64>) -> Column {
+fn column(
+    name: &'static str,
+    show: fn(f64) -> String,
+    figure: impl Fn(&Outcome) -> Option<f64> + 'static,
+) -> Column {
     (
         name,
         Box::new(move |run, engine, workload| {
-            run.median(engine, workload, figure).map_or("–".to_owned(), show)
+            run.median(engine, workload, &figure).map_or("–".to_owned(), show)
         }),
     )
 }
@@ -81,11 +92,39 @@ fn columns(run: &Run, workload: &str) -> Vec<Column> {
                 columns.push(column("disk reads/op", number, |o| o.disk_reads_per_op));
                 columns.push(column("disk bytes/op", bytes, |o| Some(o.disk_bytes_per_op)));
             }
-            columns.push(column("memory", bytes, |o| Some(o.memory_bytes as f64)));
-            columns.push(column("+mapped", bytes, |o| Some(o.mapped_bytes as f64)));
+            columns.extend(memory(workload));
             columns
         }
     }
+}
+
+fn memory(workload: &str) -> Vec<Column> {
+    let limited =
+        |figure: fn(&Usage) -> u64| move |o: &Outcome| o.limited.as_ref().map(|usage| figure(usage) as f64);
+    if workload::by_name(workload).is_some_and(|workload| workload.memory == Memory::Limited) {
+        return vec![
+            column("own memory", bytes, limited(|usage| usage.own_bytes)),
+            column("page cache", bytes, limited(|usage| usage.page_cache_bytes)),
+            column("at most", bytes, limited(|usage| usage.peak_bytes)),
+        ];
+    }
+    vec![
+        column("memory", bytes, |o| Some(o.memory_bytes as f64)),
+        column("+mapped", bytes, |o| Some(o.mapped_bytes as f64)),
+    ]
+}
+
+/// What stands above a workload's table.
+pub fn about(run: &Run, workload: &Workload) -> Option<String> {
+    let settings = &run.settings;
+    (workload.memory == Memory::Limited).then(|| {
+        format!(
+            "all memory of an engine, page cache included, limited to {}; caches of {} MiB; {} bytes of keys and values",
+            bytes(settings.limit_bytes() as f64),
+            settings.in_limited_memory().cache_mib,
+            count(settings.data_bytes() as f64),
+        )
+    })
 }
 
 fn timing(run: &Run, workload: &str) -> Vec<Column> {

@@ -3,9 +3,10 @@
 use crate::engine::{Engine, Facts, Kind as EngineKind, Result};
 use crate::kernel::{self, Counters};
 use crate::keys::{Keys, Kind, Rng, Values};
+use crate::limit::{Group, Usage};
 use crate::measure::{Caller, Timing};
 use crate::settings::Settings;
-use crate::workload::{self, Asked, Expect, MULTI, Source, What, Workload};
+use crate::workload::{self, Asked, Expect, MULTI, Memory, Source, What, Workload};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -34,6 +35,8 @@ pub struct Task {
     pub added: u64,
     /// Of what this task writes; all that is there has a smaller one.
     pub generation: u64,
+    /// The group to join, for a workload in limited memory.
+    pub group: Option<Group>,
 }
 
 /// How it went.
@@ -79,6 +82,12 @@ pub struct Outcome {
     pub facts: Facts,
     /// Keys that YCSB inserted.
     pub inserted: u64,
+    /// In limited memory: what the group counted, when the calls were made.
+    #[serde(default)]
+    pub limited: Option<Usage>,
+    /// Processors that others kept busy meanwhile; `None` when it took too short a time to say.
+    #[serde(default)]
+    pub others: Option<f64>,
     /// Why the figures do not count.
     pub rejected: Option<String>,
 }
@@ -109,12 +118,20 @@ impl Job {
     fn run(&self) -> Result<Outcome> {
         let (dir, what) = (self.task.dir.as_path(), self.workload.what);
         let mut rejected = None;
-        if what == What::Open && self.workload.cold {
+        if what == What::Open && self.workload.memory == Memory::Cold {
             kernel::drop_page_cache(&kernel::files(dir))?;
+        }
+        if let Some(group) = &self.task.group {
+            return self.run_limited(group);
         }
         let closed = Counters::now(dir);
         let begin = Instant::now();
-        let engine = self.task.engine.open(dir, &self.task.settings, what == What::Count)?;
+        let making_runs = what == What::Load && self.task.settings.runs > 0;
+        let settings = match making_runs {
+            true => &self.task.settings.for_making_runs(),
+            false => &self.task.settings,
+        };
+        let engine = self.task.engine.open(dir, settings, what == What::Count)?;
         let open = begin.elapsed();
         if what == What::Open {
             return self.first_answer(engine.as_ref(), begin, open, closed);
@@ -137,7 +154,7 @@ impl Job {
         }
         let mut outcome = self.outcome(&timing, run, open);
         outcome.facts = engine.facts()?;
-        outcome.rejected = rejected;
+        outcome.rejected = rejected.or_else(|| self.why_other_runs(&outcome.facts));
         outcome.inserted = inserted;
         outcome.beside_per_second = beside;
         if !self.workload.only_reads() {
@@ -149,6 +166,42 @@ impl Job {
         Ok(outcome)
     }
 
+    /// In a group with a limit. What this program needs for itself is allocated before, and does not count.
+    fn run_limited(&self, group: &Group) -> Result<Outcome> {
+        let (dir, settings) = (self.task.dir.as_path(), &self.task.settings);
+        let source = |what, seed| {
+            let generation = self.task.generation;
+            Source::new(what, &self.keys, settings.num, self.task.added, generation, Rng::new(seed))
+        };
+        let mut warming = source(What::Get { missing: 0 }, settings.seed ^ 0x7761_726d);
+        let mut asking = source(self.workload.what, settings.seed ^ self.task.generation << 32);
+        // A page that someone read before is charged to whoever did.
+        let files = kernel::files(dir);
+        kernel::drop_page_cache(&files)?;
+        let share = kernel::cached_share(&files)?;
+        let mut rejected =
+            (share > 0.02).then(|| format!("{:.0} % of the store stayed in the page cache", 100.0 * share));
+        group.join()?;
+        let begin = Instant::now();
+        let engine = self.task.engine.open(dir, &settings.in_limited_memory(), false)?;
+        let open = begin.elapsed();
+        engine.warm()?;
+        let caller = self.caller(engine.as_ref());
+        // Keys that are there, until as many pages were read as the limit has room for.
+        caller.run(&mut warming, settings.limit_bytes() / 4096)?;
+        let before = Counters::now(dir);
+        let timing = caller.run(&mut asking, self.workload.calls(settings))?;
+        let run = Counters::now(dir).since(before);
+        let usage = group.usage()?;
+        rejected = rejected.or_else(|| usage.why_not_in_force(group.bytes, kernel::disk_bytes(dir)));
+        rejected = rejected.or_else(|| self.why_rejected_after(engine.as_ref(), run, timing.calls));
+        let mut outcome = self.outcome(&timing, run, open);
+        outcome.facts = engine.facts()?;
+        outcome.limited = Some(usage);
+        outcome.rejected = rejected;
+        Ok(outcome)
+    }
+
     fn caller<'a>(&'a self, engine: &'a dyn Engine) -> Caller<'a> {
         Caller { engine, keys: &self.keys, values: &self.values, generation: self.task.generation }
     }
@@ -157,7 +210,7 @@ impl Job {
     fn bring_to_memory(&self, engine: &dyn Engine) -> Result<()> {
         engine.warm()?;
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        if !self.workload.cold {
+        if self.workload.memory == Memory::Warm {
             for rank in self.keys.sorted(self.task.settings.num).into_iter().step_by(8) {
                 self.keys.write(rank, Kind::Present, &mut key);
                 engine.get(&key, &mut value)?;
@@ -171,7 +224,7 @@ impl Job {
         if engine.busy() {
             return Ok(Some("a compaction was running".to_owned()));
         }
-        if !self.workload.cold {
+        if self.workload.memory == Memory::Warm {
             return Ok(None);
         }
         let mut files = kernel::files(&self.task.dir);
@@ -189,8 +242,14 @@ impl Job {
             return Some("a compaction was running".to_owned());
         }
         let from_disk = run.read_bytes > 4096 * (calls / 1000 + 16);
-        (!self.workload.cold && from_disk)
+        (self.workload.memory == Memory::Warm && from_disk)
             .then(|| format!("{} bytes came from disk in a warm run", run.read_bytes))
+    }
+
+    /// Where runs were to be made: whether there are as many.
+    fn why_other_runs(&self, facts: &Facts) -> Option<String> {
+        let (wanted, found) = (self.task.settings.runs, facts.runs?);
+        (wanted > 0 && found != wanted).then(|| format!("{found} sorted runs instead of {wanted}"))
     }
 
     fn calls(&self, engine: &dyn Engine) -> Result<(Timing, Option<f64>, u64)> {
@@ -252,6 +311,12 @@ impl Job {
             let took = start.elapsed().as_nanos() as u64;
             latencies.saturating_record(took);
             ns += took;
+            let done = first + pairs.len() as u64;
+            if (1..self.task.settings.runs)
+                .any(|run| (first..done).contains(&(run * num / self.task.settings.runs)))
+            {
+                engine.settle()?;
+            }
         }
         Ok(Timing {
             calls: num,

@@ -36,6 +36,18 @@ pub enum What {
     Count,
 }
 
+/// Where the data is when the calls begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// All of it in memory.
+    Warm,
+    /// On disk: the page cache is emptied before.
+    Cold,
+    /// As much of it in memory as fits beside everything else: the process is in a group that may have
+    /// [`limit_bytes`](Settings::limit_bytes), page cache included, and calls have filled that before.
+    Limited,
+}
+
 /// A workload by name.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
@@ -43,20 +55,24 @@ pub struct Workload {
     pub name: &'static str,
     /// What it does.
     pub what: What,
-    /// Whether the page cache is emptied before; then each read of data goes to the disk.
-    pub cold: bool,
+    /// Where the data is.
+    pub memory: Memory,
 }
 
 const fn warm(name: &'static str, what: What) -> Workload {
-    Workload { name, what, cold: false }
+    Workload { name, what, memory: Memory::Warm }
 }
 
 const fn cold(name: &'static str, what: What) -> Workload {
-    Workload { name, what, cold: true }
+    Workload { name, what, memory: Memory::Cold }
+}
+
+const fn limited(name: &'static str, what: What) -> Workload {
+    Workload { name, what, memory: Memory::Limited }
 }
 
 /// In the order in which a round runs them: first those that only read.
-pub const WORKLOADS: [Workload; 31] = [
+pub const WORKLOADS: [Workload; 34] = [
     warm("load", What::Load),
     warm("count", What::Count),
     warm("fillseq", What::Fill { in_order: true }),
@@ -80,6 +96,9 @@ pub const WORKLOADS: [Workload; 31] = [
     cold("multireadmissing-cold", What::MultiGet { missing: 100 }),
     cold("seekrandom-cold", What::Seek),
     cold("open-cold", What::Open),
+    limited("readrandom-limited", What::Get { missing: 0 }),
+    limited("mixed90-limited", What::Get { missing: 90 }),
+    limited("readmissing-limited", What::Get { missing: 100 }),
     warm("readwhilewriting", What::GetWhileWriting),
     warm("overwrite", What::Overwrite),
     warm("ycsb-a", What::Ycsb('a')),
@@ -117,12 +136,15 @@ impl Workload {
     pub fn calls(&self, settings: &Settings) -> u64 {
         match self.what {
             What::Fill { .. } | What::Overwrite => settings.writes,
-            What::MultiGet { .. } if self.cold => (settings.cold_reads / MULTI as u64).max(1),
+            What::MultiGet { .. } if self.memory == Memory::Cold => {
+                (settings.cold_reads / MULTI as u64).max(1)
+            }
             What::MultiGet { .. } => (settings.reads / MULTI as u64).max(1),
             What::Ycsb('e') => (settings.scans / 4).max(1),
             What::Ycsb('a' | 'f') => settings.writes,
             What::Scan | What::Load => settings.num,
-            _ if self.cold => settings.cold_reads,
+            _ if self.memory == Memory::Cold => settings.cold_reads,
+            _ if self.memory == Memory::Limited => settings.limited_reads,
             What::Seek => settings.scans,
             What::Open => 1,
             _ => settings.reads,

@@ -8,6 +8,9 @@ use fjall::{AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOpt
 use std::path::Path;
 use std::sync::Arc;
 
+/// Runs in level 0 that start a compaction: its default.
+const LEVEL0_TRIGGER: u8 = 4;
+
 /// An open store.
 pub struct Fjall {
     db: Database,
@@ -28,10 +31,13 @@ impl Fjall {
     pub fn open(dir: &Path, settings: &Settings) -> Result<Self> {
         let db = Database::builder(dir).cache_size(settings.cache_bytes()).worker_threads(2).open()?;
         let table_bytes = settings.memtable_bytes();
+        let level0 = if settings.runs > 0 { u8::MAX } else { LEVEL0_TRIGGER };
         let options = move || {
             KeyspaceCreateOptions::default()
                 .max_memtable_size(table_bytes)
-                .compaction_strategy(Arc::new(Leveled::default().with_table_target_size(table_bytes)))
+                .compaction_strategy(Arc::new(
+                    Leveled::default().with_table_target_size(table_bytes).with_l0_threshold(level0),
+                ))
                 .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
                 .filter_block_pinning_policy(PinningPolicy::all(true))
                 .index_block_pinning_policy(PinningPolicy::all(true))

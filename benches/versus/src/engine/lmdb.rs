@@ -17,7 +17,7 @@ pub struct Lmdb {
 
 /// What it is set to.
 pub fn describe() -> String {
-    "LMDB (heed 0.23): a transaction for each call, NOSYNC, its cache is the page cache, no compression (it has none)".to_owned()
+    "LMDB (heed 0.23): a transaction for each call, NOSYNC, in limited memory NORDAHEAD, its cache is the page cache, no compression (it has none)".to_owned()
 }
 
 impl Lmdb {
@@ -28,7 +28,9 @@ impl Lmdb {
         // SAFETY: NOSYNC may lose a store in a power cut, which a benchmark can bear; no other process opens this directory meanwhile.
         let env = unsafe {
             let mut options = EnvOpenOptions::new();
-            options.map_size(map_bytes.next_multiple_of(1 << 20)).flags(EnvFlags::NO_SYNC);
+            // In little memory, what the kernel reads ahead of a page drives out pages that are in use.
+            let ahead = if settings.limited { EnvFlags::NO_READ_AHEAD } else { EnvFlags::empty() };
+            options.map_size(map_bytes.next_multiple_of(1 << 20)).flags(EnvFlags::NO_SYNC | ahead);
             options.open(dir)?
         };
         let transaction = env.write_txn()?;

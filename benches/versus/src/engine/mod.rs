@@ -95,6 +95,11 @@ impl Kind {
         rocksdb.into_iter().filter(|_| cfg!(feature = "rocksdb")).chain(others).collect()
     }
 
+    /// Whether a lookup may have to ask several sorted runs; a B-tree has none.
+    pub fn has_runs(self) -> bool {
+        !matches!(self, Kind::Redb | Kind::Lmdb)
+    }
+
     /// As tables show it.
     pub fn name(self) -> &'static str {
         match self {

@@ -51,6 +51,11 @@ fn options(kind: Kind, settings: &Settings) -> Options {
     options.set_target_file_size_base(settings.memtable_bytes());
     options.set_max_bytes_for_level_base(4 * settings.memtable_bytes());
     options.set_max_background_jobs(2);
+    if settings.runs > 0 {
+        options.set_disable_auto_compactions(true);
+        options.set_level_zero_slowdown_writes_trigger(1000);
+        options.set_level_zero_stop_writes_trigger(1000);
+    }
     match kind {
         Kind::RocksdbBloom => table.set_bloom_filter(settings.bits_per_key, false),
         Kind::RocksdbRibbon => table.set_ribbon_filter(settings.bits_per_key),

@@ -33,6 +33,7 @@ impl Sidebloom {
             .compression(Compression::Lz4)
             .durability(Durability::Os)
             .filter_policy(policy(filters));
+        let options = if settings.runs > 0 { options.hold_level0() } else { options };
         Ok(Sidebloom(options.open(dir)?))
     }
 }

@@ -98,7 +98,7 @@ impl Args {
         let file = self.out.join(FILTERS_FILE);
         results::write(
             &file,
-            &Arena { date: crate::run::now(), machine: Machine::here(&self.out), results },
+            &Arena { date: crate::session::now(), machine: Machine::here(&self.out), results },
         )?;
         println!("all figures: {}", file.display());
         Ok(())

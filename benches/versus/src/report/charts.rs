@@ -2,9 +2,11 @@
 
 use super::plot::{Axis, Series, bars, lines};
 use crate::engine::{Kind, Result};
-use crate::format::{bytes, nanos, number};
-use crate::results::{Arena, Run};
+use crate::format::{bytes, count, nanos, number};
+use crate::results::{Arena, Run, Sweep};
+use crate::sweep;
 use crate::worker::Outcome;
+use crate::workload::Memory;
 use plotters::style::RGBColor;
 
 const SHARES: [(&str, &str); 5] = [
@@ -39,7 +41,7 @@ fn colour(kind: Kind) -> RGBColor {
 }
 
 fn time(name: &'static str) -> Axis {
-    Axis { name, log: true, show: nanos }
+    Axis { name, log: true, show: Box::new(nanos) }
 }
 
 fn percent(x: f64) -> String {
@@ -49,8 +51,9 @@ fn percent(x: f64) -> String {
 /// All pictures of a run that has the figures for them.
 pub fn of_run(run: &Run) -> Result<Vec<String>> {
     let pictures = [
-        against_missing(run, false)?,
-        against_missing(run, true)?,
+        against_missing(run, Memory::Warm)?,
+        against_missing(run, Memory::Cold)?,
+        against_missing(run, Memory::Limited)?,
         disk_reads(run)?,
         figure_bars(
             run,
@@ -83,8 +86,12 @@ fn share_at(place: f64) -> String {
 }
 
 /// Mean latency against the share of missing keys.
-pub fn against_missing(run: &Run, cold: bool) -> Result<Option<String>> {
-    let suffix = if cold { "-cold" } else { "" };
+pub fn against_missing(run: &Run, memory: Memory) -> Result<Option<String>> {
+    let (suffix, title) = match memory {
+        Memory::Warm => ("", "Mean time of a lookup, data in memory"),
+        Memory::Cold => ("-cold", "Mean time of a lookup, data on disk"),
+        Memory::Limited => ("-limited", "Mean time of a lookup, memory for a quarter of the data"),
+    };
     let series = run.engines.iter().map(|&(kind, _)| {
         let point = |(place, (_, name)): (usize, (&str, &str))| {
             Some((place as f64, run.median(kind, &format!("{name}{suffix}"), |o| Some(o.mean_ns))?))
@@ -92,9 +99,7 @@ pub fn against_missing(run: &Run, cold: bool) -> Result<Option<String>> {
         series_of(kind, SHARES.into_iter().enumerate().filter_map(point).collect())
     });
     let series: Vec<Series> = series.filter(|one| !one.points.is_empty()).collect();
-    let share = Axis { name: "share of missing keys", log: false, show: share_at };
-    let title =
-        if cold { "Mean time of a lookup, data on disk" } else { "Mean time of a lookup, data in memory" };
+    let share = Axis { name: "share of missing keys", log: false, show: Box::new(share_at) };
     if series.is_empty() {
         Ok(None)
     } else {
@@ -142,12 +147,89 @@ fn curve(run: &Run, workload: &str, title: &str) -> Result<Option<String>> {
         series_of(kind, (0..quantiles.len().saturating_sub(2)).filter_map(point).collect())
     });
     let series: Vec<Series> = series.filter(|one| !one.points.is_empty()).collect();
-    let share = Axis { name: "calls answered", log: false, show: percent };
+    let share = Axis { name: "calls answered", log: false, show: Box::new(percent) };
     if series.is_empty() {
         Ok(None)
     } else {
         lines(title, &time("within, logarithmic"), &share, true, &series).map(Some)
     }
+}
+
+/// Cost against the number of sorted runs, memory against the number of keys.
+pub fn of_sweep(found: &Sweep) -> Result<Vec<String>> {
+    let by_runs = |title, workload: &str, axis: Axis, figure: fn(&Outcome) -> Option<f64>| {
+        let first = found.by_runs.first().map_or(1, |run| run.settings.runs);
+        let x = doubling("sorted runs", first, number);
+        along(title, &found.by_runs, |run| run.settings.runs, &x, &axis, workload, figure)
+    };
+    let by_keys = |title, workload: &str, figure: fn(&Outcome) -> Option<f64>| {
+        let first = found.by_keys.first().map_or(1, |run| run.settings.num);
+        let x = doubling("keys", first, count);
+        let y = Axis { name: "logarithmic", log: true, show: Box::new(bytes) };
+        along(title, &found.by_keys, |run| run.settings.num, &x, &y, workload, figure)
+    };
+    // None seen in all calls has no place on a logarithmic axis: it stands where one in so many calls would.
+    let disk_reads = |o: &Outcome| Some(o.disk_reads_per_op?.max(1.0 / o.ops as f64));
+    let reads = Axis { name: "reads, logarithmic", log: true, show: Box::new(number) };
+    let pictures = [
+        by_runs(
+            "Lookup of a missing key in memory against the number of sorted runs",
+            "readmissing",
+            time("mean, logarithmic"),
+            |o| Some(o.mean_ns),
+        )?,
+        by_runs(
+            "Disk reads for each lookup of a missing key against the number of sorted runs",
+            "readmissing-cold",
+            reads,
+            disk_reads,
+        )?,
+        by_runs(
+            "Lookup of a key that is there, in memory, against the number of sorted runs",
+            "readrandom",
+            time("mean, logarithmic"),
+            |o| Some(o.mean_ns),
+        )?,
+        by_keys(
+            "Resident memory against the number of keys, block cache of 32 MiB",
+            "readrandom",
+            sweep::resident,
+        )?,
+        by_keys("Filter memory against the number of keys", "count", sweep::filters)?,
+    ];
+    Ok(pictures.into_iter().flatten().collect())
+}
+
+/// Equal steps are doublings, counted from `first`; the whole ones have a label.
+fn doubling(name: &'static str, first: u64, show: fn(f64) -> String) -> Axis {
+    let label = move |doublings: f64| {
+        let whole = (doublings - doublings.round()).abs() < 0.01;
+        if whole { show(first as f64 * doublings.round().exp2()) } else { String::new() }
+    };
+    Axis { name, log: false, show: Box::new(label) }
+}
+
+/// A figure of each engine against what the runs differ in.
+fn along(
+    title: &str,
+    runs: &[Run],
+    differ: impl Fn(&Run) -> u64,
+    x: &Axis,
+    y: &Axis,
+    workload: &str,
+    figure: impl Fn(&Outcome) -> Option<f64>,
+) -> Result<Option<String>> {
+    let Some(first) = runs.first() else { return Ok(None) };
+    let point = |kind: Kind, run: &Run| {
+        let doublings = (differ(run) as f64 / differ(first) as f64).log2();
+        Some((doublings, run.median(kind, workload, &figure)?))
+    };
+    let series = first
+        .engines
+        .iter()
+        .map(|&(kind, _)| series_of(kind, runs.iter().filter_map(|run| point(kind, run)).collect()));
+    let series: Vec<Series> = series.filter(|one| !one.points.is_empty()).collect();
+    if series.is_empty() { Ok(None) } else { lines(title, x, y, true, &series).map(Some) }
 }
 
 /// False positives against bits, one colour for each filter.
@@ -166,8 +248,8 @@ pub fn of_filters(arena: &Arena) -> Result<Option<String>> {
             }),
         }
     }
-    let bits = Axis { name: "bits for each key", log: false, show: number };
-    let wrong = Axis { name: "false positives, logarithmic", log: true, show: percent };
+    let bits = Axis { name: "bits for each key", log: false, show: Box::new(number) };
+    let wrong = Axis { name: "false positives, logarithmic", log: true, show: Box::new(percent) };
     if series.is_empty() {
         Ok(None)
     } else {

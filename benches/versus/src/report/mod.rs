@@ -6,7 +6,8 @@ pub mod plot;
 use crate::engine::Result;
 use crate::filters;
 use crate::format;
-use crate::results::{self, Arena, FILTERS_FILE, RUN_FILE, Run};
+use crate::results::{self, Arena, FILTERS_FILE, RUN_FILE, Run, SWEEP_FILE, Sweep};
+use crate::sweep;
 use crate::table;
 use crate::workload::WORKLOADS;
 use std::fs;
@@ -17,7 +18,7 @@ const STYLE: &str = include_str!("style.css");
 /// Draw what a run found: DIR/report.html, one file that needs nothing else
 #[derive(clap::Args)]
 pub struct Args {
-    /// Of `versus run --out` and `versus filters --out`
+    /// Of `versus run --out`, `versus sweep --out` and `versus filters --out`
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -26,17 +27,21 @@ impl Args {
     /// Writes the page.
     pub fn run(self) -> Result<()> {
         let run: Option<Run> = read_if_there(&self.dir.join(RUN_FILE))?;
+        let swept: Option<Sweep> = read_if_there(&self.dir.join(SWEEP_FILE))?;
         let arena: Option<Arena> = read_if_there(&self.dir.join(FILTERS_FILE))?;
-        if run.is_none() && arena.is_none() {
+        if run.is_none() && swept.is_none() && arena.is_none() {
             let dir = self.dir.display();
             return Err(format!(
-                "{dir} has neither {RUN_FILE} nor {FILTERS_FILE}: make them with versus run --out {dir}"
+                "{dir} has none of {RUN_FILE}, {SWEEP_FILE} and {FILTERS_FILE}: make them with versus run --out {dir}"
             )
             .into());
         }
         let mut body = String::new();
         if let Some(run) = &run {
             body += &run_section(run)?;
+        }
+        if let Some(swept) = &swept {
+            body += &sweep_section(swept)?;
         }
         if let Some(arena) = &arena {
             body += &arena_section(arena)?;
@@ -79,17 +84,42 @@ fn run_section(run: &Run) -> Result<String> {
         html += &format!("<li><b>{}</b>: {}</li>\n", kind.name(), escape(settings));
     }
     html += "</ul>\n";
-    let rejected = run.rejections().map(|(one, why)| {
-        format!("rejected: {} on {}, round {}: {why}", one.workload, one.engine.name(), one.round + 1)
-    });
-    for note in run.notes.iter().cloned().chain(rejected) {
+    for note in run.notes.iter().cloned().chain(run.rejections()) {
         html += &format!("<p class=\"note\">{}</p>\n", escape(&note));
     }
     for chart in charts::of_run(run)? {
         html += &format!("<figure>{}</figure>\n", plot::inline(&chart));
     }
     for workload in WORKLOADS.iter().filter(|workload| run.has(workload.name)) {
-        html += &format!("<h2>{}</h2>\n{}", workload.name, html_table(&table::rows(run, workload.name)));
+        html += &format!("<h2>{}</h2>\n", workload.name);
+        if let Some(about) = table::about(run, workload) {
+            html += &format!("<p>{}</p>\n", escape(&about));
+        }
+        html += &html_table(&table::rows(run, workload.name));
+    }
+    Ok(html)
+}
+
+fn sweep_section(swept: &Sweep) -> Result<String> {
+    let mut html = "<h1>Sorted runs, and size</h1>\n".to_owned();
+    if let Some(run) = swept.by_runs.first() {
+        html += &format!(
+            "<p>{}; {}. Sorted runs: {} keys, loaded in random order in as many parts as there are to be runs, each part flushed, compaction held \
+             off: level 0 in RocksDB, sidebloom and fjall. Each run holds keys of all the range, so that none can be ruled out by its range. \
+             B-trees have no runs.</p>\n",
+            run.date,
+            escape(&run.machine.describe()),
+            format::count(run.settings.num as f64)
+        );
+    }
+    for note in sweep::notes(swept) {
+        html += &format!("<p class=\"note\">{}</p>\n", escape(&note));
+    }
+    for chart in charts::of_sweep(swept)? {
+        html += &format!("<figure>{}</figure>\n", plot::inline(&chart));
+    }
+    for (title, rows) in sweep::tables(swept) {
+        html += &format!("<h2>{title}</h2>\n{}", html_table(&rows));
     }
     Ok(html)
 }

@@ -27,7 +27,7 @@ pub struct Axis {
     /// Whether equal steps are equal ratios.
     pub log: bool,
     /// Of a number on it.
-    pub show: fn(f64) -> String,
+    pub show: Box<dyn Fn(f64) -> String>,
 }
 
 impl Axis {

@@ -1,0 +1,331 @@
+//! A limit on the memory of one process, its page cache included: a control group of Linux, of version 1 or 2
+//! (https://docs.kernel.org/admin-guide/cgroup-v1/memory.html, https://docs.kernel.org/admin-guide/cgroup-v2.html).
+
+use crate::engine::Result;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What helps when no group can be made.
+const ADVICE: &str =
+    "run as root, or in a group of its own: systemd-run --user --scope -p Delegate=yes COMMAND";
+
+/// Of the kernel's interface: names of files and of fields.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Version {
+    /// A hierarchy for each resource.
+    V1,
+    /// One for all.
+    V2,
+}
+
+/// A directory in which groups with a limit can be made.
+#[derive(Debug, Clone)]
+pub struct Home {
+    dir: PathBuf,
+    version: Version,
+}
+
+/// A group with a limit. Whoever made it removes it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Group {
+    dir: PathBuf,
+    version: Version,
+    /// The limit.
+    pub bytes: u64,
+}
+
+/// What the kernel counted in a group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// The limit, read back.
+    pub limit_bytes: u64,
+    /// Charged now.
+    pub usage_bytes: u64,
+    /// Charged at most.
+    pub peak_bytes: u64,
+    /// Of `usage_bytes`: pages of files.
+    pub page_cache_bytes: u64,
+    /// Of `usage_bytes`: the process's own pages.
+    pub own_bytes: u64,
+    /// Times that the limit was reached, and something had to go.
+    pub reached: u64,
+    /// Processes that the kernel ended for want of memory.
+    pub killed: u64,
+}
+
+impl Home {
+    /// Finds one and tries it; otherwise why there is none, and what to do.
+    pub fn find() -> std::result::Result<Home, String> {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let mut reasons = Vec::new();
+        for home in candidates(&text("/proc/mounts"), &text("/proc/self/cgroup")) {
+            remove_stale(&home.dir);
+            match home.enable().and_then(|()| home.group(64 << 20)) {
+                Ok(group) => {
+                    group.remove();
+                    return Ok(home);
+                }
+                Err(why) => reasons.push(why.to_string()),
+            }
+        }
+        let why = reasons.first().map_or("the kernel has no memory controller mounted", String::as_str);
+        Err(format!("no control group can be made ({why}): {ADVICE}"))
+    }
+
+    /// Makes a group for a process that is to live in `bytes`, without swap.
+    pub fn group(&self, bytes: u64) -> Result<Group> {
+        let dir = self.dir.join(format!("versus-{}", std::process::id()));
+        fs::create_dir(&dir).map_err(|error| named(&dir, error))?;
+        let group = Group { dir, version: self.version, bytes };
+        let (limit, with_swap, swap) = match self.version {
+            Version::V1 => ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", bytes),
+            Version::V2 => ("memory.max", "memory.swap.max", 0),
+        };
+        let set = group.write(limit, bytes);
+        // A kernel without swap accounting lacks this file.
+        if group.dir.join(with_swap).exists() {
+            group.write(with_swap, swap).ok();
+        }
+        set.inspect_err(|_| group.remove())?;
+        Ok(group)
+    }
+
+    /// Version 2: gives memory to the groups below. A group that has processes may not; this one then moves out of the way.
+    fn enable(&self) -> Result<()> {
+        if self.version == Version::V1 {
+            return Ok(());
+        }
+        let has = |file: &str| {
+            let words = fs::read_to_string(self.dir.join(file)).unwrap_or_default();
+            words.split_ascii_whitespace().any(|word| word == "memory")
+        };
+        if !has("cgroup.controllers") {
+            return Err(format!("{} has no memory controller", self.dir.display()).into());
+        }
+        let control = self.dir.join("cgroup.subtree_control");
+        if has("cgroup.subtree_control") || fs::write(&control, "+memory").is_ok() {
+            return Ok(());
+        }
+        let aside = self.dir.join(format!("versus-{}-main", std::process::id()));
+        fs::create_dir(&aside).map_err(|error| named(&aside, error))?;
+        let moved = fs::write(aside.join("cgroup.procs"), "0").and_then(|()| fs::write(&control, "+memory"));
+        moved.map_err(|error| named(&control, error).into())
+    }
+}
+
+fn named(path: &Path, error: io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// The root of the hierarchy, for root; this process's own group, for a user to whom it was delegated.
+fn candidates(mounts: &str, own_groups: &str) -> Vec<Home> {
+    let mut found = Vec::new();
+    for line in mounts.lines() {
+        let columns: Vec<&str> = line.split(' ').collect();
+        let [_, point, kind, options, ..] = columns.as_slice() else { continue };
+        let version = match *kind {
+            "cgroup" if options.split(',').any(|option| option == "memory") => Version::V1,
+            "cgroup2" => Version::V2,
+            _ => continue,
+        };
+        // hierarchy:controllers:path; version 2 has hierarchy 0 and no controllers.
+        let own = own_groups.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':');
+            let (hierarchy, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+            let mine = match version {
+                Version::V1 => controllers.split(',').any(|name| name == "memory"),
+                Version::V2 => hierarchy == "0" && controllers.is_empty(),
+            };
+            mine.then(|| path.trim_start_matches('/').to_owned())
+        });
+        let own = own.filter(|path| !path.is_empty()).map(|path| Path::new(point).join(path));
+        let dirs = std::iter::once(PathBuf::from(point)).chain(own);
+        found.extend(dirs.map(|dir| Home { dir, version }));
+    }
+    // Where both are mounted, memory belongs to one of them; version 2 says so in a file that is looked at.
+    found
+}
+
+/// Removes groups of runs that were ended before they could.
+fn remove_stale(home: &Path) {
+    for entry in fs::read_dir(home).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix("versus-"));
+        let pid = pid.map(|pid| pid.trim_end_matches("-main")).and_then(|pid| pid.parse::<u32>().ok());
+        if pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            fs::remove_dir(entry.path()).ok();
+        }
+    }
+}
+
+impl Group {
+    /// Moves this process into it. What the process holds already stays charged where it is.
+    pub fn join(&self) -> Result<()> {
+        self.write("cgroup.procs", std::process::id().into())
+    }
+
+    /// What it counts.
+    pub fn usage(&self) -> Result<Usage> {
+        let one = |file: &str| -> Result<u64> {
+            let path = self.dir.join(file);
+            let text = fs::read_to_string(&path).map_err(|error| named(&path, error))?;
+            Ok(text.trim().parse().unwrap_or(u64::MAX)) // "max"
+        };
+        let text = |file: &str| fs::read_to_string(self.dir.join(file)).unwrap_or_default();
+        let stat = text("memory.stat");
+        Ok(match self.version {
+            Version::V1 => Usage {
+                limit_bytes: one("memory.limit_in_bytes")?,
+                usage_bytes: one("memory.usage_in_bytes")?,
+                peak_bytes: one("memory.max_usage_in_bytes")?,
+                page_cache_bytes: word(&stat, "cache"),
+                own_bytes: word(&stat, "rss"),
+                reached: one("memory.failcnt")?,
+                killed: word(&text("memory.oom_control"), "oom_kill"),
+            },
+            Version::V2 => {
+                let events = text("memory.events");
+                let usage_bytes = one("memory.current")?;
+                Usage {
+                    limit_bytes: one("memory.max")?,
+                    usage_bytes,
+                    peak_bytes: one("memory.peak").unwrap_or(usage_bytes), // since Linux 5.19
+                    page_cache_bytes: word(&stat, "file"),
+                    own_bytes: word(&stat, "anon"),
+                    reached: word(&events, "max"),
+                    killed: word(&events, "oom_kill"),
+                }
+            }
+        })
+    }
+
+    /// Removes it, when no process is in it any more.
+    pub fn remove(&self) {
+        fs::remove_dir(&self.dir).ok();
+    }
+
+    fn write(&self, file: &str, number: u64) -> Result<()> {
+        let path = self.dir.join(file);
+        fs::write(&path, number.to_string()).map_err(|error| named(&path, error).into())
+    }
+}
+
+/// The number behind a name at the beginning of a line; 0 when there is none.
+fn word(text: &str, name: &str) -> u64 {
+    let found = text.lines().filter_map(|line| line.split_once(' ')).find(|(first, _)| *first == name);
+    found.and_then(|(_, number)| number.trim().parse().ok()).unwrap_or(0)
+}
+
+impl Usage {
+    /// Why the limit did not count for a store of so many bytes.
+    pub fn why_not_in_force(&self, wanted: u64, store_bytes: u64) -> Option<String> {
+        let show = |bytes: u64| crate::format::bytes(bytes as f64);
+        // The kernel rounds to pages, and charges in batches of a few of them.
+        let slack = 1 << 20;
+        if self.limit_bytes.abs_diff(wanted) > slack {
+            Some(format!("the limit is {}, {} was wanted", show(self.limit_bytes), show(wanted)))
+        } else if self.usage_bytes > wanted + slack {
+            Some(format!("{} are in use, {} is the limit", show(self.usage_bytes), show(wanted)))
+        } else if store_bytes <= wanted {
+            Some(format!("a store of {} fits in the limit of {}", show(store_bytes), show(wanted)))
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("versus-limit-{name}-{}", std::process::id()));
+        fs::remove_dir_all(&dir).ok();
+        fs::create_dir_all(&dir).unwrap();
+        dir
+    }
+
+    #[test]
+    fn the_root_of_a_hierarchy_and_one_s_own_group_are_tried() {
+        let v1 = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /cg/cpu cgroup rw,cpu 0 0\ncgroup /cg/memory cgroup rw,memory 0 0\n";
+        let dirs = |mounts, own| -> Vec<_> {
+            candidates(mounts, own).into_iter().map(|home| (home.version, home.dir)).collect()
+        };
+        assert_eq!(
+            dirs(v1, "4:memory:/jobs/7\n0::/\n"),
+            [(Version::V1, "/cg/memory".into()), (Version::V1, "/cg/memory/jobs/7".into())]
+        );
+        let v2 = "cgroup2 /cg cgroup2 rw,nosuid 0 0\n";
+        assert_eq!(
+            dirs(v2, "0::/user.slice/run.scope\n"),
+            [(Version::V2, "/cg".into()), (Version::V2, "/cg/user.slice/run.scope".into())]
+        );
+        assert_eq!(dirs(v2, "0::/\n").len(), 1);
+        assert_eq!(dirs("ext4 / ext4 rw 0 0\n", "").len(), 0);
+    }
+
+    #[test]
+    fn version_2_has_its_own_files() {
+        // Plain files in the place of the kernel's.
+        let dir = scratch("v2");
+        let home = Home { dir: dir.clone(), version: Version::V2 };
+        assert!(home.enable().is_err(), "no memory controller");
+        fs::write(dir.join("cgroup.controllers"), "cpu memory pids\n").unwrap();
+        fs::write(dir.join("cgroup.subtree_control"), "\n").unwrap();
+        home.enable().unwrap();
+        assert_eq!(fs::read_to_string(dir.join("cgroup.subtree_control")).unwrap(), "+memory");
+        let group = home.group(32 << 20).unwrap();
+        let put = |file: &str, text: &str| fs::write(group.dir.join(file), text).unwrap();
+        assert_eq!(fs::read_to_string(group.dir.join("memory.max")).unwrap(), (32 << 20).to_string());
+        put("memory.current", "1000\n");
+        put("memory.stat", "anon 600\nfile 300\nfile_mapped 7\n");
+        put("memory.events", "low 0\nmax 5\noom 1\noom_kill 2\n");
+        let usage = Usage {
+            limit_bytes: 32 << 20,
+            usage_bytes: 1000,
+            peak_bytes: 1000,
+            page_cache_bytes: 300,
+            own_bytes: 600,
+            reached: 5,
+            killed: 2,
+        };
+        assert_eq!(group.usage().unwrap(), usage);
+        group.join().unwrap();
+        assert_eq!(
+            fs::read_to_string(group.dir.join("cgroup.procs")).unwrap(),
+            std::process::id().to_string()
+        );
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_limit_that_is_not_in_force_is_noticed() {
+        const MIB: u64 = 1 << 20;
+        let usage = Usage { limit_bytes: 32 * MIB, usage_bytes: 32 * MIB, ..Usage::default() };
+        assert_eq!(usage.why_not_in_force(32 * MIB, 100 * MIB), None);
+        assert!(usage.why_not_in_force(32 * MIB, 20 * MIB).is_some_and(|why| why.contains("fits")));
+        assert!(usage.why_not_in_force(16 * MIB, 100 * MIB).is_some_and(|why| why.contains("wanted")));
+        let above = Usage { usage_bytes: 40 * MIB, ..usage };
+        assert!(above.why_not_in_force(32 * MIB, 100 * MIB).is_some_and(|why| why.contains("in use")));
+    }
+
+    #[test]
+    fn a_process_in_a_group_cannot_keep_more_pages_than_its_limit() {
+        let Ok(home) = Home::find() else { return eprintln!("not as root: {}", Home::find().unwrap_err()) };
+        let (file, group) = (scratch("real").join("file"), home.group(8 << 20).unwrap());
+        fs::write(&file, vec![1; 24 << 20]).unwrap();
+        crate::kernel::drop_page_cache(std::slice::from_ref(&file)).unwrap();
+        let procs = group.dir.join("cgroup.procs");
+        let script = format!("echo $$ > {} && exec cat {}", procs.display(), file.display());
+        let read = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+        let usage = group.usage().unwrap();
+        group.remove();
+        assert_eq!(read.stdout.len(), 24 << 20);
+        assert!(usage.peak_bytes > 4 << 20 && usage.peak_bytes <= 8 << 20, "{usage:?}");
+        assert!(usage.reached > 0 && usage.page_cache_bytes > 4 << 20, "{usage:?}");
+        assert!(!group.dir.exists());
+        fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    }
+}

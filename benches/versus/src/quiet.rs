@@ -1,0 +1,98 @@
+//! Whether the machine was quiet: what the processors did for others than this program and its workers.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// Others that keep so many processors busy disturb what is measured.
+pub const DISTURBING: f64 = 0.25;
+/// The kernel counts in ticks of ten milliseconds: a shorter window says nothing.
+const WINDOW_MIN: Duration = Duration::from_millis(200);
+
+/// The kernel's counts at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample {
+    at: Instant,
+    /// Ticks in which any processor was busy, those that another machine on the same host took included.
+    busy: u64,
+    /// Ticks of this process and of its children that have ended.
+    own: u64,
+}
+
+impl Sample {
+    /// Now.
+    pub fn now() -> Self {
+        let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let (busy, own) =
+            (busy_ticks(&text("/proc/stat")).unwrap_or(0), own_ticks(&text("/proc/self/stat")).unwrap_or(0));
+        Sample { at: Instant::now(), busy, own }
+    }
+
+    /// Processors that others kept busy since `before`, on average; `None` when that is too short ago to say.
+    pub fn others_since(&self, before: &Sample) -> Option<f64> {
+        let window = self.at - before.at;
+        let ticks = (self.busy - before.busy).saturating_sub(self.own - before.own);
+        let seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
+        (window >= WINDOW_MIN).then(|| seconds / window.as_secs_f64())
+    }
+}
+
+/// Processors that others keep busy now, over half a second.
+pub fn others_now() -> f64 {
+    let before = Sample::now();
+    std::thread::sleep(Duration::from_millis(500));
+    Sample::now().others_since(&before).unwrap_or(0.0)
+}
+
+/// user, nice, system, irq, softirq and steal of all processors: https://docs.kernel.org/filesystems/proc.html, section 1.7.
+fn busy_ticks(stat: &str) -> Option<u64> {
+    let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let ticks: Vec<u64> = all.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
+    let at = |column: usize| ticks.get(column).copied();
+    Some(at(0)? + at(1)? + at(2)? + at(5)? + at(6)? + at(7)?)
+}
+
+/// utime, stime, cutime and cstime, columns 14 to 17 of proc_pid_stat(5). The name, column 2, may hold anything but ends with the last ')'.
+fn own_ticks(stat: &str) -> Option<u64> {
+    let columns = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).take(4);
+    columns.map(|word| word.parse::<u64>().ok()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_s_lines_are_read() {
+        let stat = "cpu  100 20 30 4000 500 6 7 8 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
+        assert_eq!(busy_ticks(stat), Some(100 + 20 + 30 + 6 + 7 + 8));
+        let own = "42 (a (b) c) S 1 42 42 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0";
+        assert_eq!(own_ticks(own), Some(100));
+        assert_eq!(own_ticks(""), None);
+    }
+
+    #[test]
+    fn others_are_what_is_busy_without_us() {
+        let tick = Duration::from_secs(1) / rustix::param::clock_ticks_per_second() as u32;
+        let before = Sample { at: Instant::now(), busy: 1000, own: 500 };
+        let after = Sample { at: before.at + 100 * tick, busy: 1150, own: 600 };
+        let others = after.others_since(&before);
+        if 100 * tick >= WINDOW_MIN {
+            assert!((others.unwrap() - 0.5).abs() < 1e-9, "{others:?}");
+        }
+        assert_eq!(Sample { at: before.at + tick, ..after }.others_since(&before), None);
+    }
+
+    #[test]
+    fn another_process_that_works_is_seen_and_our_own_work_is_not() {
+        let before = Sample::now();
+        let mut other = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(600));
+        let others = Sample::now().others_since(&before).unwrap();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        // As a child that has ended it is our own.
+        let own = Sample::now().own - before.own;
+        assert!(others > DISTURBING, "{others}");
+        assert!(own > 0);
+    }
+}

@@ -1,0 +1,253 @@
+//! Workloads on engines in turn, A B C A B C …, each in a process of its own.
+
+use crate::engine::{Kind, Result};
+use crate::format;
+use crate::limit::{Group, Home};
+use crate::quiet;
+use crate::results::{Machine, Measured, Run};
+use crate::settings::Settings;
+use crate::worker::{Outcome, Task};
+use crate::workload::{Memory, WORKLOADS, What, Workload};
+use std::collections::HashMap;
+use std::fs;
+use std::io::{IsTerminal, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Less is no limit to measure in: an engine needs a few MiB for threads, tables of its own and what the allocator holds back.
+const LIMIT_MIN_BYTES: u64 = 5 << 20;
+const SIGKILL: i32 = 9;
+
+/// Now, as dates are written.
+pub fn now() -> String {
+    format::date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+}
+
+/// A run while it is made.
+pub struct Session {
+    /// What was found so far.
+    pub run: Run,
+    stores: PathBuf,
+    wanted: Vec<String>,
+    /// Where groups with a limit are made, if the run has a workload that wants one.
+    home: Option<Home>,
+    generation: u64,
+    added: HashMap<Kind, u64>,
+    begin: Instant,
+}
+
+impl Session {
+    /// Prepares a run whose stores lie in `stores`; of the workloads those in `wanted`, all if it is empty.
+    pub fn new(
+        stores: &Path,
+        engines: &[Kind],
+        wanted: Vec<String>,
+        settings: &Settings,
+        rounds: u64,
+    ) -> Result<Self> {
+        fs::create_dir_all(stores)?;
+        let machine = Machine::here(stores);
+        let run = Run {
+            date: now(),
+            seconds: 0.0,
+            notes: Vec::new(),
+            machine,
+            engines: engines.iter().map(|&kind| (kind, kind.settings(settings))).collect(),
+            settings: settings.clone(),
+            rounds,
+            results: Vec::new(),
+        };
+        let mut session = Session {
+            run,
+            stores: stores.to_owned(),
+            wanted,
+            home: None,
+            generation: 0,
+            added: HashMap::new(),
+            begin: Instant::now(),
+        };
+        session.find_limits();
+        Ok(session)
+    }
+
+    /// Looks whether memory can be limited here; what cannot be measured is not wanted, and noted.
+    fn find_limits(&mut self) {
+        let limited: Vec<&str> = WORKLOADS
+            .iter()
+            .filter(|workload| workload.memory == Memory::Limited && self.wants(workload))
+            .map(|workload| workload.name)
+            .collect();
+        if limited.is_empty() {
+            return;
+        }
+        let settings = &self.run.settings;
+        let limit = settings.limit_bytes();
+        let why = if limit < LIMIT_MIN_BYTES {
+            format!(
+                "a limit of {} is too small for any engine; --num {} or more",
+                format::bytes(limit as f64),
+                format::count(
+                    (4 * LIMIT_MIN_BYTES).div_ceil(settings.key_bytes + settings.value_bytes) as f64
+                )
+            )
+        } else {
+            match Home::find() {
+                Ok(home) => {
+                    self.home = Some(home);
+                    return;
+                }
+                Err(why) => why,
+            }
+        };
+        self.run.notes.push(format!("not available: {}: {why}", limited.join(", ")));
+    }
+
+    /// Runs each wanted workload on each engine, all rounds; `done` hears of each workload whose last round is over.
+    pub fn measure(&mut self, mut done: impl FnMut(&Run, Workload) -> Result<()>) -> Result<()> {
+        let wanted: Vec<Workload> = WORKLOADS
+            .into_iter()
+            .filter(|workload| self.wants(workload))
+            .filter(|workload| workload.memory != Memory::Limited || self.home.is_some())
+            .collect();
+        for round in 0..self.run.rounds {
+            // A new load in each round: where compaction stops differs from one load to the next, and what lookups cost with it.
+            for workload in &wanted {
+                self.turn(*workload, round)?;
+                if round + 1 == self.run.rounds {
+                    progress("");
+                    done(&self.run, *workload)?;
+                }
+            }
+        }
+        self.run.seconds = self.begin.elapsed().as_secs_f64();
+        self.run.notes.extend(self.run.disturbance());
+        progress("");
+        Ok(())
+    }
+
+    fn wants(&self, workload: &Workload) -> bool {
+        // Nothing else runs without a load.
+        workload.what == What::Load
+            || self.wanted.is_empty()
+            || self.wanted.iter().any(|name| name == workload.name)
+    }
+
+    /// One workload on each engine, one after the other.
+    fn turn(&mut self, workload: Workload, round: u64) -> Result<()> {
+        self.generation += 1;
+        for engine in self.run.engines.iter().map(|(kind, _)| *kind).collect::<Vec<_>>() {
+            progress(&format!(
+                "round {}/{}: {} on {}",
+                round + 1,
+                self.run.rounds,
+                workload.name,
+                engine.name()
+            ));
+            let mut outcome = self.work(engine, workload)?;
+            if outcome.rejected.is_some() && workload.only_reads() {
+                outcome = self.work(engine, workload)?;
+            }
+            let before =
+                if workload.what == What::Load { 0 } else { self.added.get(&engine).copied().unwrap_or(0) };
+            self.added.insert(engine, before + outcome.inserted);
+            self.run.results.push(Measured { engine, workload: workload.name.to_owned(), round, outcome });
+        }
+        Ok(())
+    }
+
+    fn work(&self, engine: Kind, workload: Workload) -> Result<Outcome> {
+        let dir = if workload.fresh_store() {
+            self.dir(engine).join("fresh")
+        } else {
+            self.dir(engine).join("store")
+        };
+        if workload.fresh_store() || workload.what == What::Load {
+            fs::remove_dir_all(&dir).ok();
+        }
+        fs::create_dir_all(&dir)?;
+        let home = self.home.as_ref().filter(|_| workload.memory == Memory::Limited);
+        let limit = self.run.settings.limit_bytes();
+        let task = Task {
+            engine,
+            workload: workload.name.to_owned(),
+            dir: dir.clone(),
+            settings: self.run.settings.clone(),
+            added: if workload.fresh_store() { 0 } else { self.added.get(&engine).copied().unwrap_or(0) },
+            generation: self.generation,
+            group: home.map(|home| home.group(limit)).transpose()?,
+        };
+        let before = quiet::Sample::now();
+        let outcome = spawn(&task);
+        let others = quiet::Sample::now().others_since(&before);
+        if let Some(group) = &task.group {
+            group.remove();
+        }
+        let mut outcome =
+            outcome.map_err(|error| format!("{} on {}: {error}", workload.name, engine.name()))?;
+        outcome.others = others;
+        if workload.fresh_store() {
+            fs::remove_dir_all(&dir)?;
+        }
+        Ok(outcome)
+    }
+
+    fn dir(&self, kind: Kind) -> PathBuf {
+        self.stores.join(kind.name().replace(' ', "-"))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        for (kind, _) in &self.run.engines {
+            fs::remove_dir_all(self.dir(*kind)).ok();
+        }
+        fs::remove_dir(&self.stores).ok();
+    }
+}
+
+/// Stores at their largest, copy-on-write trees included: about six times the data.
+pub fn check_space(stores: &Path, engines: usize, settings: &Settings) -> Result<()> {
+    fs::create_dir_all(stores)?;
+    let need = 6 * engines as u64 * settings.data_bytes() + (1 << 30);
+    let disk = rustix::fs::statvfs(stores)?;
+    let free = disk.f_bavail * disk.f_frsize;
+    if free >= need {
+        return Ok(());
+    }
+    let (need, free) = (format::bytes(need as f64), format::bytes(free as f64));
+    Err(format!("{} has {free} free, this run may need {need}: use --stores or fewer keys", stores.display())
+        .into())
+}
+
+/// Hands a task to a new process of this program.
+fn spawn(task: &Task) -> Result<Outcome> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let stdin = child.stdin.take().ok_or("no pipe to the worker")?;
+    serde_json::to_writer(stdin, task)?;
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return Ok(serde_json::from_slice(&output.stdout)?);
+    }
+    if let Some(rejected) = killed_for_want_of_memory(task, output.status.signal()) {
+        return Ok(Outcome { rejected: Some(rejected), ..Outcome::default() });
+    }
+    Err(format!("the worker failed ({})", output.status).into())
+}
+
+/// That is a result: the engine does not live in so little memory.
+fn killed_for_want_of_memory(task: &Task, signal: Option<i32>) -> Option<String> {
+    let group: &Group = task.group.as_ref()?;
+    let killed = signal == Some(SIGKILL) && group.usage().is_ok_and(|usage| usage.killed > 0);
+    killed.then(|| format!("it needs more than {}: the kernel ended it", format::bytes(group.bytes as f64)))
+}
+
+/// Shows what runs now, on a terminal.
+pub fn progress(text: &str) {
+    let mut err = std::io::stderr().lock();
+    if err.is_terminal() {
+        write!(err, "\r\x1b[K{text}").and_then(|()| err.flush()).ok();
+    }
+}

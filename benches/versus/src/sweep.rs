@@ -1,0 +1,193 @@
+//! `versus sweep`: what grows with the number of sorted runs, and what with the number of keys. A run for each.
+
+use crate::engine::{Kind, Result};
+use crate::format::{bytes, count, nanos, number};
+use crate::results::{self, Run, SWEEP_FILE, Sweep};
+use crate::run;
+use crate::session::{self, Session, progress};
+use crate::settings::Settings;
+use crate::table;
+use crate::worker::Outcome;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Of each engine in the sweep over keys: little, so that what must grow with the keys shows.
+const CACHE_MIB: u64 = 32;
+const BY_RUNS: [&str; 4] = ["count", "readmissing", "readmissing-cold", "readrandom"];
+const BY_KEYS: [&str; 2] = ["count", "readrandom"];
+
+/// Measure against the number of sorted runs and of keys: all figures in DIR/sweep.json, for `report`
+#[derive(clap::Args)]
+pub struct Args {
+    /// Where results are written
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Where the stores live meanwhile; on the disk to measure [default: DIR/stores]
+    #[arg(long, value_name = "DIR")]
+    stores: Option<PathBuf>,
+    /// Fewer keys, calls and numbers: a minute instead of ten
+    #[arg(long)]
+    quick: bool,
+    /// Times that each workload runs on each engine
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: u64,
+    /// Sorted runs [default: 1,2,4,8,16]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=16))]
+    runs: Vec<u64>,
+    /// Keys [default: 250000,500000,1000000,2000000,4000000]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
+    keys: Vec<u64>,
+    /// Engines, separated by commas; the first is the baseline [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    engines: Vec<Kind>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl Args {
+    /// Measures both.
+    pub fn run(mut self) -> Result<()> {
+        if self.quick {
+            self.settings.shrink();
+        }
+        let or = |given: &[u64], all: &[u64], quick: &[u64]| match given {
+            [] if self.quick => quick.to_vec(),
+            [] => all.to_vec(),
+            _ => given.to_vec(),
+        };
+        let runs = or(&self.runs, &[1, 2, 4, 8, 16], &[1, 4, 16]);
+        let keys = or(
+            &self.keys,
+            &[250_000, 500_000, 1_000_000, 2_000_000, 4_000_000],
+            &[100_000, 200_000, 400_000],
+        );
+        let engines = if self.engines.is_empty() { Kind::all() } else { self.engines.clone() };
+        let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
+        fs::create_dir_all(&self.out)?;
+        let most = keys.iter().copied().max().unwrap_or(0).max(self.settings.num);
+        session::check_space(&stores, engines.len(), &Settings { num: most, ..self.settings.clone() })?;
+        run::warn_of_others();
+        let with_runs: Vec<Kind> = engines.iter().copied().filter(|kind| kind.has_runs()).collect();
+        let mut found = Sweep { by_runs: Vec::new(), by_keys: Vec::new() };
+        for runs in runs.into_iter().filter(|_| !with_runs.is_empty()) {
+            let settings = Settings { runs, ..self.settings.clone() };
+            found.by_runs.push(self.one(&stores, &with_runs, &BY_RUNS, &settings)?);
+        }
+        for num in keys {
+            let settings = Settings { num, cache_mib: CACHE_MIB, ..self.settings.clone() };
+            found.by_keys.push(self.one(&stores, &engines, &BY_KEYS, &settings)?);
+        }
+        let file = self.out.join(SWEEP_FILE);
+        results::write(&file, &found)?;
+        let mut out = std::io::stdout().lock();
+        for (title, rows) in tables(&found) {
+            writeln!(out, "{title}\n{}", table::aligned(&rows))?;
+        }
+        notes(&found).iter().try_for_each(|note| writeln!(out, "{note}"))?;
+        writeln!(out, "all figures: {}", file.display())?;
+        Ok(writeln!(out, "as a page: versus report {}", self.out.display())?)
+    }
+
+    fn one(&self, stores: &Path, engines: &[Kind], workloads: &[&str], settings: &Settings) -> Result<Run> {
+        let wanted = workloads.iter().map(|&name| name.to_owned()).collect();
+        let mut session = Session::new(stores, engines, wanted, settings, self.rounds)?;
+        session.run.notes.extend(run::notes(stores, engines));
+        session.measure(|_, _| Ok(()))?;
+        progress("");
+        let runs = match settings.runs {
+            0 => "as many sorted runs as the engines make".to_owned(),
+            n => format!("{n} sorted runs"),
+        };
+        let (keys, seconds) = (count(settings.num as f64), session.run.seconds);
+        eprintln!("{keys} keys, {runs}: {seconds:.0} s");
+        Ok(session.run.clone())
+    }
+}
+
+/// What those who read it should know, each thing once.
+pub fn notes(sweep: &Sweep) -> Vec<String> {
+    let mut notes = Vec::new();
+    let disturbances = |runs: &[Run]| runs.iter().filter_map(Run::disturbance).count();
+    let disturbed = disturbances(&sweep.by_runs) + disturbances(&sweep.by_keys);
+    if disturbed > 0 {
+        let all = sweep.by_runs.len() + sweep.by_keys.len();
+        notes.push(format!("the machine was not quiet during {disturbed} of {all} parts of the sweep"));
+    }
+    for run in sweep.by_runs.iter().chain(&sweep.by_keys) {
+        let (keys, runs) = (count(run.settings.num as f64), run.settings.runs);
+        notes.extend(run.rejections().map(|rejection| match runs {
+            0 => format!("{keys} keys: {rejection}"),
+            _ => format!("{runs} sorted runs: {rejection}"),
+        }));
+    }
+    notes
+}
+
+/// Titles and tables: a row for each engine, a column for each number.
+pub fn tables(sweep: &Sweep) -> Vec<(&'static str, Vec<Vec<String>>)> {
+    let runs = |run: &Run| match run.settings.runs {
+        1 => "1 run".to_owned(),
+        n => format!("{n} runs"),
+    };
+    let keys = |run: &Run| format!("{} keys", count(run.settings.num as f64));
+    let all = [
+        (
+            "lookup of a missing key in memory, mean",
+            grid(&sweep.by_runs, "readmissing", runs, nanos, |_, o| Some(o.mean_ns)),
+        ),
+        (
+            "lookup of a missing key on disk, mean",
+            grid(&sweep.by_runs, "readmissing-cold", runs, nanos, |_, o| Some(o.mean_ns)),
+        ),
+        (
+            "disk reads for each lookup of a missing key",
+            grid(&sweep.by_runs, "readmissing-cold", runs, number, |_, o| o.disk_reads_per_op),
+        ),
+        (
+            "lookup of a key that is there in memory, mean",
+            grid(&sweep.by_runs, "readrandom", runs, nanos, |_, o| Some(o.mean_ns)),
+        ),
+        (
+            "filter memory, bits for each key",
+            grid(&sweep.by_runs, "count", runs, number, |run, o| {
+                Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64)
+            }),
+        ),
+        (
+            "resident memory, mapped pages included, block cache of 32 MiB",
+            grid(&sweep.by_keys, "readrandom", keys, bytes, |_, o| resident(o)),
+        ),
+        ("filter memory", grid(&sweep.by_keys, "count", keys, bytes, |_, o| filters(o))),
+    ];
+    all.into_iter().filter(|(_, rows)| rows.len() > 1).collect()
+}
+
+/// The process's own pages, and those of mapped files.
+pub fn resident(outcome: &Outcome) -> Option<f64> {
+    Some((outcome.memory_bytes + outcome.mapped_bytes) as f64)
+}
+
+/// Of an engine that has filters.
+pub fn filters(outcome: &Outcome) -> Option<f64> {
+    outcome.facts.filter_bytes.filter(|&n| n > 0).map(|n| n as f64)
+}
+
+fn grid(
+    runs: &[Run],
+    workload: &str,
+    head: impl Fn(&Run) -> String,
+    show: fn(f64) -> String,
+    figure: impl Fn(&Run, &Outcome) -> Option<f64>,
+) -> Vec<Vec<String>> {
+    let mut rows = vec![std::iter::once("engine".to_owned()).chain(runs.iter().map(head)).collect()];
+    for (kind, _) in runs.first().map_or(&[][..], |run| &run.engines) {
+        let cell = |run: &Run| run.median(*kind, workload, |o| figure(run, o)).map(show);
+        let cells: Vec<Option<String>> = runs.iter().map(cell).collect();
+        if cells.iter().any(Option::is_some) {
+            let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".to_owned()));
+            rows.push(std::iter::once(kind.name().to_owned()).chain(cells).collect());
+        }
+    }
+    rows
+}
