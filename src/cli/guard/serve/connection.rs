@@ -186,7 +186,13 @@ impl Connection<'_> {
             return Err("NOAUTH Authentication required.".into());
         }
         if command.takes_filter && arg(1) != self.server.name {
-            return Err("ERR not found".into());
+            return Err(match command.name {
+                "BF.RESERVE" | "CF.RESERVE" => {
+                    let only = self.server.name.escape_ascii();
+                    format!("ERR could not create filter: this server has '{only}' and no other")
+                }
+                _ => "ERR not found".into(),
+            });
         }
         if let Run::Items { what, .. } = command.run
             && what != What::Ask

@@ -17,6 +17,11 @@ fn bytes(stats: &GuardStats) -> u64 {
     stats.filter_bytes + stats.memtable_bytes
 }
 
+/// The segments', and that of the latest changes.
+fn filters(stats: &GuardStats) -> u64 {
+    stats.filters + 1
+}
+
 /// `BF.INFO name [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
 ///
 /// The guard grows with its keys, so the capacity is what it holds, and there is no expansion rate, as for a filter of Redis that does
@@ -26,26 +31,22 @@ pub fn bloom_info(call: &mut Call<'_>) {
     let fields = [
         ("CAPACITY", "Capacity", Some(stats.keys)),
         ("SIZE", "Size", Some(bytes(&stats))),
-        ("FILTERS", "Number of filters", Some(stats.filters)),
+        ("FILTERS", "Number of filters", Some(filters(&stats))),
         ("ITEMS", "Number of items inserted", Some(stats.keys)),
         ("EXPANSION", "Expansion rate", None),
     ];
-    let value = |call: &mut Call<'_>, value: Option<u64>| match value {
-        Some(number) => call.replies.int(number),
-        None => call.replies.null(),
-    };
     match call.args.len() {
         2 => {
             call.replies.map(fields.len());
             for (_, title, number) in fields {
                 call.replies.simple(title);
-                value(call, number);
+                number_or_null(call, number);
             }
         }
         3 => match fields.into_iter().find(|(word, ..)| call.is(2, word)) {
             Some((_, _, number)) => {
                 call.replies.array(1);
-                value(call, number);
+                number_or_null(call, number);
             }
             None => call.replies.error("ERR Invalid information value"),
         },
@@ -53,16 +54,29 @@ pub fn bloom_info(call: &mut Call<'_>) {
     }
 }
 
-/// `CF.INFO name`: what a guard has of it. It has no buckets.
+/// `CF.INFO name`: client libraries want every field, so what a guard does not have is there as null.
 pub fn cuckoo_info(call: &mut Call<'_>) {
     let stats = call.server.guard.stats();
-    call.replies.map(3);
-    for (title, number) in [
-        ("Size", bytes(&stats)),
-        ("Number of filters", stats.filters),
-        ("Number of items inserted", stats.rows),
-    ] {
+    let fields = [
+        ("Size", Some(bytes(&stats))),
+        ("Number of buckets", None),
+        ("Number of filters", Some(filters(&stats))),
+        ("Number of items inserted", Some(stats.rows)),
+        ("Number of items deleted", None),
+        ("Bucket size", None),
+        ("Expansion rate", None),
+        ("Max iterations", None),
+    ];
+    call.replies.map(fields.len());
+    for (title, number) in fields {
         call.replies.simple(title);
-        call.replies.int(number);
+        number_or_null(call, number);
+    }
+}
+
+fn number_or_null(call: &mut Call<'_>, number: Option<u64>) {
+    match number {
+        Some(number) => call.replies.int(number),
+        None => call.replies.null(),
     }
 }
