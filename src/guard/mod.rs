@@ -49,6 +49,8 @@ mod handle;
 mod hashed;
 mod open;
 mod options;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 mod refresh;
 mod sort;
 mod source;
@@ -62,10 +64,12 @@ pub use canonical::Canonical;
 pub use format::HashWidth;
 pub use handle::Guard;
 pub use options::GuardOptions;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresSource;
 pub use refresh::{ReconcileReport, RefreshReport};
 pub use source::{Change, Source};
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteSource;
 pub use stats::GuardStats;
 pub use transaction::Transaction;
 pub use write::Changes;
-#[cfg(feature = "sqlite")]
-pub use {rusqlite, sqlite::SqliteSource};

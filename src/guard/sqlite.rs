@@ -20,7 +20,7 @@
 //! [`Transaction::commit_sqlite`] keeps the order that makes every "no" true:
 //!
 //! ```
-//! use sidebloom::guard::{Guard, GuardOptions, SqliteSource, rusqlite};
+//! use sidebloom::guard::{GuardOptions, SqliteSource, sqlite::rusqlite};
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let dir = tempfile::tempdir()?;
 //! # let (file, path) = (dir.path().join("songs.sqlite"), dir.path().join("songs.guard"));
@@ -46,6 +46,9 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, ToSql};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The crate whose connections and transactions these are.
+pub use rusqlite;
 
 /// How long a call waits for another connection's lock, unless told otherwise.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

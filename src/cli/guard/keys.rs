@@ -24,7 +24,14 @@ const BATCH: usize = 4096;
 
 /// Opens a guard for changes. One that follows a database is left to its follower: a change by hand would be counted twice.
 pub fn open(dir: &Path) -> Result<Guard, Failure> {
-    Ok(Guard::open(dir)?)
+    let guard = Guard::open(dir)?;
+    match guard.note()? {
+        Some(note) if !note.is_empty() => Err(Failure::message(format!(
+            "{} follows a database (it keeps a position in its changes): insert and remove rows there, and `guard follow` brings them",
+            dir.display()
+        ))),
+        _ => Ok(guard),
+    }
 }
 
 impl Keys {

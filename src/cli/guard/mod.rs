@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod follow;
 mod insert;
 mod keys;
 mod reconcile;
@@ -32,6 +33,7 @@ enum Command {
     Remove(remove::Args),
     Refresh(refresh::Args),
     Reconcile(reconcile::Args),
+    Follow(follow::Args),
     Serve(serve::Args),
     Stats(stats::Args),
 }
@@ -45,6 +47,7 @@ impl Args {
             Command::Remove(args) => args.run(cx),
             Command::Refresh(args) => args.run(cx),
             Command::Reconcile(args) => args.run(cx),
+            Command::Follow(args) => args.run(cx),
             Command::Serve(args) => args.run(cx),
             Command::Stats(args) => args.run(cx),
         }

@@ -1,0 +1,283 @@
+//! Keeps a guard up to date with a table that others write.
+
+use super::note::Note;
+use super::outbox::{self, Op};
+use super::table::{Table, quoted};
+use super::{PostgresSource, unfit_for};
+use crate::error::{Error, Result};
+use crate::guard::handle::Guard;
+use crate::guard::refresh::RefreshReport;
+use crate::guard::write::Changes;
+use ::postgres::fallible_iterator::FallibleIterator;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// How to follow.
+#[derive(Debug, Clone, Copy)]
+pub struct FollowOptions {
+    refresh: bool,
+    poll: Duration,
+    retry_max: Duration,
+}
+
+impl Default for FollowOptions {
+    fn default() -> Self {
+        FollowOptions { refresh: false, poll: Duration::from_secs(1), retry_max: Duration::from_secs(10) }
+    }
+}
+
+impl FollowOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins with a refresh also when the guard could go on from where it is. Default false.
+    pub fn refresh(mut self, refresh: bool) -> Self {
+        self.refresh = refresh;
+        self
+    }
+
+    /// How long to wait for a notification before looking all the same, and so the time between two events when nothing happens.
+    /// Default one second.
+    pub fn poll(mut self, poll: Duration) -> Self {
+        self.poll = poll;
+        self
+    }
+
+    /// The longest time between two attempts to connect again; the first comes after a tenth of a second, each later one after twice as
+    /// long. Default ten seconds.
+    pub fn retry_max(mut self, retry_max: Duration) -> Self {
+        self.retry_max = retry_max;
+        self
+    }
+}
+
+/// What a follower has done. Each is told when it has just happened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum FollowEvent {
+    /// All rows were counted anew: at the start, after TRUNCATE, or when changes may have been missed.
+    Refreshed(RefreshReport),
+    /// Changes are in the guard, durably, and will be deleted from the outbox next.
+    Applied {
+        /// Rows that have come.
+        inserted: u64,
+        /// Rows that have gone.
+        removed: u64,
+        /// How long ago the oldest of them was made, in seconds, by the server's clock: the guard was so far behind.
+        lag_seconds: f64,
+    },
+    /// Every change that can be seen is in the guard.
+    CaughtUp,
+    /// The database went away. The guard answers as of the last change.
+    Disconnected {
+        /// What happened.
+        error: Error,
+        /// When the connection is tried again.
+        retry_in: Duration,
+    },
+}
+
+/// The first time between two attempts to connect.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+
+/// What `report` answers: whether to go on.
+type Flow = ControlFlow<()>;
+
+impl PostgresSource {
+    /// Creates an outbox for this column and the triggers that fill it, unless they are there: needs the rights of the table's owner.
+    /// Waits for transactions that have written the table. Every later change writes one row more, and one for each key of an UPDATE.
+    /// Before the column is renamed or dropped, [`remove_trigger`](Self::remove_trigger).
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub fn install_trigger(&mut self) -> Result<()> {
+        outbox::install(&mut self.client, &self.table).map_err(|error| self.failed(&error))
+    }
+
+    /// Removes what [`install_trigger`](Self::install_trigger) has created.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub fn remove_trigger(&mut self) -> Result<()> {
+        outbox::remove(&mut self.client, &self.table).map_err(|error| self.failed(&error))
+    }
+
+    /// Applies every change of the table to the guard, until `report` breaks. Refreshes the guard first where it has not followed this
+    /// outbox to the end. Connects again when the database goes away; meanwhile the guard answers as of the last change.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when the triggers or the column are missing, when another guard takes the same outbox over, or for an answer
+    /// of the server that another attempt would not change; the guard's own, as for [`Guard::write`] and [`Guard::refresh`]. The guard
+    /// is whole and can follow again.
+    pub fn follow(
+        &mut self,
+        guard: &Guard,
+        options: FollowOptions,
+        report: &mut dyn FnMut(FollowEvent) -> Flow,
+    ) -> Result<()> {
+        let mut refresh = options.refresh;
+        let mut retry_in = RETRY_MIN;
+        loop {
+            let outcome = self.follow_connected(guard, options.poll, &mut refresh, &mut |event| {
+                retry_in = RETRY_MIN;
+                report(event)
+            });
+            let mut error = match outcome {
+                Ok(()) => return Ok(()),
+                Err(error) if self.is_connected() => return Err(error),
+                Err(error) => error,
+            };
+            loop {
+                if report(FollowEvent::Disconnected { error, retry_in }).is_break() {
+                    return Ok(());
+                }
+                std::thread::sleep(retry_in);
+                retry_in = (2 * retry_in).min(options.retry_max);
+                match self.reconnect()? {
+                    None => break,
+                    Some(still) => error = still,
+                }
+            }
+        }
+    }
+
+    /// As long as the connection lasts. Ends well when `report` breaks.
+    fn follow_connected(
+        &mut self,
+        guard: &Guard,
+        poll: Duration,
+        refresh: &mut bool,
+        report: &mut dyn FnMut(FollowEvent) -> Flow,
+    ) -> Result<()> {
+        if !outbox::is_installed(&mut self.client, &self.table).map_err(|error| self.failed(&error))? {
+            return Err(self.wrong(format!(
+                "the triggers on \"{}\" that a follower needs are missing or disabled: install them (PostgresSource::install_trigger)",
+                self.table.name
+            )));
+        }
+        let listen = format!("LISTEN {}", quoted(&outbox::channel(&self.table)));
+        self.client.batch_execute(&listen).map_err(|error| self.failed(&error))?;
+        // What the note names may be in the outbox still.
+        if *refresh || !self.delete_noted(guard)? {
+            let refreshed = self.refresh_following(guard)?;
+            *refresh = false;
+            if report(FollowEvent::Refreshed(refreshed)).is_break() {
+                return Ok(());
+            }
+        }
+        loop {
+            while let Some(event) = self.follow_batch(guard)? {
+                if report(event).is_break() {
+                    return Ok(());
+                }
+                if !self.delete_noted(guard)? {
+                    return Err(self.taken_over());
+                }
+            }
+            if report(FollowEvent::CaughtUp).is_break() {
+                return Ok(());
+            }
+            self.wait(poll)?;
+        }
+    }
+
+    /// Applies the changes that can be seen; `None` when there are none.
+    fn follow_batch(&mut self, guard: &Guard) -> Result<Option<FollowEvent>> {
+        let Some(batch) = outbox::read(&mut self.client, &self.table).map_err(|error| self.failed(&error))?
+        else {
+            return Ok(None);
+        };
+        if own_note(guard)?.is_none_or(|note| note.token != batch.token) {
+            return Err(self.taken_over());
+        }
+        if batch.changes.iter().any(|(op, _)| *op == Op::Truncate) {
+            return self.refresh_following(guard).map(|report| Some(FollowEvent::Refreshed(report)));
+        }
+        let mut changes = Changes::new();
+        let (mut inserted, mut removed) = (0, 0);
+        for (op, key) in &batch.changes {
+            if *op == Op::Insert {
+                changes.insert(key);
+                inserted += 1;
+            } else {
+                changes.remove(key);
+                removed += 1;
+            }
+        }
+        changes.note(Note { token: batch.token, ids: batch.ids }.encode());
+        guard.write(&changes)?;
+        Ok(Some(FollowEvent::Applied { inserted, removed, lag_seconds: batch.lag_seconds }))
+    }
+
+    /// Deletes what the guard has from the outbox. False when the outbox is not the guard's.
+    fn delete_noted(&mut self, guard: &Guard) -> Result<bool> {
+        let Some(note) = own_note(guard)? else { return Ok(false) };
+        outbox::delete(&mut self.client, &self.table, &note).map_err(|error| self.failed(&error))
+    }
+
+    fn refresh_following(&mut self, guard: &Guard) -> Result<RefreshReport> {
+        self.is_following = true;
+        let refreshed = guard.refresh(self);
+        self.is_following = false;
+        let refreshed = refreshed?;
+        match self.delete_noted(guard)? {
+            true => Ok(refreshed),
+            false => Err(self.taken_over()),
+        }
+    }
+
+    fn taken_over(&self) -> Error {
+        self.wrong(format!(
+            "another guard has begun to follow \"{}\".\"{}\": one guard at a time can; let the others be copies or ask that one",
+            self.table.name, self.table.column
+        ))
+    }
+
+    /// Until something is notified, or for `poll`.
+    fn wait(&mut self, poll: Duration) -> Result<()> {
+        let waited = || -> std::result::Result<(), ::postgres::Error> {
+            let mut notifications = self.client.notifications();
+            notifications.timeout_iter(poll).next()?;
+            let mut more = notifications.iter();
+            while more.next()?.is_some() {}
+            Ok(())
+        }();
+        waited.map_err(|error| self.failed(&error))
+    }
+
+    fn is_connected(&mut self) -> bool {
+        self.client.is_valid(Duration::from_secs(2)).is_ok()
+    }
+
+    /// `Some(error)` when the server still does not answer.
+    fn reconnect(&mut self) -> Result<Option<Error>> {
+        let mut client = match (self.connect)() {
+            Ok(client) => client,
+            Err(error) => {
+                let error = self.failed(&error);
+                return Ok(Some(error));
+            }
+        };
+        match Table::find(&mut client, &self.wanted.0, &self.wanted.1) {
+            Ok(table) => {
+                self.table = table;
+                self.client = client;
+                Ok(None)
+            }
+            Err(unfit) => {
+                let error = unfit_for(&self.name, unfit);
+                match client.is_valid(Duration::from_secs(2)) {
+                    Ok(()) => Err(error),
+                    Err(_) => Ok(Some(error)),
+                }
+            }
+        }
+    }
+}
+
+/// The guard's note, if it is a follower's.
+fn own_note(guard: &Guard) -> Result<Option<Note>> {
+    Ok(guard.note()?.as_deref().and_then(Note::decode))
+}
