@@ -76,7 +76,7 @@ impl Sorter {
         self.hashes.sort_unstable();
         let mut runs = vec![Run::Memory(std::mem::take(&mut self.hashes).into_iter())];
         for spilled in self.spilled {
-            runs.push(Run::Disk(DiskRun::open(spilled, self.width)?));
+            runs.push(Run::Disk(Box::new(DiskRun::open(spilled, self.width)?)));
         }
         Ok(Counted { sorted: Merge::new(runs)?.peekable() })
     }
@@ -121,7 +121,7 @@ impl<I: Iterator<Item = Result<Hashed>>> Iterator for Counted<I> {
 
 enum Run {
     Memory(std::vec::IntoIter<Hashed>),
-    Disk(DiskRun),
+    Disk(Box<DiskRun>),
 }
 
 impl Run {
