@@ -8,43 +8,77 @@
 //! AMD EPYC (Zen 5): 81 s; 15 million lines printed, checked against the input with `cmp`; at most 80.6 MiB resident, of which 18 MiB
 //! are the store's filters in the page cache.
 
-use super::input::Lines;
+use super::input::{Lines, can_be_read_twice, estimated_lines};
 use crate::cli::context::{Context, Failure, Outcome};
-use crate::cli::human::parse_bytes;
+use crate::cli::human::{self, parse_bytes};
 use crate::cli::row::RowFormat;
 use crate::cli::workdir::WorkDir;
-use sidebloom::{Compression, Options};
+use sidebloom::{Compression, FilterPolicy, Options};
 use std::io::Write;
 use std::path::PathBuf;
 
 /// Print each line the first time that it comes, in order, in a given memory
 ///
 /// Exact, and a stream: a new line is printed at once. The lines are kept in a store on disk meanwhile, in the directory for
-/// temporary files (TMPDIR). The memory is what the process holds for itself; the store's filters, 10 bits for each distinct line, lie
-/// in the page cache beside it, from which the kernel takes them when memory is short.
+/// temporary files (TMPDIR). The memory is all that the process holds, its code and the mapped filters included. A quarter of it is
+/// for filters, at 2 to 10 bits for each line of a file and at 8 for standard input, so that 64M are enough for 67 or 16 million
+/// different lines. More than that is an error (exit code 2), after the lines so far are printed.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines
     #[arg(default_value = "-")]
     lines: PathBuf,
-    /// Memory to use, in bytes, at least 32M; K, M and G stand for powers of 1024
+    /// Memory to use, in bytes, at least 48M; K, M and G stand for powers of 1024
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes)]
     memory: u64,
 }
 
-const MIN_MEMORY: u64 = 32 << 20;
+/// What the process takes beside filters and parts: code, stacks, buffers of files, what the allocator keeps back.
+const BASE_BYTES: u64 = 24 << 20;
+const MIN_MEMORY: u64 = 48 << 20;
+/// What the process was measured to take for each byte of a part, and a little more: memtables being filled and written, blocks of the
+/// cache and of a compaction, a filter being built, and the gaps between all of those.
+const TIMES_PART: u64 = 9;
+/// Bits of filter for each line, where their number is known, and where it is not.
+const FILTER_BITS: std::ops::RangeInclusive<f64> = 2.0..=10.0;
+const FILTER_BITS_OF_A_STREAM: f64 = 8.0;
+
+/// How the memory is divided.
+struct Shares {
+    /// A memtable, the block cache, and a segment, each.
+    part: u64,
+    filter_bits_per_line: f64,
+    lines_max: u64,
+}
+
+impl Shares {
+    fn of(memory: u64, lines: Option<u64>) -> Result<Self, Failure> {
+        if memory < MIN_MEMORY {
+            return Err(Failure::message(format!("--memory {memory}: at least 48M are needed")));
+        }
+        let filters = memory / 4;
+        let bits = 8.0 * filters as f64;
+        let filter_bits_per_line = lines.map_or(FILTER_BITS_OF_A_STREAM, |lines| {
+            (bits / lines.max(1) as f64).clamp(*FILTER_BITS.start(), *FILTER_BITS.end())
+        });
+        Ok(Shares {
+            part: (memory - filters - BASE_BYTES) / TIMES_PART,
+            filter_bits_per_line,
+            lines_max: (bits / filter_bits_per_line) as u64,
+        })
+    }
+}
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        if self.memory < MIN_MEMORY {
-            return Err(Failure::message(format!("--memory {}: at least 32M are needed", self.memory)));
-        }
+        let lines = if can_be_read_twice(&self.lines) { Some(estimated_lines(&self.lines)?) } else { None };
+        let shares = Shares::of(self.memory, lines)?;
         let dir = WorkDir::temporary("dedup")?;
-        // One memtable is filled while another is written out; the blocks of one compaction and a filter being built come on top.
         let seen = Options::new()
-            .memtable_bytes(self.memory / 8)
-            .block_cache_bytes(self.memory / 8)
-            .segment_bytes(self.memory / 8)
+            .memtable_bytes(shares.part)
+            .block_cache_bytes(shares.part)
+            .segment_bytes(shares.part)
+            .filter_policy(FilterPolicy::bits_per_key(shares.filter_bits_per_line))
             .compression(Compression::Lz4)
             .open(dir.path().join("seen"))?;
         let (json, mut out) = (RowFormat::new(true, false), cx.out());
@@ -52,6 +86,13 @@ impl Args {
         while let Some(line) = lines.next()? {
             if seen.contains_key(line)? {
                 continue;
+            }
+            if first == shares.lines_max {
+                return Err(Failure::message(format!(
+                    "more than {} different lines: their filters need more memory than --memory {}",
+                    human::count(first),
+                    self.memory
+                )));
             }
             seen.put(line, b"")?;
             first += 1;
@@ -63,6 +104,27 @@ impl Args {
             }
         }
         tracing::info!("{first} of {} lines are different", lines.number());
+        super::tell_peak_memory();
         Ok(Outcome::Found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_memory_is_divided_without_a_rest_that_nobody_has() {
+        for memory in [MIN_MEMORY, 64 << 20, 256 << 20, 16 << 30] {
+            for lines in [None, Some(0), Some(1_000_000), Some(1 << 40)] {
+                let shares = Shares::of(memory, lines).unwrap();
+                let filters = shares.lines_max as f64 * shares.filter_bits_per_line / 8.0;
+                let all = filters + (TIMES_PART * shares.part + BASE_BYTES) as f64;
+                assert!(all <= memory as f64 && all > memory as f64 - 100.0, "{memory}, {lines:?}: {all}");
+                assert!(shares.part >= 1 << 20);
+            }
+        }
+        assert_eq!(Shares::of(64 << 20, Some(1 << 40)).unwrap().lines_max, 1 << 26);
+        assert!(Shares::of(MIN_MEMORY - 1, None).is_err());
     }
 }

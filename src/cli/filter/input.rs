@@ -99,3 +99,17 @@ pub fn is_stdin(path: &Path) -> bool {
 pub fn can_be_read_twice(path: &Path) -> bool {
     !is_stdin(path) && path.is_file()
 }
+
+/// How many lines a file has, from its size and the mean length of the first ones.
+pub fn estimated_lines(path: &Path) -> Result<u64, Failure> {
+    const SAMPLE: u64 = 10_000;
+    let mut lines = Lines::open(path, "measuring")?;
+    let mut bytes = 0;
+    while lines.number() < SAMPLE
+        && let Some(line) = lines.next()?
+    {
+        bytes += line.len() as u64 + 1;
+    }
+    let mean = bytes as f64 / lines.number().max(1) as f64;
+    Ok((lines.bytes().unwrap_or(bytes) as f64 / mean.max(1.0)).ceil() as u64)
+}

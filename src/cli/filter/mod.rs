@@ -82,6 +82,13 @@ fn read_bloom(path: &Path) -> Result<Bloom, Failure> {
     }
 }
 
+/// With -v: the most memory that the process has held, its code and mapped files included.
+fn tell_peak_memory() {
+    if let Some(bytes) = super::system::peak_memory_bytes() {
+        tracing::info!("peak memory {}", super::human::bytes(bytes as f64));
+    }
+}
+
 /// Writes a filter and says so.
 fn write(cx: &Context, path: &Path, filter: &AnyFilter) -> Result<(), Failure> {
     let bytes = sidebloom::write_filter(path, filter)?;

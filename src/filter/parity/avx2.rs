@@ -50,14 +50,13 @@ fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
             Reading { parities: parities(hit) | ninth << 8, threshold: (across >> 56) as u32 }
         }
         Width::Twelve => {
-            let half = [equation.low & mask(HALF), equation.low >> HALF];
-            let upper = [0, 1].map(|i| {
-                let upper = _mm256_srli_epi64::<{ Twelve::ROWS as i32 }>(line[i]);
-                _mm256_and_si256(upper, _mm256_set1_epi64x(half[i] as i64))
-            });
-            let four = folded(_mm256_xor_si256(upper[0], upper[1]), _mm256_setzero_si256());
-            let four = parities_of_doublewords(four) & 15;
-            Reading { parities: parities(hit) | four << 8, threshold: top_bits(line) }
+            // As in `layout`: a lane's halves lie at bits 42 to 62 of two words.
+            let upper = _mm256_set1_epi64x((mask(HALF) << Twelve::ROWS) as i64);
+            let first = _mm256_slli_epi64::<{ Twelve::ROWS as i32 }>(low);
+            let second = _mm256_slli_epi64::<{ HALF as i32 }>(low);
+            let both = _mm256_xor_si256(_mm256_and_si256(line[0], first), _mm256_and_si256(line[1], second));
+            let parities = twelve_parities(folded(hit[0], hit[1]), _mm256_and_si256(both, upper));
+            Reading { parities, threshold: top_bits(line) }
         }
         Width::Sixteen => {
             let coefficients = _mm256_set1_epi32(equation.low as i32);
@@ -96,6 +95,27 @@ fn parities_of_doublewords(lanes: __m256i) -> u32 {
     let nibbles = _mm256_and_si256(lanes, _mm256_set1_epi32(15));
     let parity = _mm256_srlv_epi32(_mm256_set1_epi32(0x6996), nibbles);
     _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_slli_epi32::<31>(parity))) as u32
+}
+
+/// The parity of each doubleword of `eight`, then of each upper doubleword of `four`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn twelve_parities(eight: __m256i, four: __m256i) -> u32 {
+    let eight = _mm256_xor_si256(eight, _mm256_srli_epi32::<16>(eight));
+    let four = _mm256_xor_si256(four, _mm256_slli_epi32::<16>(four));
+    // The lower sixteen bits of a doubleword have the parity of one of eight, the upper ones that of one of four.
+    let both = _mm256_blend_epi16::<0b1010_1010>(eight, four);
+    let both = _mm256_xor_si256(both, _mm256_srli_epi16::<8>(both));
+    let both = _mm256_xor_si256(both, _mm256_srli_epi16::<4>(both));
+    let nibbles = _mm256_and_si256(both, _mm256_set1_epi8(15));
+    let of_nibble = _mm256_setr_epi8(
+        0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0, //
+        0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0,
+    );
+    let parity = _mm256_shuffle_epi8(of_nibble, nibbles);
+    let eight = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_slli_epi32::<31>(parity))) as u32;
+    let four = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_slli_epi32::<15>(parity))) as u32;
+    eight | four << 8
 }
 
 /// Bit 63 of each word.

@@ -84,10 +84,13 @@ fn nine(line: __m512i, equation: &Equation) -> (u32, u32) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq")]
 fn twelve(line: __m512i, equation: &Equation) -> (u32, u32) {
+    const _: () = assert!(HALF == 21 && Twelve::ROWS == 42);
     let hit = _mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64));
-    let (even, odd) = ((equation.low & mask(HALF)) as i64, (equation.low >> HALF) as i64);
-    let upper = _mm512_srli_epi64::<{ Twelve::ROWS as u32 }>(line);
-    let halves = _mm512_and_si512(upper, _mm512_set_epi64(odd, odd, odd, odd, even, even, even, even));
+    // Rows 0 to 20 of the upper lanes are asked from words 0 to 3, rows 21 to 41 from words 4 to 7, at bits 42 to 62 of both.
+    let to_upper = _mm512_set_epi64(21, 21, 21, 21, 42, 42, 42, 42);
+    let coefficients = _mm512_sllv_epi64(_mm512_set1_epi64(equation.low as i64), to_upper);
+    let upper = _mm512_set1_epi64((mask(HALF) << Twelve::ROWS) as i64);
+    let halves = _mm512_and_si512(_mm512_and_si512(line, upper), coefficients);
     let both = parities(halves);
     (parities(hit) | ((both ^ both >> 4) & 15) << 8, u32::from(_mm512_movepi64_mask(line)))
 }

@@ -90,6 +90,20 @@ fn gathered(bytes: u64) -> u32 {
     ((bytes & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
 }
 
+/// Bit `i`: the parity of word `i`, where the lower 32 bits of all are zero: two words fit one.
+#[inline(always)]
+fn parities_of_upper_halves(words: [u64; 4]) -> u32 {
+    let pairs = [words[0] >> 32 | words[1], words[2] >> 32 | words[3]];
+    // Sixteen bits each of words 0, 2, 1, 3.
+    let mut sixteens = fold(pairs[0], pairs[1], 16, 0x0000_ffff_0000_ffff);
+    for by in [8, 4, 2, 1] {
+        sixteens ^= sixteens >> by;
+    }
+    // Sums of a bit's place and a shift, 0, 16, 32, 48 and 48, 34, 17, 3, are all different: nothing is carried, and the places
+    // 48 to 51 are words 0 to 3.
+    ((sixteens & 0x0001_0001_0001_0001).wrapping_mul(1 << 48 | 1 << 34 | 1 << 17 | 1 << 3) >> 48) as u32 & 15
+}
+
 /// A word each, with eight more rows of lane `j` in byte `j` of the last word.
 pub(super) struct Seven;
 
@@ -181,10 +195,11 @@ impl Layout for Twelve {
     }
     #[inline(always)]
     fn parities(words: &Words, equation: &Equation) -> u32 {
-        let halves = [equation.low & mask(HALF), equation.low >> HALF];
-        let upper = |j: usize| words[j] >> Self::ROWS & halves[j / 4];
-        let four = std::array::from_fn(|j| if j < 4 { upper(j) ^ upper(j + 4) } else { 0 });
-        parities_of(words.map(|word| word & equation.low)) | parities_of(four) << 8
+        let halves = [(equation.low & mask(HALF)) << Self::ROWS, equation.low >> HALF << Self::ROWS];
+        // A lane's halves lie at the same bits of two words: 42 to 62, all in the upper 32.
+        let upper: [u64; 4] = std::array::from_fn(|i| words[i] & halves[0] ^ words[i + 4] & halves[1]);
+        let four = parities_of_upper_halves(upper);
+        parities_of(words.map(|word| word & equation.low)) | four << 8
     }
     fn assemble(lanes: &Lanes, threshold: u32) -> Words {
         std::array::from_fn(|j| {

@@ -20,7 +20,7 @@
 mod line_set;
 mod parts;
 
-use super::input::{Lines, can_be_read_twice};
+use super::input::{Lines, can_be_read_twice, estimated_lines};
 use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::human::{self, parse_bytes};
 use crate::cli::row::RowFormat;
@@ -104,6 +104,7 @@ impl Args {
             out.write_all(line)?;
             Ok(out.write_all(b"\n")?)
         })?;
+        crate::cli::filter::tell_peak_memory();
         Ok(Outcome::found(found > 0))
     }
 }
@@ -243,20 +244,6 @@ fn load(part: &Part, set: &mut LineSet) -> Result<bool, Failure> {
         }
     }
     Ok(true)
-}
-
-/// From the file's size and the mean length of its first lines.
-fn estimated_lines(path: &Path) -> Result<u64, Failure> {
-    const SAMPLE: u64 = 10_000;
-    let mut lines = Lines::open(path, "measuring")?;
-    let mut bytes = 0;
-    while lines.number() < SAMPLE
-        && let Some(line) = lines.next()?
-    {
-        bytes += line.len() as u64 + 1;
-    }
-    let mean = bytes as f64 / lines.number().max(1) as f64;
-    Ok((lines.bytes().unwrap_or(bytes) as f64 / mean.max(1.0)).ceil() as u64)
 }
 
 #[cfg(test)]
