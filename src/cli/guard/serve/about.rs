@@ -139,11 +139,27 @@ fn describe(call: &mut Call<'_>, command: &Command) {
     (0..4).for_each(|_| replies.array(0));
 }
 
-/// `CONFIG GET pattern …`: nothing can be set, so nothing matches.
+/// `CONFIG GET name …`: what clients ask about durability and limits, in Redis' names. `*` is all of them.
 pub fn config(call: &mut Call<'_>) {
-    match call.is(1, "GET") {
-        true => call.replies.map(0),
-        false => call.unknown_subcommand(),
+    if !call.is(1, "GET") {
+        return call.unknown_subcommand();
+    }
+    let server = call.server;
+    let settings = [
+        ("save", String::new()),
+        ("appendonly", "yes".to_owned()),
+        ("appendfsync", if server.is_synced { "always" } else { "no" }.to_owned()),
+        ("maxclients", server.max_clients.to_string()),
+        ("timeout", server.idle_timeout.map_or(0, |idle| idle.as_secs()).to_string()),
+    ];
+    let wanted = call.args.get(2..).unwrap_or_default();
+    let is_wanted =
+        |name: &str| wanted.iter().any(|word| *word == b"*" || word.eq_ignore_ascii_case(name.as_bytes()));
+    let found: Vec<_> = settings.iter().filter(|(name, _)| is_wanted(name)).collect();
+    call.replies.map(found.len());
+    for (name, value) in found {
+        call.replies.bulk(name);
+        call.replies.bulk(value);
     }
 }
 

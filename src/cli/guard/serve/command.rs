@@ -160,6 +160,6 @@ pub static COMMANDS: &[Command] = &[
     general("CLIENT", -2, session::client, false, "Names the connection"),
     general("INFO", -1, about::info, false, "State of the server"),
     general("COMMAND", -1, about::command, false, "The commands"),
-    general("CONFIG", -2, about::config, false, "Settings; there are none of Redis'"),
+    general("CONFIG", -2, about::config, false, "Settings that clients ask about"),
     general("DBSIZE", 1, about::dbsize, false, "How many filters there are"),
 ];

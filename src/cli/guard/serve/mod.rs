@@ -115,6 +115,7 @@ impl Args {
             idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
             output_timeout: Duration::from_secs(self.output_timeout),
             max_clients,
+            is_synced: self.durability == When::Sync,
             started: Instant::now(),
             counters: Counters::default(),
         });

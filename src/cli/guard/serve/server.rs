@@ -23,6 +23,8 @@ pub struct Server {
     /// So is one that reads nothing of its replies.
     pub output_timeout: Duration,
     pub max_clients: usize,
+    /// Whether a change is on the disk when it is answered.
+    pub is_synced: bool,
     pub started: Instant,
     pub counters: Counters,
 }

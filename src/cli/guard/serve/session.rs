@@ -78,7 +78,7 @@ fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> bool {
     if is_allowed {
         call.session.is_allowed = true;
     } else {
-        tracing::warn!(client = call.session.id, "a wrong password, or another user than \"default\"");
+        tracing::info!(client = call.session.id, "a wrong password, or another user than \"default\"");
     }
     is_allowed
 }
