@@ -7,9 +7,12 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The commands are those of this version of Redis, so far as there are any: client libraries choose by it what they may send.
 const REDIS_VERSION: &str = "7.2.0";
 
+/// Adds its lines to the text.
+type Section = fn(&mut Call<'_>, &mut String);
+
 /// `INFO [section …]`
 pub fn info(call: &mut Call<'_>) {
-    let sections: [(&str, fn(&mut Call<'_>, &mut String)); 5] = [
+    let sections: [(&str, Section); 5] = [
         ("Server", server_section),
         ("Clients", clients_section),
         ("Stats", stats_section),

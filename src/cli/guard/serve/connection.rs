@@ -121,9 +121,9 @@ impl Connection<'_> {
             stream.read_buf(input).await
         };
         let len = tokio::select! {
-            biased;
-            read = read => read.map_err(|_| "the connection broke")?,
+            biased; // A client that never pauses must not keep the server from stopping.
             () = stopped => return Err("the server stops"),
+            read = read => read.map_err(|_| "the connection broke")?,
             () = until(deadline) => return Err("nothing came for too long"),
         };
         if len == 0 {
