@@ -22,7 +22,7 @@ pub struct Args {
     /// or fold,pad. At least as coarse as the database's own equality, or the build is refused
     #[arg(long, value_name = "KEYS", default_value = "exact")]
     keys: Canonical,
-    /// 16-byte hashes instead of 8: twice the disk space, and no two keys share one, ever
+    /// 16-byte hashes instead of 8: twice the disk space, and no two keys share a hash, however many there are
     #[arg(long)]
     wide: bool,
     /// Filter bits of a key: memory against the share of missing keys that get through [default: 9]
@@ -33,8 +33,8 @@ pub struct Args {
 /// Within what [`FilterPolicy::bits_per_key`] takes.
 fn bits(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(bits) if (1.0..=64.0).contains(&bits) => Ok(bits),
-        _ => Err("between 1 and 64".to_owned()),
+        Ok(bits) if (2.0..=64.0).contains(&bits) => Ok(bits),
+        _ => Err("between 2 and 64".to_owned()),
     }
 }
 

@@ -1,0 +1,234 @@
+//! A guard before a real SQLite database: kinds of keys, collations, duplicates, and what goes wrong.
+#![cfg(feature = "sqlite")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
+
+mod sqlite_support;
+
+use sidebloom::filter::Verdict;
+use sidebloom::guard::{Canonical, Change, Guard, GuardOptions, Source, SqliteSource};
+use sqlite_support::{Case, check, keys};
+use std::time::Duration;
+
+#[test]
+fn every_kind_of_key_is_streamed_counted_inserted_and_removed() {
+    let case = Case::new(
+        "CREATE TABLE songs (title); -- of no affinity
+         INSERT INTO songs VALUES ('Zombie'), ('Zombie'), (x'ff00'), (42), (-7), (NULL), (''), ('é');",
+    );
+    let mut source = case.source();
+    let expected: [&[u8]; 7] = [b"Zombie", b"Zombie", b"\xff\x00", b"42", b"-7", b"", "é".as_bytes()];
+    assert_eq!(keys(&mut source).unwrap(), expected);
+    for (key, rows) in
+        [(&b"Zombie"[..], 2), (b"42", 1), (b"-7", 1), (b"\xff\x00", 1), (b"", 1), (b"zombie", 0), (b"042", 0)]
+    {
+        assert_eq!(source.count(key).unwrap(), rows, "{}", key.escape_ascii());
+    }
+    source
+        .apply(&[
+            Change::Insert(b"\xfe"),
+            Change::Insert(b"42"),
+            Change::Remove(b"Zombie"),
+            Change::Remove(b"-7"),
+        ])
+        .unwrap();
+    for (key, rows) in [(&b"Zombie"[..], 1), (b"42", 2), (b"-7", 0), (b"\xfe", 1)] {
+        assert_eq!(source.count(key).unwrap(), rows, "{}", key.escape_ascii());
+    }
+    let error = source.apply(&[Change::Insert(b"new"), Change::Remove(b"nobody")]).unwrap_err().to_string();
+    assert!(error.contains("\"nobody\"") && error.contains("nothing was changed"), "{error}");
+    assert_eq!(source.count(b"new").unwrap(), 0, "all or nothing");
+}
+
+#[test]
+fn a_number_with_a_fraction_is_refused_with_its_column() {
+    let case = Case::new("CREATE TABLE songs (title REAL); INSERT INTO songs VALUES (1.5)");
+    let error = keys(&mut case.source()).unwrap_err().to_string();
+    assert!(error.contains("\"songs\".\"title\"") && error.contains("1.5"), "{error}");
+}
+
+#[test]
+fn names_are_quoted_and_rows_of_every_kind_of_table_can_be_told_apart() {
+    let case = Case::new(
+        r#"CREATE TABLE "a ""b"" -- c" ("select ""x""" TEXT, oid INT, _rowid_ INT);
+           INSERT INTO "a ""b"" -- c" VALUES ('k', 1, 1), ('k', 1, 1);
+           CREATE TABLE pairs (artist TEXT, title TEXT, PRIMARY KEY (artist, title)) WITHOUT ROWID;
+           INSERT INTO pairs VALUES ('a', 'k'), ('b', 'k');
+           CREATE TABLE hidden (k TEXT, oid INT, _rowid_ INT, rowid INT); INSERT INTO hidden VALUES ('k', 1, 1, 1);"#,
+    );
+    for (table, column) in [(r#"a "b" -- c"#, r#"select "x""#), ("pairs", "title"), ("PAIRS", "TITLE")] {
+        let mut source = SqliteSource::open(case.file(), table, column).unwrap();
+        assert_eq!(source.count(b"k").unwrap(), 2, "{table}");
+        if table != "PAIRS" {
+            source.apply(&[Change::Remove(b"k")]).unwrap();
+            assert_eq!(source.count(b"k").unwrap(), 1, "{table}");
+            case.db().execute_batch("INSERT OR IGNORE INTO pairs VALUES ('a', 'k'), ('b', 'k')").unwrap();
+        }
+    }
+    let mut hidden = SqliteSource::open(case.file(), "hidden", "k").unwrap();
+    assert!(hidden.apply(&[Change::Remove(b"k")]).unwrap_err().to_string().contains("cannot be told apart"));
+}
+
+#[test]
+fn what_is_missing_is_named_with_what_there_is() {
+    let case = Case::new(
+        "CREATE TABLE songs (title TEXT, artist TEXT NOT NULL); CREATE VIEW v AS SELECT title FROM songs;",
+    );
+    let error = case.refused("song", "title");
+    assert!(error.contains("no table \"song\"") && error.contains("songs, v"), "{error}");
+    let error = case.refused("songs", "name");
+    assert!(error.contains("no column \"name\"") && error.contains("title, artist"), "{error}");
+    assert!(case.refused("v", "title").contains("is a view"));
+    let missing =
+        SqliteSource::open(case.dir.path().join("nothing"), "songs", "title").err().unwrap().to_string();
+    assert!(missing.contains("nothing") && missing.contains("unable to open"), "{missing}");
+    assert!(!case.dir.path().join("nothing").exists(), "a database that is missing is not created");
+    std::fs::write(
+        case.dir.path().join("text"),
+        "no database, but long enough to have a header of its own ".repeat(20),
+    )
+    .unwrap();
+    let text = SqliteSource::open(case.dir.path().join("text"), "songs", "title").err().unwrap().to_string();
+    assert!(text.contains("not a database"), "{text}");
+    let error = case.source().apply(&[Change::Insert(b"k")]).unwrap_err().to_string();
+    assert!(error.contains("songs.artist") && error.contains("insert it yourself"), "{error}");
+}
+
+#[test]
+fn a_guard_that_is_finer_than_the_collation_is_refused() {
+    for (collation, keys, asked) in
+        [("NOCASE", "fold", "SINNERMAN"), ("RTRIM", "pad", "Sinnerman   "), ("BINARY", "exact", "Sinnerman")]
+    {
+        let case = Case::new(&format!(
+            "CREATE TABLE songs (title TEXT COLLATE {collation}); INSERT INTO songs VALUES ('Sinnerman')"
+        ));
+        let mut source = case.source();
+        let canonical: Canonical = keys.parse().unwrap();
+        assert_eq!(source.equality(), canonical);
+        assert_eq!(source.count(asked.as_bytes()).unwrap(), 1, "the database's own equality");
+        let wrong = if keys == "fold" { "pad" } else { "fold" };
+        for finer in ["exact", wrong].iter().filter(|_| keys != "exact") {
+            let options = GuardOptions::new().canonical(finer.parse().unwrap());
+            let error =
+                options.build_from(case.guard(), &mut source).err().expect("it was built").to_string();
+            assert!(error.contains(&format!("{keys}")) && error.contains("build the guard with"), "{error}");
+        }
+        // One that was built from lines, and is finer, is refused at a refresh and goes on.
+        let finer = Guard::build(case.guard(), ["Sinnerman"]).unwrap();
+        assert_eq!(finer.refresh(&mut source).is_ok(), keys == "exact");
+        assert_eq!(finer.may_contain("Sinnerman"), Verdict::Maybe);
+        drop(finer);
+        std::fs::remove_dir_all(case.guard()).unwrap();
+        let guard = GuardOptions::new().canonical(canonical).build_from(case.guard(), &mut source).unwrap();
+        assert_eq!(guard.may_contain(asked), Verdict::Maybe, "{asked}");
+        assert_eq!(guard.may_contain("Freebird"), Verdict::Absent);
+    }
+}
+
+#[test]
+fn what_a_collation_takes_for_the_same_and_nobody_else_knows_is_refused() {
+    let case = Case::new(
+        "CREATE TABLE songs (title TEXT COLLATE NOCASE); INSERT INTO songs VALUES ('a' || char(0) || 'b')",
+    );
+    assert_eq!(case.source().count(b"A\0x").unwrap(), 1, "NOCASE ends at a NUL");
+    let error = keys(&mut case.source()).unwrap_err().to_string();
+    assert!(error.contains("NUL"), "{error}");
+    let db = case.db();
+    // As an application that brings its collation along would have made it.
+    db.execute_batch(
+        "CREATE TABLE other (title TEXT COLLATE NOCASE); PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = replace(sql, 'NOCASE', 'SWEDISH') WHERE name = 'other'",
+    )
+    .unwrap();
+    let error = case.refused("other", "title");
+    assert!(error.to_lowercase().contains("swedish"), "{error}");
+}
+
+#[test]
+fn text_that_is_not_utf8_is_a_key_where_bytes_count_and_an_error_where_case_is_folded() {
+    let case = Case::new(
+        "CREATE TABLE songs (title TEXT); INSERT INTO songs VALUES (CAST(x'636166e9' AS TEXT)), ('b')",
+    );
+    let mut source = case.source();
+    assert_eq!(source.count(b"caf\xe9").unwrap(), 1);
+    let guard = GuardOptions::new().build_from(case.guard(), &mut source).unwrap();
+    assert_eq!(guard.may_contain(b"caf\xe9"), Verdict::Maybe);
+    let folding = GuardOptions::new().canonical(Canonical::EXACT.fold_case());
+    let path = case.dir.path().join("folding");
+    let error = folding.clone().build_from(&path, &mut source).err().unwrap().to_string();
+    assert!(error.contains("caf\\xe9") && error.contains("not UTF-8"), "{error}");
+    // A guard that is there stays as it was.
+    let guard = folding.build(&path, ["old"]).unwrap();
+    assert!(guard.refresh(&mut source).is_err());
+    assert_eq!(guard.may_contain("OLD"), Verdict::Maybe);
+    assert_eq!(guard.stats().generation, 1);
+}
+
+#[test]
+fn rows_with_the_same_key_go_one_by_one() {
+    let case = Case::new(
+        "CREATE TABLE songs (title TEXT); INSERT INTO songs VALUES ('One'), ('One'), ('One'), ('Two')",
+    );
+    let guard = GuardOptions::new().build_from(case.guard(), &mut case.source()).unwrap();
+    let mut db = case.db();
+    for left in [2, 1, 0] {
+        let tx = db.transaction().unwrap();
+        tx.execute(
+            "DELETE FROM songs WHERE rowid = (SELECT rowid FROM songs WHERE title = 'One' LIMIT 1)",
+            [],
+        )
+        .unwrap();
+        let mut changes = guard.transaction();
+        changes.remove("One").unwrap();
+        changes.commit_sqlite(tx).unwrap();
+        assert_eq!(guard.count("One").unwrap(), left);
+        check(&guard, &db);
+    }
+    assert_eq!(guard.may_contain("One"), Verdict::Absent);
+    let tx = db.transaction().unwrap();
+    tx.execute("INSERT INTO songs VALUES ('Three')", []).unwrap();
+    let mut changes = guard.transaction();
+    changes.insert("Three").unwrap();
+    changes.commit_sqlite(tx).unwrap();
+    check(&guard, &db);
+}
+
+#[test]
+fn a_database_that_goes_away_or_is_locked_is_an_error_and_the_guard_goes_on() {
+    let case = Case::new("CREATE TABLE songs (title TEXT); INSERT INTO songs VALUES ('Zombie')");
+    let mut source = case.source().busy_timeout(Duration::from_millis(20)).unwrap();
+    let guard = GuardOptions::new().build_from(case.guard(), &mut source).unwrap();
+    let locker = case.db();
+    locker.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let error = guard.refresh(&mut source).unwrap_err().to_string();
+    assert!(error.contains("songs.sqlite") && error.contains("locked"), "{error}");
+    locker.execute_batch("COMMIT").unwrap();
+    guard.refresh(&mut source).unwrap();
+    case.db().execute_batch("ALTER TABLE songs RENAME TO albums").unwrap();
+    let error = guard.refresh(&mut source).unwrap_err().to_string();
+    assert!(error.contains("no such table: songs"), "{error}");
+    std::fs::remove_file(case.file()).unwrap();
+    let error = guard.reconcile(&mut source).unwrap_err().to_string();
+    assert!(error.contains("unable to open"), "{error}");
+    // Damaged in the middle: some keys have been read by then.
+    let db = case.db();
+    db.execute_batch("CREATE TABLE songs (title TEXT)").unwrap();
+    db.execute_batch("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO songs SELECT 'title ' || i FROM n").unwrap();
+    drop(db);
+    let mut bytes = std::fs::read(case.file()).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 8192].fill(0xaa);
+    std::fs::write(case.file(), bytes).unwrap();
+    let error = guard.refresh(&mut source).unwrap_err().to_string();
+    assert!(error.contains("malformed"), "{error}");
+    assert_eq!(
+        (guard.may_contain("Zombie"), guard.may_contain("title 1")),
+        (Verdict::Maybe, Verdict::Absent)
+    );
+    guard.insert("title 1").unwrap();
+    assert_eq!(guard.may_contain("title 1"), Verdict::Maybe);
+}
