@@ -38,6 +38,12 @@
 //! 4. Writers that do not go through the guard must be followed; until it has caught up, the guard answers as of the change it has
 //!    seen last.
 //!
+//! # Databases
+//! Whatever has keys in a column is one implementation of [`Source`]. Two are here, each behind a cargo feature, since the crate is
+//! pure Rust without them: `sqlite` gives `SqliteSource` and `Transaction::commit_sqlite`, and `postgres` gives `PostgresSource`,
+//! `Transaction::commit_postgres`, and a follower for tables that others write. A source says which keys its database takes for one
+//! ([`Source::equality`], from the column's collation and type), and a guard that would tell them apart is refused.
+//!
 //! [`Guard::reconcile`] is a refresh that also says by how much the guard and the database had come apart.
 //!
 //! [`Verdict::Maybe`]: crate::filter::Verdict::Maybe
