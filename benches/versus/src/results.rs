@@ -77,6 +77,9 @@ pub struct Arena {
     pub date: String,
     /// Where.
     pub machine: Machine,
+    /// Memory that copies of the largest filters filled ("crowd").
+    #[serde(default)]
+    pub crowd_bytes: u64,
     /// Each filter at each size.
     pub results: Vec<FilterResult>,
 }

@@ -14,12 +14,13 @@ use serde::{Deserialize, Serialize};
 use sidebloom::filter::{FilterSpec, Width};
 use std::hint::black_box;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::Duration;
 
 /// Keys in a call of batched questions.
 const QUESTIONS: usize = 32;
-/// Each time is the best of so many.
-const TIMES: usize = 3;
+/// Each time is the best of so many; a build that takes long is timed once.
+const TIMES: usize = 5;
+const LONG: Duration = Duration::from_millis(500);
 
 /// Measure filters alone: a table on the terminal, all figures in DIR/filters.json
 #[derive(clap::Args)]
@@ -27,9 +28,12 @@ pub struct Args {
     /// Where the figures are written
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Keys in a filter: one size that stays in the processor's caches, one that does not
-    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [100_000, 50_000_000], value_parser = clap::value_parser!(u64).range(1000..=2_000_000_000))]
+    /// Keys in a filter: one size that stays in the processor's nearest caches, one that does not
+    #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [100_000, 10_000_000], value_parser = clap::value_parser!(u64).range(1000..=2_000_000_000))]
     keys: Vec<u64>,
+    /// Memory that copies of the largest filter fill, as the filters of a large store do; each question goes to one of them
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
+    crowd_mib: u64,
     /// Questions about absent keys
     #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
     questions: u64,
@@ -42,6 +46,9 @@ pub struct Args {
 trait Filter {
     /// Its size.
     fn bytes(&self) -> usize;
+
+    /// The same in other memory.
+    fn copy(&self) -> Box<dyn Filter>;
 
     /// What is asked for a key: itself, unless the filter hashes it first; not timed.
     fn prepared(&self, key: u64) -> u64 {
@@ -74,6 +81,12 @@ pub struct FilterResult {
     pub batched_ns: Option<f64>,
     /// Nanoseconds to build it, for each key.
     pub build_ns: f64,
+    /// `probe_ns` where copies fill much memory.
+    #[serde(default)]
+    pub crowded_ns: Option<f64>,
+    /// `batched_ns` where copies fill much memory.
+    #[serde(default)]
+    pub crowded_batched_ns: Option<f64>,
 }
 
 type Build = Box<dyn Fn(&[u64]) -> Result<Box<dyn Filter>>>;
@@ -84,32 +97,42 @@ impl Args {
         if self.quick {
             self.keys = vec![20_000, 1_000_000];
             self.questions = 500_000;
+            self.crowd_mib = self.crowd_mib.min(128);
         }
+        let largest = self.keys.iter().copied().max();
         std::fs::create_dir_all(&self.out)?;
         let mut results = Vec::new();
         for &keys in &self.keys {
             let first = results.len();
             for (name, build) in contestants() {
                 eprintln!("{name}, {} keys", count(keys as f64));
-                results.push(self.measure(name, keys, &build)?);
+                results.push(self.measure(name, keys, &build, largest == Some(keys))?);
             }
             println!("{}", table::aligned(&rows(&results[first..])));
         }
         let file = self.out.join(FILTERS_FILE);
-        results::write(
-            &file,
-            &Arena { date: crate::session::now(), machine: Machine::here(&self.out), results },
-        )?;
+        let (date, machine) = (crate::session::now(), Machine::here(&self.out));
+        let crowd_bytes = self.crowd_mib << 20;
+        results::write(&file, &Arena { date, machine, crowd_bytes, results })?;
         println!("all figures: {}", file.display());
         Ok(())
     }
 
-    fn measure(&self, name: String, keys: u64, build: &Build) -> Result<FilterResult> {
+    fn measure(&self, name: String, keys: u64, build: &Build, crowd: bool) -> Result<FilterResult> {
         let present: Vec<u64> = (0..keys).map(|i| mix(2 * i)).collect();
         let absent: Vec<u64> = (0..self.questions).map(|i| mix(2 * i + 1)).collect();
-        let begin = Instant::now();
-        let filter = build(&present)?;
-        let build_ns = begin.elapsed().as_nanos() as f64 / keys as f64;
+        let mut begin = cpu();
+        let mut filter = build(&present)?;
+        let mut built = cpu() - begin;
+        for _ in 1..TIMES {
+            if built > LONG {
+                break;
+            }
+            begin = cpu();
+            filter = build(&present)?;
+            built = built.min(cpu() - begin);
+        }
+        let build_ns = built.as_nanos() as f64 / keys as f64;
         if let Some(key) = present.iter().find(|&&key| !filter.may_contain(filter.prepared(key))) {
             return Err(format!("WRONG ANSWER: {name} denies key {key:#x} that it was built from").into());
         }
@@ -119,9 +142,16 @@ impl Args {
         let batched = filter.batched(&absent[..QUESTIONS], &prepared[..QUESTIONS]).is_some();
         let batched_ns =
             batched.then(|| fastest(prepared.len(), || filter.batched(&absent, &prepared).unwrap_or(0)).0);
+        drop(present);
+        let crowded = match crowd {
+            true => self.in_a_crowd(filter.as_ref(), &absent, &prepared),
+            false => (None, None),
+        };
         Ok(FilterResult {
             name,
             keys,
+            crowded_ns: crowded.0,
+            crowded_batched_ns: crowded.1,
             bits_per_key: 8.0 * filter.bytes() as f64 / keys as f64,
             fpr: maybes as f64 / self.questions as f64,
             probe_ns,
@@ -129,14 +159,45 @@ impl Args {
             build_ns,
         })
     }
+
+    /// Nanoseconds of a question, asked singly and many at once, where copies fill much memory: one question, or one batch, goes
+    /// to a copy drawn at random. Copies answer alike, but no copy's lines are in the caches because another's are.
+    fn in_a_crowd(
+        &self,
+        filter: &dyn Filter,
+        absent: &[u64],
+        prepared: &[u64],
+    ) -> (Option<f64>, Option<f64>) {
+        let copies = (self.crowd_mib << 20).div_ceil(filter.bytes() as u64).max(1);
+        let crowd: Vec<Box<dyn Filter>> = (0..copies).map(|_| filter.copy()).collect();
+        let drawn = |n: usize| ((u128::from(mix(n as u64)) * u128::from(copies)) >> 64) as usize;
+        let order: Vec<u32> = (0..prepared.len()).map(|n| drawn(n) as u32).collect();
+        let single = || {
+            let asked = prepared.iter().zip(&order);
+            asked.filter(|&(&key, &copy)| crowd[copy as usize].may_contain(key)).count()
+        };
+        let batched = || -> Option<usize> {
+            let batches = absent.chunks(QUESTIONS).zip(prepared.chunks(QUESTIONS)).zip(&order);
+            batches.map(|((keys, prepared), &copy)| crowd[copy as usize].batched(keys, prepared)).sum()
+        };
+        let has_batches = filter.batched(&absent[..QUESTIONS], &prepared[..QUESTIONS]).is_some();
+        let batched_ns = has_batches.then(|| fastest(prepared.len(), || batched().unwrap_or(0)).0);
+        (Some(fastest(prepared.len(), single).0), batched_ns)
+    }
+}
+
+/// Processor time of this thread: filters neither wait nor use others, and what other processes take does not count.
+fn cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 /// Nanoseconds for each question, and what was answered.
 fn fastest(questions: usize, ask: impl Fn() -> usize) -> (f64, usize) {
     let time = || {
-        let begin = Instant::now();
+        let begin = cpu();
         let answer = black_box(ask());
-        (begin.elapsed().as_nanos() as f64 / questions as f64, answer)
+        ((cpu() - begin).as_nanos() as f64 / questions as f64, answer)
     };
     (0..TIMES).map(|_| time()).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::NAN, 0))
 }
@@ -183,17 +244,27 @@ fn contestants() -> Vec<(String, Build)> {
 
 /// As a table.
 pub fn rows(results: &[FilterResult]) -> Vec<Vec<String>> {
-    let head = ["filter", "keys", "bits/key", "false positives", "probe ns", "batched ns", "build ns/key"];
+    let crowd = results.iter().any(|one| one.crowded_ns.is_some());
+    let mut head =
+        vec!["filter", "keys", "bits/key", "false positives", "probe ns", "batched ns", "build ns/key"];
+    if crowd {
+        head.extend(["probe ns, crowd", "batched ns, crowd"]);
+    }
+    let show = |ns: Option<f64>| ns.map_or("–".to_owned(), number);
     let row = |one: &FilterResult| {
-        vec![
+        let mut row = vec![
             one.name.clone(),
             count(one.keys as f64),
             number(one.bits_per_key),
             format!("{} %", number(100.0 * one.fpr)),
             number(one.probe_ns),
-            one.batched_ns.map_or("–".to_owned(), number),
+            show(one.batched_ns),
             number(one.build_ns),
-        ]
+        ];
+        if crowd {
+            row.extend([show(one.crowded_ns), show(one.crowded_batched_ns)]);
+        }
+        row
     };
-    std::iter::once(head.map(str::to_owned).to_vec()).chain(results.iter().map(row)).collect()
+    std::iter::once(head.into_iter().map(str::to_owned).collect()).chain(results.iter().map(row)).collect()
 }

@@ -22,6 +22,10 @@ impl Fastbloom {
 }
 
 impl Filter for Fastbloom {
+    fn copy(&self) -> Box<dyn Filter> {
+        Box::new(Fastbloom(self.0.clone()))
+    }
+
     fn bytes(&self) -> usize {
         self.0.num_bits() / 8
     }
@@ -47,6 +51,13 @@ impl Sbbf {
 }
 
 impl Filter for Sbbf {
+    fn copy(&self) -> Box<dyn Filter> {
+        // As many keys of eight bits as it has bytes: the same length.
+        let mut copy = SplitBlock::new(8, self.0.as_bytes().len());
+        copy.as_bytes_mut().copy_from_slice(self.0.as_bytes());
+        Box::new(Sbbf(copy))
+    }
+
     fn bytes(&self) -> usize {
         self.0.as_bytes().len()
     }
@@ -78,6 +89,10 @@ impl Fuse16 {
 }
 
 impl Filter for Fuse8 {
+    fn copy(&self) -> Box<dyn Filter> {
+        Box::new(Fuse8(self.0.clone()))
+    }
+
     fn bytes(&self) -> usize {
         self.0.len()
     }
@@ -89,6 +104,10 @@ impl Filter for Fuse8 {
 }
 
 impl Filter for Fuse16 {
+    fn copy(&self) -> Box<dyn Filter> {
+        Box::new(Fuse16(self.0.clone()))
+    }
+
     fn bytes(&self) -> usize {
         2 * self.0.len()
     }

@@ -16,6 +16,7 @@ unsafe extern "C" {
         count: usize,
         bytes: *mut usize,
     ) -> *mut c_void;
+    fn versus_rocksdb_copy(filter: *const c_void) -> *mut c_void;
     fn versus_rocksdb_may_match(filter: *const c_void, hash: u64) -> bool;
     fn versus_rocksdb_may_match_many(filter: *const c_void, keys: *const u64, count: usize) -> usize;
     fn versus_rocksdb_free(filter: *mut c_void);
@@ -48,6 +49,11 @@ impl Drop for Rocks {
 impl Filter for Rocks {
     fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    fn copy(&self) -> Box<dyn Filter> {
+        // SAFETY: the filter lives until it is dropped; the copy has its own memory.
+        Box::new(Rocks { filter: unsafe { versus_rocksdb_copy(self.filter) }, bytes: self.bytes })
     }
 
     fn prepared(&self, key: u64) -> u64 {

@@ -125,8 +125,13 @@ fn sweep_section(swept: &Sweep) -> Result<String> {
 }
 
 fn arena_section(arena: &Arena) -> Result<String> {
-    let mut html =
-        format!("<h1>Filters alone</h1>\n<p>{}; {}</p>\n", arena.date, escape(&arena.machine.describe()));
+    let mut html = format!(
+        "<h1>Filters alone</h1>\n<p>{}; {}. Processor time of one thread, the best of several. Crowd: copies of the filter fill {}, and each \
+         question, or each batch of 32, goes to one of them.</p>\n",
+        arena.date,
+        escape(&arena.machine.describe()),
+        format::bytes(arena.crowd_bytes as f64)
+    );
     if let Some(chart) = charts::of_filters(arena)? {
         html += &format!("<figure>{}</figure>\n", plot::inline(&chart));
     }
