@@ -33,6 +33,16 @@ impl Database {
         rows.retain(|_, count| *count > 0);
     }
 
+    fn commit_insert(&self, key: &str) -> Result<()> {
+        self.insert(key);
+        Ok(())
+    }
+
+    fn commit_remove(&self, key: &str) -> Result<()> {
+        self.remove(key);
+        Ok(())
+    }
+
     fn count(&self, key: &str) -> u64 {
         self.rows().get(key).copied().unwrap_or(0)
     }
@@ -111,7 +121,7 @@ fn an_insertion_during_a_refresh_is_kept_wherever_the_moment_is() {
         let insert = || {
             let mut tx = guard.transaction();
             tx.insert("new").unwrap();
-            tx.commit(|| Ok::<_, Error>(database.insert("new"))).unwrap();
+            tx.commit(|| database.commit_insert("new")).unwrap();
         };
         let mut source = Hooked::new(&database);
         match behind {
@@ -149,7 +159,7 @@ fn a_removal_that_the_moment_has_seen_is_not_counted_twice() {
             false => {
                 let mut tx = guard.transaction();
                 tx.remove("twice").unwrap();
-                tx.commit(|| Ok::<_, Error>(database.remove("twice"))).unwrap();
+                tx.commit(|| database.commit_remove("twice")).unwrap();
             }
         };
         let mut source = Hooked::new(&database);
@@ -166,7 +176,7 @@ fn a_removal_that_the_moment_has_not_seen_is_done() {
     source.behind = Box::new(|| {
         let mut tx = guard.transaction();
         tx.remove("gone").unwrap();
-        tx.commit(|| Ok::<_, Error>(database.remove("gone"))).unwrap();
+        tx.commit(|| database.commit_remove("gone")).unwrap();
     });
     guard.refresh(&mut source).unwrap();
     assert_eq!(guard.count("gone").unwrap(), 0);
@@ -246,11 +256,11 @@ fn no_wrong_no_while_writers_and_refreshes_go_on() {
                     let mut tx = guard.transaction();
                     if *count > 0 && random.bool() {
                         tx.remove(&key).unwrap();
-                        tx.commit(|| Ok::<_, Error>(database.remove(&key))).unwrap();
+                        tx.commit(|| database.commit_remove(&key)).unwrap();
                         *count -= 1;
                     } else {
                         tx.insert(&key).unwrap();
-                        tx.commit(|| Ok::<_, Error>(database.insert(&key))).unwrap();
+                        tx.commit(|| database.commit_insert(&key)).unwrap();
                         *count += 1;
                     }
                     for (key, count) in mine.iter().filter(|(_, count)| **count > 0).take(20) {
