@@ -120,7 +120,8 @@ fn measure(
     guarded.calls = calls;
     guarded.false_positives = false_positives;
     guarded.print("the guard before it");
-    Ok(println!("  {:.1} times as fast", plain.seconds / guarded.seconds))
+    println!("  {:.1} times as fast", plain.seconds / guarded.seconds);
+    Ok(())
 }
 
 fn build(path: &Path, options: GuardOptions, source: &mut dyn Source) -> Result<Guard> {
@@ -197,7 +198,8 @@ fn memory_of(guard: &Path, keys: u64) -> Result<()> {
     let output =
         std::process::Command::new(std::env::current_exe()?).arg("--memory-of").arg(guard).output()?;
     let bytes: f64 = String::from_utf8(output.stdout)?.trim().parse()?;
-    Ok(println!("  resident memory of an opened guard: {bytes} bytes, {:.3} a title", bytes / keys as f64))
+    println!("  resident memory of an opened guard: {bytes} bytes, {:.3} a title", bytes / keys as f64);
+    Ok(())
 }
 
 fn print_memory_of(guard: &Path) -> Result<()> {
