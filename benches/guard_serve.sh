@@ -36,10 +36,19 @@ echo "filling both with $keys keys" >&2
 fill "$guard_port" 'BF.ADD songs key:%012.0f' >&2
 fill "$redis_port" 'SET key:%012.0f xxx' >&2
 
+cpu() { # process: its seconds on the processor, threads included
+  awk -v ticks="$(getconf CLK_TCK)" '{ sub(/^.*\) /, ""); print ($12 + $13) / ticks }' "/proc/$1/stat"
+}
 ask() { # port, command…
   local port=$1; shift
   taskset -c "$load_core" redis-benchmark -p "$port" -c "$clients" -P "$pipeline" -n "$requests" -r $((keys * 2)) --csv "$@" |
     tail -n 1 | cut -d, -f2- | tr -d '"' | awk -F, '{ print $1 }'
+}
+measure() { # name, process, port, command…
+  local name=$1 process=$2 before; shift 2
+  before=$(cpu "$process")
+  ask "$@" >> "$work/$name"
+  awk -v b="$before" -v a="$(cpu "$process")" -v n="$requests" 'BEGIN { print (a - b) / n * 1e6 }' >> "$work/$name.cpu"
 }
 median() { sort -n | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2)] }'; }
 for ((round = 1; round <= rounds; round++)); do
@@ -47,8 +56,8 @@ for ((round = 1; round <= rounds; round++)); do
   if ((round % 2)); then order="redis guard"; else order="guard redis"; fi
   for which in $order; do
     case $which in
-      redis) ask "$redis_port" GET key:__rand_int__ >> "$work/redis" ;;
-      guard) ask "$guard_port" BF.EXISTS songs key:__rand_int__ >> "$work/guard" ;;
+      guard) measure guard "${servers[0]}" "$guard_port" BF.EXISTS songs key:__rand_int__ ;;
+      redis) measure redis "${servers[1]}" "$redis_port" GET key:__rand_int__ ;;
     esac
   done
 done
@@ -56,7 +65,11 @@ done
 redis=$(median < "$work/redis") guard=$(median < "$work/guard")
 printf '%d keys, half of those asked for are there; %d clients, %d commands at once; medians of %d rounds\n' \
   "$keys" "$clients" "$pipeline" "$rounds"
-printf '%-32s %12s   %s\n' "" "per second" "all rounds"
-printf '%-32s %12.0f   %s\n' "redis-server GET" "$redis" "$(sort -n "$work/redis" | cut -d. -f1 | paste -sd' ')"
-printf '%-32s %12.0f   %s\n' "guard serve BF.EXISTS" "$guard" "$(sort -n "$work/guard" | cut -d. -f1 | paste -sd' ')"
+printf '%-24s %12s %14s   %s\n' "" "per second" "us of CPU each" "all rounds, per second"
+row() { # title, name
+  printf '%-24s %12.0f %14.2f   %s\n' "$1" "$(median < "$work/$2")" "$(median < "$work/$2.cpu")" \
+    "$(sort -n "$work/$2" | cut -d. -f1 | paste -sd' ')"
+}
+row "redis-server GET" redis
+row "guard serve BF.EXISTS" guard
 awk -v r="$redis" -v g="$guard" 'BEGIN { printf "redis-server / guard serve: %.2f\n", r / g }'
