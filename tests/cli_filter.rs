@@ -261,9 +261,9 @@ fn dedup_keeps_first_occurrences_in_order() {
     let ran = case.run_with("dedup", text);
     assert_eq!((ran.code, ran.out.as_str()), (0, "b\na\n\nc\nd\n"));
     case.lines("in", numbered(0..30_000).chain(numbered(10_000..40_000)));
-    let out = case.ok("dedup in --memory 48M");
+    let out = case.ok("dedup in --memory 64M");
     assert!(out.lines().eq(numbered(0..40_000).collect::<Vec<_>>().iter().map(String::as_str)));
-    case.refused("dedup in --memory 47M", "at least 48M");
+    case.refused("dedup in --memory 63M", "at least 64M");
 }
 
 #[test]

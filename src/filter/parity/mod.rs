@@ -50,17 +50,30 @@
 //! level's hash is a bijective mix. Constants stand in `equation.rs`.
 //!
 //! # Measured
-//! On one thread of an AMD EPYC (Zen 5) shared with other work; 10 million keys, the sort included in the build; probes of absent
-//! keys with all lines in the second cache (100 000 keys). Printed by
-//! `cargo test --release --lib parity::tests::print_the_table -- --ignored --nocapture`; a test holds the first three to their aims.
+//! Sizes and rates, of 1 million and of 100 million keys, all levels included, as `sidebloom filter table --kind parity` and
+//! `sidebloom filter table --kind parity --keys 100000000` print them (the standard deviation of a rate is 1 %). A test
+//! holds them to their aims at 400,000 keys.
 //!
-//! | L × R | bits per key | false positives | lines per probe | build, ns per key | probe, ns: AVX-512 | AVX2 | plain |
-//! |---|---|---|---|---|---|---|---|
-//! | 7 × 72 | 7.67 | 0.781 % | 1.042 | 36 | 3.7 | 4.6 | 9.6 |
-//! | 8 × 63 | 8.83 | 0.390 % | 1.044 | 34 | 3.2 | 4.0 | 9.4 |
-//! | 9 × 56 | 10.06 | 0.195 % | 1.043 | 35 | 3.7 | 4.5 | 10.2 |
-//! | 12 × 42 | 13.73 | 0.0243 % | 1.048 | 34 | 3.8 | 5.1 | 12.7 |
-//! | 16 × 31 | 19.19 | 0.0015 % | 1.053 | 37 | 3.3 | 4.7 | 11.0 |
+//! | L × R | bits per key, 1 M | 100 M | false positives, 1 M | 100 M | lines per probe, 1 M | 100 M |
+//! |---|---|---|---|---|---|---|
+//! | 7 × 72 | 7.676 | 7.673 | 0.784 % | 0.784 % | 1.042 | 1.042 |
+//! | 8 × 63 | 8.836 | 8.835 | 0.397 % | 0.389 % | 1.044 | 1.044 |
+//! | 9 × 56 | 10.068 | 10.063 | 0.195 % | 0.195 % | 1.043 | 1.043 |
+//! | 12 × 42 | 13.739 | 13.731 | 0.0243 % | 0.0241 % | 1.048 | 1.048 |
+//! | 16 × 31 | 19.203 | 19.189 | 0.00151 % | 0.00153 % | 1.053 | 1.053 |
+//!
+//! Probes of absent keys, in nanoseconds, with all lines in the second cache (`--keys 100000` prints them too), on one thread of an Intel
+//! Xeon (Sapphire Rapids) that had other work, the best of 800 rounds; and the build of 10 million keys, the sort included
+//! (`cargo bench --bench filter -- build`), on one thread of an AMD EPYC (Zen 5). A build holds 17.6 to 19.3 bytes a key, its input and
+//! its result included (`tests/parity_build_memory.rs` counts them).
+//!
+//! | L × R | AVX-512 | AVX2 | plain | build, ns per key |
+//! |---|---|---|---|---|
+//! | 7 × 72 | 3.7 | 5.1 | 9.0 | 36 |
+//! | 8 × 63 | 2.9 | 4.3 | 9.1 | 34 |
+//! | 9 × 56 | 3.5 | 5.2 | 8.7 | 35 |
+//! | 12 × 42 | 3.8 | 5.8 | 12.6 | 34 |
+//! | 16 × 31 | 3.0 | 5.8 | 11.3 | 37 |
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
