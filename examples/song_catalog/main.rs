@@ -203,6 +203,11 @@ fn memory_of(guard: &Path, keys: u64) -> Result<()> {
 }
 
 fn print_memory_of(guard: &Path) -> Result<()> {
+    // What the program's own code takes when it is first run is not the guard's: it is run with a tiny one before.
+    let dir = tempfile::tempdir()?;
+    let tiny = dir.path().join("tiny.guard");
+    drop(Guard::build(&tiny, ["Sinnerman"])?);
+    assert_eq!(Guard::open(&tiny)?.may_contain("Sinnerman"), Verdict::Maybe);
     let before = resident_bytes()?;
     let guard = Guard::open(guard)?;
     let verdict = guard.may_contain("a title that nobody sings");

@@ -1,4 +1,5 @@
 //! A PostgreSQL server of the tests' own, in a temporary directory, reached through a Unix socket.
+#![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a step that fails is a test that fails")]
 
 use sidebloom::filter::Verdict;

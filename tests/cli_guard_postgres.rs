@@ -1,0 +1,58 @@
+//! `sidebloom guard … --postgres` on a real server; without one see `guard_postgres.rs`.
+#![cfg(all(feature = "cli", feature = "postgres"))]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a step that fails is a test that fails")]
+
+mod cli_support;
+mod postgres_support;
+
+use cli_support::{Sandbox, number};
+use postgres_support::server;
+
+#[test]
+fn a_table_is_guarded_and_followed_from_the_command_line() {
+    let Some(server) = server() else { return };
+    let mut db = server.songs("cli");
+    db.batch_execute("INSERT INTO songs (title) VALUES ('Zombie'), ('Zombie'), ('Sinnerman'), (NULL)")
+        .unwrap();
+    let sandbox = Sandbox::new();
+    let guard = sandbox.path("guard").to_str().unwrap().to_owned();
+    let url = server.url("cli");
+    let with = |command: &str, more: &[&str]| {
+        let mut args = vec!["guard".to_owned(), command.to_owned(), guard.clone()];
+        args.extend(["--postgres", &url, "--table", "songs", "--column", "title"].map(str::to_owned));
+        args.extend(more.iter().map(|word| (*word).to_owned()));
+        args
+    };
+    let check = |title: &str| sandbox.run_with(&["guard", "check", &guard], title.as_bytes()).code;
+    let built = sandbox.ok(&with("build", &["--json"]));
+    assert_eq!((number(&built, "rows"), number(&built, "keys")), (3.0, 2.0));
+    assert_eq!((check("Zombie"), check("Freebird")), (0, 1));
+
+    let first = sandbox.ok(&with("follow", &["--once"]));
+    assert!(first.starts_with("refreshed: 3 rows, 2 keys"), "{first}");
+    db.batch_execute(
+        "INSERT INTO songs (title) VALUES ('Freebird'); DELETE FROM songs WHERE title = 'Zombie'",
+    )
+    .unwrap();
+    let followed = sandbox.ok(&with("follow", &["--once", "--json"]));
+    assert_eq!((number(&followed, "inserted"), number(&followed, "removed")), (1.0, 2.0));
+    assert!(number(&followed, "lag_seconds") > 0.0, "{followed}");
+    assert_eq!((check("Zombie"), check("Freebird")), (1, 0));
+    let refused = sandbox.fails(&["guard", "insert", &guard, "One"]);
+    assert!(refused.contains("follows a database"), "{refused}");
+
+    assert_eq!(number(&sandbox.ok(&with("reconcile", &["--json"])), "surplus"), 0.0);
+    sandbox.ok(&["guard", "insert", &guard, "One"]); // It no longer has a position to follow from.
+    assert_eq!(number(&sandbox.ok(&with("reconcile", &["--json"])), "surplus"), 1.0);
+    let again = sandbox.ok(&with("follow", &["--once", "--refresh"]));
+    assert!(again.starts_with("refreshed: 2 rows"), "{again}");
+    assert!(sandbox.fails(&with("follow", &["--remove-trigger", "--once"])).contains("cannot be used"));
+    sandbox.ok(&with("follow", &["--remove-trigger"]));
+    let left = db.query("SELECT 1 FROM pg_class WHERE relname LIKE 'sidebloom%'", &[]).unwrap();
+    assert!(left.is_empty(), "everything that was made is removed");
+    let missing: Vec<String> = with("refresh", &[])
+        .into_iter()
+        .map(|word| if word == "title" { "name".to_owned() } else { word })
+        .collect();
+    assert!(sandbox.fails(&missing).contains("no column \"name\""));
+}
