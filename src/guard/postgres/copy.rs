@@ -7,7 +7,7 @@
 //! ```
 //! All numbers big-endian; PostgreSQL documentation, COPY, "Binary Format".
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::io::{self, ErrorKind, Read};
 
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
@@ -15,7 +15,7 @@ const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
 /// How it ended other than well.
 pub(super) enum CopyError {
     Stream(io::Error),
-    Visit(crate::Error),
+    Visit(Error),
 }
 
 impl From<io::Error> for CopyError {
