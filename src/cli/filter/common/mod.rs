@@ -15,7 +15,8 @@
 //! |---|---|---|---|
 //! | 55 s | 61.4 MiB | 638 MiB | 5,000,000, checked against `sort` and `cmp` |
 //!
-//! The first filter had 8.2 bits for each line and let 5.95 million lines of the larger file through, 0.95 million in vain.
+//! With 10 million lines each, `--memory 64M` took 36.7 MiB; 300,000 lines against 10 million with the least, 16M, took 13.7 MiB.
+//! The first filter of the large run had 8.2 bits for each line and let 5.95 million lines of the larger file through, 0.95 million in vain.
 
 mod line_set;
 mod parts;
