@@ -148,7 +148,7 @@ fn folding_is_at_least_as_coarse_as_citext_for_every_character() {
 fn a_follower_sees_what_others_write_and_each_change_once() {
     let Some(server) = server() else { return };
     let mut db = server.songs("follows");
-    let (dir, guard, mut source) = new_guard(&server, "follows");
+    let (dir, guard, mut source) = new_guard(server, "follows");
     assert!(
         follow_once(&mut source, &guard).unwrap().refreshed,
         "a guard that has never followed is refreshed"
@@ -192,7 +192,7 @@ fn a_follower_sees_what_others_write_and_each_change_once() {
 fn changes_that_commit_out_of_order_all_arrive() {
     let Some(server) = server() else { return };
     let mut db = server.songs("disorder");
-    let (_dir, guard, mut source) = new_guard(&server, "disorder");
+    let (_dir, guard, mut source) = new_guard(server, "disorder");
     follow_once(&mut source, &guard).unwrap();
     let (mut early, mut late) = (server.client("disorder"), server.client("disorder"));
     let mut early = early.transaction().unwrap();
@@ -214,7 +214,7 @@ fn changes_that_commit_out_of_order_all_arrive() {
 fn a_guard_is_refreshed_when_changes_may_have_got_past_it() {
     let Some(server) = server() else { return };
     let mut db = server.songs("missed");
-    let (_dir, guard, mut source) = new_guard(&server, "missed");
+    let (_dir, guard, mut source) = new_guard(server, "missed");
     follow_once(&mut source, &guard).unwrap();
     // An ordinary refresh leaves the outbox alone, so its position is no longer known.
     db.batch_execute("INSERT INTO songs (title) VALUES ('One')").unwrap();
@@ -236,7 +236,7 @@ fn a_guard_is_refreshed_when_changes_may_have_got_past_it() {
     assert!(follow_once(&mut source, &guard).unwrap().refreshed);
     assert!(!follow_once(&mut source, &guard).unwrap().refreshed);
     // A second guard on the same outbox; the first finds out, and is refreshed when it comes back.
-    let (_other_dir, other, mut other_source) = new_guard(&server, "missed");
+    let (_other_dir, other, mut other_source) = new_guard(server, "missed");
     let mut switched = false;
     let outcome = source.follow(&guard, FollowOptions::new().poll(Duration::from_millis(5)), &mut |event| {
         if !switched && matches!(event, FollowEvent::CaughtUp) {
@@ -258,7 +258,7 @@ fn a_guard_is_refreshed_when_changes_may_have_got_past_it() {
 fn a_follower_keeps_up_with_concurrent_writers_and_refreshes() {
     let Some(server) = server() else { return };
     let mut db = server.songs("load");
-    let (_dir, guard, mut source) = new_guard(&server, "load");
+    let (_dir, guard, mut source) = new_guard(server, "load");
     let done = AtomicBool::new(false);
     let refreshes = AtomicU64::new(0);
     std::thread::scope(|scope| {

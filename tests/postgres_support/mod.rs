@@ -122,6 +122,10 @@ impl Server {
     }
 
     /// A process that outlives this one, and stops the server then.
+    #[allow(
+        clippy::zombie_processes,
+        reason = "it ends after this process, which therefore cannot wait for it"
+    )]
     fn stop_with_the_tests(&self) {
         let script = "while kill -0 \"$1\" 2> /dev/null; do sleep 0.2; done; kill -INT \"$(head -n 1 \"$2/data/postmaster.pid\")\"; sleep 1; rm -rf \"$2\"";
         let mut command = Command::new("sh");
