@@ -251,3 +251,38 @@ pub fn progress(text: &str) {
         write!(err, "\r\x1b[K{text}").and_then(|()| err.flush()).ok();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        settings: Settings,
+    }
+
+    #[test]
+    fn a_limit_that_is_too_small_is_said_and_its_workloads_are_left_out() {
+        let stores = std::env::temp_dir().join(format!("versus-session-{}", std::process::id()));
+        let settings = Flags::parse_from(["versus", "--num", "20000"]).settings;
+        let wanted = vec!["readmissing-limited".to_owned()];
+        let session = Session::new(&stores, &[Kind::Sidebloom], wanted, &settings, 1).unwrap();
+        let [note] = session.run.notes.as_slice() else { panic!("{:?}", session.run.notes) };
+        assert!(note.starts_with("not available: readmissing-limited: a limit of 576 KiB"), "{note}");
+        assert!(note.contains("--num"), "{note}");
+        assert!(session.home.is_none());
+        drop(session);
+        assert!(!stores.exists());
+    }
+
+    #[test]
+    fn half_of_the_limit_is_the_cache_s() {
+        let settings = Flags::parse_from(["versus", "--limit-mib", "64"]).settings;
+        assert_eq!(settings.limit_bytes(), 64 << 20);
+        assert_eq!(settings.in_limited_memory().cache_bytes(), 32 << 20);
+        let settings = Flags::parse_from(["versus", "--num", "4000000"]).settings;
+        assert!(settings.limit_bytes().abs_diff(settings.data_bytes() / 4) < 1 << 16);
+    }
+}

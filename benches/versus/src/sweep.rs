@@ -70,16 +70,17 @@ impl Args {
         run::warn_of_others();
         let with_runs: Vec<Kind> = engines.iter().copied().filter(|kind| kind.has_runs()).collect();
         let mut found = Sweep { by_runs: Vec::new(), by_keys: Vec::new() };
+        let file = self.out.join(SWEEP_FILE);
         for runs in runs.into_iter().filter(|_| !with_runs.is_empty()) {
             let settings = Settings { runs, ..self.settings.clone() };
             found.by_runs.push(self.one(&stores, &with_runs, &BY_RUNS, &settings)?);
+            results::write(&file, &found)?;
         }
         for num in keys {
             let settings = Settings { num, cache_mib: CACHE_MIB, ..self.settings.clone() };
             found.by_keys.push(self.one(&stores, &engines, &BY_KEYS, &settings)?);
+            results::write(&file, &found)?;
         }
-        let file = self.out.join(SWEEP_FILE);
-        results::write(&file, &found)?;
         let mut out = std::io::stdout().lock();
         for (title, rows) in tables(&found) {
             writeln!(out, "{title}\n{}", table::aligned(&rows))?;

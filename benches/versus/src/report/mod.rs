@@ -2,6 +2,8 @@
 
 pub mod charts;
 pub mod plot;
+#[cfg(test)]
+mod tests;
 
 use crate::engine::Result;
 use crate::filters;

@@ -1,0 +1,123 @@
+//! Pictures and tables of made-up runs.
+
+use super::charts;
+use crate::engine::{Facts, Kind};
+use crate::limit::Usage;
+use crate::results::{Machine, Measured, Run, Sweep};
+use crate::settings::Settings;
+use crate::worker::Outcome;
+use crate::workload::{self, Memory};
+use crate::{sweep, table};
+use clap::Parser;
+use std::path::Path;
+
+#[derive(Parser)]
+struct Flags {
+    #[command(flatten)]
+    settings: Settings,
+}
+
+const ENGINES: [Kind; 3] = [Kind::Rocksdb, Kind::Sidebloom, Kind::Lmdb];
+
+fn run(flags: &str, outcome: impl Fn(Kind, &str) -> Outcome) -> Run {
+    let settings = Flags::parse_from(std::iter::once("versus").chain(flags.split_whitespace())).settings;
+    let workloads = ["count", "readrandom", "readmissing", "readmissing-cold", "readmissing-limited"];
+    let each = |workload: &'static str| ENGINES.map(|kind| (kind, workload));
+    let results = workloads.into_iter().flat_map(each).map(|(engine, workload)| Measured {
+        engine,
+        workload: workload.to_owned(),
+        round: 0,
+        outcome: outcome(engine, workload),
+    });
+    Run {
+        date: "2026-01-01".to_owned(),
+        seconds: 1.0,
+        machine: Machine::here(Path::new("/")),
+        engines: ENGINES.map(|kind| (kind, String::new())).to_vec(),
+        rounds: 1,
+        notes: Vec::new(),
+        results: results.collect(),
+        settings,
+    }
+}
+
+fn plain(kind: Kind, _: &str) -> Outcome {
+    let filter_bytes = (kind == Kind::Sidebloom).then_some(1 << 20);
+    Outcome {
+        ops: 1000,
+        mean_ns: 500.0,
+        disk_reads_per_op: Some(0.0),
+        memory_bytes: 10 << 20,
+        mapped_bytes: 2 << 20,
+        facts: Facts { filter_bytes, ..Facts::default() },
+        ..Outcome::default()
+    }
+}
+
+#[test]
+fn a_sweep_is_drawn_and_tabled_with_its_numbers() {
+    let by_runs = [1, 4, 16].map(|runs| {
+        let mut run = run("", plain);
+        run.settings.runs = runs;
+        run
+    });
+    let by_keys = ["250000", "1000000"].map(|num| run(&format!("--num {num}"), plain));
+    let found = Sweep { by_runs: by_runs.to_vec(), by_keys: by_keys.to_vec() };
+    let pictures = charts::of_sweep(&found).unwrap();
+    assert_eq!(pictures.len(), 5);
+    // 1, 4 and 16 stand two doublings apart; between them, labels are the powers of two.
+    let labels = |svg: &str| -> Vec<String> {
+        let text = svg.split("<text").skip(1).filter_map(|part| part.split_once('>')?.1.split_once('<'));
+        text.map(|(label, _)| label.trim().to_owned()).collect()
+    };
+    let of_runs = labels(&pictures[0]);
+    assert!(
+        ["1.00", "4.00", "16.0", "sorted runs", "sidebloom"]
+            .iter()
+            .all(|one| of_runs.iter().any(|l| l == one)),
+        "{of_runs:?}"
+    );
+    assert!(labels(&pictures[3]).iter().any(|label| label == "1,000,000"));
+    let tables = sweep::tables(&found);
+    let row = |title: &str| tables.iter().find(|(one, _)| one.contains(title)).unwrap().1[2].clone();
+    assert_eq!(row("resident memory"), ["sidebloom", "12.0 MiB", "12.0 MiB"]);
+    let (_, filters) = tables.iter().find(|(title, _)| *title == "filter memory").unwrap();
+    assert_eq!(filters.len(), 2, "engines without filters have no row: {filters:?}");
+}
+
+#[test]
+fn no_reads_at_all_stand_where_one_in_all_calls_would() {
+    let mut one = run("", plain);
+    one.settings.runs = 1;
+    let found = Sweep { by_runs: vec![one], by_keys: Vec::new() };
+    let picture =
+        charts::of_sweep(&found).unwrap().into_iter().find(|svg| svg.contains("Disk reads")).unwrap();
+    assert!(!picture.contains("NaN") && !picture.contains("inf"));
+    assert!(picture.contains("0.00100"), "one read in 1000 calls");
+}
+
+#[test]
+fn rejected_rounds_are_dashes_and_disturbed_ones_are_marked() {
+    let usage = Usage { own_bytes: 16 << 20, page_cache_bytes: 13 << 20, ..Usage::default() };
+    let run = run("", |kind, workload| Outcome {
+        rejected: (kind == Kind::Lmdb).then(|| "it needs more".to_owned()),
+        others: Some(if workload == "readmissing" { 1.5 } else { 0.0 }),
+        limited: Some(usage),
+        ..plain(kind, workload)
+    });
+    let rows = table::rows(&run, "readmissing-limited");
+    assert!(
+        rows[0].contains(&"page cache".to_owned()) && rows[1].contains(&"13.0 MiB".to_owned()),
+        "{rows:?}"
+    );
+    assert!(rows[3][1..].iter().all(|cell| cell == "–"), "{rows:?}");
+    assert!(!rows[0].contains(&"others' cpus".to_owned()));
+    assert!(table::rows(&run, "readmissing")[0].contains(&"others' cpus".to_owned()));
+    assert_eq!(run.rejections().count(), 5);
+    assert!(run.disturbance().is_some_and(|text| text.contains("2 of 10 measurements, 1.50 at most")));
+    let limited = workload::by_name("readmissing-limited").unwrap();
+    assert_eq!(limited.memory, Memory::Limited);
+    let about = table::about(&run, &limited).unwrap();
+    assert!(about.contains("29.6 MiB") && about.contains("14 MiB"), "{about}");
+    assert!(charts::against_missing(&run, Memory::Limited).unwrap().is_some());
+}
