@@ -30,7 +30,7 @@ impl Sample {
     /// Processors that others kept busy since `before`, on average; `None` when that is too short ago to say.
     pub fn others_since(&self, before: &Sample) -> Option<f64> {
         let window = self.at - before.at;
-        let ticks = (self.busy - before.busy).saturating_sub(self.own - before.own);
+        let ticks = self.busy.saturating_sub(before.busy).saturating_sub(self.own.saturating_sub(before.own));
         let seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
         (window >= WINDOW_MIN).then(|| seconds / window.as_secs_f64())
     }
