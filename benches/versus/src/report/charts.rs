@@ -159,7 +159,7 @@ fn curve(run: &Run, workload: &str, title: &str) -> Result<Option<String>> {
 pub fn of_sweep(found: &Sweep) -> Result<Vec<String>> {
     let by_runs = |title, workload: &str, axis: Axis, figure: fn(&Outcome) -> Option<f64>| {
         let first = found.by_runs.first().map_or(1, |run| run.settings.runs);
-        let x = doubling("sorted runs", first, number);
+        let x = doubling("sorted runs", first, count);
         along(title, &found.by_runs, |run| run.settings.runs, &x, &axis, workload, figure)
     };
     let by_keys = |title, workload: &str, figure: fn(&Outcome) -> Option<f64>| {

@@ -72,9 +72,7 @@ fn a_sweep_is_drawn_and_tabled_with_its_numbers() {
     };
     let of_runs = labels(&pictures[0]);
     assert!(
-        ["1.00", "4.00", "16.0", "sorted runs", "sidebloom"]
-            .iter()
-            .all(|one| of_runs.iter().any(|l| l == one)),
+        ["1", "4", "16", "sorted runs", "sidebloom"].iter().all(|one| of_runs.iter().any(|l| l == one)),
         "{of_runs:?}"
     );
     assert!(labels(&pictures[3]).iter().any(|label| label == "1,000,000"));
