@@ -12,7 +12,7 @@
 //!
 //! **A followed guard answers as of the change that it has seen last.** Until the insertion of a row has arrived, its key gets a "no":
 //! normally for some milliseconds, and for as long as the follower is not running or not connected. [`FollowEvent`] tells the lag. Where
-//! that is too long, let the writers use [`Guard::transaction`] themselves with [`Transaction::commit_postgres`], and do not follow: a
+//! that is too long, let the writers use [`Guard::transaction`](super::Guard::transaction) themselves with [`Transaction::commit_postgres`], and do not follow: a
 //! change that comes both ways counts twice.
 //!
 //! # How each change counts once
