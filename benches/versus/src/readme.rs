@@ -4,8 +4,9 @@ use crate::engine::{Kind, Result};
 use crate::format::{bytes, count, nanos, number};
 use crate::report::{charts, plot};
 use crate::results::{self, RUN_FILE, Run};
+use crate::table;
 use crate::worker::Outcome;
-use crate::workload::Memory;
+use crate::workload::{self, Memory};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -72,8 +73,14 @@ fn section(run: &Run) -> String {
         run.rounds,
         run.engines.first().map_or("the first", |(kind, _)| kind.name()),
     );
-    text += "| | missing key, in memory | missing key, on disk | disk reads per missing key | found key, in memory | found key, on disk | put, random order | scan, per row | filter bits per key | on disk |\n";
-    text += "|---|---|---|---|---|---|---|---|---|---|\n";
+    if let Some(about) =
+        workload::by_name("readmissing-limited").and_then(|limited| table::about(run, &limited))
+    {
+        text.truncate(text.trim_end().len());
+        text += &format!(" *Limited*: {about}.\n\n");
+    }
+    text += "| | missing key, in memory | missing key, on disk | missing key, limited | disk reads per missing key | found key, in memory | found key, on disk | found key, limited | put, random order | scan, per row | filter bits per key | on disk |\n";
+    text += "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
     for (kind, _) in &run.engines {
         text += &row(run, *kind);
     }
@@ -103,9 +110,11 @@ fn row(run: &Run, kind: Kind) -> String {
     let cells = [
         mean("readmissing"),
         mean("readmissing-cold"),
+        mean("readmissing-limited"),
         cell("readmissing-cold", number, &|o| o.disk_reads_per_op),
         mean("readrandom"),
         mean("readrandom-cold"),
+        mean("readrandom-limited"),
         mean("fillrandom"),
         mean("scan"),
         cell("count", number, &bits),

@@ -117,7 +117,7 @@ fn memory(workload: &str) -> Vec<Column> {
 /// What stands above a workload's table.
 pub fn about(run: &Run, workload: &Workload) -> Option<String> {
     let settings = &run.settings;
-    (workload.memory == Memory::Limited).then(|| {
+    (workload.memory == Memory::Limited && run.has(workload.name)).then(|| {
         format!(
             "all memory of an engine, page cache included, limited to {}; caches of {} MiB; {} bytes of keys and values",
             bytes(settings.limit_bytes() as f64),

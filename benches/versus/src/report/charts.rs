@@ -24,7 +24,7 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(150, 110, 230),
     RGBColor(140, 140, 140),
     RGBColor(30, 160, 170),
-    RGBColor(180, 140, 40),
+    RGBColor(219, 97, 162),
 ];
 
 fn colour(kind: Kind) -> RGBColor {
@@ -90,7 +90,7 @@ pub fn against_missing(run: &Run, memory: Memory) -> Result<Option<String>> {
     let (suffix, title) = match memory {
         Memory::Warm => ("", "Mean time of a lookup, data in memory"),
         Memory::Cold => ("-cold", "Mean time of a lookup, data on disk"),
-        Memory::Limited => ("-limited", "Mean time of a lookup, memory for a quarter of the data"),
+        Memory::Limited => ("-limited", "Mean time of a lookup, in limited memory"),
     };
     let series = run.engines.iter().map(|&(kind, _)| {
         let point = |(place, (_, name)): (usize, (&str, &str))| {
