@@ -4,9 +4,11 @@
 
 mod cli_support;
 mod postgres_support;
+mod serve_support;
 
 use cli_support::{Sandbox, number};
 use postgres_support::server;
+use serve_support::{Server, command, eventually};
 
 #[test]
 fn a_table_is_guarded_and_followed_from_the_command_line() {
@@ -55,4 +57,42 @@ fn a_table_is_guarded_and_followed_from_the_command_line() {
         .map(|word| if word == "title" { "name".to_owned() } else { word })
         .collect();
     assert!(sandbox.fails(&missing).contains("no column \"name\""));
+}
+
+#[test]
+fn a_server_follows_a_table_while_it_answers_and_takes_no_changes_of_clients() {
+    let Some(server) = server() else { return };
+    let mut db = server.songs("serve");
+    db.batch_execute("INSERT INTO songs (title) VALUES ('Zombie')").unwrap();
+    let sandbox = Sandbox::new();
+    let guard = sandbox.path("songs.guard");
+    let url = server.url("serve");
+    let table = ["--postgres", &url, "--table", "songs", "--column", "title"];
+    sandbox.ok(&[&["guard", "build", guard.to_str().unwrap()][..], &table].concat());
+    // Comes before the server follows, and goes through the outbox of nobody.
+    db.batch_execute("INSERT INTO songs (title) VALUES ('Sinnerman')").unwrap();
+
+    let serving = Server::spawn(command(&guard, &[&["--listen", "127.0.0.1:0"][..], &table].concat()));
+    let mut client = serving.connect();
+    for (title, there) in [("Zombie", ":1"), ("Sinnerman", ":1"), ("Freebird", ":0")] {
+        assert_eq!(client.ask(&format!("BF.EXISTS songs {title}")), there, "{title}");
+    }
+    db.batch_execute(
+        "INSERT INTO songs (title) VALUES ('Freebird'); DELETE FROM songs WHERE title = 'Zombie'",
+    )
+    .unwrap();
+    eventually("the insertion arrives", || client.ask("BF.EXISTS songs Freebird") == ":1");
+    eventually("the removal arrives", || client.ask("CF.COUNT songs Zombie") == ":0");
+    for change in ["BF.ADD songs One", "CF.ADD songs One", "CF.DEL songs Sinnerman"] {
+        let refused = client.ask(change);
+        assert!(refused.contains("follows a database"), "{change}: {refused}");
+    }
+    assert_eq!(serving.stop().code(), Some(0));
+
+    // Without the table it answers from what it has, and still takes no changes.
+    let serving = Server::spawn(command(&guard, &["--listen", "127.0.0.1:0"]));
+    let mut client = serving.connect();
+    assert_eq!(client.ask("BF.EXISTS songs Freebird"), ":1");
+    assert!(client.ask("BF.ADD songs One").contains("follows a database"));
+    assert_eq!(serving.stop().code(), Some(0));
 }

@@ -25,13 +25,18 @@ const BATCH: usize = 4096;
 /// Opens a guard for changes. One that follows a database is left to its follower: a change by hand would be counted twice.
 pub fn open(dir: &Path) -> Result<Guard, Failure> {
     let guard = Guard::open(dir)?;
-    match guard.note()? {
-        Some(note) if !note.is_empty() => Err(Failure::message(format!(
+    match is_followed(&guard)? {
+        true => Err(Failure::message(format!(
             "{} follows a database (it keeps a position in its changes): insert and remove rows there, and `guard follow` brings them",
             dir.display()
         ))),
-        _ => Ok(guard),
+        false => Ok(guard),
     }
+}
+
+/// Whether a guard keeps a position in the changes of a database.
+pub fn is_followed(guard: &Guard) -> Result<bool, Failure> {
+    Ok(guard.note()?.is_some_and(|note| !note.is_empty()))
 }
 
 impl Keys {

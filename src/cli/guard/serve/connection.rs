@@ -197,6 +197,9 @@ impl Connection<'_> {
         if let Run::Items { what, .. } = command.run
             && what != What::Ask
         {
+            if self.server.is_followed && what != What::Count {
+                return Err("ERR this guard follows a database: change that instead".into());
+            }
             let canonical = self.server.guard.canonical();
             let items = args.get(2..).unwrap_or_default();
             items

@@ -1,6 +1,7 @@
 //! The socket: who is let in, and how the server ends.
 
 use super::connection;
+use super::follow::Follower;
 use super::server::Server;
 use crate::cli::context::Failure;
 use std::net::SocketAddr;
@@ -70,15 +71,21 @@ impl Signals {
     }
 }
 
-/// Serves until a signal comes, then lets every connection finish what it has received.
-pub async fn run(listener: TcpListener, server: Arc<Server>, mut signals: Signals) {
+/// Serves until a signal comes or the follower ends, which is returned, then lets every connection finish what it has received.
+pub async fn run(
+    listener: TcpListener,
+    server: Arc<Server>,
+    mut signals: Signals,
+    mut follower: Option<Follower>,
+) -> Option<Failure> {
     let (stop, stopped) = watch::channel(false);
     let (alive, mut all_gone) = mpsc::channel::<()>(1);
     let mut id = 0;
-    loop {
+    let failed = loop {
         let accepted = tokio::select! {
             biased;
-            () = signals.next() => break,
+            () = signals.next() => break None,
+            failed = ended(&mut follower) => break Some(failed),
             accepted = listener.accept() => accepted,
         };
         let stream = match accepted {
@@ -107,11 +114,23 @@ pub async fn run(listener: TcpListener, server: Arc<Server>, mut signals: Signal
             connection::serve(stream, server, id, stopped).await;
             drop((seat, alive));
         });
-    }
-    drop((listener, alive));
+    };
+    drop((listener, alive, follower));
     let _ = stop.send(true);
     if tokio::time::timeout(STOP_TIMEOUT, all_gone.recv()).await.is_err() {
         tracing::warn!("some clients did not take their last replies");
+    }
+    failed
+}
+
+/// Why the follower has ended; waits for ever without one.
+async fn ended(follower: &mut Option<Follower>) -> Failure {
+    match follower {
+        Some(follower) => {
+            let died = |_| Failure::message("the follower has died; look above for its error");
+            (&mut follower.ended).await.unwrap_or_else(died)
+        }
+        None => std::future::pending().await,
     }
 }
 

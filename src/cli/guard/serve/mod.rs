@@ -4,6 +4,7 @@ mod about;
 mod command;
 mod connection;
 mod filter;
+mod follow;
 mod listen;
 mod parser;
 mod pending;
@@ -13,6 +14,7 @@ mod session;
 mod writer;
 
 use crate::cli::context::{Context, Failure, Outcome};
+use crate::cli::guard::keys;
 use clap::ValueEnum;
 use serde::Serialize;
 use server::{Counters, Server};
@@ -37,6 +39,9 @@ use std::time::{Duration, Instant};
 /// EXISTS is answered from memory: 0 is certain, 1 is perhaps. BF.ADD and CF.ADDNX add an item unless it is there, and say which (from
 /// the disk, so that this answer is exact); CF.ADD counts one more; CF.DEL takes one away; CF.COUNT is exact. BF and CF commands see
 /// the same items. A change is answered when it is durable. Commands that are sent without waiting for replies are done together.
+///
+/// With --postgres it follows a table and answers as of the change that it has seen last. It stops when it cannot follow any more; a
+/// server that is away is no reason for that.
 ///
 /// Prints `listening on ADDRESS` when it is ready. Ends on SIGINT and SIGTERM, with every answered change durable.
 #[derive(clap::Args)]
@@ -67,6 +72,8 @@ pub struct Args {
     /// Shut a client out that does not read its replies for so many seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..))]
     output_timeout: u64,
+    #[command(flatten)]
+    follow: follow::Followed,
     /// Threads that answer clients [default: one for each core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -94,6 +101,8 @@ impl Args {
         let address = self.address(password.is_some())?;
         let guard = self.open()?;
         let name = self.filter_name()?;
+        let follower = self.follow.start(&guard)?;
+        let is_followed = keys::is_followed(&guard)?;
         let (writer, writing) = writer::Writer::start(guard.clone())
             .map_err(|e| Failure::message(format!("cannot start a thread: {e}")))?;
         let runtime = self.runtime()?;
@@ -111,6 +120,7 @@ impl Args {
             writer,
             name: name.as_bytes().to_vec(),
             password,
+            is_followed,
             port: address.port(),
             idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
             output_timeout: Duration::from_secs(self.output_timeout),
@@ -120,13 +130,13 @@ impl Args {
             counters: Counters::default(),
         });
         self.announce(cx, address, name)?;
-        runtime.block_on(listen::run(listener, server, signals));
+        let failed = runtime.block_on(listen::run(listener, server, signals, follower));
         drop(runtime); // With it the last handles to the writer: it ends.
         match writing.join() {
             Ok(synced) => synced?,
             Err(_) => return Err(Failure::message("the writing thread has died; look above for its error")),
         }
-        Ok(Outcome::Found)
+        failed.map_or(Ok(Outcome::Found), Err)
     }
 
     fn announce(&self, cx: &Context, address: SocketAddr, name: String) -> Result<(), Failure> {

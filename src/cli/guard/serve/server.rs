@@ -15,6 +15,8 @@ pub struct Server {
     /// The filter's name: what clients give as the key.
     pub name: Vec<u8>,
     pub password: Option<Vec<u8>>,
+    /// A database has the say: clients cannot change the guard, or a change that comes both ways would count twice.
+    pub is_followed: bool,
     pub writer: Writer,
     /// The port that it listens on.
     pub port: u16,
