@@ -39,6 +39,7 @@ fn i9_what_is_ingested_is_found_and_later_writes_are_newer() {
     assert_eq!((db.may_contain(row(7).0), db.may_contain(row(8).0)), (Verdict::Maybe, Verdict::Absent));
     for compacted in [false, true] {
         let check = |db: &Db| {
+            db.warm().unwrap();
             assert_eq!(db.get(row(7).0).unwrap().unwrap(), b"newer", "compacted: {compacted}");
             assert!(db.get(row(8).0).unwrap().is_none());
             assert_eq!(*db.get(row(9).0).unwrap().unwrap(), row(9).1);

@@ -12,6 +12,7 @@ use crate::sidecar::{Sidecar, Unusable};
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What [`Db::rebuild_filters`](crate::Db::rebuild_filters) has done, or has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -163,7 +164,12 @@ impl Core {
     /// Verifies every sidecar and reads the index partitions now, in this thread.
     pub fn warm(&self) -> Result<()> {
         for segment in self.live().segments() {
-            self.check_sidecar(segment.meta.id)?;
+            let id = segment.meta.id;
+            self.check_sidecar(id)?;
+            while self.live().segments().any(|s| s.meta.id == id && s.waits_for_verification()) {
+                std::thread::sleep(Duration::from_millis(1)); // The background is at it.
+                self.check_sidecar(id)?;
+            }
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ impl Default for GuardOptions {
             .compression(Compression::None)
             .block_cache_bytes(1 << 20)
             .memtable_bytes(8 << 20)
-            .segment_bytes(16 << 20);
+            .segment_bytes(64 << 20);
         GuardOptions {
             canonical: None,
             width: HashWidth::default(),

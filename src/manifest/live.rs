@@ -93,6 +93,11 @@ pub struct LiveSegment {
 }
 
 impl LiveSegment {
+    /// Whether it has a sidecar that no checksum vouches for yet.
+    pub fn waits_for_verification(&self) -> bool {
+        self.sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_verified())
+    }
+
     fn cmp_smallest(&self, key: &[u8]) -> Ordering {
         self.meta.smallest.as_slice().cmp(key)
     }
