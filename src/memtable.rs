@@ -169,6 +169,10 @@ impl Memtable {
     /// The newest entry of `key` that is not newer than `seq`.
     #[inline]
     pub fn get(&self, key: &[u8], hash: u64, seq: Seq) -> Option<Entry> {
+        // Set with the first entry, before a reader may see it: an empty memtable costs no line of its filter.
+        if self.last_seq() == 0 {
+            return None;
+        }
         match self.filter.probe(hash) {
             Verdict::Absent => None,
             Verdict::Maybe => self.search(key, seq),

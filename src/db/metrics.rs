@@ -1,11 +1,8 @@
-//! Counters of the read and write paths. Reads count in shards of their own cache line, so that threads do not share one.
+//! Counters of the read and write paths.
 
+use super::shards::{Mine, Shards};
 use crate::manifest::LEVELS;
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-
-/// Threads beyond this number share.
-pub(crate) const SHARDS: usize = 16;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What one get adds up.
 #[derive(Default)]
@@ -19,9 +16,12 @@ pub(crate) struct ReadShard {
     pub false_positives: [AtomicU64; LEVELS],
 }
 
+/// The calling thread's counters.
+pub(crate) type Reads<'m> = Mine<'m, ReadShard>;
+
 #[derive(Default)]
 pub(crate) struct Metrics {
-    shards: [ReadShard; SHARDS],
+    shards: Shards<ReadShard>,
     /// Sidecars found unusable since the store was opened.
     pub filters_unavailable: AtomicU64,
     /// Keys and values handed to `write`.
@@ -37,31 +37,18 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// The calling thread's shard.
     #[inline]
-    pub fn reads(&self) -> &ReadShard {
-        &self.shards[thread_shard() % SHARDS]
+    pub fn reads(&self) -> Reads<'_> {
+        self.shards.mine()
     }
 
     /// Sums a per-level counter over the shards.
     pub fn sum(&self, counter: impl Fn(&ReadShard) -> &[AtomicU64; LEVELS]) -> [u64; LEVELS] {
         let mut sums = [0; LEVELS];
-        for shard in &self.shards {
+        for shard in self.shards.iter() {
             sums.iter_mut().zip(counter(shard)).for_each(|(sum, count)| *sum += count.load(Relaxed));
         }
         sums
     }
-}
-
-/// The number of the calling thread's shard; below [`SHARDS`].
-#[inline]
-pub(crate) fn thread_shard() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
-    MINE.with(|mine| {
-        if mine.get() == usize::MAX {
-            mine.set(NEXT.fetch_add(1, Relaxed) % SHARDS);
-        }
-        mine.get()
-    })
 }
 
 /// Adds to a counter.

@@ -1,6 +1,6 @@
 //! What a reader sees: the memtables and the live set of one moment.
 
-use super::metrics::{ReadShard, add};
+use super::metrics::Reads;
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Entry, EntryKind, Seq, Value};
@@ -42,7 +42,7 @@ impl View {
         probe: Probe<'_>,
         seq: Seq,
         filters: bool,
-        counters: &ReadShard,
+        counters: Reads<'_>,
     ) -> Result<Option<Value>> {
         let found = match self.get_recent(probe, seq, filters) {
             Some(entry) => Some(entry),
@@ -60,7 +60,7 @@ impl View {
     }
 
     #[inline]
-    fn get_settled(&self, probe: Probe<'_>, filters: bool, counters: &ReadShard) -> Result<Option<Entry>> {
+    fn get_settled(&self, probe: Probe<'_>, filters: bool, counters: Reads<'_>) -> Result<Option<Entry>> {
         let mut best: Option<Entry> = None;
         for candidate in self.candidates(probe, filters) {
             if let Some(found) = &best {
@@ -97,7 +97,7 @@ impl View {
 
     /// What memory alone says about a key: "absent" is certain, and a segment that its filter does not rule out is not read.
     #[inline]
-    pub fn may_contain(&self, probe: Probe<'_>, seq: Seq, filters: bool, counters: &ReadShard) -> Verdict {
+    pub fn may_contain(&self, probe: Probe<'_>, seq: Seq, filters: bool, counters: Reads<'_>) -> Verdict {
         match self.get_recent(probe, seq, filters).map(|entry| entry.kind) {
             Some(EntryKind::Put) => Verdict::Maybe,
             Some(EntryKind::Tombstone) => Verdict::Absent,
@@ -145,13 +145,13 @@ impl View {
 
 /// Asks the sidecar and reads the segment only on "maybe".
 #[inline]
-fn ask(candidate: &LiveSegment, probe: Probe<'_>, counters: &ReadShard) -> Result<Option<Entry>> {
+fn ask(candidate: &LiveSegment, probe: Probe<'_>, counters: Reads<'_>) -> Result<Option<Entry>> {
     match answer(candidate, probe, counters) {
         Some(Verdict::Absent) => Ok(None),
         Some(Verdict::Maybe) => {
             let entry = candidate.file.segment.get(probe.key)?;
             if entry.is_none() {
-                add(&counters.false_positives[usize::from(candidate.meta.level) % LEVELS], 1);
+                counters.add(&counters.shard.false_positives[usize::from(candidate.meta.level) % LEVELS], 1);
             }
             Ok(entry)
         }
@@ -161,13 +161,13 @@ fn ask(candidate: &LiveSegment, probe: Probe<'_>, counters: &ReadShard) -> Resul
 
 /// What a candidate's sidecar says; `None` without one that is verified (I1).
 #[inline]
-fn answer(candidate: &LiveSegment, probe: Probe<'_>, counters: &ReadShard) -> Option<Verdict> {
+fn answer(candidate: &LiveSegment, probe: Probe<'_>, counters: Reads<'_>) -> Option<Verdict> {
     let sidecar = candidate.sidecar.as_deref().filter(|sidecar| sidecar.is_verified())?;
     let level = usize::from(candidate.meta.level) % LEVELS;
-    add(&counters.probes[level], 1);
+    counters.add(&counters.shard.probes[level], 1);
     let verdict = sidecar.probe(probe.hash);
     if verdict == Verdict::Maybe {
-        add(&counters.maybes[level], 1);
+        counters.add(&counters.shard.maybes[level], 1);
     }
     Some(verdict)
 }

@@ -1,13 +1,13 @@
 //! What a guard has saved, and what it takes.
 
 use super::handle::Guard;
-use crate::db::{SHARDS, add, thread_shard};
+use crate::db::Shards;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counters of the questions, in shards so that threads do not share a cache line.
+/// Counters of the questions.
 #[derive(Default)]
 pub(super) struct Counters {
-    shards: [Shard; SHARDS],
+    shards: Shards<Shard>,
     pub false_positives: AtomicU64,
     /// Removals of keys that the guard did not have.
     pub unknown_removals: AtomicU64,
@@ -25,10 +25,9 @@ struct Shard {
 impl Counters {
     #[inline]
     pub fn count(&self, asked: u64, absent: u64) {
-        if let Some(shard) = self.shards.get(thread_shard()) {
-            add(&shard.asked, asked);
-            add(&shard.absent, absent);
-        }
+        let mine = self.shards.mine();
+        mine.add(&mine.shard.asked, asked);
+        mine.add(&mine.shard.absent, absent);
     }
 }
 
