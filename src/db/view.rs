@@ -62,7 +62,7 @@ impl View {
     #[inline]
     fn get_settled(&self, probe: Probe<'_>, filters: bool, counters: Reads<'_>) -> Result<Option<Entry>> {
         let mut best: Option<Entry> = None;
-        for candidate in self.candidates(probe, filters) {
+        for candidate in fetch_ahead(self.live.candidates(probe.key), probe, filters) {
             if let Some(found) = &best {
                 // Runs are ordered newest first, but for a level 0 that `repair` filled with segments of any age.
                 let level0_may_be_newer = candidate.meta.level == 0 && candidate.meta.max_seq > found.seq;
@@ -81,36 +81,25 @@ impl View {
         Ok(best)
     }
 
-    /// The segments that may hold a key, newest first, with the filter lines of the first ones on their way.
-    #[inline]
-    fn candidates<'a>(&'a self, probe: Probe<'a>, filters: bool) -> impl Iterator<Item = &'a LiveSegment> {
-        let mut candidates = self.live.candidates(probe.key);
-        let mut ahead = [None; AHEAD];
-        for (slot, candidate) in ahead.iter_mut().zip(candidates.by_ref()) {
-            if let Some(sidecar) = candidate.sidecar.as_deref().filter(|_| filters) {
-                sidecar.prefetch(probe.hash);
-            }
-            *slot = Some(candidate);
-        }
-        ahead.into_iter().flatten().chain(candidates)
-    }
-
     /// What memory alone says about a key: "absent" is certain, and a segment that its filter does not rule out is not read.
     #[inline]
     pub fn may_contain(&self, probe: Probe<'_>, seq: Seq, filters: bool, counters: Reads<'_>) -> Verdict {
         match self.get_recent(probe, seq, filters).map(|entry| entry.kind) {
-            Some(EntryKind::Put) => Verdict::Maybe,
-            Some(EntryKind::Tombstone) => Verdict::Absent,
-            None => {
-                let mut candidates = self.candidates(probe, filters);
-                match candidates
-                    .any(|candidate| !filters || answer(candidate, probe, counters) != Some(Verdict::Absent))
-                {
-                    true => Verdict::Maybe,
-                    false => Verdict::Absent,
-                }
-            }
+            Some(EntryKind::Put) => return Verdict::Maybe,
+            Some(EntryKind::Tombstone) => return Verdict::Absent,
+            None => {}
         }
+        let may_have =
+            |candidate: &LiveSegment| !filters || answer(candidate, probe, counters) != Some(Verdict::Absent);
+        let mut candidates = self.live.candidates(probe.key);
+        let (first, second) = (candidates.next(), candidates.next());
+        let found = match second {
+            None => first.is_some_and(may_have), // A single line needs no fetching ahead.
+            Some(_) => {
+                fetch_ahead(first.into_iter().chain(second).chain(candidates), probe, filters).any(may_have)
+            }
+        };
+        if found { Verdict::Maybe } else { Verdict::Absent }
     }
 
     /// Starts fetching the filter lines that a get of this key will test.
@@ -141,6 +130,23 @@ impl View {
         }
         Ok(Merge::new(sources, direction))
     }
+}
+
+/// The candidates, with the filter lines of the first ones on their way.
+#[inline]
+fn fetch_ahead<'a>(
+    mut candidates: impl Iterator<Item = &'a LiveSegment>,
+    probe: Probe<'_>,
+    filters: bool,
+) -> impl Iterator<Item = &'a LiveSegment> {
+    let mut ahead = [None; AHEAD];
+    for (slot, candidate) in ahead.iter_mut().zip(candidates.by_ref()) {
+        if let Some(sidecar) = candidate.sidecar.as_deref().filter(|_| filters) {
+            sidecar.prefetch(probe.hash);
+        }
+        *slot = Some(candidate);
+    }
+    ahead.into_iter().flatten().chain(candidates)
 }
 
 /// Asks the sidecar and reads the segment only on "maybe".
