@@ -1,8 +1,7 @@
 //! Counters that many threads add to without waiting for each other.
 //!
-//! A locked addition costs some 20 cycles, and the processor starts no later load before it is done: half a dozen of them in a lookup
-//! that misses cost more than the filters that it asks. So a thread has a shard that nobody else writes, and adds with a plain load and
-//! store. Threads beyond the last such shard share one, with locked additions.
+//! A locked addition holds up every later load until it is done. So a thread has a shard that nobody else writes, and adds with a plain
+//! load and store. Threads beyond the last such shard share one, with locked additions.
 
 use super::core::lock;
 use std::sync::Mutex;

@@ -26,7 +26,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A tape this short is played while changes wait; about a millisecond.
+/// A tape this short is played while changes wait.
 const TAPE_SHORT: usize = 1000;
 
 /// What a refresh has done.
