@@ -1,5 +1,6 @@
-//! Filters alone: `cargo bench --bench filter`, and a part of it by name: `-- hot`, `-- others`, `-- memory`, `-- build`. Sizes and
-//! false-positive rates: `sidebloom filter table`. More rivals, at more sizes: `cargo run --release -p versus -- filters`.
+//! Filters alone: `cargo bench --bench filter`, and a part of it by name: `-- hot`, `-- others`, `-- build`. Lines beyond the
+//! caches: `cargo bench --bench memory`. Sizes and false-positive rates: `sidebloom filter table`. More rivals, at more sizes:
+//! `cargo run --release -p versus -- filters`.
 //!
 //! All filters get the same keys as 64-bit hashes, before the clock runs. Questions are many: of a thousand, the processor learns by
 //! heart where a filter that stops at the first unset bit stops, and such filters look six times as fast as they are.
@@ -8,16 +9,13 @@
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sidebloom::filter::{BuiltFilter, FilterKind, FilterSpec, Isa, Line, Lines, Prober, Verdict, Width};
-use std::cell::Cell;
+use sidebloom::filter::{BuiltFilter, FilterSpec, Isa, Prober, Verdict, Width};
 use std::hint::black_box;
 use std::time::Duration;
 
 const QUESTIONS: u64 = 1 << 16;
 /// Keys of which a filter fits the second cache.
 const HOT_KEYS: u64 = 100_000;
-/// Questions of a batch.
-const BATCH: usize = 32;
 
 /// Evenly spread numbers, as key hashes are.
 fn mix(i: u64) -> u64 {
@@ -83,9 +81,17 @@ fn others(c: &mut Criterion) {
                 split_block.insert_hash(hash);
                 fast.insert_hash(hash);
             }
-            group.bench_function(name, |b| {
+            group.bench_function(&name, |b| {
                 let maybe = |hash: u64| prober.probe(&ours.lines, hash) == Verdict::Maybe;
                 b.iter(|| absent.iter().filter(|&&hash| maybe(hash)).count())
+            });
+            group.bench_function(format!("{name}, many at once"), |b| {
+                let mut verdicts = Vec::with_capacity(absent.len());
+                b.iter(|| {
+                    verdicts.clear();
+                    prober.probe_many(&ours.lines, &absent, &mut verdicts);
+                    verdicts.iter().filter(|&&verdict| verdict == Verdict::Maybe).count()
+                })
             });
             group.bench_function(format!("sbbf-rs {bits}"), |b| {
                 b.iter(|| absent.iter().filter(|&&hash| split_block.contains_hash(hash)).count())
@@ -96,86 +102,6 @@ fn others(c: &mut Criterion) {
         }
         group.finish();
     }
-}
-
-/// The lines of a filter of 2 million keys, each level repeated until all together have a GiB: a probe cannot tell them from a filter
-/// that was built of a thousand million keys, which would take a machine of 32 GB.
-fn of_a_gib(width: Width) -> (FilterKind, Lines) {
-    let small = BuiltFilter::build(FilterSpec::Parity { width }, &hashes(0, 2_000_000)).expect("a filter");
-    let FilterKind::Parity { mut levels, .. } = small.kind else {
-        unreachable!("a parity filter was asked for")
-    };
-    let times = (1 << 30) / size_of_val(&small.lines[..]);
-    let mut lines = Lines::zeroed(times * small.lines.len()).expect("a GiB of memory");
-    let (mut from, mut to) = (&small.lines[..], &mut lines[..]);
-    for level in &mut levels {
-        let (here, below) = from.split_at(*level as usize);
-        let (wide, rest) = to.split_at_mut(times * here.len());
-        wide.chunks_mut(here.len().max(1)).for_each(|copy| copy.copy_from_slice(here));
-        (from, to) = (below, rest);
-        *level *= times as u32;
-    }
-    (FilterKind::Parity { width, levels }, lines)
-}
-
-/// Probes of a GiB of lines beside what its memory takes for one load, on the same pages.
-fn memory(c: &mut Criterion) {
-    let mut group = group(c, "probe, memory, 1 GiB".to_owned(), QUESTIONS);
-    group.sample_size(20);
-    // No question is asked twice, or its line would be in a cache.
-    let asked = Cell::new(1 << 40);
-    let fresh = || {
-        let first = asked.replace(asked.get() + QUESTIONS);
-        (first..first + QUESTIONS).map(mix)
-    };
-    for (name, width) in [("parity 8", Width::Eight), ("parity 12", Width::Twelve)] {
-        let (kind, lines) = of_a_gib(width);
-        let prober = Prober::new(kind);
-        println!("{name}: {} MiB of lines, {} MiB of them on huge pages", mib(&lines), huge_mib());
-        let maybe = |hash: u64| prober.probe(&lines, hash) == Verdict::Maybe;
-        // Where the next one goes depends on what this one found: nothing overlaps.
-        group.bench_function(BenchmarkId::new(name, "a load, each waits for the last"), |b| {
-            let load = |hash: u64| line_at(&lines, hash).first().copied().unwrap_or(0);
-            b.iter(|| fresh().fold(0, |last, hash| u64::from(load(hash ^ last))))
-        });
-        group.bench_function(BenchmarkId::new(name, "a probe, each waits for the last"), |b| {
-            b.iter(|| fresh().fold(0, |last, hash| u64::from(maybe(hash ^ last))))
-        });
-        group.bench_function(BenchmarkId::new(name, "a probe, one after the other"), |b| {
-            b.iter(|| fresh().filter(|&hash| maybe(hash)).count())
-        });
-        group.bench_function(BenchmarkId::new(name, format!("a probe, in batches of {BATCH}")), |b| {
-            let mut batch = [0; BATCH];
-            b.iter(|| {
-                let mut questions = fresh();
-                let mut found = 0;
-                for _ in 0..QUESTIONS as usize / BATCH {
-                    batch.iter_mut().zip(&mut questions).for_each(|(to, hash)| *to = hash);
-                    batch.iter().for_each(|&hash| prober.prefetch(&lines, hash));
-                    found += batch.iter().filter(|&&hash| maybe(hash)).count();
-                }
-                found
-            })
-        });
-    }
-    group.finish();
-}
-
-/// The line that a probe of as many lines, all in one level, would read.
-fn line_at(lines: &[Line], hash: u64) -> &Line {
-    &lines[((u128::from(hash) * lines.len() as u128) >> 64) as usize]
-}
-
-fn mib(lines: &[Line]) -> usize {
-    size_of_val(lines) >> 20
-}
-
-/// Huge pages of this process; 0 where the system does not tell.
-fn huge_mib() -> u64 {
-    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
-    let line = rollup.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
-    let kib: u64 = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(0);
-    kib >> 10
 }
 
 /// From hashes, the sort included.
@@ -193,5 +119,5 @@ fn build(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, hot, others, memory, build);
+criterion_group!(benches, hot, others, build);
 criterion_main!(benches);

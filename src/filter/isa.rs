@@ -65,14 +65,15 @@ fn has_avx512() -> bool {
     has_avx2() && has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512vpopcntdq")
 }
 
-/// Asks the processor to load a line into its first cache; no effect where there is no such hint.
+/// Asks the processor to load a line into its second cache; no effect where there is no such hint. (Into the first one, each line would
+/// hold one of its few slots for misses until it has come.)
 #[inline]
 pub(super) fn prefetch<T>(line: &T) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a hint with no effect on memory, SSE is part of x86-64, and the pointer comes from a reference.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(line).cast()) }
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(line).cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = line;

@@ -28,6 +28,7 @@ mod family;
 mod isa;
 mod lines;
 pub mod parity;
+mod prober;
 pub mod sizing;
 
 pub use blocked::AtomicBloom;
@@ -39,6 +40,8 @@ pub use family::{
 pub use isa::Isa;
 pub use lines::Lines;
 pub use parity::{Levels, Width};
+pub use prober::Prober;
+use prober::{Asks, FetchedAhead};
 
 use crate::error::Result;
 
@@ -58,6 +61,14 @@ pub enum Verdict {
     Absent,
     /// The key may have been added; look for it.
     Maybe,
+}
+
+impl Verdict {
+    /// Of whether the key may have been added.
+    #[inline(always)]
+    fn of(maybe: bool) -> Verdict {
+        if maybe { Verdict::Maybe } else { Verdict::Absent }
+    }
 }
 
 /// The line of a hash among `lines` (which must not be 0). See the module's derivation.
@@ -161,64 +172,12 @@ impl BuiltFilter {
     /// The first of `hashes` that this filter denies: `None` for the hashes that it was built from, on a machine that works.
     pub fn first_denied(&self, hashes: &[u64]) -> Option<u64> {
         let prober = Prober::new(self.kind);
-        hashes.chunks(32).find_map(|some| {
-            some.iter().for_each(|&hash| prober.prefetch(&self.lines, hash));
-            some.iter().copied().find(|&hash| prober.probe(&self.lines, hash) == Verdict::Absent)
+        let mut verdicts = Vec::new();
+        hashes.chunks(1024).find_map(|some| {
+            verdicts.clear();
+            prober.probe_many(&self.lines, some, &mut verdicts);
+            let denied = verdicts.iter().position(|&verdict| verdict == Verdict::Absent)?;
+            some.get(denied).copied()
         })
-    }
-}
-
-/// Asks lines that live elsewhere: in a mapped file, in a [`BuiltFilter`]. Small and [`Copy`], so that it can stand beside them.
-#[derive(Debug, Clone, Copy)]
-pub struct Prober {
-    kind: FilterKind,
-    ask: Ask,
-}
-
-/// Whether a hash may have been added to lines of a kind: one function for each width or number of bits and each instruction set, so
-/// that a probe finds all of that decided. The parity ones take the levels from the kind.
-///
-/// # Safety
-/// The machine has the instruction set that the function is compiled for.
-type Ask = unsafe fn(lines: &[Line], hash: u64, kind: &FilterKind) -> bool;
-
-impl Prober {
-    /// A prober on the fastest instruction set of this machine.
-    pub fn new(kind: FilterKind) -> Self {
-        Prober::with_isa(kind, Isa::best())
-    }
-
-    /// A prober on a given instruction set, for tests and benchmarks. Answers are the same on all.
-    pub fn with_isa(kind: FilterKind, isa: Isa) -> Self {
-        let ask = match kind {
-            FilterKind::BlockedBloom { k } => blocked::ask(isa, k),
-            FilterKind::Parity { width, .. } => parity::ask(isa, width),
-        };
-        Prober { kind, ask }
-    }
-
-    /// How the lines are read.
-    pub fn kind(&self) -> FilterKind {
-        self.kind
-    }
-
-    /// Starts to load what [`probe`](Self::probe) will read. Send out all prefetches of a lookup before its first probe.
-    #[inline]
-    pub fn prefetch(&self, lines: &[Line], hash: u64) {
-        let first = match &self.kind {
-            FilterKind::BlockedBloom { .. } => lines.len(),
-            FilterKind::Parity { levels, .. } => levels[0] as usize,
-        };
-        if let Some(line) = lines.get(line_of(hash, first)) {
-            isa::prefetch(line);
-        }
-    }
-
-    /// Asks for a key's hash. No lines at all know nothing: [`Verdict::Maybe`].
-    #[inline]
-    pub fn probe(&self, lines: &[Line], hash: u64) -> Verdict {
-        // SAFETY: the function was chosen for an `Isa`, and there is one of those only where detection found it.
-        let present = unsafe { (self.ask)(lines, hash, &self.kind) };
-        if present { Verdict::Maybe } else { Verdict::Absent }
     }
 }

@@ -11,7 +11,7 @@
 //! |---|---|---|---|---|
 //! | 0 | 8 | magic | `SBFILTER` | anything else: no sidecar |
 //! | 8 | 4 | version | 1 | 0; a greater one was written by a newer build and is not read |
-//! | 12 | 1 | kind | 1 blocked Bloom, 2 parity, 3 Bloom, 4 counting Bloom, 5 scalable Bloom | any other |
+//! | 12 | 1 | kind | 2 parity, 3 Bloom, 4 counting Bloom, 5 scalable Bloom, 6 blocked Bloom | any other |
 //! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128 | not one of the kind's |
 //! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other; 1 for kinds 3 to 5 |
 //! | 15 | 1 | zero | | not 0 |

@@ -26,7 +26,7 @@ fn fixture(name: &str) -> PathBuf {
 const FIELDS: [(usize, &str); 15] = [
     (8, "magic"),
     (4, "version"),
-    (1, "kind: 1 blocked Bloom, 2 parity"),
+    (1, "kind: 2 parity, 6 blocked Bloom"),
     (1, "hash: xxh3-64"),
     (1, "bound"),
     (1, "zero"),

@@ -2,14 +2,14 @@
 //!
 //! | kind | hash | parameters, at these offsets of the 32 bytes | lines |
 //! |---|---|---|---|
-//! | 1 blocked Bloom | 1 | 0: `k`, 4 bytes, bits per key, 1 to 16 | |
+//! | 6 blocked Bloom | 1 | 0: `k`, 4 bytes, bits per key, 1 to 16 | |
 //! | 2 parity | 1 | 0: lanes, 4 bytes, 7, 8, 9, 12 or 16; 4: seven times 4 bytes, how many lines each level has, the first level first; 0: no such level, and none after it | the sum of the levels |
 //! | 3 Bloom | 2, 3 | 0: `k`, 4 bytes, 1 to 64; 8: the rate that it may reach, 8 bytes, IEEE 754, above 0 and below 1 | m / 512 |
 //! | 4 counting Bloom | 2, 3 | as 3 | m / 128, four bits a counter; a multiple of 4 |
 //! | 5 scalable Bloom | 2, 3 | 0: filters of the series, 4 bytes, 1 to 40; 8: the rate of the whole, 8 bytes; 16: keys of the first filter, 8 bytes | the sum of all filters', oldest first, as the series derives them |
 //!
 //! Hashes: 1 xxh3-64 ([`crate::hash`]), 2 xxh3-128, 3 MurmurHash3 x64 128, all seeded. What is not named is zero. Kinds 3 to 5 stand
-//! alone always: the store's own filters share one 64-bit hash per lookup.
+//! alone always: the store's own filters share one 64-bit hash per lookup. Kind 1 was a blocked Bloom filter of other bits.
 
 use super::format::BadHeader;
 use crate::codec::{Decoder, Encode};
@@ -24,7 +24,7 @@ pub(super) const PARAMETERS_AT: usize = 64;
 /// Bytes of the parameters.
 pub(super) const PARAMETERS_BYTES: usize = 32;
 
-const BLOCKED_BLOOM: u8 = 1;
+const BLOCKED_BLOOM: u8 = 6;
 const PARITY: u8 = 2;
 const BLOOM: u8 = 3;
 const COUNTING: u8 = 4;
@@ -37,7 +37,7 @@ const MURMUR3_128: u8 = 3;
 /// What the lines are, and everything that decides an answer besides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// Kinds 1 and 2: those that a segment can have.
+    /// Kinds 2 and 6: those that a segment can have.
     Lines(FilterKind),
     /// Kind 3.
     Bloom(Plan),

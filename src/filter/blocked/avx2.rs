@@ -1,6 +1,6 @@
 //! The probe in AVX2: eight bits at a time.
 
-use super::{FilterKind, Line, Padded, line_of, no_lines};
+use super::{FilterKind, Line, Padded, Verdict, line_of, many, no_lines};
 use std::arch::x86_64::*;
 
 /// Whether all `K` bits of the hash are set in its line.
@@ -27,19 +27,34 @@ pub(super) unsafe fn contains<const K: usize>(lines: &[Line], hash: u64, _: &Fil
     }
 }
 
+/// As [`contains`], of many hashes.
+///
+/// # Safety
+/// As [`contains`].
+#[target_feature(enable = "avx2,bmi2")]
+pub(super) unsafe fn contain<const K: usize>(
+    lines: &[Line],
+    hashes: &[u64],
+    kind: &FilterKind,
+    verdicts: &mut [Verdict],
+) {
+    // SAFETY: the same instruction set.
+    many(lines, hashes, verdicts, |hash| unsafe { contains::<K>(lines, hash, kind) });
+}
+
 /// Whether the bits of eight multipliers are all set.
 #[inline]
 #[target_feature(enable = "avx2,bmi2")]
 fn eight(line: [__m256i; 2], hash: u64, multipliers: __m256i) -> bool {
-    let positions = _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), multipliers);
-    let word = _mm256_srli_epi32::<28>(positions);
-    // Permutations index within a half; the top bit of the product says which half.
+    let products = _mm256_mulhi_epu16(_mm256_set1_epi32(hash as i32), multipliers);
+    let word = _mm256_srli_epi32::<16>(products);
+    // Permutations index within a half; bit 3 of the word's number, moved to the top, says which half.
     let words = _mm256_blendv_ps(
         _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(line[0], word)),
         _mm256_castsi256_ps(_mm256_permutevar8x32_epi32(line[1], word)),
-        _mm256_castsi256_ps(positions),
+        _mm256_castsi256_ps(_mm256_slli_epi32::<12>(products)),
     );
-    let bit = _mm256_and_si256(_mm256_srli_epi32::<23>(positions), _mm256_set1_epi32(31));
+    let bit = _mm256_and_si256(products, _mm256_set1_epi32(31));
     let found = _mm256_srlv_epi32(_mm256_castps_si256(words), bit);
     _mm256_testc_si256(found, _mm256_set1_epi32(1)) == 1
 }

@@ -3,7 +3,7 @@
 //! Those run in two of the processor's vector units, where vectors of 512 bits have one: eight bits in 1.5 ns, and the other eight
 //! only for the few keys that pass the first, against 1.9 ns for sixteen at once (Intel Sapphire Rapids).
 
-use super::{FilterKind, Line, Padded, line_of, no_lines};
+use super::{FilterKind, Line, Padded, Verdict, line_of, many, no_lines};
 use std::arch::x86_64::*;
 
 /// Whether all `K` bits of the hash are set in its line.
@@ -30,14 +30,29 @@ pub(super) unsafe fn contains<const K: usize>(lines: &[Line], hash: u64, _: &Fil
     }
 }
 
+/// As [`contains`], of many hashes.
+///
+/// # Safety
+/// As [`contains`].
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
+pub(super) unsafe fn contain<const K: usize>(
+    lines: &[Line],
+    hashes: &[u64],
+    kind: &FilterKind,
+    verdicts: &mut [Verdict],
+) {
+    // SAFETY: the same instruction set.
+    many(lines, hashes, verdicts, |hash| unsafe { contains::<K>(lines, hash, kind) });
+}
+
 /// Whether the bits of eight multipliers are all set.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
 fn eight(line: [__m256i; 2], hash: u64, multipliers: __m256i) -> bool {
-    let positions = _mm256_mullo_epi32(_mm256_set1_epi32(hash as i32), multipliers);
-    let words = _mm256_permutex2var_epi32(line[0], _mm256_srli_epi32::<28>(positions), line[1]);
-    // A rotation counts modulo 32: it needs no mask of the five bits.
-    let found = _mm256_rorv_epi32(words, _mm256_srli_epi32::<23>(positions));
+    let products = _mm256_mulhi_epu16(_mm256_set1_epi32(hash as i32), multipliers);
+    // Numbers of words count modulo 16 here, and rotations modulo 32: neither needs a mask.
+    let words = _mm256_permutex2var_epi32(line[0], _mm256_srli_epi32::<16>(products), line[1]);
+    let found = _mm256_rorv_epi32(words, products);
     let missing = _mm256_testn_epi32_mask(found, _mm256_set1_epi32(1));
     _kortestz_mask8_u8(missing, missing) == 1
 }

@@ -3,9 +3,10 @@
 //! When to choose it: while keys still arrive ([`AtomicBloom`]), and wherever a plain, well-known filter is wanted.
 //!
 //! # The k bits of a hash (frozen)
-//! With `g` the low 32 bits of the hash, bit number `j` (0 ≤ j < k) is the top nine bits of `g × MULTIPLIERS[j] mod 2³²`: a
-//! multiplicative hash per bit. In vector code that is one multiplication for all bits; the top four bits pick a 32-bit word of
-//! the line (one permutation) and the next five a bit of it (one rotation), so any `k` up to 16 costs the same.
+//! Bit number `j` (0 ≤ j < k) of a hash is one of the 32 bits of one of a line's sixteen 32-bit words. With `a` and `b` the lowest
+//! sixteen bits of the hash and the sixteen above, and `m` and `n` the lower and the upper half of `MULTIPLIERS[j]`, the bit is number
+//! `⌊a × m / 2¹⁶⌋ mod 32` of word number `⌊b × n / 2¹⁶⌋ mod 16`: a multiplicative hash for each. In vector code that is one
+//! multiplication of sixteen-bit numbers for all words and bits, one shift, one permutation (the word) and one rotation (the bit).
 //! Nine free bits, rather than one bit in each of eight 64-bit lanes, keep the rate at the theory's ([`super::sizing`]).
 
 mod atomic;
@@ -18,36 +19,42 @@ mod scalar;
 pub use atomic::AtomicBloom;
 
 use super::isa::Level;
-use super::{Ask, BuiltFilter, FilterKind, Isa, LINE_BYTES, Line, Lines, line_of, sizing};
+use super::{
+    Asks, BuiltFilter, FetchedAhead, FilterKind, Isa, LINE_BYTES, Line, Lines, Verdict, line_of, sizing,
+};
 use crate::error::Result;
 
 /// The most bits that a key may set: the 32-bit lanes of a line.
 pub const MAX_K: u32 = 16;
 
-/// Odd 32-bit numbers without structure: the first digits of π's fraction in base 2³², made odd.
+/// Pairs of odd 16-bit numbers without structure: the first digits of π's fraction in base 2¹⁶, made odd.
 const MULTIPLIERS: [u32; MAX_K as usize] = [
     0x243f_6a89,
     0x85a3_08d3,
     0x1319_8a2f,
-    0x0370_7345,
+    0x0371_7345,
     0xa409_3823,
     0x299f_31d1,
-    0x082e_fa99,
-    0xec4e_6c89,
-    0x4528_21e7,
-    0x38d0_1377,
-    0xbe54_66cf,
+    0x082f_fa99,
+    0xec4f_6c89,
+    0x4529_21e7,
+    0x38d1_1377,
+    0xbe55_66cf,
     0x34e9_0c6d,
-    0xc0ac_29b7,
-    0xc97c_50dd,
-    0x3f84_d5b5,
+    0xc0ad_29b7,
+    0xc97d_50dd,
+    0x3f85_d5b5,
     0xb547_0917,
 ];
 
 /// The `k` bits of a hash, as positions in its line. The one definition; the vector code computes the same numbers.
 #[inline]
 fn positions(hash: u64, k: u32) -> impl Iterator<Item = usize> {
-    MULTIPLIERS.iter().take(k as usize).map(move |m| ((hash as u32).wrapping_mul(*m) >> 23) as usize)
+    let product = |a: u64, b: u32| ((a as u32 & 0xffff) * (b & 0xffff)) >> 16;
+    MULTIPLIERS.iter().take(k as usize).map(move |m| {
+        let (word, bit) = (product(hash >> 16, m >> 16) % 16, product(hash, *m) % 32);
+        (word * 32 + bit) as usize
+    })
 }
 
 /// Builds a filter of `bits_per_key` from the hashes of all keys, with the best `k` for what that makes.
@@ -101,18 +108,29 @@ fn no_lines() -> bool {
     true
 }
 
-/// The `contains::<k>` of a module. More bits than there are multipliers set no more.
+/// Asks for many hashes.
+#[inline(always)]
+fn many(lines: &[Line], hashes: &[u64], verdicts: &mut [Verdict], contains: impl Fn(u64) -> bool) {
+    for (hash, verdict) in FetchedAhead::new(lines, hashes).zip(verdicts) {
+        *verdict = Verdict::of(contains(hash));
+    }
+}
+
+/// A module's functions for `k` bits. More bits than there are multipliers set no more.
 macro_rules! for_k {
     ($module:ident, $k:expr, $($each:literal)*) => {
         match $k {
-            $($each => $module::contains::<$each>,)*
-            _ => $module::contains::<{ MAX_K as usize }>,
+            $($each => Asks { one: $module::contains::<$each>, many: $module::contain::<$each> },)*
+            _ => Asks {
+                one: $module::contains::<{ MAX_K as usize }>,
+                many: $module::contain::<{ MAX_K as usize }>,
+            },
         }
     };
 }
 
-/// The function that tells whether all `k` bits of a hash are set in its line; no lines at all deny nothing, and neither do no bits.
-pub(super) fn ask(isa: Isa, k: u32) -> Ask {
+/// The functions that tell whether all `k` bits of a hash are set in its line; no lines at all deny nothing, and neither do no bits.
+pub(super) fn asks(isa: Isa, k: u32) -> Asks {
     match isa.level() {
         Level::Scalar => for_k!(scalar, k, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15),
         #[cfg(target_arch = "x86_64")]

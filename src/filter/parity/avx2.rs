@@ -3,8 +3,8 @@
 use super::equation::Equation;
 use super::layout::{HALF, Lanes, Layout, Twelve, mask};
 use super::solve::System;
-use super::{FilterKind, Reading, Width, walk};
-use crate::filter::Line;
+use super::{FilterKind, Reading, Width, walk, walk_many};
+use crate::filter::{Line, Verdict};
 use std::arch::x86_64::*;
 
 /// As [`super::scalar::contains`].
@@ -14,6 +14,22 @@ use std::arch::x86_64::*;
 #[target_feature(enable = "avx2,popcnt,bmi2")]
 pub(super) unsafe fn contains<L: Layout>(lines: &[Line], hash: u64, kind: &FilterKind) -> bool {
     walk::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation))
+}
+
+/// As [`super::scalar::contain`].
+///
+/// # Safety
+/// As [`contains`].
+#[target_feature(enable = "avx2,popcnt,bmi2")]
+pub(super) unsafe fn contain<L: Layout>(
+    lines: &[Line],
+    hashes: &[u64],
+    kind: &FilterKind,
+    verdicts: &mut [Verdict],
+) {
+    // SAFETY: the same instruction set.
+    let contains = |lines: &[Line], hash, kind: &FilterKind| unsafe { contains::<L>(lines, hash, kind) };
+    walk_many::<L>(lines, hashes, kind, verdicts, |line, equation| read::<L>(line, equation), contains);
 }
 
 /// As [`System::solve`], compiled for wider vectors.

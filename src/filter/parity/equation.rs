@@ -8,7 +8,7 @@ const FINGERPRINT: u64 = 0x082e_fa98_ec4e_6c89;
 const NEXT_LEVEL: u64 = 0x4528_21e6_38d0_1377;
 
 /// What a hash demands of its line: for each lane `j`, the parity of `lane_j & coefficients` is bit `j` of the fingerprint.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Equation {
     /// Coefficients of rows 0 to 63.
     pub low: u64,

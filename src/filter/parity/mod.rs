@@ -85,14 +85,15 @@ mod layout;
 mod reads;
 mod scalar;
 mod solve;
+mod walk;
 
 use super::isa::Level;
-use super::{Ask, BuiltFilter, FilterKind, Isa, Line};
+use super::{Asks, BuiltFilter, FilterKind, Isa};
 use crate::error::Result;
-use equation::{Equation, next_level, place};
 use layout::{Eight, Lanes, Layout, Nine, Seven, Sixteen, Twelve};
 pub(super) use reads::lines_per_probe;
 use solve::System;
+use walk::{walk, walk_many};
 
 /// The most levels of a filter.
 pub const MAX_LEVELS: usize = 7;
@@ -184,24 +185,24 @@ pub(super) fn build(hashes: &[u64], width: Width) -> Result<BuiltFilter> {
     Ok(BuiltFilter { kind: FilterKind::Parity { width, levels }, keys: hashes.len() as u64, lines })
 }
 
-/// The function that tells whether a hash may have been added.
-pub(super) fn ask(isa: Isa, width: Width) -> Ask {
+/// The functions that tell whether a hash may have been added.
+pub(super) fn asks(isa: Isa, width: Width) -> Asks {
     match width {
-        Width::Seven => ask_on::<Seven>(isa),
-        Width::Eight => ask_on::<Eight>(isa),
-        Width::Nine => ask_on::<Nine>(isa),
-        Width::Twelve => ask_on::<Twelve>(isa),
-        Width::Sixteen => ask_on::<Sixteen>(isa),
+        Width::Seven => asks_on::<Seven>(isa),
+        Width::Eight => asks_on::<Eight>(isa),
+        Width::Nine => asks_on::<Nine>(isa),
+        Width::Twelve => asks_on::<Twelve>(isa),
+        Width::Sixteen => asks_on::<Sixteen>(isa),
     }
 }
 
-fn ask_on<L: Layout>(isa: Isa) -> Ask {
+fn asks_on<L: Layout>(isa: Isa) -> Asks {
     match isa.level() {
-        Level::Scalar => scalar::contains::<L>,
+        Level::Scalar => Asks { one: scalar::contains::<L>, many: scalar::contain::<L> },
         #[cfg(target_arch = "x86_64")]
-        Level::Avx2 => avx2::contains::<L>,
+        Level::Avx2 => Asks { one: avx2::contains::<L>, many: avx2::contain::<L> },
         #[cfg(target_arch = "x86_64")]
-        Level::Avx512 => avx512::contains::<L>,
+        Level::Avx512 => Asks { one: avx512::contains::<L>, many: avx512::contain::<L> },
     }
 }
 
@@ -215,30 +216,6 @@ fn solve_on<L: Layout>(isa: Isa, system: &mut System) -> (Lanes, usize) {
         #[cfg(target_arch = "x86_64")]
         Level::Avx512 => unsafe { avx512::solve::<L>(system) },
     }
-}
-
-/// Asks the first level, and the next for as long as the line says that the rank was bumped.
-#[inline(always)]
-fn walk<L: Layout>(
-    lines: &[Line],
-    mut hash: u64,
-    kind: &FilterKind,
-    read: impl Fn(&Line, &Equation) -> Reading,
-) -> bool {
-    let FilterKind::Parity { levels, .. } = kind else { return true };
-    let mut rest = lines;
-    for &count in levels {
-        let (line, rank) = place::<L>(hash, count);
-        let Some(line) = rest.get(line as usize) else { return true };
-        let equation = Equation::of::<L>(hash);
-        let reading = read(line, &equation);
-        if rank >= reading.threshold {
-            return reading.parities == equation.fingerprint;
-        }
-        rest = rest.get(count as usize..).unwrap_or_default();
-        hash = next_level(hash);
-    }
-    true
 }
 
 #[cfg(test)]

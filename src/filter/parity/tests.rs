@@ -1,5 +1,6 @@
+use super::equation::{Equation, next_level, place};
 use super::*;
-use crate::filter::{FilterSpec, LINE_BITS, Prober, Verdict};
+use crate::filter::{FilterSpec, LINE_BITS, Line, Prober, Verdict};
 use crate::hash::{digest, hash_key};
 use proptest::prelude::*;
 
@@ -225,12 +226,15 @@ fn oracle<L: Layout>(lines: &[Line], mut hash: u64, levels: &Levels) -> bool {
 
 fn assert_every_isa_is_the_oracle<L: Layout>(lines: &[Line], hashes: &[u64], levels: &Levels) {
     let kind = FilterKind::Parity { width: L::WIDTH, levels: *levels };
-    for &hash in hashes {
-        let expected = if oracle::<L>(lines, hash, levels) { Verdict::Maybe } else { Verdict::Absent };
-        for isa in Isa::available() {
-            let found = Prober::with_isa(kind, isa).probe(lines, hash);
-            assert_eq!(found, expected, "{:?} on {}, hash {hash:x}", L::WIDTH, isa.name());
-        }
+    let expected: Vec<Verdict> =
+        hashes.iter().map(|&hash| Verdict::of(oracle::<L>(lines, hash, levels))).collect();
+    for isa in Isa::available() {
+        let (prober, case) = (Prober::with_isa(kind, isa), format!("{:?} on {}", L::WIDTH, isa.name()));
+        let one_by_one: Vec<Verdict> = hashes.iter().map(|&hash| prober.probe(lines, hash)).collect();
+        assert_eq!(one_by_one, expected, "{case}");
+        let mut at_once = vec![Verdict::Absent];
+        prober.probe_many(lines, hashes, &mut at_once);
+        assert_eq!(at_once.split_first(), Some((&Verdict::Absent, &expected[..])), "{case}, at once");
     }
 }
 
