@@ -3,8 +3,8 @@
 use super::equation::Equation;
 use super::layout::{HALF, Lanes, Layout, Twelve, mask};
 use super::solve::System;
-use super::{FilterKind, Reading, Width, walk, walk_many};
-use crate::filter::{Line, Verdict};
+use super::{FilterKind, Reading, Width, walk, walk_below, walk_many};
+use crate::filter::{LINE_BYTES, Line, Verdict};
 use std::arch::x86_64::*;
 
 /// As [`super::scalar::contains`].
@@ -13,7 +13,9 @@ use std::arch::x86_64::*;
 /// The machine has AVX2, POPCNT and BMI2.
 #[target_feature(enable = "avx2,popcnt,bmi2")]
 pub(super) unsafe fn contains<L: Layout>(lines: &[Line], hash: u64, kind: &FilterKind) -> bool {
-    walk::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation))
+    // SAFETY: the same instruction set.
+    let below = |lines: &[Line], hash, levels: &[u32]| unsafe { below::<L>(lines, hash, levels) };
+    walk::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation), below)
 }
 
 /// As [`super::scalar::contain`].
@@ -28,8 +30,16 @@ pub(super) unsafe fn contain<L: Layout>(
     verdicts: &mut [Verdict],
 ) {
     // SAFETY: the same instruction set.
-    let contains = |lines: &[Line], hash, kind: &FilterKind| unsafe { contains::<L>(lines, hash, kind) };
-    walk_many::<L>(lines, hashes, kind, verdicts, |line, equation| read::<L>(line, equation), contains);
+    let below = |lines: &[Line], hash, levels: &[u32]| unsafe { below::<L>(lines, hash, levels) };
+    walk_many::<L>(lines, hashes, kind, verdicts, |line, equation| read::<L>(line, equation), below);
+}
+
+/// # Safety
+/// As [`contains`].
+#[inline(never)]
+#[target_feature(enable = "avx2,popcnt,bmi2")]
+unsafe fn below<L: Layout>(lines: &[Line], hash: u64, levels: &[u32]) -> bool {
+    walk_below::<L>(lines, hash, levels, |line, equation| read::<L>(line, equation))
 }
 
 /// As [`System::solve`], compiled for wider vectors.
@@ -44,43 +54,49 @@ pub(super) unsafe fn solve<L: Layout>(system: &mut System) -> (Lanes, usize) {
 #[inline]
 #[target_feature(enable = "avx2,popcnt,bmi2")]
 fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
+    let last_byte = u32::from(line[LINE_BYTES - 1]);
     let halves = line.as_ptr().cast::<__m256i>();
     // SAFETY: a line has 64 bytes, two unaligned loads of 32.
     let line = unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] };
     let low = _mm256_set1_epi64x(equation.low as i64);
     let hit = line.map(|half| _mm256_and_si256(half, low));
-    match L::WIDTH {
+    let (fits, threshold) = match L::WIDTH {
         Width::Seven => {
             let last = _mm256_permute4x64_epi64::<0b11_11_11_11>(line[1]);
             let last = _mm256_castsi256_si128(last);
             let high = _mm256_set1_epi64x(equation.high as i64);
             let bytes = [_mm256_cvtepu8_epi64(last), _mm256_cvtepu8_epi64(_mm_srli_epi64::<32>(last))];
             let both = [0, 1].map(|i| _mm256_xor_si256(hit[i], _mm256_and_si256(bytes[i], high)));
-            let threshold = (_mm_cvtsi128_si64(last) as u64 >> 56) as u32;
-            Reading { parities: parities(both) & 0x7f, threshold }
+            (parities(both) & 0x7f == equation.fingerprint, last_byte)
         }
-        Width::Eight => Reading { parities: parities(hit), threshold: top_bits(line) },
+        Width::Eight => (parities(hit) == equation.fingerprint, top_bits(line)),
         Width::Nine => {
-            let across = top_bytes(line);
-            let ninth = (across & equation.low).count_ones() & 1;
-            Reading { parities: parities(hit) | ninth << 8, threshold: (across >> 56) as u32 }
+            let ninth = || (top_bytes(line) & equation.low).count_ones() & 1;
+            let fits = parities(hit) == equation.fingerprint & 0xff && ninth() == equation.fingerprint >> 8;
+            (fits, last_byte)
         }
         Width::Twelve => {
-            // As in `layout`: a lane's halves lie at bits 42 to 62 of two words.
-            let upper = _mm256_set1_epi64x((mask(HALF) << Twelve::ROWS) as i64);
-            let first = _mm256_slli_epi64::<{ Twelve::ROWS as i32 }>(low);
-            let second = _mm256_slli_epi64::<{ HALF as i32 }>(low);
-            let both = _mm256_xor_si256(_mm256_and_si256(line[0], first), _mm256_and_si256(line[1], second));
-            let parities = twelve_parities(folded(hit[0], hit[1]), _mm256_and_si256(both, upper));
-            Reading { parities, threshold: top_bits(line) }
+            let four = || {
+                // As in `layout`: a lane's halves lie at bits 42 to 62 of two words.
+                let upper = _mm256_set1_epi64x((mask(HALF) << Twelve::ROWS) as i64);
+                let first = _mm256_and_si256(line[0], _mm256_slli_epi64::<{ Twelve::ROWS as i32 }>(low));
+                let second = _mm256_and_si256(line[1], _mm256_slli_epi64::<{ HALF as i32 }>(low));
+                let both = _mm256_and_si256(_mm256_xor_si256(first, second), upper);
+                _mm256_movemask_pd(_mm256_castsi256_pd(to_top_bits(both))) as u32
+            };
+            let fits = parities(hit) == equation.fingerprint & 0xff && four() == equation.fingerprint >> 8;
+            (fits, top_bits(line))
         }
         Width::Sixteen => {
             let coefficients = _mm256_set1_epi32(equation.low as i32);
-            let hit = line.map(|half| parities_of_doublewords(_mm256_and_si256(half, coefficients)));
+            let eight = |half: __m256i| parities_of_doublewords(_mm256_and_si256(half, coefficients));
             let tops = line.map(|half| _mm256_movemask_ps(_mm256_castsi256_ps(half)) as u32);
-            Reading { parities: hit[0] | hit[1] << 8, threshold: tops[0] | tops[1] << 8 }
+            let fits =
+                eight(line[0]) == equation.fingerprint & 0xff && eight(line[1]) == equation.fingerprint >> 8;
+            (fits, tops[0] | tops[1] << 8)
         }
-    }
+    };
+    Reading { fits, threshold }
 }
 
 /// The parity of each of eight 64-bit lanes.
@@ -104,34 +120,20 @@ fn folded(a: __m256i, b: __m256i) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn parities_of_doublewords(lanes: __m256i) -> u32 {
+    _mm256_movemask_ps(_mm256_castsi256_ps(to_top_bits(lanes))) as u32
+}
+
+/// The parity of each 32-bit lane in its top bit; the other bits are nothing.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn to_top_bits(lanes: __m256i) -> __m256i {
     let lanes = _mm256_xor_si256(lanes, _mm256_srli_epi32::<16>(lanes));
     let lanes = _mm256_xor_si256(lanes, _mm256_srli_epi32::<8>(lanes));
     let lanes = _mm256_xor_si256(lanes, _mm256_srli_epi32::<4>(lanes));
     // Bit n of 0x6996 is the parity of n.
     let nibbles = _mm256_and_si256(lanes, _mm256_set1_epi32(15));
     let parity = _mm256_srlv_epi32(_mm256_set1_epi32(0x6996), nibbles);
-    _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_slli_epi32::<31>(parity))) as u32
-}
-
-/// The parity of each doubleword of `eight`, then of each upper doubleword of `four`.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn twelve_parities(eight: __m256i, four: __m256i) -> u32 {
-    let eight = _mm256_xor_si256(eight, _mm256_srli_epi32::<16>(eight));
-    let four = _mm256_xor_si256(four, _mm256_slli_epi32::<16>(four));
-    // The lower sixteen bits of a doubleword have the parity of one of eight, the upper ones that of one of four.
-    let both = _mm256_blend_epi16::<0b1010_1010>(eight, four);
-    let both = _mm256_xor_si256(both, _mm256_srli_epi16::<8>(both));
-    let both = _mm256_xor_si256(both, _mm256_srli_epi16::<4>(both));
-    let nibbles = _mm256_and_si256(both, _mm256_set1_epi8(15));
-    let of_nibble = _mm256_setr_epi8(
-        0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0, //
-        0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0,
-    );
-    let parity = _mm256_shuffle_epi8(of_nibble, nibbles);
-    let eight = _mm256_movemask_ps(_mm256_castsi256_ps(_mm256_slli_epi32::<31>(parity))) as u32;
-    let four = _mm256_movemask_pd(_mm256_castsi256_pd(_mm256_slli_epi32::<15>(parity))) as u32;
-    eight | four << 8
+    _mm256_slli_epi32::<31>(parity)
 }
 
 /// Bit 63 of each word.

@@ -3,8 +3,8 @@
 use super::equation::Equation;
 use super::layout::{HALF, Lanes, Layout, Sixteen, Twelve, mask};
 use super::solve::System;
-use super::{FilterKind, Reading, Width, walk, walk_many};
-use crate::filter::{Line, Verdict};
+use super::{FilterKind, Reading, Width, walk, walk_below, walk_many};
+use crate::filter::{LINE_BYTES, Line, Verdict};
 use std::arch::x86_64::*;
 
 /// As [`super::scalar::contains`].
@@ -13,7 +13,9 @@ use std::arch::x86_64::*;
 /// The machine has AVX-512F, DQ and VPOPCNTDQ, POPCNT and BMI2.
 #[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq,popcnt,bmi2")]
 pub(super) unsafe fn contains<L: Layout>(lines: &[Line], hash: u64, kind: &FilterKind) -> bool {
-    walk::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation))
+    // SAFETY: the same instruction set.
+    let below = |lines: &[Line], hash, levels: &[u32]| unsafe { below::<L>(lines, hash, levels) };
+    walk::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation), below)
 }
 
 /// As [`super::scalar::contain`].
@@ -28,8 +30,16 @@ pub(super) unsafe fn contain<L: Layout>(
     verdicts: &mut [Verdict],
 ) {
     // SAFETY: the same instruction set.
-    let contains = |lines: &[Line], hash, kind: &FilterKind| unsafe { contains::<L>(lines, hash, kind) };
-    walk_many::<L>(lines, hashes, kind, verdicts, |line, equation| read::<L>(line, equation), contains);
+    let below = |lines: &[Line], hash, levels: &[u32]| unsafe { below::<L>(lines, hash, levels) };
+    walk_many::<L>(lines, hashes, kind, verdicts, |line, equation| read::<L>(line, equation), below);
+}
+
+/// # Safety
+/// As [`contains`].
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq,popcnt,bmi2")]
+unsafe fn below<L: Layout>(lines: &[Line], hash: u64, levels: &[u32]) -> bool {
+    walk_below::<L>(lines, hash, levels, |line, equation| read::<L>(line, equation))
 }
 
 /// As [`System::solve`], compiled for wider vectors.
@@ -44,16 +54,27 @@ pub(super) unsafe fn solve<L: Layout>(system: &mut System) -> (Lanes, usize) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq,popcnt")]
 fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
+    let last_byte = u32::from(line[LINE_BYTES - 1]);
     // SAFETY: a line has 64 bytes, one unaligned load.
     let line = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
-    let (parities, threshold) = match L::WIDTH {
-        Width::Seven => seven(line, equation),
-        Width::Eight => eight(line, equation),
-        Width::Nine => nine(line, equation),
-        Width::Twelve => twelve(line, equation),
-        Width::Sixteen => sixteen(line, equation),
+    let (fits, threshold) = match L::WIDTH {
+        Width::Seven => (seven(line, equation) == equation.fingerprint, last_byte),
+        Width::Eight => (eight(line, equation) == equation.fingerprint, top_bits(line)),
+        Width::Nine => {
+            let fits = eight(line, equation) == equation.fingerprint & 0xff
+                && ninth(line, equation) == equation.fingerprint >> 8;
+            (fits, last_byte)
+        }
+        Width::Twelve => {
+            let fits = eight(line, equation) == equation.fingerprint & 0xff
+                && upper_four(line, equation) == equation.fingerprint >> 8;
+            (fits, top_bits(line))
+        }
+        Width::Sixteen => {
+            (sixteen(line, equation) == equation.fingerprint, u32::from(_mm512_movepi32_mask(line)))
+        }
     };
-    Reading { parities, threshold }
+    Reading { fits, threshold }
 }
 
 /// The parity of each 64-bit lane.
@@ -63,59 +84,55 @@ fn parities(lanes: __m512i) -> u32 {
     u32::from(_mm512_test_epi64_mask(_mm512_popcnt_epi64(lanes), _mm512_set1_epi64(1)))
 }
 
-/// The top byte of each 64-bit lane, lane 0 lowest.
+/// Bit 63 of each word.
 #[inline]
-#[target_feature(enable = "avx512f")]
-fn top_bytes(lanes: __m512i) -> u64 {
-    _mm_cvtsi128_si64(_mm512_cvtepi64_epi8(_mm512_srli_epi64::<56>(lanes))) as u64
+#[target_feature(enable = "avx512f,avx512dq")]
+fn top_bits(line: __m512i) -> u32 {
+    u32::from(_mm512_movepi64_mask(line))
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
-fn seven(line: __m512i, equation: &Equation) -> (u32, u32) {
+fn seven(line: __m512i, equation: &Equation) -> u32 {
     let last = _mm256_extracti128_si256::<1>(_mm512_extracti64x4_epi64::<1>(line));
     let last = _mm_unpackhi_epi64(last, last);
     let high = _mm512_and_si512(_mm512_cvtepu8_epi64(last), _mm512_set1_epi64(equation.high as i64));
     let low = _mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64));
-    let threshold = (_mm_cvtsi128_si64(last) as u64 >> 56) as u32;
-    (parities(_mm512_xor_si512(low, high)) & 0x7f, threshold)
+    parities(_mm512_xor_si512(low, high)) & 0x7f
 }
 
+/// The parities of the lanes that are in a word each.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq")]
-fn eight(line: __m512i, equation: &Equation) -> (u32, u32) {
-    let hit = _mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64));
-    (parities(hit), u32::from(_mm512_movepi64_mask(line)))
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn eight(line: __m512i, equation: &Equation) -> u32 {
+    parities(_mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64)))
 }
 
+/// The parity of the lane across the top bytes.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
-fn nine(line: __m512i, equation: &Equation) -> (u32, u32) {
-    let hit = _mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64));
-    let across = top_bytes(line);
-    let ninth = (across & equation.low).count_ones() & 1;
-    (parities(hit) | ninth << 8, (across >> 56) as u32)
+#[target_feature(enable = "avx512f,popcnt")]
+fn ninth(line: __m512i, equation: &Equation) -> u32 {
+    let across = _mm_cvtsi128_si64(_mm512_cvtepi64_epi8(_mm512_srli_epi64::<56>(line))) as u64;
+    (across & equation.low).count_ones() & 1
 }
 
+/// The parities of the four lanes above the first eight.
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq")]
-fn twelve(line: __m512i, equation: &Equation) -> (u32, u32) {
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn upper_four(line: __m512i, equation: &Equation) -> u32 {
     const _: () = assert!(HALF == 21 && Twelve::ROWS == 42);
-    let hit = _mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64));
-    // Rows 0 to 20 of the upper lanes are asked from words 0 to 3, rows 21 to 41 from words 4 to 7, at bits 42 to 62 of both.
+    // Rows 0 to 20 are asked from words 0 to 3, rows 21 to 41 from words 4 to 7, at bits 42 to 62 of both.
     let to_upper = _mm512_set_epi64(21, 21, 21, 21, 42, 42, 42, 42);
     let coefficients = _mm512_sllv_epi64(_mm512_set1_epi64(equation.low as i64), to_upper);
     let upper = _mm512_set1_epi64((mask(HALF) << Twelve::ROWS) as i64);
-    let halves = _mm512_and_si512(_mm512_and_si512(line, upper), coefficients);
-    let both = parities(halves);
-    (parities(hit) | ((both ^ both >> 4) & 15) << 8, u32::from(_mm512_movepi64_mask(line)))
+    let both = parities(_mm512_and_si512(_mm512_and_si512(line, upper), coefficients));
+    (both ^ both >> 4) & 15
 }
 
 #[inline]
-#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq")]
-fn sixteen(line: __m512i, equation: &Equation) -> (u32, u32) {
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn sixteen(line: __m512i, equation: &Equation) -> u32 {
     const _: () = assert!(Sixteen::ROWS < 32);
     let hit = _mm512_and_si512(line, _mm512_set1_epi32(equation.low as i32));
-    let parities = _mm512_test_epi32_mask(_mm512_popcnt_epi32(hit), _mm512_set1_epi32(1));
-    (u32::from(parities), u32::from(_mm512_movepi32_mask(line)))
+    u32::from(_mm512_test_epi32_mask(_mm512_popcnt_epi32(hit), _mm512_set1_epi32(1)))
 }

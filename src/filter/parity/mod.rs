@@ -93,7 +93,7 @@ use crate::error::Result;
 use layout::{Eight, Lanes, Layout, Nine, Seven, Sixteen, Twelve};
 pub(super) use reads::lines_per_probe;
 use solve::System;
-use walk::{walk, walk_many};
+use walk::{walk, walk_below, walk_many};
 
 /// The most levels of a filter.
 pub const MAX_LEVELS: usize = 7;
@@ -167,8 +167,8 @@ impl Width {
 /// What is read from a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reading {
-    /// Bit `j`: the parity of lane `j` under the coefficients.
-    parities: u32,
+    /// Whether the line's lanes fit the equation.
+    fits: bool,
     threshold: u32,
 }
 

@@ -2,28 +2,47 @@
 
 use super::equation::{Equation, next_level, place};
 use super::layout::Layout;
-use super::{FilterKind, Levels, Reading};
+use super::{FilterKind, Reading};
 use crate::filter::{FetchedAhead, Line, Verdict, isa};
 
-/// Asks the first level, and the next for as long as the line says that the rank was bumped.
+/// Asks the first level, and `below` for the levels below it when the line says that the rank was bumped. (In one loop over all levels,
+/// which would be unrolled, a level has more code than gets inlined.)
 #[inline(always)]
 pub(super) fn walk<L: Layout>(
     lines: &[Line],
-    mut hash: u64,
+    hash: u64,
     kind: &FilterKind,
     read: impl Fn(&Line, &Equation) -> Reading,
+    below: impl Fn(&[Line], u64, &[u32]) -> bool,
 ) -> bool {
-    let FilterKind::Parity { levels, .. } = kind else { return true };
-    let mut rest = lines;
+    let FilterKind::Parity { levels: [first, further @ ..], .. } = kind else { return true };
+    let (line, rank) = place::<L>(hash, *first);
+    let Some(line) = lines.get(line as usize) else { return true };
+    let equation = Equation::of::<L>(hash);
+    let reading = read(line, &equation);
+    if rank >= reading.threshold {
+        return reading.fits;
+    }
+    below(lines.get(*first as usize..).unwrap_or_default(), next_level(hash), further)
+}
+
+/// Asks one of `levels` after the other.
+#[inline(always)]
+pub(super) fn walk_below<L: Layout>(
+    mut lines: &[Line],
+    mut hash: u64,
+    levels: &[u32],
+    read: impl Fn(&Line, &Equation) -> Reading,
+) -> bool {
     for &count in levels {
         let (line, rank) = place::<L>(hash, count);
-        let Some(line) = rest.get(line as usize) else { return true };
+        let Some(line) = lines.get(line as usize) else { return true };
         let equation = Equation::of::<L>(hash);
         let reading = read(line, &equation);
         if rank >= reading.threshold {
-            return reading.parities == equation.fingerprint;
+            return reading.fits;
         }
-        rest = rest.get(count as usize..).unwrap_or_default();
+        lines = lines.get(count as usize..).unwrap_or_default();
         hash = next_level(hash);
     }
     true
@@ -41,36 +60,34 @@ pub(super) fn walk_many<L: Layout>(
     kind: &FilterKind,
     verdicts: &mut [Verdict],
     read: impl Fn(&Line, &Equation) -> Reading,
-    contains: impl Fn(&[Line], u64, &FilterKind) -> bool,
+    below: impl Fn(&[Line], u64, &[u32]) -> bool,
 ) {
-    let FilterKind::Parity { levels: [first, further @ ..], width } = *kind else { return };
-    let Some((level, below)) = lines.split_at_checked(first as usize) else { return };
-    let mut levels = Levels::default();
-    levels.iter_mut().zip(further).for_each(|(to, count)| *to = count);
-    let kind = FilterKind::Parity { levels, width };
+    let FilterKind::Parity { levels: [first, further @ ..], .. } = kind else { return };
+    let Some((level, rest)) = lines.split_at_checked(*first as usize) else { return };
+    let go_on = |hash| Verdict::of(below(rest, hash, further));
     let mut waiting = [(0, 0); WAITING];
     let mut waiters = 0;
     for (i, hash) in FetchedAhead::new(level, hashes).enumerate() {
-        let (line, rank) = place::<L>(hash, first);
+        let (line, rank) = place::<L>(hash, *first);
         let Some(line) = level.get(line as usize) else { return };
         let equation = Equation::of::<L>(hash);
         let reading = read(line, &equation);
         if rank >= reading.threshold {
-            verdicts[i] = Verdict::of(reading.parities == equation.fingerprint);
+            verdicts[i] = Verdict::of(reading.fits);
             continue;
         }
         let hash = next_level(hash);
-        let (line, _) = place::<L>(hash, levels[0]);
-        if let Some(line) = below.get(line as usize) {
+        let (line, _) = place::<L>(hash, further[0]);
+        if let Some(line) = rest.get(line as usize) {
             isa::prefetch(line);
         }
         waiting[waiters] = (i, hash);
         waiters += 1;
         if waiters == WAITING {
-            waiting.iter().for_each(|&(i, hash)| verdicts[i] = Verdict::of(contains(below, hash, &kind)));
+            waiting.iter().for_each(|&(i, hash)| verdicts[i] = go_on(hash));
             waiters = 0;
         }
     }
     let waiting = waiting.iter().take(waiters);
-    waiting.for_each(|&(i, hash)| verdicts[i] = Verdict::of(contains(below, hash, &kind)));
+    waiting.for_each(|&(i, hash)| verdicts[i] = go_on(hash));
 }
