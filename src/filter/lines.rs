@@ -38,7 +38,7 @@ impl Lines {
             return Err(Error::InvalidArgument(format!("a filter of {bytes} bytes: not enough memory")));
         }
         if self.0.capacity() > before {
-            self.ask_for_huge_pages();
+            ask_for_huge_pages(&self.0);
         }
         Ok(())
     }
@@ -52,24 +52,25 @@ impl Lines {
     pub(crate) fn extend_from_slice(&mut self, lines: &[Line]) {
         self.0.extend(lines.iter().copied().map(Aligned));
     }
+}
 
-    /// Advice only: the kernel may say no, and the answers are the same.
-    fn ask_for_huge_pages(&self) {
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::mm::{Advice, madvise};
-            const PAGE: usize = 4096;
-            let bytes = self.0.capacity() * LINE_BYTES;
-            let start = self.0.as_ptr().cast::<u8>();
-            let skipped = start.align_offset(PAGE);
-            if bytes >= HUGE_FROM_BYTES + PAGE {
-                let whole = (bytes - skipped) / PAGE * PAGE;
-                // SAFETY: the range lies within the vector's own allocation, and the advice changes no byte of it.
-                let _ =
-                    unsafe { madvise(start.add(skipped).cast_mut().cast(), whole, Advice::LinuxHugepage) };
-            }
+/// Asks for huge pages below all that a vector has room for. Advice only: the kernel may say no, and everything stays as it is.
+pub(super) fn ask_for_huge_pages<T>(memory: &Vec<T>) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::mm::{Advice, madvise};
+        const PAGE: usize = 4096;
+        let bytes = memory.capacity() * size_of::<T>();
+        let start = memory.as_ptr().cast::<u8>();
+        let skipped = start.align_offset(PAGE);
+        if bytes >= HUGE_FROM_BYTES + PAGE {
+            let whole = (bytes - skipped) / PAGE * PAGE;
+            // SAFETY: the range lies within the vector's own allocation, and the advice changes no byte of it.
+            let _ = unsafe { madvise(start.add(skipped).cast_mut().cast(), whole, Advice::LinuxHugepage) };
         }
     }
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
 }
 
 impl From<&[Line]> for Lines {

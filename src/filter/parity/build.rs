@@ -6,6 +6,7 @@ use super::solve::System;
 use super::{Isa, Levels, MAX_LEVELS, solve_on};
 use crate::error::{Error, Result};
 use crate::filter::Lines;
+use crate::filter::lines::ask_for_huge_pages;
 
 /// Keys that a bucket of the sort holds on average: a few levels of a comparison sort, within the first cache.
 const BUCKET_KEYS: usize = 256;
@@ -81,6 +82,7 @@ fn sorted(hashes: impl Iterator<Item = u64> + Clone, len: usize) -> Vec<u64> {
         start += std::mem::replace(end, start);
     }
     let mut sorted = vec![0; len];
+    ask_for_huge_pages(&sorted);
     for hash in hashes {
         let end = &mut ends[bucket_of(hash)];
         sorted[*end] = hash;
