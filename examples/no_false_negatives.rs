@@ -69,12 +69,14 @@ fn lines(spec: FilterSpec, size: u64, round: u64) -> Result<u64, String> {
     let mut asked = 0;
     for isa in Isa::available() {
         let prober = Prober::with_isa(filter.kind, isa);
-        match hashes.iter().find(|&&hash| prober.probe(&filter.lines, hash) == Verdict::Absent) {
-            Some(hash) => {
-                return Err(format!("{spec:?} of {size} keys denies {hash:016x} on {}", isa.name()));
-            }
-            None => asked += size,
+        let denied = hashes.iter().position(|&hash| prober.probe(&filter.lines, hash) == Verdict::Absent);
+        let mut at_once = Vec::new();
+        prober.probe_many(&filter.lines, &hashes, &mut at_once);
+        let denied = denied.or(at_once.iter().position(|&verdict| verdict == Verdict::Absent));
+        if let Some(i) = denied {
+            return Err(format!("{spec:?} of {size} keys denies {:016x} on {}", hashes[i], isa.name()));
         }
+        asked += size + at_once.len() as u64;
     }
     Ok(asked)
 }
