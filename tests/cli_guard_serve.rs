@@ -292,6 +292,46 @@ fn what_was_answered_is_there_after_a_kill() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn i5_a_write_that_the_disk_refuses_is_an_error_reply_and_what_was_answered_stays() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let dir = tempfile::tempdir().unwrap();
+    let plain = command(
+        &dir.path().join("songs.guard"),
+        &["--create", "--listen", "127.0.0.1:0", "--durability", "os"],
+    );
+    // Beyond the largest file allowed, a write fails, when the signal that comes with it is ignored.
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
+    let server = Server::spawn(shell);
+    let limit = Rlimit { current: Some(64 << 10), maximum: None };
+    prlimit(Pid::from_raw(server.pid() as i32), Resource::Fsize, limit).unwrap();
+
+    let mut client = server.connect();
+    let mut answered = 0;
+    let refused = loop {
+        let reply = client.ask(&format!("BF.ADD songs key{answered}"));
+        if reply != ":1" {
+            break reply;
+        }
+        answered += 1;
+        assert!(answered < 100_000, "no write has failed");
+    };
+    assert!(answered > 0 && refused.starts_with('-'), "{answered} {refused}");
+    let again = client.ask("BF.ADD songs more");
+    assert!(again.starts_with('-') && again.contains("read-only"), "{again}");
+    let all_are_there =
+        |client: &mut Client| (0..answered).all(|n| client.ask(&format!("BF.EXISTS songs key{n}")) == ":1");
+    assert!(all_are_there(&mut client), "it goes on answering");
+    drop(client);
+    server.kill();
+    let server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    assert!(all_are_there(&mut client), "and after it was opened again");
+    assert_eq!(client.ask("BF.ADD songs more"), ":1");
+}
+
+#[test]
 fn it_ends_on_a_signal_with_everything_answered_on_disk() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &["--durability", "os"]);
