@@ -13,6 +13,7 @@ mod overlap;
 mod receive;
 mod remove;
 mod send;
+pub mod sift;
 mod table;
 
 use super::context::{Context, Failure, Outcome};

@@ -1,0 +1,57 @@
+//! Lines that are asked for, one after the other, and printed by the answer.
+
+use super::input::Lines;
+use crate::cli::context::{Context, Failure, Outcome};
+use crate::cli::row::RowFormat;
+use sidebloom::filter::Verdict;
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct Sift {
+    /// The lines to ask for
+    #[arg(default_value = "-")]
+    lines: PathBuf,
+    /// Print the lines that are surely not there instead
+    // Takes the place of the global -v, which it shares the letter with: clap skips a global option whose name is taken.
+    #[arg(id = "verbose", short = 'v', long = "invert-match", action = clap::ArgAction::Count)]
+    invert: u8,
+    /// Print only how many there are
+    #[arg(short, long)]
+    count: bool,
+}
+
+impl Sift {
+    /// Prints the lines that may be there, by what `ask` says, or those that are not, or how many.
+    pub fn run(
+        &self,
+        cx: &Context,
+        mut ask: impl FnMut(&[u8]) -> Result<Verdict, Failure>,
+    ) -> Result<Outcome, Failure> {
+        let wanted = if self.invert > 0 { Verdict::Absent } else { Verdict::Maybe };
+        let json = RowFormat::new(true, false);
+        let mut found = 0u64;
+        let mut out = cx.out();
+        let asked = Lines::open(&self.lines, "checking")?.for_each(|line| {
+            if ask(line)? != wanted {
+                return Ok(());
+            }
+            found += 1;
+            match (self.count, cx.json) {
+                (true, _) => Ok(()),
+                (false, true) => json.write(&mut *out, line, None),
+                (false, false) => {
+                    out.write_all(line)?;
+                    Ok(out.write_all(b"\n")?)
+                }
+            }
+        })?;
+        drop(out);
+        match (self.count, cx.json) {
+            (true, true) => cx.print_json(&serde_json::json!({ "count": found, "lines": asked }))?,
+            (true, false) => writeln!(cx.out(), "{found}")?,
+            (false, _) => {}
+        }
+        Ok(Outcome::found(found > 0))
+    }
+}
