@@ -35,6 +35,25 @@ impl Source for Database<'_> {
     }
 }
 
+/// A database that is changed, and its guard with it, while a refresh reads it.
+struct Busy<'a> {
+    rows: &'a Rows,
+    change: &'a mut dyn FnMut() -> Result<()>,
+}
+
+impl Source for Busy<'_> {
+    fn stream(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        Database(self.rows).stream(visit)?;
+        (self.change)()
+    }
+    fn count(&mut self, key: &[u8]) -> Result<u64> {
+        Database(self.rows).count(key)
+    }
+    fn apply(&mut self, _changes: &[Change<'_>]) -> Result<()> {
+        Ok(())
+    }
+}
+
 fn options(fs: &SimFs) -> GuardOptions {
     GuardOptions::new().filesystem(Arc::new(fs.clone())).memtable_bytes(4096).exceptions(10)
 }
@@ -51,7 +70,7 @@ struct Told {
     next: Rows,
 }
 
-/// Builds a guard, changes it, refreshes it twice and reopens it, until the disk fails.
+/// Builds a guard, changes it, refreshes it while it changes, and reopens it, until the disk fails.
 fn work(fs: &SimFs) -> Told {
     let mut told = Told { next: first_rows(), ..Told::default() };
     let _ = run(fs, &mut told);
@@ -82,7 +101,17 @@ fn run(fs: &SimFs, told: &mut Told) -> Result<()> {
         guard.write(&changes)?;
         told.rows = told.next.clone();
         match round % 20 {
-            11 => guard.refresh(&mut Database(&told.rows)).map(|_| ())?,
+            11 => {
+                let rows = told.rows.clone();
+                let mut change = || {
+                    let key = format!("song {round:03}");
+                    *told.next.entry(key.clone()).or_default() += 1;
+                    guard.insert(&key)?;
+                    told.rows = told.next.clone();
+                    Ok(())
+                };
+                guard.refresh(&mut Busy { rows: &rows, change: &mut change })?;
+            }
             13 => {
                 guard.confirm_absent("never there")?;
             }
