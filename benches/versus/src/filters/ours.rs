@@ -34,10 +34,12 @@ impl Filter for Ours {
     }
 
     fn batched(&self, _: &[u64], prepared: &[u64]) -> Option<usize> {
-        let asked = |hashes: &[u64]| {
-            hashes.iter().for_each(|&hash| self.prober.prefetch(&self.lines, hash));
-            hashes.iter().filter(|&&hash| self.may_contain(hash)).count()
+        let mut verdicts = Vec::with_capacity(QUESTIONS);
+        let mut asked = |hashes: &[u64]| {
+            verdicts.clear();
+            self.prober.probe_many(&self.lines, hashes, &mut verdicts);
+            verdicts.iter().filter(|&&verdict| verdict == Verdict::Maybe).count()
         };
-        Some(prepared.chunks(QUESTIONS).map(asked).sum())
+        Some(prepared.chunks(QUESTIONS).map(&mut asked).sum())
     }
 }
