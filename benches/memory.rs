@@ -6,7 +6,9 @@
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
 use sidebloom::filter::{BuiltFilter, FilterKind, FilterSpec, Line, Lines, Prober, Verdict, Width};
+use std::cell::RefCell;
 use std::hint::black_box;
+use std::ops::RangeFrom;
 use std::time::Instant;
 
 const ROUNDS: usize = 41;
@@ -34,8 +36,10 @@ fn measure(width: Width) {
     let first_byte = |hash| u64::from(line_at(&lines, hash)[0]);
     let whole = Prober::new(FilterKind::BlockedBloom { k: 1 });
     let fetch = |hash| whole.prefetch(&lines, hash);
+    let verdicts = RefCell::new(Vec::new());
     let probe_many = |hashes: &[u64]| {
-        let mut verdicts = Vec::with_capacity(hashes.len());
+        let mut verdicts = verdicts.borrow_mut();
+        verdicts.clear();
         prober.probe_many(&lines, hashes, &mut verdicts);
         verdicts.iter().filter(|&&verdict| verdict == Verdict::Maybe).count() as u64
     };
@@ -47,6 +51,8 @@ fn measure(width: Width) {
         mib(&lines),
         huge_mib()
     );
+    let mut questions = 1 << 40..;
+    let mut report = |asks: &[Ask<'_>]| report(asks, &mut questions);
     report(&[
         ("a load, each waits for the last", &|hashes| {
             hashes.iter().map(|&hash| alone(first_byte(hash))).sum()
@@ -68,15 +74,13 @@ fn measure(width: Width) {
 }
 
 /// Prints the median of each way, in nanoseconds a question, and the median of its ratio to the first way in the same round.
-fn report(asks: &[Ask<'_>]) {
+fn report(asks: &[Ask<'_>], questions: &mut RangeFrom<u64>) {
     let mut rounds = vec![Vec::new(); asks.len()];
-    let mut first_question = 1 << 40;
     for _ in 0..ROUNDS {
         let mut ns = vec![0.0; asks.len()];
         for _ in 0..TURNS {
             for ((_, ask), ns) in asks.iter().zip(&mut ns) {
-                let hashes: Vec<u64> = (first_question..).take(QUESTIONS).map(mix).collect();
-                first_question += QUESTIONS as u64;
+                let hashes: Vec<u64> = questions.take(QUESTIONS).map(mix).collect();
                 let start = Instant::now();
                 black_box(ask(&hashes));
                 *ns += start.elapsed().as_nanos() as f64 / (TURNS * QUESTIONS) as f64;

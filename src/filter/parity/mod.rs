@@ -74,9 +74,9 @@
 //! | 12 × 42 | 3.2 | 4.3 | 9.2 | 34 |
 //! | 16 × 31 | 3.1 | 4.2 | 8.1 | 37 |
 //!
-//! From a GiB of lines (`cargo bench --bench memory`, 8 and 12 lanes): a probe that waits for the one before it takes 1.06 to 1.09 times what
-//! a load takes there, 221 to 237 ns; in `probe_many` 4,096 hashes take 15.4 to 16.0 ns each, as long as bare loads of as many lines in
-//! batches of 32, and calls of 32 hashes 23 ns each.
+//! From a GiB of lines (`cargo bench --bench memory`, 8 and 12 lanes): a probe that waits for the one before it takes 1.07 to 1.08 times what
+//! a load takes there, 217 to 222 ns; in `probe_many` 4,096 hashes take 15.9 to 16.3 ns each, where bare loads in batches of 32 take 16.4 to
+//! 16.7, and calls of 32 hashes 22 to 23 ns each.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
