@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sidebloom::{Batch, Compression, Db, Durability, FilterPolicy, Options, Residency, Snapshot};
+use sidebloom::{Batch, Compression, Db, Durability, Error, FilterPolicy, Options, Residency, Snapshot};
 use sidebloom_fuzz::disk::{Crash, SimFs};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -273,7 +273,10 @@ impl Run {
                 db.sync().unwrap();
                 self.synced();
             }
-            Op::RebuildFilters(choice) => _ = db.rebuild_filters(policy(choice)).unwrap(),
+            Op::RebuildFilters(choice) => match (policy(choice), db.rebuild_filters(policy(choice))) {
+                (FilterPolicy::OFF, rebuilt) => assert!(matches!(rebuilt, Err(Error::InvalidArgument(_)))),
+                (_, rebuilt) => _ = rebuilt.unwrap(),
+            },
             Op::Reopen(config) => self.reopen(config, |_| ()),
             Op::Crash { power, ordered, seed, config } => {
                 let crash = match (power, ordered) {
