@@ -75,8 +75,9 @@
 //! | 16 × 31 | 3.1 | 4.2 | 8.1 | 37 |
 //!
 //! From a GiB of lines (`cargo bench --bench memory`, 8 and 12 lanes): a probe that waits for the one before it takes 1.07 to 1.08 times what
-//! a load takes there, 217 to 222 ns; in `probe_many` 4,096 hashes take 15.9 to 16.3 ns each, where bare loads in batches of 32 take 16.4 to
-//! 16.7, and calls of 32 hashes 22 to 23 ns each.
+//! a load takes there, 219 to 224 ns; in `probe_many` 4,096 hashes take 15.3 to 15.6 ns each, as long as bare loads in batches of 32, one
+//! batch upon the other. A call of 32 hashes takes 22 ns each, since its last misses overlap with nothing: bare loads take as long when each
+//! batch waits for the one before it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
