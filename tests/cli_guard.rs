@@ -107,6 +107,19 @@ fn refresh_and_reconcile_take_the_keys_anew_and_say_what_had_come_apart() {
 }
 
 #[test]
+fn the_bits_of_a_build_are_kept_by_a_refresh() {
+    let sandbox = Sandbox::new();
+    let titles: String = (0..20_000).map(|i| format!("song {i}\n")).collect();
+    sandbox.file("titles", &titles);
+    ok(&sandbox, "build @guard --lines @titles --bits-per-key 19");
+    for command in ["refresh", "reconcile"] {
+        ok(&sandbox, &format!("{command} @guard --lines @titles"));
+        let bits = number(&ok(&sandbox, "stats @guard --json"), "bits_per_key");
+        assert!((18.0..21.0).contains(&bits), "{bits} bits a key after {command}");
+    }
+}
+
+#[test]
 fn one_source_must_be_named_and_whole() {
     let sandbox = Sandbox::new();
     assert!(fails(&sandbox, "build @guard").contains("--sqlite <FILE>|--postgres <URL>|--lines <FILE>"));

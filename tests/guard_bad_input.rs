@@ -94,15 +94,19 @@ fn i6_damaged_settings_are_named_and_nothing_is_removed() {
         fs::write(&settings, &bad).unwrap();
         assert_refused(Guard::open(&path), &["GUARD"]);
     }
-    let newer = {
-        let mut newer = good.clone();
-        newer[8] = 2;
-        let crc = crc32fast::hash(&newer[..32]);
-        newer[32..].copy_from_slice(&crc.to_le_bytes());
-        newer
+    let with = |at: usize, value| {
+        let mut changed = good.clone();
+        changed[at] = value;
+        let (body, crc) = changed.split_at_mut(good.len() - 4);
+        crc.copy_from_slice(&crc32fast::hash(body).to_le_bytes());
+        fs::write(&settings, changed).unwrap();
+        Guard::open(&path)
     };
-    fs::write(&settings, newer).unwrap();
-    assert_refused(Guard::open(&path), &["format version 2", "newer sidebloom"]);
+    assert_refused(with(8, 2), &["format version 2", "newer sidebloom"]);
+    assert_refused(with(12, 9), &["GUARD", "offset 12", "8 or 16 bytes"]);
+    assert_refused(with(13, 0x80), &["GUARD", "offset 13", "treatment of keys"]);
+    assert_refused(with(14, 9), &["GUARD", "offset 14", "filter policy"]);
+    assert_refused(with(39, 0x7f), &["GUARD", "offset 14", "filter policy"]);
     fs::write(&settings, good).unwrap();
     assert_eq!(files_below(&path), files);
     assert_eq!(Guard::open(&path).unwrap().stats().rows, 2);

@@ -7,7 +7,7 @@
 
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Change, Guard, GuardOptions, Source};
-use sidebloom::{Durability, Error, Result};
+use sidebloom::{Durability, Error, FilterPolicy, Result};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -288,4 +288,27 @@ fn no_wrong_no_while_writers_and_refreshes_go_on() {
         assert_eq!(guard.count(key).unwrap(), *count, "{key}");
     }
     assert_eq!((guard.stats().rows, guard.stats().keys), (rows.values().sum(), rows.len() as u64));
+}
+
+#[test]
+fn filters_stay_as_they_were_asked_for_until_others_are_asked_for_and_a_refresh_makes_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = Database::default();
+    (0..20_000).for_each(|i| database.insert(&format!("song {i}")));
+    let with = |bits| GuardOptions::new().filter_policy(FilterPolicy::bits_per_key(bits));
+    let bits = |guard: &Guard| {
+        let stats = guard.stats();
+        8.0 * stats.filter_bytes as f64 / stats.keys as f64
+    };
+    let refreshed = |options: GuardOptions| {
+        let guard = options.open(dir.path()).unwrap();
+        guard.refresh(&mut Hooked::new(&database)).unwrap();
+        bits(&guard)
+    };
+    let as_asked = |asked: f64, bits: f64| assert!((asked - bits).abs() < 1.0, "asked {asked}, got {bits}");
+    as_asked(19.0, bits(&with(19.0).build_from(dir.path(), &mut Hooked::new(&database)).unwrap()));
+    as_asked(19.0, refreshed(GuardOptions::new()));
+    as_asked(8.0, refreshed(with(8.0)));
+    as_asked(8.0, bits(&Guard::open(dir.path()).unwrap()));
+    as_asked(8.0, refreshed(GuardOptions::new()));
 }

@@ -80,6 +80,30 @@ impl FilterPolicy {
         problem.map_or(Ok(()), |what| Err(Error::InvalidArgument(what)))
     }
 
+    /// For a file: which goal, and its number.
+    pub(crate) fn to_code(self) -> (u8, u64) {
+        match self.goal {
+            Goal::Off => (0, 0),
+            Goal::Average(bits) => (1, bits.to_bits()),
+            Goal::Rate(rate) => (2, rate.to_bits()),
+            Goal::Memory(bytes) => (3, bytes),
+            Goal::Bloom(bits) => (4, bits.to_bits()),
+        }
+    }
+
+    /// What [`to_code`](Self::to_code) has made of a policy that is allowed; `None` for anything else.
+    pub(crate) fn from_code(code: u8, number: u64) -> Option<Self> {
+        let goal = match code {
+            0 if number == 0 => Goal::Off,
+            1 => Goal::Average(f64::from_bits(number)),
+            2 => Goal::Rate(f64::from_bits(number)),
+            3 => Goal::Memory(number),
+            4 => Goal::Bloom(f64::from_bits(number)),
+            _ => return None,
+        };
+        Some(FilterPolicy { goal }).filter(|policy| policy.validate().is_ok())
+    }
+
     /// The filters for a store of this shape; `None` when filters are off.
     pub(crate) fn plan(&self, shape: &Shape) -> Option<FilterPlan> {
         let keys: f64 = shape.levels.iter().map(|level| level.keys as f64).sum();

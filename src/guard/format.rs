@@ -5,15 +5,19 @@
 //!  8  4  version
 //! 12  1  bytes per key hash
 //! 13  1  which differences between keys do not count
-//! 14  2  zero
+//! 14  1  which filter policy
+//! 15  1  zero
 //! 16  8  seed of the key hash
 //! 24  8  generation
-//! 32  4  CRC-32 of bytes 0..32
+//! 32  8  the filter policy's number
+//! 40  4  CRC-32 of bytes 0..40
 //! ```
 //!
 //! - *version*: 1. Every later version keeps magic, version and CRC in these places.
 //! - *bytes per key hash*: 8, the low half of the key's seeded XXH3-64, or 16, its XXH3-128. They are the keys of the store, big-endian.
 //! - *which differences*: bit 0, letter case and Unicode spelling; bit 1, spaces at the end. Others are of a later version.
+//! - *which filter policy*, *number*: 0 no filters, 0; 1 bits per key on average, 2 a false-positive rate, both IEEE 754; 3 bytes of
+//!   memory; 4 bits per key of blocked Bloom filters, IEEE 754.
 //! - *seed*: drawn when the guard is built and never shown, so that nobody can prepare keys that collide.
 //! - *generation*: the keys are in the store `NNNNNN.keys` of this number. A refresh writes the next one and then replaces this file.
 //!
@@ -28,6 +32,7 @@
 
 use super::canonical::Canonical;
 use crate::codec::{Decoder, Encode, crc32};
+use crate::db::FilterPolicy;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::hash::random_u64;
@@ -42,8 +47,9 @@ const GENERATION_SUFFIX: &str = ".keys";
 
 const MAGIC: &[u8; 8] = b"SBLMGRD\n";
 const VERSION: u32 = 1;
-const BYTES: usize = 36;
-const _: () = assert!(BYTES == MAGIC.len() + 4 + 1 + 1 + 2 + 8 + 8 + 4);
+const BYTES: usize = 44;
+const CRC_AT: usize = BYTES - 4;
+const _: () = assert!(CRC_AT == MAGIC.len() + 4 + 1 + 1 + 1 + 1 + 8 + 8 + 8);
 
 pub(super) const TOTALS: u8 = b't';
 pub(super) const EXCEPTION: u8 = b'x';
@@ -70,17 +76,18 @@ impl HashWidth {
 }
 
 /// What a guard is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Settings {
     pub width: HashWidth,
     pub canonical: Canonical,
+    pub policy: FilterPolicy,
     pub seed: u64,
     pub generation: u64,
 }
 
 impl Settings {
-    pub fn new(width: HashWidth, canonical: Canonical) -> Self {
-        Settings { width, canonical, seed: random_u64(), generation: 1 }
+    pub fn new(width: HashWidth, canonical: Canonical, policy: FilterPolicy) -> Self {
+        Settings { width, canonical, policy, seed: random_u64(), generation: 1 }
     }
 
     /// Where the store of the live generation is.
@@ -98,9 +105,12 @@ impl Settings {
         buf.put_u32(VERSION);
         buf.put_u8(self.width.bytes() as u8);
         buf.put_u8(self.canonical.to_bits());
-        buf.extend_from_slice(&[0; 2]);
+        let (policy, number) = self.policy.to_code();
+        buf.put_u8(policy);
+        buf.put_u8(0);
         buf.put_u64(self.seed);
         buf.put_u64(self.generation);
+        buf.put_u64(number);
         let crc = crc32(&[&buf]);
         buf.put_u32(crc);
         buf
@@ -127,14 +137,17 @@ impl Settings {
                 supported: VERSION,
             });
         }
-        let body = bytes.get(..BYTES - 4).ok_or_else(short)?;
+        let body = bytes.get(..CRC_AT).ok_or_else(short)?;
         let mut read = || {
-            let (width, canonical, zero) = (fields.u8()?, fields.u8()?, fields.take(2)?);
-            Some((width, canonical, zero, fields.u64()?, fields.u64()?, fields.u32()?, fields.remaining()))
+            Some((
+                [fields.u8()?, fields.u8()?, fields.u8()?, fields.u8()?],
+                [fields.u64()?, fields.u64()?, fields.u64()?],
+                fields.u32()?,
+            ))
         };
-        let (width, canonical, zero, seed, generation, crc, rest) = read().ok_or_else(short)?;
-        if crc != crc32(&[body]) || rest != 0 {
-            return Err(damaged(32, "the checksum does not match"));
+        let ([width, canonical, policy, zero], [seed, generation, number], crc) = read().ok_or_else(short)?;
+        if crc != crc32(&[body]) || fields.remaining() != 0 {
+            return Err(damaged(CRC_AT as u64, "the checksum does not match"));
         }
         let width = match width {
             8 => HashWidth::Bits64,
@@ -143,10 +156,12 @@ impl Settings {
         };
         let canonical =
             Canonical::from_bits(canonical).ok_or_else(|| damaged(13, "an unknown treatment of keys"))?;
-        if version == 0 || zero != [0; 2] || generation == 0 {
+        let policy =
+            FilterPolicy::from_code(policy, number).ok_or_else(|| damaged(14, "an unknown filter policy"))?;
+        if version == 0 || zero != 0 || generation == 0 {
             return Err(damaged(8, "a field that makes no sense"));
         }
-        Ok(Settings { width, canonical, seed, generation })
+        Ok(Settings { width, canonical, policy, seed, generation })
     }
 
     /// Reads a guard's settings.
@@ -215,6 +230,7 @@ mod tests {
     const SAMPLE: Settings = Settings {
         width: HashWidth::Bits128,
         canonical: Canonical::EXACT.fold_case(),
+        policy: FilterPolicy::bits_per_key(9.0),
         seed: 0x0123_4567_89ab_cdef,
         generation: 7,
     };
@@ -227,9 +243,11 @@ mod tests {
             (4, "version 1"),
             (1, "16 bytes per key hash"),
             (1, "keys: case folded"),
-            (2, "zero"),
+            (1, "filters: bits per key on average"),
+            (1, "zero"),
             (8, "seed of the key hash"),
             (8, "generation 7"),
+            (8, "9 bits per key"),
             (4, "CRC-32"),
         ];
         crate::golden::check("guard", &bytes, &fields);

@@ -51,7 +51,7 @@ impl Generation {
     /// Opens what is there, or creates it empty.
     pub fn open(dir: &Path, settings: &Settings, options: &GuardOptions) -> Result<Self> {
         let path = settings.store(dir);
-        let db = options.store.clone().open(&path)?;
+        let db = options.store.clone().filter_policy(settings.policy).open(&path)?;
         db.warm()?;
         let mut generation = Generation {
             db,

@@ -9,6 +9,7 @@ use super::sort::Sorter;
 use super::source::{Source, check_equality};
 use super::stats::Counters;
 use super::write::Flux;
+use crate::db::FilterPolicy;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockGuard, LockMode};
 use arc_swap::ArcSwap;
@@ -75,7 +76,8 @@ impl GuardOptions {
         }
         let fs = Arc::clone(&self.fs);
         let lock = claim(&*fs, dir)?;
-        let settings = Settings::new(self.width, self.canonical.unwrap_or_default());
+        let policy = self.policy.unwrap_or(FilterPolicy::bits_per_key(Self::BITS_PER_KEY));
+        let settings = Settings::new(self.width, self.canonical.unwrap_or_default(), policy);
         let build = || {
             let mut sorter = Sorter::new(Arc::clone(&fs), dir, settings.width);
             let note = stream(&mut |key| {
@@ -111,7 +113,8 @@ impl GuardOptions {
         Settings::read(&*fs, dir)?;
         let mode = if self.read_only { LockMode::Shared } else { LockMode::Exclusive };
         let lock = fs.lock(&dir.join(LOCK), mode)?;
-        let settings = Settings::read(&*fs, dir)?; // Again: a refresh may have ended before the lock was free.
+        let mut settings = Settings::read(&*fs, dir)?; // Again: a refresh may have ended before the lock was free.
+        settings.policy = self.policy.unwrap_or(settings.policy);
         if let Some(canonical) = self.canonical.filter(|canonical| *canonical != settings.canonical) {
             return Err(Error::NotAGuard {
                 path: dir.to_path_buf(),

@@ -8,12 +8,15 @@ use crate::segment::Compression;
 use crate::sidecar::Residency;
 use std::sync::Arc;
 
-/// Settings of a guard. `canonical` and `hash_width` are fixed when it is built; the others may differ at each opening.
+/// Settings of a guard. `canonical` and `hash_width` are fixed when it is built, `filter_policy` is kept until another is named; the others
+/// may differ at each opening.
 #[derive(Debug, Clone)]
 pub struct GuardOptions {
     /// `None`: whatever the guard was built with.
     pub(super) canonical: Option<Canonical>,
     pub(super) width: HashWidth,
+    /// `None`: the guard's own, or the default for a new one.
+    pub(super) policy: Option<FilterPolicy>,
     pub(super) durability: Durability,
     pub(super) exceptions: usize,
     pub(super) read_only: bool,
@@ -24,7 +27,6 @@ pub struct GuardOptions {
 impl Default for GuardOptions {
     fn default() -> Self {
         let store = Options::new()
-            .filter_policy(FilterPolicy::bits_per_key(Self::BITS_PER_KEY))
             .residency(Residency::Pinned)
             .compression(Compression::None)
             .block_cache_bytes(1 << 20)
@@ -33,6 +35,7 @@ impl Default for GuardOptions {
         GuardOptions {
             canonical: None,
             width: HashWidth::default(),
+            policy: None,
             durability: Durability::Sync,
             exceptions: 0,
             read_only: false,
@@ -64,9 +67,11 @@ impl GuardOptions {
         self
     }
 
-    /// Which filters: what a missing key costs in memory, and how often it gets a "maybe". Default 9 bits per key.
+    /// Which filters: what a missing key costs in memory, and how often it gets a "maybe". Default for a new guard 9 bits per key, and for
+    /// one that is opened those that it has. Another one holds for what is written from then on, and stays with the guard once a refresh has
+    /// given it to all keys.
     pub fn filter_policy(mut self, policy: FilterPolicy) -> Self {
-        self.store = self.store.filter_policy(policy);
+        self.policy = Some(policy);
         self
     }
 
