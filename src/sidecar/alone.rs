@@ -9,6 +9,9 @@ use crate::fs::{Fs, RealFs};
 use crate::hash::digest;
 use std::path::Path;
 
+/// What to do about a damaged file.
+const REMEDY: &str = "; build the filter again from its keys";
+
 /// Writes a filter to a file of its own, replacing what is there by a rename. Returns the file's bytes, which are then durable.
 ///
 /// # Errors
@@ -33,9 +36,9 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
     let len = file.len()?;
     let mut page = vec![0; HEADER_BYTES.min(usize::try_from(len).unwrap_or(HEADER_BYTES))];
     file.read_exact_at(&mut page, 0)?;
-    let header = Header::decode(&page).map_err(|bad| named(bad, path))?;
+    let header = Header::decode(&page).map_err(|bad| named(bad, path, REMEDY))?;
     if len != header.file_bytes() {
-        let what = format!("the file has {len} bytes, its header says {}", header.file_bytes());
+        let what = format!("the file has {len} bytes, its header says {}{REMEDY}", header.file_bytes());
         return Err(Error::corruption(path, len.min(header.file_bytes()), what));
     }
     if let Some(binding) = header.binding {
@@ -51,15 +54,18 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
     let mut stored = [0; DIGEST_BYTES];
     file.read_exact_at(&mut stored, header.digest_at())?;
     if digest(lines.as_flattened()).to_le_bytes() != stored {
-        return Err(Error::corruption(path, header.digest_at(), "the digest of the lines does not match"));
+        let what = format!("the digest of the lines does not match{REMEDY}");
+        return Err(Error::corruption(path, header.digest_at(), what));
     }
-    filter_of(&header, lines).map_err(|bad| named(bad, path))
+    filter_of(&header, lines).map_err(|bad| named(bad, path, REMEDY))
 }
 
-/// What is wrong with a header, as an error of the crate.
-pub(super) fn named(bad: BadHeader, file: &Path) -> Error {
+/// What is wrong with a header and what to do, as an error of the crate.
+pub(super) fn named(bad: BadHeader, file: &Path, remedy: &str) -> Error {
     match bad {
-        BadHeader::Invalid { offset, what } => Error::corruption(file, offset as u64, what),
+        BadHeader::Invalid { offset, what } => {
+            Error::corruption(file, offset as u64, format!("{what}{remedy}"))
+        }
         BadHeader::FutureVersion(found) => {
             Error::UnsupportedVersion { file: file.to_path_buf(), found, supported: VERSION }
         }

@@ -125,13 +125,13 @@ impl Header {
 
     /// Reads and checks a header page; `bytes` may be any file's beginning.
     pub(super) fn decode(bytes: &[u8]) -> Result<Header, BadHeader> {
+        if !bytes.starts_with(&MAGIC) {
+            return Err(BadHeader::invalid(0, "this is not a filter"));
+        }
         let Some(page) = bytes.get(..HEADER_BYTES) else {
             return Err(BadHeader::invalid(bytes.len(), "the file ends within its header page"));
         };
         let (checked, crc) = page.split_at(CRC_AT);
-        if !checked.starts_with(&MAGIC) {
-            return Err(BadHeader::invalid(0, "it does not begin as a sidecar does"));
-        }
         if crc != crc32(&[checked]).to_le_bytes() {
             return Err(BadHeader::invalid(CRC_AT, "the header's checksum does not match"));
         }

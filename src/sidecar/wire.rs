@@ -46,6 +46,8 @@ const START_BYTES: usize = MAGIC.len() + FIELDS_BYTES;
 const BLOCK_LINES: usize = (1 << 20) / LINE_BYTES;
 /// What errors call the stream.
 const STREAM: &str = "the filter stream";
+/// What to do about a damaged one.
+const REMEDY: &str = "; send it again";
 
 /// Writes the wire form of a filter. Returns its bytes.
 ///
@@ -112,25 +114,29 @@ pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter
     let mut stored = [0; DIGEST_BYTES];
     input.fill(&mut stored)?;
     if digest.finish().to_le_bytes() != stored {
-        return Err(Error::corruption(STREAM, at, "the digest of the lines does not match"));
+        return Err(damaged(at, "the digest of the lines does not match"));
     }
-    filter_of(&header, lines).map_err(|bad| named(bad, Path::new(STREAM)))
+    filter_of(&header, lines).map_err(|bad| named(bad, Path::new(STREAM), REMEDY))
+}
+
+fn damaged(at: u64, what: &str) -> Error {
+    Error::corruption(STREAM, at, format!("{what}{REMEDY}"))
 }
 
 fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
     if !checked.starts_with(&MAGIC) {
-        return Err(Error::corruption(STREAM, 0, "it does not begin as a filter on the wire does"));
+        return Err(damaged(0, "it does not begin as a filter on the wire does"));
     }
     if crc != crc32(&[checked]).to_le_bytes() {
-        return Err(Error::corruption(STREAM, START_BYTES as u64, "the header's checksum does not match"));
+        return Err(damaged(START_BYTES as u64, "the header's checksum does not match"));
     }
     let mut page = checked.get(MAGIC.len()..).unwrap_or_default().to_vec();
     page.resize(HEADER_BYTES - 4, 0);
     page.put_u32(crc32(&[&page]));
-    let header = Header::decode(&page).map_err(|bad| named(bad, Path::new(STREAM)))?;
+    let header = Header::decode(&page).map_err(|bad| named(bad, Path::new(STREAM), REMEDY))?;
     match header.binding {
         None => Ok(header),
-        Some(_) => Err(Error::corruption(STREAM, 22, "a filter bound to a segment: those are not sent")),
+        Some(_) => Err(damaged(22, "a filter bound to a segment")),
     }
 }
 
@@ -143,9 +149,7 @@ struct Input<'a, R> {
 impl<R: Read> Input<'_, R> {
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         self.input.read_exact(bytes).map_err(|e| match e.kind() {
-            ErrorKind::UnexpectedEof => {
-                Error::corruption(STREAM, self.at, "it ends too early: send it again")
-            }
+            ErrorKind::UnexpectedEof => damaged(self.at, "it ends too early"),
             _ => Error::io("read", STREAM, e),
         })?;
         self.at += bytes.len() as u64;
@@ -161,12 +165,12 @@ impl<R: Read> Input<'_, R> {
         if length == plain.len() {
             return self.fill(plain);
         }
-        let damaged = || Error::corruption(STREAM, at, format!("a block of {length} bytes that is none"));
+        let not_a_block = || damaged(at, &format!("a block of {length} bytes that is none"));
         if length > plain.len() {
-            return Err(damaged());
+            return Err(not_a_block());
         }
         let mut coded = vec![0; length];
         self.fill(&mut coded)?;
-        rans::decode(&coded, plain).ok_or_else(damaged)
+        rans::decode(&coded, plain).ok_or_else(not_a_block)
     }
 }
