@@ -82,7 +82,7 @@ impl GuardOptions {
         self
     }
 
-    /// How many known false positives are remembered, so that they are not asked again. Default 0. About 100 bytes of memory each.
+    /// How many known false positives are remembered, so that they are not asked again. Default 0. About 70 bytes of memory each.
     pub fn exceptions(mut self, max: usize) -> Self {
         self.exceptions = max;
         self

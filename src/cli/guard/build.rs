@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 /// Within what [`FilterPolicy::bits_per_key`] takes.
-fn bits(text: &str) -> Result<f64, String> {
+pub fn bits(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(bits) if (2.0..=64.0).contains(&bits) => Ok(bits),
         _ => Err("between 2 and 64".to_owned()),

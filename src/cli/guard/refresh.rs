@@ -1,9 +1,10 @@
 //! `sidebloom guard refresh`: all keys anew.
 
-use super::source;
+use super::{build::bits, source};
 use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::human;
-use sidebloom::guard::{Guard, RefreshReport};
+use sidebloom::FilterPolicy;
+use sidebloom::guard::{GuardOptions, RefreshReport};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -18,6 +19,9 @@ pub struct Args {
     dir: PathBuf,
     #[command(flatten)]
     source: source::Named,
+    /// Filter bits of a key from now on [default: as before]
+    #[arg(long, value_name = "BITS", value_parser = bits)]
+    bits_per_key: Option<f64>,
 }
 
 /// What a refresh has done.
@@ -30,7 +34,11 @@ pub struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let guard = Guard::open(&self.dir)?;
+        let mut options = GuardOptions::new();
+        if let Some(bits) = self.bits_per_key {
+            options = options.filter_policy(FilterPolicy::bits_per_key(bits));
+        }
+        let guard = options.open(&self.dir)?;
         let report = Report::new(&guard.refresh(&mut self.source.open("reading keys")?)?);
         match cx.json {
             true => cx.print_json(&report)?,
