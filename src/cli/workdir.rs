@@ -5,12 +5,16 @@ use super::system;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A directory that a command works in.
 pub struct WorkDir {
     path: PathBuf,
     temporary: bool,
 }
+
+/// Tells the temporary directories of a process apart.
+static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// What a signal must remove.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -22,7 +26,8 @@ impl WorkDir {
         let places = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
         let place =
             places.iter().find(|place| place.is_dir() && !system::is_memory(place)).unwrap_or(&places[0]);
-        let path = place.join(format!("sidebloom-{name}-{}", std::process::id()));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = place.join(format!("sidebloom-{name}-{}-{number}", std::process::id()));
         fs::create_dir(&path).map_err(|e| Failure::file("create", &path, e))?;
         remove_on_signal(&path)?;
         Ok(WorkDir { path, temporary: true })

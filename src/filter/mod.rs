@@ -15,7 +15,7 @@
 //!
 //! [`AnyFilter`] is any of those that have a file form (all but the noisy one, whose parts are [`Bloom`]s): see
 //! [`write_filter`](crate::write_filter) and [`send_filter`](crate::send_filter). None lets its false-positive rate collapse in silence: past its capacity
-//! a filter refuses new keys with [`Error::FilterFull`](crate::Error::FilterFull).
+//! a filter refuses new keys with [`Error::FilterFull`].
 //!
 //! # From a hash to a line (frozen: filters on disk depend on it)
 //! The line is the *multiply-shift range* of the hash, `(hash × lines) >> 64` (Lemire, "Fast random integer generation in an
@@ -39,11 +39,12 @@ pub use family::{
 };
 pub use isa::Isa;
 pub use lines::Lines;
-pub use parity::{Levels, Width};
+pub use parity::{EachPiece, Levels, SortHashes, Width};
 pub use prober::Prober;
 use prober::{Asks, FetchedAhead};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use std::path::Path;
 
 /// The size of a line in bytes: one cache line, so that one probe costs one miss.
 pub const LINE_BYTES: usize = 64;
@@ -143,7 +144,7 @@ impl FilterKind {
 pub struct BuiltFilter {
     /// How the lines are read.
     pub kind: FilterKind,
-    /// How many hashes were added.
+    /// How many hashes were added; to a parity filter, different ones.
     pub keys: u64,
     /// The lines; at least one.
     pub lines: Lines,
@@ -153,7 +154,7 @@ impl BuiltFilter {
     /// Builds what `spec` asks for from the hashes of all keys; the same hashes give the same bytes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for bits per key or a total size outside the limits of [`sizing`].
+    /// [`Error::InvalidArgument`] for bits per key or a total size outside the limits of [`sizing`].
     pub fn build(spec: FilterSpec, hashes: &[u64]) -> Result<Self> {
         match spec {
             FilterSpec::BlockedBloom { bits_per_key } => blocked::build(hashes, bits_per_key),
@@ -167,6 +168,15 @@ impl BuiltFilter {
             FilterKind::BlockedBloom { .. } => 1.0,
             FilterKind::Parity { width, levels } => parity::lines_per_probe(&self.lines, width, &levels),
         }
+    }
+
+    /// Checks a filter that was just built against its own hashes, before anybody believes it.
+    pub(crate) fn check_members(&self, hashes: &[u64], file: impl AsRef<Path>) -> Result<()> {
+        let Some(hash) = self.first_denied(hashes) else { return Ok(()) };
+        let what = format!(
+            "the filter just built denies its own key hash {hash:016x}, so it was not used; check the machine's memory"
+        );
+        Err(Error::corruption(file, 0, what))
     }
 
     /// The first of `hashes` that this filter denies: `None` for the hashes that it was built from, on a machine that works.

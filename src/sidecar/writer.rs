@@ -2,7 +2,7 @@
 
 use super::format::{Binding, Header};
 use super::kind::Kind;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::filter::{BuiltFilter, FilterSpec, Line};
 use crate::fs::Fs;
 use crate::hash::Digest;
@@ -26,12 +26,7 @@ pub fn create(
     binding: Option<Binding>,
 ) -> Result<u64> {
     let filter = BuiltFilter::build(spec, hashes)?;
-    if let Some(hash) = filter.first_denied(hashes) {
-        let what = format!(
-            "the filter just built denies its own key hash {hash:016x}, so it was not written; check the machine's memory"
-        );
-        return Err(Error::corruption(path, 0, what));
-    }
+    filter.check_members(hashes, path)?;
     write(fs, path, &filter, seed, binding)
 }
 

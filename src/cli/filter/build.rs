@@ -1,19 +1,20 @@
 //! `sidebloom filter build`: a filter of all lines.
 
 use super::input::{Lines, can_be_read_twice};
+use super::sorter::Sorter;
 use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::human::parse_rate;
 use sidebloom::filter::{
-    AnyFilter, Bloom, CountingBloom, FilterKind, FilterSpec, HashFunction, LineFilter, Plan, ScalableBloom,
-    Series, Shape, Width, sizing,
+    AnyFilter, Bloom, CountingBloom, FilterKind, HashFunction, LineFilter, Plan, ScalableBloom, Series,
+    Shape, SortHashes, Width, sizing,
 };
 use std::path::PathBuf;
 
 /// Build a filter of all lines
 ///
 /// A file is read twice: to count its lines, which decide the size, and to add them. Standard input cannot be: say --keys, or choose
-/// --kind scalable. A parity filter takes 8 bytes of memory a line while it reads and up to 24 while it builds; all others are
-/// filled in place. A filter that is smaller than its lines need is refused (exit code 2), never written with a worse rate.
+/// --kind scalable. All are filled in place, in memory; for a parity filter, the hashes of all lines are sorted before, where more than
+/// some millions take 8 bytes a line of disk, in the directory for temporary files (TMPDIR). A filter that is smaller than its lines need is refused (exit code 2), never written with a worse rate.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines; `-` is standard input
@@ -112,12 +113,10 @@ impl Args {
                 Width::Sixteen.fpr()
             )));
         };
-        let mut hashes = Vec::new();
-        Lines::open(&self.lines, "hashing")?.for_each(|line| {
-            hashes.push(LineFilter::hash(line, self.seed));
-            Ok(())
-        })?;
-        Ok(AnyFilter::Lines(LineFilter::from_hashes(FilterSpec::Parity { width }, &hashes, self.seed)?))
+        let mut hashes = Sorter::new();
+        Lines::open(&self.lines, "hashing")?
+            .for_each(|line| hashes.push(LineFilter::hash(line, self.seed)))?;
+        Ok(AnyFilter::Lines(LineFilter::from_sorter(width, hashes, self.seed)?))
     }
 
     fn blocked(&self, keys: u64) -> Result<LineFilter, Failure> {

@@ -14,6 +14,7 @@ mod receive;
 mod remove;
 mod send;
 pub mod sift;
+mod sorter;
 mod table;
 
 use super::context::{Context, Failure, Outcome};

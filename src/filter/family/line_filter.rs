@@ -2,8 +2,13 @@
 
 use crate::error::{Error, Result};
 use crate::filter::sizing::blocked_fpr;
-use crate::filter::{BuiltFilter, FilterKind, FilterSpec, LINE_BITS, Prober, Verdict};
+use crate::filter::{
+    BuiltFilter, FilterKind, FilterSpec, LINE_BITS, Prober, SortHashes, Verdict, Width, parity,
+};
 use crate::hash::hash_key;
+
+/// What errors call a filter that is no file yet.
+const IN_MEMORY: &str = "a new filter";
 
 /// A parity or blocked Bloom filter and the seed of its key hash: one cache line a probe, asked by key.
 ///
@@ -37,12 +42,25 @@ impl LineFilter {
         LineFilter::from_hashes(spec, &hashes, seed)
     }
 
-    /// Builds from the hashes of all keys, as [`LineFilter::hash`] gives them for `seed`.
+    /// Builds from the hashes of all keys, as [`LineFilter::hash`] gives them for `seed`, and checks that none of them is denied.
     ///
     /// # Errors
-    /// As [`LineFilter::build`].
+    /// As [`LineFilter::build`]; [`Error::Corruption`] when a hash is denied: the machine's memory is at fault.
     pub fn from_hashes(spec: FilterSpec, hashes: &[u64], seed: u64) -> Result<Self> {
-        Ok(LineFilter::from_built(BuiltFilter::build(spec, hashes)?, seed))
+        let built = BuiltFilter::build(spec, hashes)?;
+        built.check_members(hashes, IN_MEMORY)?;
+        Ok(LineFilter::from_built(built, seed))
+    }
+
+    /// Builds a parity filter from more hashes than memory holds: they have been pushed to `hashes`, which may keep them on disk. The same
+    /// filter, bit for bit, as from a slice of them.
+    ///
+    /// # Errors
+    /// As [`LineFilter::from_hashes`], and the sorter's own.
+    pub fn from_sorter<S: SortHashes>(width: Width, mut hashes: S, seed: u64) -> Result<Self, S::Error> {
+        let built = parity::build_from(&mut hashes, width)?;
+        hashes.in_order(&mut |piece| Ok(built.check_members(piece, IN_MEMORY)?))?;
+        Ok(LineFilter::from_built(built, seed))
     }
 
     /// An empty blocked Bloom filter for `keys` keys at `bits_per_key`, to be filled by [`LineFilter::insert`].
@@ -106,7 +124,7 @@ impl LineFilter {
         &self.filter
     }
 
-    /// How many keys it holds; duplicates count when it was built at once.
+    /// How many keys it holds: a parity filter, different ones; a blocked Bloom filter that was built at once, duplicates too.
     pub fn keys(&self) -> u64 {
         self.filter.keys
     }

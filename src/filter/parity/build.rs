@@ -3,55 +3,135 @@
 use super::equation::{Equation, next_level, place};
 use super::layout::{Layout, Words, line_of_words};
 use super::solve::System;
+use super::sort::SortHashes;
 use super::{Isa, Levels, MAX_LEVELS, solve_on};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::filter::Lines;
-use crate::filter::lines::ask_for_huge_pages;
 
-/// Keys that a bucket of the sort holds on average: a few levels of a comparison sort, within the first cache.
-const BUCKET_KEYS: usize = 256;
-/// Sixteen times as many made no difference at 10 million keys.
-const MAX_BUCKETS: usize = 1 << 11;
-
-/// The lines of all levels, and how many each level has.
-pub(super) fn build<L: Layout>(isa: Isa, hashes: &[u64], keys_per_line: f64) -> Result<(Lines, Levels)> {
-    let mut lines = Lines::default();
-    let mut levels = Levels::default();
-    let mut left = sorted(hashes.iter().copied(), hashes.len());
-    for level in &mut levels {
-        let count = (left.len() as f64 / keys_per_line).ceil().max(1.0);
-        if count > f64::from(u32::MAX) {
-            return Err(Error::InvalidArgument(format!("a parity filter of {} keys", left.len())));
-        }
-        *level = count as u32;
-        if lines.is_empty() {
-            // The levels below take a twentieth; a little more room than that, so that nothing moves.
-            lines.reserve(*level as usize / 16 * 17 + MAX_LEVELS)?;
-        }
-        let bumped = build_level::<L>(isa, &left, *level, &mut lines);
-        if bumped.is_empty() {
-            break;
-        }
-        // What the last level bumps is answered with "maybe".
-        left = sorted(bumped.iter().map(|&hash| next_level(hash)), bumped.len());
-    }
-    Ok((lines, levels))
+/// What was built.
+pub(super) struct Built {
+    pub lines: Lines,
+    /// How many lines each level has.
+    pub levels: Levels,
+    /// Different hashes.
+    pub keys: u64,
 }
 
-/// Appends one level's lines; returns the hashes that it bumps.
-fn build_level<L: Layout>(isa: Isa, sorted: &[u64], count: u32, lines: &mut Lines) -> Vec<u64> {
-    let mut bumped = Vec::with_capacity(sorted.len() / 16);
-    let mut system = System::new();
-    let mut rest = sorted;
-    for line in 0..count {
-        let here = rest.iter().take_while(|&&hash| place::<L>(hash, count).0 == line).count();
-        let (members, after) = rest.split_at(here);
-        rest = after;
-        let (words, kept) = build_line::<L>(isa, members, count, &mut system);
-        bumped.extend_from_slice(&members[..members.len() - kept]);
-        lines.push(line_of_words(&words));
+/// Builds all levels.
+pub(super) fn build<L: Layout, S: SortHashes>(
+    isa: Isa,
+    hashes: &mut S,
+    keys_per_line: f64,
+) -> Result<Built, S::Error> {
+    let mut built = Built { lines: Lines::default(), levels: Levels::default(), keys: hashes.distinct()? };
+    let mut left = build_level::<L, S>(isa, hashes, keys_per_line, 0, &mut built)?;
+    for depth in 1..MAX_LEVELS {
+        let Some(mut hashes) = left else { break };
+        left = build_level::<L, S>(isa, &mut hashes, keys_per_line, depth, &mut built)?;
     }
-    bumped
+    // What the last level bumps is answered with "maybe".
+    Ok(built)
+}
+
+/// Appends one level. Returns the hashes that it bumps, as the next level's, if there are any.
+fn build_level<L: Layout, S: SortHashes>(
+    isa: Isa,
+    hashes: &mut S,
+    keys_per_line: f64,
+    depth: usize,
+    built: &mut Built,
+) -> Result<Option<S>, S::Error> {
+    let keys = hashes.distinct()?;
+    let count = (keys as f64 / keys_per_line).ceil().max(1.0);
+    if count > f64::from(u32::MAX) {
+        return Err(Error::InvalidArgument(format!("a parity filter of {keys} keys")).into());
+    }
+    let count = count as u32;
+    built.levels[depth] = count;
+    if depth == 0 {
+        // The levels below take a twentieth; a little more room than that, so that nothing moves.
+        built.lines.reserve(count as usize / 16 * 17 + MAX_LEVELS)?;
+    }
+    let mut level =
+        Level { isa, count, lines: &mut built.lines, next: 0, begun: Vec::new(), system: System::new() };
+    let (mut bumped, mut any) = (hashes.another()?, false);
+    let mut bump = |hash| {
+        any = true;
+        bumped.push(next_level(hash))
+    };
+    hashes.in_order(&mut |piece| level.take::<L, _>(piece, &mut bump))?;
+    level.finish::<L, _>(&mut bump)?;
+    Ok(any.then_some(bumped))
+}
+
+/// A level that is being built.
+struct Level<'a> {
+    isa: Isa,
+    count: u32,
+    lines: &'a mut Lines,
+    /// The line to be built next.
+    next: u32,
+    /// Its members so far: the piece that comes may have more.
+    begun: Vec<u64>,
+    system: System,
+}
+
+impl Level<'_> {
+    /// Builds all lines that are complete.
+    fn take<L: Layout, E>(
+        &mut self,
+        mut piece: &[u64],
+        bump: &mut impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let Some(&last) = piece.last() else { return Ok(()) };
+        let incomplete = place::<L>(last, self.count).0;
+        if !self.begun.is_empty() {
+            let members = self.members::<L>(&mut piece);
+            self.begun.extend_from_slice(members);
+            if self.next < incomplete {
+                let members = std::mem::take(&mut self.begun);
+                self.line::<L, E>(&members, bump)?;
+            }
+        }
+        while self.next < incomplete {
+            let members = self.members::<L>(&mut piece);
+            self.line::<L, E>(members, bump)?;
+        }
+        self.begun.extend_from_slice(piece);
+        Ok(())
+    }
+
+    /// Builds the lines that are left.
+    fn finish<L: Layout, E>(mut self, bump: &mut impl FnMut(u64) -> Result<(), E>) -> Result<(), E> {
+        let members = std::mem::take(&mut self.begun);
+        self.line::<L, E>(&members, bump)?;
+        while self.next < self.count {
+            self.line::<L, E>(&[], bump)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the next line's members from the start of a piece.
+    #[inline(always)]
+    fn members<'a, L: Layout>(&self, piece: &mut &'a [u64]) -> &'a [u64] {
+        let here = piece.iter().take_while(|&&hash| place::<L>(hash, self.count).0 == self.next).count();
+        let (members, rest) = piece.split_at(here);
+        *piece = rest;
+        members
+    }
+
+    /// Builds the next line.
+    #[inline(always)]
+    fn line<L: Layout, E>(
+        &mut self,
+        members: &[u64],
+        bump: &mut impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (words, kept) = build_line::<L>(self.isa, members, self.count, &mut self.system);
+        self.lines.push(line_of_words(&words));
+        self.next += 1;
+        members[..members.len() - kept].iter().try_for_each(|&hash| bump(hash))
+    }
 }
 
 /// One line of its members, sorted; and how many of them, counted from the end, live in it.
@@ -69,30 +149,4 @@ fn build_line<L: Layout>(isa: Isa, members: &[u64], count: u32, system: &mut Sys
     let threshold = bumped.last().map_or(0, |&hash| rank(hash) + 1);
     let same_rank = kept.iter().take_while(|&&hash| rank(hash) < threshold).count();
     (L::assemble(&lanes, threshold), solved - same_rank)
-}
-
-/// All distinct hashes in ascending order: a scatter by the high bits, then a sort of each bucket.
-fn sorted(hashes: impl Iterator<Item = u64> + Clone, len: usize) -> Vec<u64> {
-    let buckets = (len / BUCKET_KEYS).next_power_of_two().clamp(2, MAX_BUCKETS);
-    let bucket_of = |hash: u64| (hash >> (64 - buckets.trailing_zeros())) as usize;
-    let mut ends = vec![0usize; buckets];
-    hashes.clone().for_each(|hash| ends[bucket_of(hash)] += 1);
-    let mut start = 0;
-    for end in &mut ends {
-        start += std::mem::replace(end, start);
-    }
-    let mut sorted = vec![0; len];
-    ask_for_huge_pages(&sorted);
-    for hash in hashes {
-        let end = &mut ends[bucket_of(hash)];
-        sorted[*end] = hash;
-        *end += 1;
-    }
-    let mut start = 0;
-    for end in ends {
-        sorted[start..end].sort_unstable();
-        start = end;
-    }
-    sorted.dedup();
-    sorted
 }

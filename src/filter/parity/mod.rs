@@ -89,14 +89,18 @@ mod layout;
 mod reads;
 mod scalar;
 mod solve;
+mod sort;
 mod walk;
 
 use super::isa::Level;
 use super::{Asks, BuiltFilter, FilterKind, Isa};
 use crate::error::Result;
+use build::Built;
 use layout::{Eight, Lanes, Layout, Nine, Seven, Sixteen, Twelve};
 pub(super) use reads::lines_per_probe;
 use solve::System;
+use sort::InMemory;
+pub use sort::{EachPiece, SortHashes};
 use walk::{walk, walk_below, walk_many};
 
 /// The most levels of a filter.
@@ -178,15 +182,20 @@ struct Reading {
 
 /// Builds the filter of all hashes.
 pub(super) fn build(hashes: &[u64], width: Width) -> Result<BuiltFilter> {
+    build_from(&mut InMemory::of(hashes), width)
+}
+
+/// Builds the filter of all hashes that a sorter has.
+pub(super) fn build_from<S: SortHashes>(hashes: &mut S, width: Width) -> Result<BuiltFilter, S::Error> {
     let build = match width {
-        Width::Seven => build::build::<Seven>,
-        Width::Eight => build::build::<Eight>,
-        Width::Nine => build::build::<Nine>,
-        Width::Twelve => build::build::<Twelve>,
-        Width::Sixteen => build::build::<Sixteen>,
+        Width::Seven => build::build::<Seven, S>,
+        Width::Eight => build::build::<Eight, S>,
+        Width::Nine => build::build::<Nine, S>,
+        Width::Twelve => build::build::<Twelve, S>,
+        Width::Sixteen => build::build::<Sixteen, S>,
     };
-    let (lines, levels) = build(Isa::best(), hashes, width.keys_per_line())?;
-    Ok(BuiltFilter { kind: FilterKind::Parity { width, levels }, keys: hashes.len() as u64, lines })
+    let Built { lines, levels, keys } = build(Isa::best(), hashes, width.keys_per_line())?;
+    Ok(BuiltFilter { kind: FilterKind::Parity { width, levels }, keys, lines })
 }
 
 /// The functions that tell whether a hash may have been added.

@@ -1,5 +1,6 @@
 use super::equation::{Equation, next_level, place};
 use super::*;
+use crate::error::Error;
 use crate::filter::{FilterSpec, LINE_BITS, Line, Prober, Verdict};
 use crate::hash::{digest, hash_key};
 use proptest::prelude::*;
@@ -143,7 +144,8 @@ fn degenerate_sets_build_and_deny_no_member() {
 #[test]
 fn what_the_last_level_bumps_is_maybe() {
     let members = hashes(0..2000);
-    let (lines, levels) = build::build::<Eight>(Isa::best(), &members, 1e9).unwrap();
+    let Built { lines, levels, .. } =
+        build::build::<Eight, _>(Isa::best(), &mut InMemory::of(&members), 1e9).unwrap();
     assert_eq!(levels, [1; MAX_LEVELS], "one line per level holds far fewer");
     let kind = FilterKind::Parity { width: Width::Eight, levels };
     assert_members(&BuiltFilter { kind, keys: 2000, lines }, &members, "overfull");
@@ -157,8 +159,38 @@ fn the_same_set_gives_the_same_bytes_in_any_order_and_on_any_isa() {
     for width in Width::ALL {
         assert_eq!(built(&members, width), built(&reversed, width));
     }
-    let on = |isa| build::build::<Seven>(isa, &members, 70.0).unwrap();
+    let on = |isa| {
+        let built = build::build::<Seven, _>(isa, &mut InMemory::of(&members), 70.0).unwrap();
+        (built.lines, built.levels)
+    };
     assert!(Isa::available().all(|isa| on(isa) == on(Isa::SCALAR)));
+}
+
+/// Gives its hashes in pieces of so many.
+struct Pieces {
+    all: InMemory,
+    of: usize,
+}
+
+impl SortHashes for Pieces {
+    type Error = Error;
+
+    fn another(&self) -> Result<Self> {
+        Ok(Pieces { all: self.all.another()?, of: self.of })
+    }
+
+    fn push(&mut self, hash: u64) -> Result<()> {
+        self.all.push(hash)
+    }
+
+    fn distinct(&mut self) -> Result<u64> {
+        self.all.distinct()
+    }
+
+    fn in_order(&mut self, each: EachPiece<'_, Error>) -> Result<()> {
+        let of = self.of;
+        self.all.in_order(&mut |hashes| hashes.chunks(of).try_for_each(&mut *each))
+    }
 }
 
 #[test]
@@ -256,6 +288,15 @@ proptest! {
         assert_every_isa_is_the_oracle::<Nine>(&lines, &hashes, &levels);
         assert_every_isa_is_the_oracle::<Twelve>(&lines, &hashes, &levels);
         assert_every_isa_is_the_oracle::<Sixteen>(&lines, &hashes, &levels);
+    }
+
+    #[test]
+    fn pieces_of_any_length_give_the_same_bytes(keys in 0u64..3000, of in 1usize..300) {
+        let members = hashes(0..keys);
+        for width in Width::ALL {
+            let mut pieces = Pieces { all: InMemory::of(&members), of };
+            prop_assert_eq!(build_from(&mut pieces, width).unwrap(), built(&members, width));
+        }
     }
 
     #[test]
