@@ -64,15 +64,17 @@
 //!
 //! Times on one thread of an Intel Xeon (Sapphire Rapids), in nanoseconds: a probe of an absent key with all lines in the second cache, the
 //! hash excluded (`cargo bench --bench filter -- hot`), and the build of 10 million keys, the sort included (`… -- build`). A build
-//! holds 17.6 to 19.3 bytes a key, its input and its result included (`tests/parity_build_memory.rs` counts them).
+//! holds 17.6 to 19.3 bytes a key, its input and its result included (`tests/parity_build_memory.rs` counts them); with hashes that a
+//! [`SortHashes`] keeps elsewhere, only its result. The first build of a process takes up to 20 ns a key more, system time for pages that
+//! the kernel has not given it before.
 //!
 //! | L × R | AVX-512 | AVX2 | plain | build, per key |
 //! |---|---|---|---|---|
-//! | 7 × 72 | 3.4 | 5.0 | 9.1 | 39 |
-//! | 8 × 63 | 3.1 | 5.2 | 9.5 | 36 |
+//! | 7 × 72 | 3.4 | 5.0 | 9.1 | 37 |
+//! | 8 × 63 | 3.1 | 5.2 | 9.5 | 35 |
 //! | 9 × 56 | 3.1 | 3.8 | 7.8 | 36 |
 //! | 12 × 42 | 3.2 | 4.3 | 9.2 | 34 |
-//! | 16 × 31 | 3.1 | 4.2 | 8.1 | 37 |
+//! | 16 × 31 | 3.1 | 4.2 | 8.1 | 36 |
 //!
 //! From a GiB of lines (`cargo bench --bench memory`, 8 and 12 lanes): a probe that waits for the one before it takes 1.07 to 1.08 times what
 //! a load takes there, 219 to 224 ns; in `probe_many` 4,096 hashes take 15.3 to 15.6 ns each, as long as bare loads in batches of 32, one
