@@ -18,8 +18,9 @@ use std::path::PathBuf;
 /// Build a filter of all lines
 ///
 /// A file is read twice: to count its lines, which decide the size, and to add them. Standard input cannot be: say --keys, or choose
-/// --kind scalable. All are filled in place, in memory; for a parity filter, the hashes of all lines are sorted before, where more than
-/// some millions take 8 bytes a line of disk, in the directory for temporary files (TMPDIR). A filter that is smaller than its lines need is refused (exit code 2), never written with a worse rate.
+/// --kind scalable. All kinds are filled in place, in memory. For a parity filter, whose lines are read once, the hashes of all lines are sorted
+/// before: more than two million of them take 8 bytes of disk each, in the directory for temporary files (TMPDIR). A filter that is smaller
+/// than its lines need is refused (exit code 2), never written with a worse rate.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines; `-` is standard input
