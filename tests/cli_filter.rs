@@ -94,6 +94,16 @@ fn check_prints_every_line_of_every_kind_and_the_surely_absent_with_v() {
 }
 
 #[test]
+fn long_lines_and_empty_ones_are_asked_for_in_their_order() {
+    let case = Case::new();
+    let line =
+        |i: usize| if i.is_multiple_of(3) { String::new() } else { format!("{i}{}", "x".repeat(i * 100)) };
+    case.lines("in", (0..600).map(line));
+    case.ok("build --kind blocked --fpp 1% in -o f");
+    assert_eq!(case.ok("check f in"), std::fs::read_to_string(case.path("in")).unwrap());
+}
+
+#[test]
 fn exit_codes_are_grep_s() {
     let case = Case::new();
     case.lines("in", numbered(0..100));

@@ -163,7 +163,7 @@ impl Args {
     }
 
     fn filled(&self, mut filter: AnyFilter) -> Result<AnyFilter, Failure> {
-        Lines::open(&self.lines, "adding")?.for_each(|line| Ok(filter.insert(line).map(drop)?))?;
+        Lines::open(&self.lines, "adding")?.for_each_batch(|lines| Ok(filter.insert_many(lines)?))?;
         Ok(filter)
     }
 }

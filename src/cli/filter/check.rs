@@ -19,6 +19,6 @@ pub struct Args {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let filter = sidebloom::read_filter(&self.filter)?;
-        self.sift.run(cx, |line| Ok(filter.contains(line)))
+        self.sift.run(cx, |lines| Ok(filter.contains_many(lines)))
     }
 }

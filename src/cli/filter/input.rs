@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 pub const MAX_LINE_BYTES: usize = sidebloom::MAX_KEY_BYTES;
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 256 << 10;
+/// Lines of a batch at most, and their bytes but for the last line.
+const BATCH: usize = 1024;
+const BATCH_BYTES: usize = 256 << 10;
 /// Bytes between two moves of the bar.
 const BAR_STEP: u64 = 1 << 20;
 
@@ -77,6 +80,31 @@ impl Lines {
             each(line)?;
         }
         Ok(self.number)
+    }
+
+    /// As [`for_each`](Self::for_each), many lines at once.
+    pub fn for_each_batch(
+        &mut self,
+        mut each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
+        let mut text = Vec::new();
+        loop {
+            text.clear();
+            let mut ends = vec![0];
+            while ends.len() <= BATCH
+                && text.len() < BATCH_BYTES
+                && let Some(line) = self.next()?
+            {
+                text.extend_from_slice(line);
+                ends.push(text.len());
+            }
+            let lines: Vec<&[u8]> =
+                ends.windows(2).filter_map(|at| text.get(*at.first()?..*at.last()?)).collect();
+            if lines.is_empty() {
+                return Ok(self.number);
+            }
+            each(&lines)?;
+        }
     }
 
     /// The number of the line last read, from 1.

@@ -1,4 +1,4 @@
-//! Lines that are asked for, one after the other, and printed by the answer.
+//! Lines that are asked for, many at once, and printed by the answer.
 
 use super::input::Lines;
 use crate::cli::context::{Context, Failure, Outcome};
@@ -26,25 +26,25 @@ impl Sift {
     pub fn run(
         &self,
         cx: &Context,
-        mut ask: impl FnMut(&[u8]) -> Result<Verdict, Failure>,
+        mut ask: impl FnMut(&[&[u8]]) -> Result<Vec<Verdict>, Failure>,
     ) -> Result<Outcome, Failure> {
         let wanted = if self.invert > 0 { Verdict::Absent } else { Verdict::Maybe };
         let json = RowFormat::new(true, false);
         let mut found = 0u64;
         let mut out = cx.out();
-        let asked = Lines::open(&self.lines, "checking")?.for_each(|line| {
-            if ask(line)? != wanted {
-                return Ok(());
-            }
-            found += 1;
-            match (self.count, cx.json) {
-                (true, _) => Ok(()),
-                (false, true) => json.write(&mut *out, line, None),
-                (false, false) => {
-                    out.write_all(line)?;
-                    Ok(out.write_all(b"\n")?)
+        let asked = Lines::open(&self.lines, "checking")?.for_each_batch(|lines| {
+            for (line, _) in lines.iter().zip(ask(lines)?).filter(|(_, verdict)| *verdict == wanted) {
+                found += 1;
+                match (self.count, cx.json) {
+                    (true, _) => {}
+                    (false, true) => json.write(&mut *out, line, None)?,
+                    (false, false) => {
+                        out.write_all(line)?;
+                        out.write_all(b"\n")?;
+                    }
                 }
             }
+            Ok(())
         })?;
         drop(out);
         match (self.count, cx.json) {

@@ -24,9 +24,14 @@ pub struct Args {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let guard = GuardOptions::new().read_only(true).open(&self.dir)?;
-        self.sift.run(cx, |line| match guard.may_contain(line) {
-            Verdict::Maybe if self.exact && !guard.exact(line)? => Ok(Verdict::Absent),
-            verdict => Ok(verdict),
+        self.sift.run(cx, |lines| {
+            let mut verdicts = guard.may_contain_many(lines);
+            for (verdict, line) in verdicts.iter_mut().zip(lines).filter(|_| self.exact) {
+                if *verdict == Verdict::Maybe && !guard.exact(line)? {
+                    *verdict = Verdict::Absent;
+                }
+            }
+            Ok(verdicts)
         })
     }
 }

@@ -43,6 +43,14 @@ impl AnyFilter {
         }
     }
 
+    /// Asks for many keys, in their order; of a parity or blocked Bloom filter with their lines fetched ahead.
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
+        match self {
+            AnyFilter::Lines(filter) => filter.contains_many(keys),
+            _ => keys.iter().map(|key| self.contains(key)).collect(),
+        }
+    }
+
     /// Adds a key. `false` when it was *maybe* there already.
     ///
     /// # Errors
@@ -54,6 +62,17 @@ impl AnyFilter {
             AnyFilter::Bloom(filter) => filter.insert(key),
             AnyFilter::Counting(filter) => filter.insert(key),
             AnyFilter::Scalable(filter) => filter.insert(key),
+        }
+    }
+
+    /// Adds many keys, in their order; to a blocked Bloom filter with their lines fetched ahead.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), of the first key that is refused; those before it have been added.
+    pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
+        match self {
+            AnyFilter::Lines(filter) => filter.insert_many(keys),
+            _ => keys.iter().try_for_each(|key| self.insert(key).map(drop)),
         }
     }
 

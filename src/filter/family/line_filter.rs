@@ -7,6 +7,9 @@ use crate::filter::{
 };
 use crate::hash::hash_key;
 
+/// Keys whose lines are fetched before the first of them is added.
+const FETCHED_AT_ONCE: usize = 32;
+
 /// What errors call a filter that is no file yet.
 const IN_MEMORY: &str = "a new filter";
 
@@ -91,13 +94,40 @@ impl LineFilter {
         self.prober.probe(&self.filter.lines, hash_key(key.as_ref(), self.seed))
     }
 
+    /// Asks for many keys, in their order, with their lines fetched ahead.
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
+        let hashes: Vec<u64> = keys.iter().map(|key| hash_key(key.as_ref(), self.seed)).collect();
+        let mut verdicts = Vec::new();
+        self.prober.probe_many(&self.filter.lines, &hashes, &mut verdicts);
+        verdicts
+    }
+
     /// Adds a key to a blocked Bloom filter. `false` when it was *maybe* there already: then nothing has changed.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a parity filter, which is built from all its keys at once; [`Error::FilterFull`] for a new key
     /// beyond [`LineFilter::capacity`].
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        let hash = hash_key(key.as_ref(), self.seed);
+        self.insert_hash(hash_key(key.as_ref(), self.seed))
+    }
+
+    /// [`insert`](Self::insert)s many keys, in their order, with their lines fetched ahead.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), of the first key that is refused; those before it have been added.
+    pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
+        for keys in keys.chunks(FETCHED_AT_ONCE) {
+            let mut hashes = [0; FETCHED_AT_ONCE];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = hash_key(key.as_ref(), self.seed);
+                self.prober.prefetch(&self.filter.lines, *hash);
+            }
+            hashes.iter().take(keys.len()).try_for_each(|&hash| self.insert_hash(hash).map(drop))?;
+        }
+        Ok(())
+    }
+
+    fn insert_hash(&mut self, hash: u64) -> Result<bool> {
         let FilterKind::BlockedBloom { k } = self.filter.kind else {
             return Err(Error::InvalidArgument(
                 "a parity filter takes no new keys: build it again from all of them".to_owned(),
