@@ -1,8 +1,12 @@
 //! Any filter that has a file form.
 
+use super::line_filter::FETCHED_AT_ONCE;
 use super::{Bloom, CountingBloom, LineFilter, ScalableBloom};
 use crate::error::{Error, Result};
 use crate::filter::{FilterKind, Verdict};
+
+/// Of a filter that is half full, what an absent key reads before a bit denies it, on average.
+const POSITIONS_OF_AN_ABSENT_KEY: usize = 2;
 
 /// A filter whose kind is known only when it is read ([`read_filter`](crate::read_filter)).
 #[derive(Debug, Clone)]
@@ -43,11 +47,25 @@ impl AnyFilter {
         }
     }
 
-    /// Asks for many keys, in their order; of a parity or blocked Bloom filter with their lines fetched ahead.
+    /// Asks for many keys, in their order, with lines fetched ahead.
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
+        if let AnyFilter::Lines(filter) = self {
+            return filter.contains_many(keys);
+        }
+        let ask = |keys: &[K]| {
+            self.prefetch(keys, POSITIONS_OF_AN_ABSENT_KEY);
+            keys.iter().map(|key| self.contains(key)).collect::<Vec<_>>()
+        };
+        keys.chunks(FETCHED_AT_ONCE).flat_map(ask).collect()
+    }
+
+    fn prefetch<K: AsRef<[u8]>>(&self, keys: &[K], positions: usize) {
+        let keys = keys.iter().map(AsRef::as_ref);
         match self {
-            AnyFilter::Lines(filter) => filter.contains_many(keys),
-            _ => keys.iter().map(|key| self.contains(key)).collect(),
+            AnyFilter::Lines(_) => {} // Has ways of its own.
+            AnyFilter::Bloom(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
+            AnyFilter::Counting(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
+            AnyFilter::Scalable(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
         }
     }
 
@@ -65,15 +83,19 @@ impl AnyFilter {
         }
     }
 
-    /// Adds many keys, in their order; to a blocked Bloom filter with their lines fetched ahead.
+    /// Adds many keys, in their order, with lines fetched ahead.
     ///
     /// # Errors
     /// As [`insert`](Self::insert), of the first key that is refused; those before it have been added.
     pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
-        match self {
-            AnyFilter::Lines(filter) => filter.insert_many(keys),
-            _ => keys.iter().try_for_each(|key| self.insert(key).map(drop)),
+        if let AnyFilter::Lines(filter) = self {
+            return filter.insert_many(keys);
         }
+        for keys in keys.chunks(FETCHED_AT_ONCE) {
+            self.prefetch(keys, usize::MAX);
+            keys.iter().try_for_each(|key| self.insert(key).map(drop))?;
+        }
+        Ok(())
     }
 
     /// Takes one insert of a key back; `false` when it was surely not there. See [`CountingBloom::remove`].

@@ -3,7 +3,7 @@
 use super::hashing::HashFunction;
 use super::shape::{Shape, check_fpr};
 use crate::error::{Error, Result};
-use crate::filter::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict};
+use crate::filter::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict, isa};
 
 /// What identifies a filter's meaning beside its bits: filters that agree in all of it can be combined.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,6 +111,13 @@ impl Bloom {
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
         let all_set = self.plan.positions(key.as_ref()).all(|p| is_set(&self.lines, p));
         if all_set { Verdict::Maybe } else { Verdict::Absent }
+    }
+
+    /// Starts to load the lines of the first `positions` bits of a key.
+    #[inline]
+    pub(super) fn prefetch(&self, key: &[u8], positions: usize) {
+        let positions = self.plan.positions(key).take(positions);
+        positions.for_each(|p| isa::prefetch(&self.lines[(p / LINE_BITS as u64) as usize]));
     }
 
     /// Its shape, hash, seed and rate.

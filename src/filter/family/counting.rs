@@ -2,7 +2,7 @@
 
 use super::bloom::{Bloom, Plan};
 use crate::error::Result;
-use crate::filter::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict};
+use crate::filter::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict, isa};
 
 /// Bits of a counter.
 const COUNTER_BITS: usize = 4;
@@ -95,6 +95,13 @@ impl CountingBloom {
             self.lines[line][byte] >> shift & SATURATED != 0
         });
         if all { Verdict::Maybe } else { Verdict::Absent }
+    }
+
+    /// As [`Bloom::prefetch`].
+    #[inline]
+    pub(super) fn prefetch(&self, key: &[u8], positions: usize) {
+        let positions = self.plan.positions(key).take(positions);
+        positions.for_each(|p| isa::prefetch(&self.lines[place(p).0]));
     }
 
     fn change(&mut self, key: &[u8], next: impl Fn(u8) -> u8) {

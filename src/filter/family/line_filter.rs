@@ -8,7 +8,7 @@ use crate::filter::{
 use crate::hash::hash_key;
 
 /// Keys whose lines are fetched before the first of them is added.
-const FETCHED_AT_ONCE: usize = 32;
+pub(super) const FETCHED_AT_ONCE: usize = 32;
 
 /// What errors call a filter that is no file yet.
 const IN_MEMORY: &str = "a new filter";

@@ -114,6 +114,12 @@ impl ScalableBloom {
         }
     }
 
+    /// As [`Bloom::prefetch`], of the largest filter.
+    #[inline]
+    pub(super) fn prefetch(&self, key: &[u8], positions: usize) {
+        self.layers.last().into_iter().for_each(|layer| layer.prefetch(key, positions));
+    }
+
     /// Asks for a key, the largest filter first.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
         let key = key.as_ref();

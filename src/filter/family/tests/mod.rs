@@ -120,27 +120,31 @@ fn parts_of_a_noisy_filter_must_err_independently() {
 #[test]
 fn many_keys_at_once_get_the_answers_of_each() {
     let keys: Vec<[u8; 16]> = (0..3000).map(|i| key(0, i)).collect();
-    let blocked = FilterSpec::BlockedBloom { bits_per_key: 6.0 };
-    let filters = [
-        AnyFilter::Lines(
-            LineFilter::build(FilterSpec::Parity { width: Width::Seven }, &keys[..2000], 1).unwrap(),
-        ),
-        AnyFilter::Lines(LineFilter::build(blocked, &keys[..2000], 1).unwrap()),
-        AnyFilter::Bloom(bloom_of(plan(2000, 0.05, HashFunction::Xxh3, 1), 0..2000)),
-    ];
-    for filter in filters {
+    let empty = || -> [AnyFilter; 4] {
+        let plan = plan(2000, 0.05, HashFunction::Xxh3, 1);
+        [
+            AnyFilter::Lines(LineFilter::empty_blocked(2000, 6.0, 1).unwrap()),
+            AnyFilter::Bloom(Bloom::with_plan(plan).unwrap()),
+            AnyFilter::Counting(CountingBloom::with_plan(plan).unwrap()),
+            AnyFilter::Scalable(ScalableBloom::new(100, 0.05).unwrap()),
+        ]
+    };
+    for (mut one_by_one, mut at_once) in empty().into_iter().zip(empty()) {
+        let refused = keys.iter().find(|key| one_by_one.insert(key).is_err());
+        match at_once.insert_many(&keys) {
+            Ok(()) => assert_eq!(refused, None),
+            Err(error) => assert!(refused.is_some() && matches!(error, Error::FilterFull { .. })),
+        }
+        assert_eq!(at_once.keys(), one_by_one.keys(), "{}", at_once.name());
+        assert_eq!(at_once.contains_many(&keys), one_by_one.contains_many(&keys), "{}", at_once.name());
+    }
+    let filters =
+        empty().into_iter().map(|mut filter| filter.insert_many(&keys[..2000]).map(|()| filter).unwrap());
+    let parity = LineFilter::build(FilterSpec::Parity { width: Width::Seven }, &keys[..2000], 1).unwrap();
+    for filter in filters.chain([AnyFilter::Lines(parity)]) {
         let each: Vec<Verdict> = keys.iter().map(|key| filter.contains(key)).collect();
         assert_eq!(filter.contains_many(&keys), each, "{}", filter.name());
         assert!(each[..2000].iter().all(|verdict| *verdict == Verdict::Maybe));
         assert!(each.iter().filter(|verdict| **verdict == Verdict::Absent).count() > 900);
     }
-    let empty = || AnyFilter::Lines(LineFilter::empty_blocked(2000, 6.0, 1).unwrap());
-    let (mut one_by_one, mut at_once) = (empty(), empty());
-    let refused = keys.iter().find(|key| one_by_one.insert(key).is_err()).unwrap();
-    let error = at_once.insert_many(&keys).unwrap_err();
-    assert!(matches!(error, Error::FilterFull { .. }) && at_once.insert(refused).is_err());
-    assert_eq!(
-        (at_once.keys(), at_once.contains_many(&keys)),
-        (one_by_one.keys(), one_by_one.contains_many(&keys))
-    );
 }
