@@ -101,6 +101,13 @@ fn long_lines_and_empty_ones_are_asked_for_in_their_order() {
     case.lines("in", (0..600).map(line));
     case.ok("build --kind blocked --fpp 1% in -o f");
     assert_eq!(case.ok("check f in"), std::fs::read_to_string(case.path("in")).unwrap());
+    let ran = case.run_with("check f", &format!("1{}\n{}\n", "x".repeat(100), "x".repeat(70_000)));
+    assert_eq!(
+        (ran.code, ran.out),
+        (2, format!("1{}\n", "x".repeat(100))),
+        "what came before the fault is answered"
+    );
+    assert!(ran.err.contains("line 2 is longer than 65536 bytes"), "{}", ran.err);
 }
 
 #[test]

@@ -82,7 +82,7 @@ impl Lines {
         Ok(self.number)
     }
 
-    /// As [`for_each`](Self::for_each), many lines at once.
+    /// As [`for_each`](Self::for_each), many lines at once; those before a faulty one come before the error.
     pub fn for_each_batch(
         &mut self,
         mut each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
@@ -90,20 +90,28 @@ impl Lines {
         let mut text = Vec::new();
         loop {
             text.clear();
-            let mut ends = vec![0];
-            while ends.len() <= BATCH
-                && text.len() < BATCH_BYTES
-                && let Some(line) = self.next()?
-            {
-                text.extend_from_slice(line);
+            let (mut ends, mut fault) = (vec![0], None);
+            while ends.len() <= BATCH && text.len() < BATCH_BYTES {
+                match self.next() {
+                    Ok(Some(line)) => text.extend_from_slice(line),
+                    Ok(None) => break,
+                    Err(error) => {
+                        fault = Some(error);
+                        break;
+                    }
+                }
                 ends.push(text.len());
             }
             let lines: Vec<&[u8]> =
                 ends.windows(2).filter_map(|at| text.get(*at.first()?..*at.last()?)).collect();
-            if lines.is_empty() {
-                return Ok(self.number);
+            if !lines.is_empty() {
+                each(&lines)?;
             }
-            each(&lines)?;
+            match fault {
+                Some(error) => return Err(error),
+                None if lines.is_empty() => return Ok(self.number),
+                None => {}
+            }
         }
     }
 
