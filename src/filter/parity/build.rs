@@ -23,11 +23,13 @@ pub(super) fn build<L: Layout, S: SortHashes>(
     hashes: &mut S,
     keys_per_line: f64,
 ) -> Result<Built, S::Error> {
-    let mut built = Built { lines: Lines::default(), levels: Levels::default(), keys: hashes.distinct()? };
-    let mut left = build_level::<L, S>(isa, hashes, keys_per_line, 0, &mut built)?;
+    let keys = hashes.distinct()?;
+    let mut built = Built { lines: Lines::default(), levels: Levels::default(), keys };
+    let mut left = build_level::<L, S>(isa, hashes, keys, keys_per_line, 0, &mut built)?;
     for depth in 1..MAX_LEVELS {
         let Some(mut hashes) = left else { break };
-        left = build_level::<L, S>(isa, &mut hashes, keys_per_line, depth, &mut built)?;
+        let keys = hashes.distinct()?;
+        left = build_level::<L, S>(isa, &mut hashes, keys, keys_per_line, depth, &mut built)?;
     }
     // What the last level bumps is answered with "maybe".
     Ok(built)
@@ -37,11 +39,11 @@ pub(super) fn build<L: Layout, S: SortHashes>(
 fn build_level<L: Layout, S: SortHashes>(
     isa: Isa,
     hashes: &mut S,
+    keys: u64,
     keys_per_line: f64,
     depth: usize,
     built: &mut Built,
 ) -> Result<Option<S>, S::Error> {
-    let keys = hashes.distinct()?;
     let count = (keys as f64 / keys_per_line).ceil().max(1.0);
     if count > f64::from(u32::MAX) {
         return Err(Error::InvalidArgument(format!("a parity filter of {keys} keys")).into());
