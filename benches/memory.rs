@@ -1,4 +1,4 @@
-//! Probes of a GiB of lines beside what the machine takes for bare loads of them: `cargo bench --bench memory`. Five seconds, a GiB.
+//! Probes of a GiB of lines beside what the machine takes for bare loads of them: `cargo bench --bench memory`. Less than ten seconds, a GiB.
 //!
 //! Ways of asking take turns every few thousand questions, since the speed of memory drifts with what was asked of it just before; no
 //! question is asked twice, and hashes are made before the clock runs.

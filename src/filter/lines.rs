@@ -11,7 +11,8 @@ struct Aligned(Line);
 
 const _: () = assert!(size_of::<Aligned>() == LINE_BYTES && align_of::<Aligned>() == LINE_BYTES);
 
-/// Memory from which huge pages are asked for: two of 2 MiB. Probes of an 8 MiB filter took a sixth less time with them.
+/// Memory from which huge pages are asked for: two of 2 MiB. Probes of an 8 MiB filter took a sixth less time with them (`-- others`
+/// of the filter benchmark).
 const HUGE_FROM_BYTES: usize = 4 << 20;
 
 /// A slice of lines that owns its memory. A probe of lines that an allocator put anywhere would touch two cache lines.
