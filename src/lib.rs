@@ -45,6 +45,7 @@
 //! - **I7** Readers never wait for writers, flushes or compactions.
 //! - **I8** All I/O goes through one seam, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.
 //! - **I9** Filters see every key of their segment, tombstones included.
+//! - **I10** Levels below 0 are disjoint: checked whenever segments are published, at opening, and by [`Db::verify`].
 //!
 //! # Limits
 //! Keys of 0 to [`MAX_KEY_BYTES`] bytes, ordered bytewise (the empty key is a key); values to [`MAX_VALUE_BYTES`]; batches to 1 GiB. One

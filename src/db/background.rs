@@ -30,8 +30,8 @@ impl Work {
             }
             Work::CheckSidecar(_) | Work::Retune(..) => control.checking_sidecars = false,
             Work::Compact(compaction) => {
-                control.compactions -= 1;
-                compaction.inputs().for_each(|s| _ = control.busy.remove(&s.meta.id));
+                let done = compaction.reservation();
+                control.running.retain(|running| Some(running) != done.as_ref());
             }
         }
     }
@@ -104,16 +104,15 @@ impl Core {
         }
         // One thread stays free, so that a flush never waits for a long compaction.
         let spare = self.options.background_threads - 1;
-        if self.options.read_only || control.exclusive || control.compactions >= spare {
+        if self.options.read_only || control.exclusive || control.running.len() >= spare {
             return None;
         }
         let at_rest = control.until_rest().is_zero();
-        if let Some(compaction) = pick(&self.live(), &self.options, &control.busy, at_rest) {
-            control.compactions += 1;
-            control.busy.extend(compaction.inputs().map(|s| s.meta.id));
+        if let Some(compaction) = pick(&self.live(), &self.options, &control.running, at_rest) {
+            control.running.extend(compaction.reservation());
             return Some(Work::Compact(compaction));
         }
-        if !at_rest || control.checking_sidecars || control.compactions > 0 {
+        if !at_rest || control.checking_sidecars || !control.running.is_empty() {
             return None;
         }
         let (id, spec) = self.segment_to_retune()?;
@@ -123,12 +122,12 @@ impl Core {
 
     /// The time until the store comes to rest, if there is something to compact then.
     fn worth_waiting_for(&self, control: &Control) -> Option<Duration> {
-        let idle = control.compactions == 0 && !control.exclusive && !self.options.read_only;
+        let idle = control.running.is_empty() && !control.exclusive && !self.options.read_only;
         let until_rest = control.until_rest();
         if !idle || until_rest.is_zero() || self.failure.get().is_some() {
             return None;
         }
-        let compaction = pick(&self.live(), &self.options, &control.busy, true).map(|_| ());
+        let compaction = pick(&self.live(), &self.options, &control.running, true).map(|_| ());
         compaction.or_else(|| self.segment_to_retune().map(|_| ())).map(|()| until_rest)
     }
 }

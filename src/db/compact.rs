@@ -94,7 +94,7 @@ impl Core {
                 return self.compact(); // Another thread was quicker: wait for it, then see what is left to do.
             }
         }
-        let outcome = self.wait_until(|control| control.compactions == 0).and_then(|()| self.compact_all());
+        let outcome = self.wait_until(|control| control.running.is_empty()).and_then(|()| self.compact_all());
         lock(&self.control).exclusive = false;
         self.work.notify_all();
         self.progress.notify_all();
@@ -125,10 +125,11 @@ impl Core {
         lock(&self.control).settling += 1;
         self.work.notify_all();
         let outcome = self.wait_until(|control| {
-            let idle = control.flushing.is_none() && control.to_flush.is_empty() && control.compactions == 0;
+            let idle =
+                control.flushing.is_none() && control.to_flush.is_empty() && control.running.is_empty();
             idle && !control.exclusive
                 && !control.checking_sidecars
-                && pick(&self.live(), &self.options, &control.busy, true).is_none()
+                && pick(&self.live(), &self.options, &control.running, true).is_none()
                 && self.segment_to_retune().is_none()
         });
         lock(&self.control).settling -= 1;

@@ -8,6 +8,7 @@
 use super::metrics::Metrics;
 use super::options::Options;
 use super::policy::FilterPolicy;
+use super::reserve::Reservation;
 use super::view::View;
 use super::write::{Log, Waiting};
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ use crate::manifest::{LiveSet, Manifest, State, StoreHeader};
 use crate::memtable::Memtable;
 use crate::segment::{BlockCache, Counters};
 use arc_swap::ArcSwap;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -68,9 +69,8 @@ pub(crate) struct Control {
     pub last_full: Option<Instant>,
     /// Threads that wait for compaction to come to an end.
     pub settling: usize,
-    /// Inputs of running compactions.
-    pub busy: BTreeSet<FileId>,
-    pub compactions: usize,
+    /// What the running compactions own.
+    pub running: Vec<Reservation>,
     /// A manual compaction waits for, or has, the store's segments to itself.
     pub exclusive: bool,
     /// Segments whose sidecars wait to be verified or rebuilt.
@@ -87,8 +87,7 @@ impl Control {
             log_floor,
             last_full: None,
             settling: 0,
-            busy: BTreeSet::new(),
-            compactions: 0,
+            running: Vec::new(),
             exclusive: false,
             sidecars_to_check: VecDeque::new(),
             checking_sidecars: false,

@@ -17,6 +17,7 @@ mod publish;
 mod range;
 mod recover;
 mod repair;
+mod reserve;
 mod shards;
 mod sidecars;
 mod snapshot;
@@ -24,6 +25,9 @@ mod stats;
 mod verify;
 mod view;
 mod write;
+
+#[cfg(test)]
+mod level_tests;
 
 pub(crate) use core::{lock, try_lock};
 pub(crate) use metrics::add;

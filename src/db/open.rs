@@ -16,7 +16,7 @@ use crate::fs::{Fs, LockGuard, LockMode};
 use crate::hash::random_u64;
 use crate::id::FileId;
 use crate::key::Value;
-use crate::manifest::{LiveSet, Manifest, State, StoreHeader, read_state};
+use crate::manifest::{LiveSet, Manifest, State, StoreHeader, check_levels, read_state};
 use crate::memtable::Memtable;
 use crate::segment::{BlockCache, Counters};
 use crate::wal::Batch;
@@ -314,6 +314,7 @@ fn open_writable(path: &Path, options: Options) -> Result<Core> {
 fn open_read_only(path: &Path, options: Options) -> Result<Core> {
     let names = options.fs.list(path)?;
     let state = read_state(&*options.fs, path)?;
+    check_levels(&state, path)?;
     let mut core = new_core(path, options, state.header)?;
     let live = core.open_live(&state)?;
     let replayed = core.replay_logs(&state, &names)?;

@@ -7,12 +7,12 @@
 //! 3. Of another level, the segment goes that drags the fewest bytes of the next level along per byte of its own.
 //! 4. Once nothing is over its target and no writes come in, each level is brought down to a tenth of the next one: what arrives under
 //!    load is merged seldom and late, and a store at rest has the geometry that is best for reads, with few keys in the upper runs.
-//! 5. Inputs of a running compaction are left alone, and so is whatever would need one of them.
+//! 5. A running compaction owns its inputs and, on its output level, the hull of their keys (I10): its outputs may span the gaps
+//!    between its inputs, where the live set shows nothing yet. Whatever would need either is left alone until it is done.
 
 use super::options::Options;
-use crate::id::FileId;
-use crate::manifest::{LEVELS, LiveSegment, LiveSet};
-use std::collections::BTreeSet;
+use super::reserve::Reservation;
+use crate::manifest::{LEVELS, LiveSegment, LiveSet, hull};
 
 /// Level 1 holds this many segments' worth of bytes.
 const LEVEL1_SEGMENTS: u64 = 4;
@@ -29,7 +29,7 @@ pub(crate) struct Compaction {
 }
 
 impl Compaction {
-    pub fn inputs(&self) -> impl Iterator<Item = &LiveSegment> {
+    pub fn inputs(&self) -> impl Iterator<Item = &LiveSegment> + Clone {
         self.upper.iter().chain(&self.lower)
     }
 
@@ -43,25 +43,23 @@ impl Compaction {
         live: &LiveSet,
         upper: Vec<LiveSegment>,
         output_level: usize,
-        busy: &BTreeSet<FileId>,
+        running: &[Reservation],
     ) -> Option<Self> {
-        let (smallest, largest) = range_of(&upper)?;
+        let (smallest, largest) = hull(&upper)?;
         let below = live.levels().get(output_level)?.segments();
         let lower: Vec<_> = below.iter().filter(|s| s.overlaps(smallest, largest)).cloned().collect();
-        if upper.iter().chain(&lower).any(|s| busy.contains(&s.meta.id)) {
-            return None;
-        }
-        let (smallest, largest) = range_of(upper.iter().chain(&lower))?;
+        let (smallest, largest) = hull(upper.iter().chain(&lower))?;
         let deeper = live.levels().iter().skip(output_level + 1);
         let bottom = !deeper.flat_map(|level| level.segments()).any(|s| s.overlaps(smallest, largest));
-        Some(Compaction { output_level: u8::try_from(output_level).ok()?, bottom, lower, upper })
+        let compaction = Compaction { output_level: u8::try_from(output_level).ok()?, bottom, lower, upper };
+        let wanted = compaction.reservation()?;
+        (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
     }
-}
 
-fn range_of<'a>(segments: impl IntoIterator<Item = &'a LiveSegment> + Clone) -> Option<(&'a [u8], &'a [u8])> {
-    let smallest = segments.clone().into_iter().map(|s| s.meta.smallest.as_slice()).min()?;
-    let largest = segments.into_iter().map(|s| s.meta.largest.as_slice()).max()?;
-    Some((smallest, largest))
+    /// What it owns while it runs; `None` without inputs.
+    pub fn reservation(&self) -> Option<Reservation> {
+        Reservation::of(self.inputs(), self.output_level)
+    }
 }
 
 /// The bytes that a level may hold before it is compacted; level 0 counts segments instead.
@@ -74,7 +72,7 @@ pub(crate) fn target_bytes(level: usize, segment_bytes: u64) -> u64 {
 pub(crate) fn pick(
     live: &LiveSet,
     options: &Options,
-    busy: &BTreeSet<FileId>,
+    running: &[Reservation],
     at_rest: bool,
 ) -> Option<Compaction> {
     let mut scores: Vec<(f64, usize)> =
@@ -82,10 +80,10 @@ pub(crate) fn pick(
     scores.retain(|(score, _)| *score >= 1.0);
     scores.sort_by(|a, b| b.0.total_cmp(&a.0));
     let urgent = scores.into_iter().find_map(|(_, level)| match level {
-        0 => pick_level0(live, busy),
-        _ => pick_sorted(live, level, busy),
+        0 => pick_level0(live, running),
+        _ => pick_sorted(live, level, running),
     });
-    urgent.or_else(|| at_rest.then(|| pick_at_rest(live, busy)).flatten())
+    urgent.or_else(|| at_rest.then(|| pick_at_rest(live, running)).flatten())
 }
 
 fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
@@ -96,23 +94,19 @@ fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
     }
 }
 
-fn pick_level0(live: &LiveSet, busy: &BTreeSet<FileId>) -> Option<Compaction> {
+fn pick_level0(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
     let [level0, level1, ..] = live.levels();
     let alone = |segment: &&LiveSegment| {
         let meta = &segment.meta;
         let others = level0.segments().iter().filter(|s| s.meta.id != meta.id).chain(level1.segments());
         !others.into_iter().any(|s| s.overlaps(&meta.smallest, &meta.largest))
     };
-    // A running compaction's outputs lie within the range of its inputs, which are still in the live set: `alone` sees them.
-    let movable = level0.segments().iter().rev().find(|s| alone(s) && !busy.contains(&s.meta.id));
-    let upper = match movable {
-        Some(segment) => vec![segment.clone()],
-        None => level0.segments().to_vec(),
-    };
-    Compaction::down(live, upper, 1, busy)
+    let candidates = level0.segments().iter().rev().filter(alone);
+    let movable = candidates.filter_map(|s| Compaction::down(live, vec![s.clone()], 1, running)).next();
+    movable.or_else(|| Compaction::down(live, level0.segments().to_vec(), 1, running))
 }
 
-fn pick_sorted(live: &LiveSet, level: usize, busy: &BTreeSet<FileId>) -> Option<Compaction> {
+fn pick_sorted(live: &LiveSet, level: usize, running: &[Reservation]) -> Option<Compaction> {
     let below = live.levels().get(level + 1)?.segments();
     let dragged_per_byte = |segment: &LiveSegment| {
         let meta = &segment.meta;
@@ -124,16 +118,16 @@ fn pick_sorted(live: &LiveSet, level: usize, busy: &BTreeSet<FileId>) -> Option<
     by_cost.sort_by(|a, b| a.0.total_cmp(&b.0));
     by_cost
         .into_iter()
-        .find_map(|(_, segment)| Compaction::down(live, vec![segment.clone()], level + 1, busy))
+        .find_map(|(_, segment)| Compaction::down(live, vec![segment.clone()], level + 1, running))
 }
 
 /// The uppermost sorted level that is more than a tenth of the next one.
-fn pick_at_rest(live: &LiveSet, busy: &BTreeSet<FileId>) -> Option<Compaction> {
+fn pick_at_rest(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
     let bytes: Vec<u64> = live.levels().iter().map(|level| level.file_bytes()).collect();
     let mut pairs = bytes.windows(2).enumerate().skip(1);
     let (level, _) = pairs.find(|(_, pair)| match pair {
         [upper, lower] => *lower > 0 && upper.saturating_mul(SIZE_RATIO) > *lower,
         _ => false,
     })?;
-    pick_sorted(live, level, busy)
+    pick_sorted(live, level, running)
 }

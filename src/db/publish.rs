@@ -6,7 +6,7 @@ use super::view::View;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{Edit, LiveSegment, SegmentFile};
+use crate::manifest::{Edit, LiveSegment, SegmentFile, check_levels};
 use crate::memtable::Memtable;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,6 +37,7 @@ impl Core {
         };
         self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
         state.apply(&edit).map_err(|e| self.fail(e))?;
+        check_levels(state, &self.dir).map_err(|e| self.fail(e))?;
         log.append(&edit, state).map_err(|e| self.fail(e))?;
 
         let stays: BTreeSet<FileId> = change.added.iter().map(|s| s.meta.id).collect();

@@ -1,6 +1,6 @@
 //! Repair: a store whose manifest is lost, or names segments that are lost, becomes openable again with all that is readable.
 //!
-//! 1. A readable manifest is kept, less the segments that cannot be opened. One that names files which are not there, or that ends
+//! 1. A readable manifest is kept, less the segments that cannot be opened; if the segments of a sorted level overlap, all go to level 0. One that names files which are not there, or that ends
 //!    before the logs begin, has lost its last edits, and with them the names of segments: it counts as unreadable.
 //! 2. Without one, every segment that opens goes to level 0. Their ages may interleave, so each entry's own sequence number decides:
 //!    reads and compaction compare them, and the next compaction sorts level 0 out.
@@ -15,7 +15,7 @@ use crate::fs::{Fs, LockMode};
 use crate::hash::random_u64;
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{MANIFEST, Manifest, SegmentMeta, State, StoreHeader, read_state};
+use crate::manifest::{MANIFEST, Manifest, SegmentMeta, State, StoreHeader, check_levels, read_state};
 use crate::segment::{BlockCache, Counters, Segment};
 use crate::wal;
 use bytes::Bytes;
@@ -94,8 +94,14 @@ impl Repair<'_> {
                 for (id, error) in lost {
                     self.set_aside(&id.file_name(FileKind::Segment), error)?;
                 }
-                let changed = kept.len() != before;
-                (State { segments: kept, ..state }, changed)
+                let mut changed = kept.len() != before;
+                let mut state = State { segments: kept, ..state };
+                if let Err(error) = check_levels(&state, self.path) {
+                    tracing::warn!(%error, "every segment goes to level 0, which may overlap");
+                    state.segments.values_mut().for_each(|meta| meta.level = 0);
+                    changed = true;
+                }
+                (state, changed)
             }
             None => (self.gather()?, true),
         };

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::filter::Verdict;
 use crate::hash::hash_key;
 use crate::id::FileKind;
-use crate::manifest::{LiveSegment, read_state};
+use crate::manifest::{LiveSegment, check_levels, read_state};
 use crate::sidecar::{Residency, Sidecar};
 
 /// What [`Db::verify`](crate::Db::verify) read and found.
@@ -43,7 +43,7 @@ impl Core {
                 let what = "the manifest is of another store than the one that was opened";
                 report.problems.push(Error::corruption(self.dir.join(crate::manifest::MANIFEST), 0, what));
             }
-            Ok(_) => {}
+            Ok(state) => report.problems.extend(check_levels(&state, &self.dir).err()),
             Err(error) => report.problems.push(error),
         }
         for segment in self.live().segments() {

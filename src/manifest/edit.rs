@@ -121,6 +121,30 @@ impl State {
         Ok(())
     }
 
+    /// Whether the levels below 0 are sorted runs (I10): no two segments of one of them share a key.
+    ///
+    /// # Errors
+    /// The two segments that do, in words.
+    pub fn check_levels(&self) -> Result<(), String> {
+        let mut sorted: Vec<&SegmentMeta> = self.segments.values().filter(|meta| meta.level > 0).collect();
+        sorted.sort_unstable_by(|a, b| (a.level, &a.smallest).cmp(&(b.level, &b.smallest)));
+        let overlapping = sorted.windows(2).find_map(|pair| match pair {
+            [a, b] if a.level == b.level && a.largest >= b.smallest => Some((a, b)),
+            _ => None,
+        });
+        match overlapping {
+            None => Ok(()),
+            Some((a, b)) => Err(format!(
+                "segments {} and {} of level {} overlap: the first ends at key \"{}\", the second starts at \"{}\"",
+                a.id,
+                b.id,
+                a.level,
+                a.largest.escape_ascii(),
+                b.smallest.escape_ascii()
+            )),
+        }
+    }
+
     /// One edit that leads from an empty store to this state.
     pub fn snapshot(&self) -> Edit {
         Edit {

@@ -112,6 +112,13 @@ impl LiveSegment {
     }
 }
 
+/// The smallest and the largest key of some segments; `None` without any.
+pub fn hull<'a>(segments: impl IntoIterator<Item = &'a LiveSegment> + Clone) -> Option<(&'a [u8], &'a [u8])> {
+    let smallest = segments.clone().into_iter().map(|s| s.meta.smallest.as_slice()).min()?;
+    let largest = segments.into_iter().map(|s| s.meta.largest.as_slice()).max()?;
+    Some((smallest, largest))
+}
+
 /// One level, with its fences: 8 bytes of each segment's first and last key, behind the prefix that all keys of the level share.
 #[derive(Default, Clone)]
 pub struct Level {

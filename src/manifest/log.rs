@@ -48,9 +48,11 @@ impl Manifest {
     /// sync succeeds without writing them (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
     ///
     /// # Errors
-    /// [`Error::NotAStore`] when there is no manifest, [`Error::Corruption`], [`Error::UnsupportedVersion`].
+    /// [`Error::NotAStore`] when there is no manifest, [`Error::Corruption`], also for levels that overlap,
+    /// [`Error::UnsupportedVersion`].
     pub fn open(fs: Arc<dyn Fs>, dir: &Path) -> Result<(Self, State)> {
         let state = read_state(&*fs, dir)?;
+        check_levels(&state, dir)?;
         Ok((Self::create(fs, dir, &state)?, state))
     }
 
@@ -67,6 +69,13 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// [`State::check_levels`] as the error of the manifest in `dir`. Reads of a sorted level look at one segment only: with two that
+/// overlap, keys that are there would count as missing.
+pub fn check_levels(state: &State, dir: &Path) -> Result<()> {
+    let overlap = |what| Error::corruption(dir.join(MANIFEST), 0, format!("{what}; run `sidebloom repair`"));
+    state.check_levels().map_err(overlap)
 }
 
 /// The state of the store in `dir`, for those who only read: nothing is written. Errors as [`Manifest::open`].

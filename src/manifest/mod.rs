@@ -8,5 +8,5 @@ mod log;
 mod tests;
 
 pub use edit::{Edit, SegmentMeta, State, StoreHeader};
-pub use live::{LEVELS, LiveSegment, LiveSet, SegmentFile};
-pub use log::{MANIFEST, MANIFEST_TMP, Manifest, read_state};
+pub use live::{LEVELS, LiveSegment, LiveSet, SegmentFile, hull};
+pub use log::{MANIFEST, MANIFEST_TMP, Manifest, check_levels, read_state};

@@ -1,0 +1,32 @@
+//! What a running compaction keeps to itself, so that two of them never write what belongs together (I10).
+
+use crate::id::FileId;
+use crate::manifest::{LiveSegment, hull};
+use std::collections::BTreeSet;
+
+/// The inputs of a compaction, and the keys that its outputs may have on their level.
+///
+/// Outputs end where a segment is full, not where an input ended: one of them may span a gap between two inputs. So the whole hull
+/// is taken, not the ranges of the inputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Reservation {
+    inputs: BTreeSet<FileId>,
+    output_level: u8,
+    smallest: Vec<u8>,
+    largest: Vec<u8>,
+}
+
+impl Reservation {
+    /// Of a compaction of `inputs` into `output_level`; `None` without inputs.
+    pub fn of<'a>(inputs: impl Iterator<Item = &'a LiveSegment> + Clone, output_level: u8) -> Option<Self> {
+        let (smallest, largest) = hull(inputs.clone())?;
+        let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
+        Some(Reservation { inputs: inputs.map(|s| s.meta.id).collect(), output_level, smallest, largest })
+    }
+
+    /// Whether the two may not run at once: they share an input, or their outputs could overlap on one level.
+    pub fn conflicts_with(&self, other: &Self) -> bool {
+        let same_keys = self.smallest <= other.largest && other.smallest <= self.largest;
+        (self.output_level == other.output_level && same_keys) || !self.inputs.is_disjoint(&other.inputs)
+    }
+}
