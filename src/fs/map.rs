@@ -1,4 +1,4 @@
-//! Read-only memory: a mapped file, or a copy in anonymous memory. One of the two homes of `unsafe` (the other is SIMD).
+//! Read-only memory: a mapped file, or a copy in anonymous memory. `tests/layering.rs` lists this and every other home of `unsafe`.
 
 use std::fmt;
 use std::fs::File;
@@ -16,13 +16,14 @@ enum Inner {
 
 impl Map {
     /// Maps the whole of `file`.
-    pub fn of_file(file: &File) -> io::Result<Self> {
+    ///
+    /// # Safety
+    /// As [`Fs::map`](super::Fs::map).
+    pub(super) unsafe fn of_file(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
             return Ok(Map(Inner::Empty));
         }
-        // SAFETY: the map is read-only and shared. This crate never truncates or overwrites a file that it maps: sidecars are
-        // written under a temporary name and renamed into place. A foreign process that truncates one can raise SIGBUS, as with
-        // every mapped file; bytes that change underneath are only ever read as plain u8.
+        // SAFETY: the caller promises that the file's bytes stay as they are while it is mapped.
         let map = unsafe { memmap2::Mmap::map(file)? };
         Ok(Map(Inner::File(map)))
     }

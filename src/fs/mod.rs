@@ -31,8 +31,16 @@ pub trait Fs: Send + Sync + Debug {
     fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
     /// Opens a file for reading at offsets.
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>>;
-    /// Maps a whole file, read-only. The file must never be truncated while mapped.
-    fn map(&self, path: &Path) -> Result<Map>;
+    /// Maps a whole file, read-only. An implementation without maps of its own returns [`Map::copied`].
+    ///
+    /// ```compile_fail,E0133
+    /// use sidebloom::fs::{Fs, RealFs};
+    /// let map = RealFs.map("a file that anybody may change".as_ref()); // Not without the promise below.
+    /// ```
+    ///
+    /// # Safety
+    /// Nobody changes or truncates the file while the map lives: its bytes are handed out as a plain slice.
+    unsafe fn map(&self, path: &Path) -> Result<Map>;
     /// Renames, replacing the target atomically.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Unlinks a file. Open readers and maps go on.

@@ -103,9 +103,10 @@ impl Fs for RealFs {
         Ok(Arc::new(opened))
     }
 
-    fn map(&self, path: &Path) -> Result<Map> {
+    unsafe fn map(&self, path: &Path) -> Result<Map> {
         let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-        Map::of_file(&file).map_err(|e| Error::io("map", path, e))
+        // SAFETY: the caller's promise is the same.
+        unsafe { Map::of_file(&file) }.map_err(|e| Error::io("map", path, e))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {

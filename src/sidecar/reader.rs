@@ -73,7 +73,10 @@ impl Sidecar {
         expect: &Expect,
         residency: Residency,
     ) -> Result<Sidecar, Unusable> {
-        let map = fs.map(path).map_err(|e| match e {
+        // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches its bytes again.
+        // `Residency::Mapped` documents what happens when somebody else does.
+        let mapped = unsafe { fs.map(path) };
+        let map = mapped.map_err(|e| match e {
             Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => Unusable::Missing,
             other => Unusable::Io(other),
         })?;

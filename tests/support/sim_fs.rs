@@ -176,7 +176,7 @@ impl Fs for SimFs {
         Ok(Arc::new(self.handle(OpKind::Open, path)?))
     }
 
-    fn map(&self, path: &Path) -> Result<Map> {
+    unsafe fn map(&self, path: &Path) -> Result<Map> {
         let bytes = self.handle(OpKind::Map, path)?.file.contents().bytes.clone();
         Map::copied(&bytes).map_err(|e| Error::io("map", path, e))
     }
