@@ -13,8 +13,8 @@ use sidebloom::{Db, FilterPolicy, Options, Residency};
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::{
-    Contents, Rng, assert_holds, contents, copy_store, count_warnings, eventually, fast_dir, files_with,
-    fingerprints, tiny, warnings_about,
+    Contents, Crash, Rng, STORE, SimFs, assert_holds, contents, copy_store, count_warnings, eventually,
+    fast_dir, files_with, fingerprints, tiny, tiny_on, warnings_about,
 };
 
 const HEADER_BYTES: usize = 4096;
@@ -309,4 +309,27 @@ fn i2_sidecars_switched_off_are_neither_asked_nor_written_nor_removed() {
     assert_eq!((db.stats().filter_probes, db.stats().filters_unavailable), (0, 0));
     drop(db);
     assert_eq!(fingerprints(dir.path(), ".filter"), before);
+}
+
+/// A sidecar is durable before the manifest names its segment: after a power cut nothing needs to be rebuilt.
+#[test]
+fn i2_a_power_cut_after_a_flush_or_a_compaction_costs_no_filter() {
+    for seed in 0..40 {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        for i in 0..600u32 {
+            db.put(format!("key{:05}", i * 7919 % 600), [seed as u8; 30]).unwrap();
+        }
+        db.flush().unwrap();
+        if seed % 2 == 0 {
+            db.compact().unwrap();
+        }
+        db.wait_for_compaction().unwrap();
+        let after = fs.crash(Crash::Power, seed);
+        drop(db);
+        let db = tiny_on(&after).open(STORE).unwrap();
+        db.warm().unwrap();
+        assert_eq!(db.stats().filters_unavailable, 0, "seed {seed}");
+        assert!(is_whole(&db), "seed {seed}");
+    }
 }
