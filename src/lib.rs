@@ -41,6 +41,7 @@
 //! - **I3** Retuning never rewrites data: [`Db::rebuild_filters`] writes sidecars only.
 //! - **I4** What was acknowledged as synced survives any crash; without sync, a prefix of what was written. A batch is all or nothing.
 //! - **I5** A failed write or fsync is never retried or acknowledged: the store turns read-only with [`Error::Poisoned`].
+//!   A failed *read* stops nothing: its segment is quarantined, and what is readable of it answers.
 //! - **I6** Every byte on disk is under a checksum; damage is an [`Error::Corruption`] with file and offset.
 //! - **I7** Readers never wait for writers, flushes or compactions.
 //! - **I8** All I/O goes through one seam, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.

@@ -26,6 +26,7 @@ struct Report {
     expected_false_positives_per_lookup: f64,
     memtable_bytes: u64,
     filters_unavailable: u64,
+    segments_quarantined: u64,
 }
 
 /// One level, or all of them.
@@ -85,6 +86,7 @@ impl Report {
             expected_false_positives_per_lookup: stats.expected_false_positives(),
             memtable_bytes: stats.memtable_bytes,
             filters_unavailable: stats.filters_unavailable,
+            segments_quarantined: stats.segments_quarantined,
         }
     }
 
@@ -111,6 +113,10 @@ impl Report {
         writeln!(out, "{table}")?;
         let memtable = human::bytes(self.memtable_bytes as f64);
         writeln!(out, "not yet in a segment: {memtable}; filters unavailable: {}", self.filters_unavailable)?;
+        if self.segments_quarantined > 0 {
+            let quarantined = human::count(self.segments_quarantined);
+            writeln!(out, "segments in quarantine: {quarantined}; run `sidebloom repair`")?;
+        }
         let expected = human::percent(self.expected_false_positives_per_lookup, 1.0);
         writeln!(out, "expected false positives in a lookup of an absent key: {expected}")?;
         Ok(())

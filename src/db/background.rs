@@ -59,7 +59,9 @@ impl Core {
                 Work::Retune(id, spec) => self.retune(*id, *spec),
             };
             let failed = result.is_err();
-            if let Err(error) = result {
+            if let Err(error) = result
+                && !self.quarantine(&error)
+            {
                 self.fail(error);
             }
             work.hand_back(&mut lock(&self.control), failed);

@@ -103,18 +103,21 @@ impl Core {
 
     fn compact_all(&self) -> Result<()> {
         let live = self.live();
-        let upper: Vec<LiveSegment> = live.segments().cloned().collect();
+        let upper: Vec<LiveSegment> =
+            live.levels().iter().flat_map(|level| level.segments()).cloned().collect();
         let output_level = live.deepest().max(1);
         let settled =
             live.levels().get(output_level).is_some_and(|deepest| deepest.segments().len() == upper.len())
-                && upper.iter().all(|s| s.meta.tombstones == 0);
+                && (upper.iter().all(|s| s.meta.tombstones == 0) || !live.quarantined().is_empty());
         if settled {
             return Ok(());
         }
         let output_level = u8::try_from(output_level).unwrap_or(u8::MAX);
-        let compaction = Compaction { upper, lower: Vec::new(), output_level, bottom: true };
+        let compaction =
+            Compaction { upper, lower: Vec::new(), output_level, bottom: live.quarantined().is_empty() };
         self.compact_one(&compaction).map_err(|e| match e {
             Error::Poisoned { .. } => e,
+            _ if self.quarantine(&e) => e,
             _ => self.fail(e),
         })
     }

@@ -14,6 +14,7 @@ mod options;
 mod pick;
 mod policy;
 mod publish;
+mod quarantine;
 mod range;
 mod recover;
 mod repair;

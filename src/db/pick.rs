@@ -24,7 +24,7 @@ pub(crate) struct Compaction {
     pub upper: Vec<LiveSegment>,
     pub lower: Vec<LiveSegment>,
     pub output_level: u8,
-    /// No deeper level has keys of this range: tombstones have nothing left to hide.
+    /// No deeper level and no segment in quarantine has keys of this range: tombstones have nothing left to hide.
     pub bottom: bool,
 }
 
@@ -49,8 +49,8 @@ impl Compaction {
         let below = live.levels().get(output_level)?.segments();
         let lower: Vec<_> = below.iter().filter(|s| s.overlaps(smallest, largest)).cloned().collect();
         let (smallest, largest) = hull(upper.iter().chain(&lower))?;
-        let deeper = live.levels().iter().skip(output_level + 1);
-        let bottom = !deeper.flat_map(|level| level.segments()).any(|s| s.overlaps(smallest, largest));
+        let deeper = live.levels().iter().skip(output_level + 1).flat_map(|level| level.segments());
+        let bottom = !deeper.chain(live.quarantined()).any(|s| s.overlaps(smallest, largest));
         let compaction = Compaction { output_level: u8::try_from(output_level).ok()?, bottom, lower, upper };
         let wanted = compaction.reservation()?;
         (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)

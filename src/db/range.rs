@@ -26,13 +26,16 @@ impl Range {
     }
 
     fn step(&mut self, direction: Direction) -> Result<Option<(Vec<u8>, Value)>> {
-        let (mine, other, start) = match direction {
-            Direction::Forward => (&mut self.front, &self.back, &self.lower),
-            Direction::Reverse => (&mut self.back, &self.front, &self.upper),
+        let (mine, other, start, end) = match direction {
+            Direction::Forward => (&mut self.front, &self.back, &self.lower, &self.upper),
+            Direction::Reverse => (&mut self.back, &self.front, &self.upper, &self.lower),
         };
         let merge = match mine {
             Some(merge) => merge,
-            None => mine.insert(self.view.merge(self.seq, direction, start.as_ref().map(Vec::as_slice))?),
+            None => {
+                let (start, end) = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
+                mine.insert(self.view.merge(self.seq, direction, start, end)?)
+            }
         };
         loop {
             if !merge.advance()? {

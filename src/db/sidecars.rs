@@ -143,6 +143,7 @@ impl Core {
             *lock(&self.filter_policy) = policy;
         }
         let mut report = RebuildReport { total: live.segments().count() as u64, ..Default::default() };
+        let mut unreadable = None;
         for segment in live.segments() {
             if progress(&report).is_break() {
                 break;
@@ -152,20 +153,34 @@ impl Core {
             let sidecar = segment.sidecar.as_ref().filter(|sidecar| sidecar.is_verified());
             if sidecar.is_some_and(|s| s.kind().is_what(spec, s.keys(), s.lines())) {
                 report.kept += 1;
-            } else if let Some(sidecar) = self.rebuild_sidecar(segment, spec)? {
-                report.segments += 1;
-                report.keys += segment.meta.entries;
-                report.filter_bytes += sidecar.filter_bytes();
+                continue;
+            }
+            match self.rebuild_sidecar(segment, spec) {
+                Ok(Some(sidecar)) => {
+                    report.segments += 1;
+                    report.keys += segment.meta.entries;
+                    report.filter_bytes += sidecar.filter_bytes();
+                }
+                Ok(None) => {}
+                Err(error) if self.quarantine(&error) => unreadable = Some(error),
+                Err(error) => return Err(error),
             }
         }
-        Ok(report)
+        unreadable.map_or(Ok(report), Err)
     }
 
     /// Verifies every sidecar and reads the index partitions now, in this thread.
     pub fn warm(&self) -> Result<()> {
         for segment in self.live().segments() {
             let id = segment.meta.id;
-            self.check_sidecar(id)?;
+            match self.check_sidecar(id) {
+                Err(_) if segment.is_quarantined() => continue, // It is known what is wrong with it.
+                Err(error) => {
+                    self.quarantine(&error);
+                    return Err(error);
+                }
+                Ok(()) => {}
+            }
             while self.live().segments().any(|s| s.meta.id == id && s.waits_for_verification()) {
                 std::thread::sleep(Duration::from_millis(1)); // The background is at it.
                 self.check_sidecar(id)?;

@@ -17,6 +17,8 @@ pub struct Stats {
     pub filter_false_positives: u64,
     /// Sidecars found missing or unusable; each is rebuilt in the background.
     pub filters_unavailable: u64,
+    /// Segments in quarantine now: part of them cannot be read, the rest answers. `sidebloom repair` salvages them.
+    pub segments_quarantined: u64,
     /// Blocks (data and index) read from files.
     pub block_reads: u64,
     /// Blocks found in the block cache.
@@ -39,7 +41,7 @@ pub struct Stats {
     pub stall_micros: u64,
     /// Memory of the memtables, in bytes.
     pub memtable_bytes: u64,
-    /// The levels, from 0 to the deepest in use.
+    /// The levels, from 0 to the deepest in use; segments in quarantine belong to none.
     pub levels: Vec<LevelStats>,
 }
 
@@ -148,6 +150,7 @@ impl Core {
             filter_negatives: all_probes - all_maybes.min(all_probes),
             filter_false_positives: false_positives.iter().sum(),
             filters_unavailable: get(&metrics.filters_unavailable),
+            segments_quarantined: view.live.quarantined().len() as u64,
             block_reads: get(&self.reads.block_reads),
             block_cache_hits: get(&self.reads.block_cache_hits),
             bytes_read: get(&self.reads.bytes_read),

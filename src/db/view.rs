@@ -46,7 +46,13 @@ impl View {
     ) -> Result<Option<Value>> {
         let found = match self.get_recent(probe, seq, filters) {
             Some(entry) => Some(entry),
-            None => self.get_settled(probe, filters, counters)?,
+            None => {
+                let found = self.get_settled(probe, filters, counters)?;
+                match self.live.quarantined().is_empty() {
+                    true => found,
+                    false => self.get_suspect(probe, filters, counters, found)?,
+                }
+            }
         };
         Ok(found.and_then(Entry::visible))
     }
@@ -81,6 +87,31 @@ impl View {
         Ok(best)
     }
 
+    /// What the segments in quarantine have to say beside `best`, which the levels gave. A damaged block gives its error, never an older
+    /// entry from elsewhere.
+    #[cold]
+    fn get_suspect(
+        &self,
+        probe: Probe<'_>,
+        filters: bool,
+        counters: Reads<'_>,
+        mut best: Option<Entry>,
+    ) -> Result<Option<Entry>> {
+        for suspect in self.live.suspects(probe.key) {
+            if best.as_ref().is_some_and(|best| best.seq >= suspect.meta.max_seq) {
+                break; // The rest is older still.
+            }
+            let entry = match filters {
+                true => ask(suspect, probe, counters)?,
+                false => suspect.file.segment.get(probe.key)?,
+            };
+            if entry.as_ref().map(|e| e.seq) > best.as_ref().map(|e| e.seq) {
+                best = entry;
+            }
+        }
+        Ok(best)
+    }
+
     /// What memory alone says about a key: "absent" is certain, and a segment that its filter does not rule out is not read.
     #[inline]
     pub fn may_contain(&self, probe: Probe<'_>, seq: Seq, filters: bool, counters: Reads<'_>) -> Verdict {
@@ -94,6 +125,7 @@ impl View {
         let mut candidates = self.live.candidates(probe.key);
         let (first, second) = (candidates.next(), candidates.next());
         let found = match second {
+            _ if self.live.suspects(probe.key).any(may_have) => true,
             None => first.is_some_and(may_have), // A single line needs no fetching ahead.
             Some(_) => {
                 fetch_ahead(first.into_iter().chain(second).chain(candidates), probe, filters).any(may_have)
@@ -106,12 +138,19 @@ impl View {
     #[inline]
     pub fn prefetch(&self, probe: Probe<'_>) {
         std::iter::once(&self.active).chain(&self.immutable).for_each(|table| table.prefetch(probe.hash));
-        let sidecars = self.live.candidates(probe.key).filter_map(|c| c.sidecar.as_deref());
+        let candidates = self.live.candidates(probe.key).chain(self.live.suspects(probe.key));
+        let sidecars = candidates.filter_map(|c| c.sidecar.as_deref());
         sidecars.for_each(|sidecar| sidecar.prefetch(probe.hash));
     }
 
-    /// A merge of everything as of `seq`, in one direction.
-    pub fn merge(&self, seq: Seq, direction: Direction, start: Bound<&[u8]>) -> Result<Merge> {
+    /// A merge of everything as of `seq`, in one direction. Nothing beyond `end` is asked for.
+    pub fn merge(
+        &self,
+        seq: Seq,
+        direction: Direction,
+        start: Bound<&[u8]>,
+        end: Bound<&[u8]>,
+    ) -> Result<Merge> {
         let mut sources = Vec::new();
         for table in std::iter::once(&self.active).chain(&self.immutable) {
             let cursor = match direction {
@@ -128,8 +167,30 @@ impl View {
             let walk = run.walk(direction, start);
             sources.push(Source::Run(RunCursor::new(walk, direction, start, Access::Scan)?));
         }
+        for suspect in self.live.quarantined().iter().filter(|s| is_within(s, direction, start, end)) {
+            sources.push(Source::Segment(suspect.file.segment.cursor(direction, start, Access::Scan)?));
+        }
         Ok(Merge::new(sources, direction))
     }
+}
+
+/// Whether a segment may have keys between the bounds of a walk.
+fn is_within(segment: &LiveSegment, direction: Direction, start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
+    let (lower, upper) = match direction {
+        Direction::Forward => (start, end),
+        Direction::Reverse => (end, start),
+    };
+    let begins = match upper {
+        Bound::Included(upper) => segment.meta.smallest.as_slice() <= upper,
+        Bound::Excluded(upper) => segment.meta.smallest.as_slice() < upper,
+        Bound::Unbounded => true,
+    };
+    let ends = match lower {
+        Bound::Included(lower) => segment.meta.largest.as_slice() >= lower,
+        Bound::Excluded(lower) => segment.meta.largest.as_slice() > lower,
+        Bound::Unbounded => true,
+    };
+    begins && ends
 }
 
 /// The candidates, with the filter lines of the first ones on their way.

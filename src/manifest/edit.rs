@@ -1,5 +1,6 @@
 //! Edits, and the state that they fold into.
 
+use super::live::LEVELS;
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
@@ -19,7 +20,7 @@ pub struct StoreHeader {
 pub struct SegmentMeta {
     /// Its file number.
     pub id: FileId,
-    /// Its level; 0 is the newest.
+    /// Its level; 0 is the newest, [`QUARANTINE`](super::QUARANTINE) is none of them.
     pub level: u8,
     /// The digest that its sidecar is bound to.
     pub digest: u64,
@@ -126,7 +127,8 @@ impl State {
     /// # Errors
     /// The two segments that do, in words.
     pub fn check_levels(&self) -> Result<(), String> {
-        let mut sorted: Vec<&SegmentMeta> = self.segments.values().filter(|meta| meta.level > 0).collect();
+        let is_sorted = |meta: &&SegmentMeta| meta.level > 0 && usize::from(meta.level) < LEVELS;
+        let mut sorted: Vec<&SegmentMeta> = self.segments.values().filter(is_sorted).collect();
         sorted.sort_unstable_by(|a, b| (a.level, &a.smallest).cmp(&(b.level, &b.smallest)));
         let overlapping = sorted.windows(2).find_map(|pair| match pair {
             [a, b] if a.level == b.level && a.largest >= b.smallest => Some((a, b)),

@@ -28,11 +28,12 @@
 //!   looks lost only when it was.
 //! - *payload length*: has its own checksum, so that an edit which ends beyond the file was cut short and is not damaged.
 //! - fields come in any order, each kind any number of times; removals apply first and of a number the last counts. A segment's least
-//!   key and sequence number are not above its greatest, and its tombstones not above its entries. A level is 0 to 6. A sequence number
+//!   key and sequence number are not above its greatest, and its tombstones not above its entries. A level is 0 to 6, or 7 for a
+//!   segment in quarantine, which cannot be read whole and stands beside the levels. A sequence number
 //!   is below 2⁶³: room for the next ones.
 
 use super::edit::{Edit, SegmentMeta, StoreHeader};
-use super::live::LEVELS;
+use super::live::QUARANTINE;
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
@@ -195,7 +196,7 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         data_bytes: d.varint()?,
         raw_bytes: d.varint()?,
     };
-    let is_sound = usize::from(meta.level) < LEVELS
+    let is_sound = meta.level <= QUARANTINE
         && meta.smallest <= meta.largest
         && meta.min_seq <= meta.max_seq
         && meta.max_seq <= MAX_SEQ

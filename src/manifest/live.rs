@@ -18,6 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
 /// Levels of a store: 0 holds flushed memtables as they came, the others one sorted run each.
 pub const LEVELS: usize = 7;
+/// The level, beside the others, of segments that cannot be read whole: see [`LiveSet::quarantined`].
+pub const QUARANTINE: u8 = LEVELS as u8;
 
 impl SegmentMeta {
     /// What the manifest keeps of a segment's own summary.
@@ -104,6 +106,11 @@ impl LiveSegment {
 
     fn cmp_largest(&self, key: &[u8]) -> Ordering {
         self.meta.largest.as_slice().cmp(key)
+    }
+
+    /// Whether the segment stands beside the levels because it cannot be read whole.
+    pub fn is_quarantined(&self) -> bool {
+        self.meta.level == QUARANTINE
     }
 
     /// Whether the segment has keys within the closed range.
@@ -212,28 +219,29 @@ impl Level {
     }
 }
 
-/// All levels.
+/// All levels, and what is in quarantine.
 #[derive(Default, Clone)]
 pub struct LiveSet {
     levels: [Level; LEVELS],
+    quarantined: Box<[LiveSegment]>,
 }
 
 impl LiveSet {
     /// Sorts segments into their levels.
     pub fn new(segments: impl IntoIterator<Item = LiveSegment>) -> Self {
         let mut sorted: [Vec<LiveSegment>; LEVELS] = Default::default();
+        let mut quarantined = Vec::new();
         for segment in segments {
-            if let Some(level) = sorted.get_mut(usize::from(segment.meta.level)) {
-                level.push(segment);
-            }
+            sorted.get_mut(usize::from(segment.meta.level)).unwrap_or(&mut quarantined).push(segment);
         }
+        quarantined.sort_by_key(|s| std::cmp::Reverse(s.meta.max_seq));
         for (number, level) in sorted.iter_mut().enumerate() {
             match number {
                 0 => level.sort_by_key(|s| std::cmp::Reverse(s.meta.max_seq)),
                 _ => level.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest)),
             }
         }
-        LiveSet { levels: sorted.map(Level::new) }
+        LiveSet { levels: sorted.map(Level::new), quarantined: quarantined.into() }
     }
 
     /// The next live set: without `removed`, with `added`.
@@ -247,12 +255,24 @@ impl LiveSet {
         &self.levels
     }
 
-    /// All segments, newest level first.
+    /// All segments, newest level first, those in quarantine last.
     pub fn segments(&self) -> impl Iterator<Item = &LiveSegment> {
-        self.levels.iter().flat_map(Level::segments)
+        self.levels.iter().flat_map(Level::segments).chain(&self.quarantined)
     }
 
-    /// The segments that could hold the key, newest first: every level-0 segment and at most one of each other level.
+    /// Segments that cannot be read whole, by falling newest entry. They left their levels, so that the others can be compacted without
+    /// them, and with their levels the order of ages: only sequence numbers tell which of their entries still count. What is readable of
+    /// them answers; a damaged block gives its error for each key that could be in it and that nothing newer is known of.
+    pub fn quarantined(&self) -> &[LiveSegment] {
+        &self.quarantined
+    }
+
+    /// The segments in quarantine whose range has the key, by falling newest entry.
+    pub fn suspects<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
+        self.quarantined.iter().filter(move |s| s.overlaps(key, key))
+    }
+
+    /// The segments of the levels that could hold the key, newest first: every level-0 segment and at most one of each other level.
     #[inline]
     pub fn candidates<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
         let [level0, runs @ ..] = &self.levels;

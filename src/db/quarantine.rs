@@ -1,0 +1,59 @@
+//! Quarantine: what happens to a segment that background work could not read.
+//!
+//! A read that fails endangers nothing that is written, so the store goes on (I5). The segment leaves its level for the quarantine by a
+//! manifest edit, which outlives reopening: compactions go on without it, and keep every tombstone that may hide one of its rows.
+//! Reads still ask it (see `LiveSet::quarantined`). `sidebloom repair` salvages what is readable.
+
+use super::compact::at_level;
+use super::core::Core;
+use super::publish::Change;
+use crate::error::Error;
+use crate::id::{FileId, FileKind};
+use crate::manifest::{LiveSegment, QUARANTINE};
+use std::io::ErrorKind;
+
+impl Core {
+    /// Moves the segment that could not be read to quarantine. `false` when the error is about something else: then nothing was done.
+    pub fn quarantine(&self, error: &Error) -> bool {
+        let Some(id) = unreadable_segment(error) else { return false };
+        // Outputs of a compaction are not live yet, so only what was read can be meant.
+        let Some(segment) = self.live().segments().find(|s| s.meta.id == id).cloned() else { return false };
+        if segment.is_quarantined() {
+            return true;
+        }
+        tracing::warn!(
+            file = %self.path_of(id, FileKind::Segment).display(), %error,
+            "a segment cannot be read whole: it is left out of compaction, what is readable of it still answers; run `sidebloom repair`"
+        );
+        if self.check_writable().is_ok()
+            && let Err(error) = self.publish(move_there(&segment))
+        {
+            tracing::warn!(%error, "the quarantine of a segment could not be recorded");
+        }
+        true
+    }
+}
+
+fn move_there(segment: &LiveSegment) -> Change {
+    let removed = vec![segment.clone()];
+    Change { added: vec![at_level(segment, QUARANTINE)], removed, flushed: None }
+}
+
+/// The segment that a failed read was of. What the machine lacks for the moment, such as descriptors, says nothing about a file.
+fn unreadable_segment(error: &Error) -> Option<FileId> {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    let path = match error {
+        Error::Corruption { file, .. } => file,
+        Error::Io { path, op: "read" | "open" | "map" | "inspect", source } => match source.raw_os_error() {
+            Some(EMFILE | ENFILE) => return None,
+            _ if matches!(source.kind(), ErrorKind::OutOfMemory | ErrorKind::Interrupted) => return None,
+            _ => path,
+        },
+        _ => return None,
+    };
+    match FileKind::parse(path.file_name()?.to_str()?)? {
+        (id, FileKind::Segment) => Some(id),
+        _ => None,
+    }
+}

@@ -1,0 +1,288 @@
+//! A block that cannot be read does not stop the store: its segment is put in quarantine, writes go on, what is readable answers, and
+//! a key that the damaged block may hold gives the error, never an older version.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
+
+mod support;
+
+use sidebloom::filter::Verdict;
+use sidebloom::fs::Fs;
+use sidebloom::{Db, Error, FilterPolicy, Options};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use support::{
+    Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, contents, damage_of, eventually, fill_deep, tiny_on,
+};
+
+fn options(fs: &SimFs) -> Options {
+    tiny_on(fs)
+}
+
+fn files(fs: &SimFs, ending: &str) -> Vec<PathBuf> {
+    fs.files().into_iter().filter(|path| path.to_str().unwrap().ends_with(ending)).collect()
+}
+
+/// Flips a bit in each of these bytes.
+fn damage(fs: &SimFs, path: &PathBuf, at: impl IntoIterator<Item = usize>) {
+    let mut bytes = fs.read(path).unwrap();
+    at.into_iter().for_each(|at| bytes[at] ^= 4);
+    fs.write(path, bytes);
+}
+
+fn numbered(i: u64) -> Vec<u8> {
+    format!("key{i:05}").into_bytes()
+}
+
+/// 40 bytes that do not compress.
+fn value(rng: &mut Rng) -> Vec<u8> {
+    (0..5).flat_map(|_| rng.next().to_le_bytes()).collect()
+}
+
+/// Each answer is right, or an error that names the file. How many of the keys gave the error.
+#[track_caller]
+fn errors(db: &Db, expected: &Contents, path: &PathBuf) -> usize {
+    let mut errors = 0;
+    let keys: BTreeSet<_> = (0..3000).map(numbered).chain(expected.keys().cloned()).collect();
+    for key in keys {
+        match db.get(&key) {
+            Ok(found) => {
+                assert_eq!(found.as_deref(), expected.get(&key).map(Vec::as_slice), "{}", key.escape_ascii());
+            }
+            Err(error) => {
+                assert_eq!(damage_of(&error).0, path.display().to_string());
+                assert_eq!(db.may_contain(&key), Verdict::Maybe);
+                errors += 1;
+            }
+        }
+    }
+    errors
+}
+
+/// Each row of a walk is right, and it ends with an error only.
+#[track_caller]
+fn assert_walks(db: &Db, expected: &Contents, path: &PathBuf) {
+    let mut right = expected.iter();
+    for row in db.iter() {
+        match row {
+            Ok((key, value)) => assert_eq!(Some((&key, &value.to_vec())), right.next()),
+            Err(error) => {
+                assert_eq!(damage_of(&error).0, path.display().to_string());
+                return;
+            }
+        }
+    }
+    assert_eq!(right.next(), None);
+}
+
+#[test]
+fn one_damaged_block_anywhere_does_not_stop_writes() {
+    let sound = SimFs::new();
+    let filled = {
+        let db = options(&sound).open(STORE).unwrap();
+        let filled = fill_deep(&db, 1);
+        // Level 0 has segments as well.
+        (0..3).for_each(|i| {
+            db.put(numbered(i * 1000), b"in level 0").unwrap();
+            db.flush().unwrap();
+        });
+        drop(db);
+        let mut filled = filled;
+        (0..3).for_each(|i| _ = filled.insert(numbered(i * 1000), b"in level 0".to_vec()));
+        filled
+    };
+    let segments = files(&sound, ".segment");
+    let (mut opened, mut quarantined, mut had_errors) = (0, 0, 0);
+    for (round, path) in segments
+        .iter()
+        .enumerate()
+        .step_by((segments.len() / 12).max(1))
+        .chain(segments.iter().enumerate().rev().take(3))
+    {
+        let mut rng = Rng::new(round as u64);
+        let fs = sound.crash(Crash::Kill, 0);
+        let len = fs.read(path).unwrap().len();
+        // Data blocks come first, index partitions about a tenth before the end.
+        let at = if round % 3 == 0 { len * 9 / 10 } else { rng.below(len as u64 * 4 / 5) as usize };
+        damage(&fs, path, [at]);
+        if round % 2 == 0 {
+            fs.remove(&path.with_extension("filter")).unwrap();
+        }
+        let Ok(db) = options(&fs).background_threads(2 + round % 3).open(STORE) else { continue };
+        opened += 1;
+        let mut expected = filled.clone();
+        let flushed = db.stats().flush_bytes;
+        while db.stats().flush_bytes < flushed + 45 * 4096 {
+            let key = numbered(rng.below(3000));
+            if rng.percent(30) {
+                db.delete(&key).unwrap();
+                expected.remove(&key);
+            } else {
+                let value = value(&mut rng);
+                db.put(&key, &value).unwrap();
+                expected.insert(key, value);
+            }
+        }
+        db.flush().unwrap();
+        db.wait_for_compaction().unwrap();
+        let found = errors(&db, &expected, path);
+        assert!(found < 40, "{found} keys of about 80 in a segment are unreadable");
+        had_errors += usize::from(found > 0);
+        assert_walks(&db, &expected, path);
+        quarantined += db.stats().segments_quarantined;
+        let known = db.stats().segments_quarantined;
+        assert!(!db.verify().unwrap().is_ok() || known == 0);
+        drop(db);
+
+        let db = options(&fs).open(STORE).unwrap();
+        assert!(db.stats().segments_quarantined >= known, "the manifest remembers it");
+        db.put(b"key", b"new").unwrap();
+        expected.insert(b"key".to_vec(), b"new".to_vec());
+        if let Err(error) = db.compact() {
+            assert_eq!(damage_of(&error).0, path.display().to_string());
+            db.compact().unwrap();
+        }
+        assert_eq!(errors(&db, &expected, path), found);
+        db.put(b"key", b"newer").unwrap();
+        db.flush().unwrap();
+        db.sync().unwrap();
+    }
+    assert!(opened > 10 && quarantined > 7 && had_errors > 5, "{opened} {quarantined} {had_errors}");
+}
+
+/// Two versions of 200 keys: the old one in level 1, the new one in a segment of level 0 that is damaged in its middle.
+fn two_versions() -> (SimFs, PathBuf, Contents) {
+    let fs = SimFs::new();
+    let db = options(&fs).memtable_bytes(1 << 20).segment_bytes(1 << 20).open(STORE).unwrap();
+    (0..200).for_each(|i| db.put(numbered(i), b"old").unwrap());
+    db.compact().unwrap();
+    let mut rng = Rng::new(3);
+    let mut expected = Contents::new();
+    for i in 0..200 {
+        expected.insert(numbered(i), value(&mut rng));
+        db.put(numbered(i), &expected[&numbered(i)]).unwrap();
+    }
+    db.flush().unwrap();
+    drop(db);
+    let path = files(&fs, ".segment").pop().unwrap();
+    let len = fs.read(&path).unwrap().len();
+    damage(&fs, &path, [len / 3]);
+    (fs, path, expected)
+}
+
+/// Merges both versions, which the damage prevents.
+#[track_caller]
+fn provoke(db: &Db, path: &PathBuf) {
+    assert_eq!(damage_of(&db.compact().unwrap_err()).0, path.display().to_string());
+    assert_eq!(db.stats().segments_quarantined, 1);
+}
+
+#[test]
+fn a_key_in_a_damaged_block_gives_the_error_and_never_the_older_version_below_it() {
+    let (fs, path, mut expected) = two_versions();
+    let db = options(&fs).open(STORE).unwrap();
+    let before = errors(&db, &expected, &path);
+    assert!((2..20).contains(&before), "{before}");
+    let snapshot = db.snapshot();
+    provoke(&db, &path);
+    assert_eq!(errors(&db, &expected, &path), before);
+    let (keys, unreadable): (Vec<_>, Vec<_>) = (0..200).map(numbered).partition(|key| db.get(key).is_ok());
+    assert_eq!(db.multi_get(&keys).unwrap().len(), keys.len());
+    assert!(db.multi_get(&unreadable).is_err());
+    assert!(snapshot.get(&unreadable[0]).is_err() && db.snapshot().get(&unreadable[0]).is_err());
+    assert!(db.prefix(&unreadable[0]).next().unwrap().is_err());
+    assert_walks(&db, &expected, &path);
+    assert_eq!(db.range(numbered(150)..).rev().count(), 50, "a walk beside the damage");
+
+    // What is written anew is known again.
+    db.put(&unreadable[0], b"new").unwrap();
+    db.delete(&unreadable[1]).unwrap();
+    expected.insert(unreadable[0].clone(), b"new".to_vec());
+    expected.remove(&unreadable[1]);
+    for _ in 0..3 {
+        db.flush().unwrap();
+        db.wait_for_compaction().unwrap();
+        assert_eq!(errors(&db, &expected, &path), before - 2);
+        db.compact().unwrap();
+        assert_eq!(errors(&db, &expected, &path), before - 2);
+    }
+    drop(db);
+    let db = options(&fs).open(STORE).unwrap();
+    assert_eq!(errors(&db, &expected, &path), before - 2);
+    let copy = PathBuf::from(STORE).with_file_name("copy");
+    db.checkpoint(&copy).unwrap();
+    let path = copy.join(path.file_name().unwrap());
+    assert_eq!(errors(&options(&fs).open(&copy).unwrap(), &expected, &path), before - 2);
+}
+
+#[test]
+fn what_is_deleted_stays_deleted_though_its_row_is_in_quarantine() {
+    let (fs, path, mut expected) = two_versions();
+    let db = options(&fs).open(STORE).unwrap();
+    let before = errors(&db, &expected, &path);
+    provoke(&db, &path);
+    for i in (0..200).step_by(2) {
+        db.delete(numbered(i)).unwrap();
+        expected.remove(&numbered(i));
+    }
+    db.compact().unwrap();
+    db.put(b"a", b"1").unwrap();
+    db.compact().unwrap();
+    expected.insert(b"a".to_vec(), b"1".to_vec());
+    let left = errors(&db, &expected, &path);
+    assert!(left < before && left > 0, "{left} of {before}");
+    drop(db);
+    let db = options(&fs).open(STORE).unwrap();
+    assert_eq!(errors(&db, &expected, &path), left);
+    assert_walks(&db, &expected, &path);
+}
+
+#[test]
+fn a_segment_that_cannot_be_read_and_has_no_sidecar_is_not_read_again_and_again() {
+    let (fs, path, expected) = two_versions();
+    fs.remove(&path.with_extension("filter")).unwrap();
+    let db = options(&fs).open(STORE).unwrap();
+    eventually("the rebuild of the sidecar puts the segment in quarantine", || {
+        db.stats().segments_quarantined == 1
+    });
+    db.wait_for_compaction().unwrap();
+    let ops = fs.ops();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(fs.ops() - ops < 10, "{} operations at rest", fs.ops() - ops);
+    assert!(errors(&db, &expected, &path) > 0);
+    db.put(b"new", b"1").unwrap();
+    db.flush().unwrap();
+    assert!(db.rebuild_filters(FilterPolicy::bits_per_key(14.0)).is_err());
+    db.put(b"new", b"2").unwrap();
+}
+
+#[test]
+fn a_passing_read_error_of_a_compaction_does_not_stop_writes_and_loses_nothing() {
+    for after in 0..12 {
+        let fs = SimFs::new();
+        let db = options(&fs).open(STORE).unwrap();
+        let mut expected = fill_deep(&db, 2);
+        db.put(b"a", b"1").unwrap();
+        db.flush().unwrap();
+        fs.fail(Fault::once(OpKind::Read, after * 3));
+        let outcome = db.compact();
+        fs.heal();
+        if let Err(error) = outcome {
+            assert!(matches!(error, Error::Io { op: "read", .. }), "{error}");
+        }
+        expected.insert(b"a".to_vec(), b"1".to_vec());
+        (0..50).for_each(|i| {
+            db.put(numbered(i), b"written after it").unwrap();
+            expected.insert(numbered(i), b"written after it".to_vec());
+            db.flush().unwrap();
+        });
+        assert_eq!(contents(&db), expected);
+        db.compact().unwrap();
+        assert_eq!(contents(&db), expected);
+        drop(db);
+        assert_eq!(contents(&options(&fs).open(STORE).unwrap()), expected);
+    }
+}
