@@ -14,6 +14,7 @@ const POWER: [Crash; 2] = [Crash::PowerOrdered, Crash::Power];
 fn disk() -> SimFs {
     let fs = SimFs::new();
     fs.create_dir(Path::new("d")).unwrap();
+    fs.sync_dir(Path::new("")).unwrap();
     fs
 }
 
@@ -242,7 +243,40 @@ fn held_operations_wait_and_others_do_not() {
 fn the_log_numbers_the_operations_that_write() {
     let fs = disk();
     file(&fs, 5, &[]);
-    assert_eq!(fs.writes(), 5);
-    assert_eq!(fs.log(), "1 create directory d\n2 create d/f\n3 write d/f\n4 sync d/f\n5 sync directory d\n");
+    assert_eq!(fs.writes(), 6);
+    assert_eq!(
+        fs.log(),
+        "1 create directory d\n2 sync directory \n3 create d/f\n4 write d/f\n5 sync d/f\n6 sync directory d\n"
+    );
     assert!(fs.ops() >= fs.writes());
+}
+
+#[test]
+fn a_directory_is_durable_once_its_parent_is_synced_and_takes_what_stands_in_it_along_when_lost() {
+    for crash in POWER {
+        let fs = disk();
+        let (dir, file) = (Path::new("d/new"), Path::new("d/new/f"));
+        fs.create_dir(dir).unwrap();
+        fs.create(file).unwrap();
+        fs.sync_dir(dir).unwrap();
+        let found: BTreeSet<_> = (0..50)
+            .map(|seed| fs.crash(crash, seed))
+            .map(|fs| (fs.file_len(dir).unwrap(), fs.file_len(file).unwrap()))
+            .collect();
+        assert_eq!(found, BTreeSet::from([(None, None), (Some(0), Some(0))]));
+
+        fs.sync_dir(Path::new("d")).unwrap();
+        assert!((0..50).all(|seed| fs.crash(crash, seed).file_len(file).unwrap() == Some(0)));
+        fs.remove(file).unwrap();
+        fs.remove_dir(dir).unwrap();
+        let found: BTreeSet<_> = (0..50).map(|seed| fs.crash(crash, seed).file_len(dir).unwrap()).collect();
+        assert_eq!(found, BTreeSet::from([None, Some(0)]), "the removal is not durable yet");
+        fs.sync_dir(Path::new("d")).unwrap();
+        assert!((0..50).all(|seed| fs.crash(crash, seed).file_len(dir).unwrap().is_none()));
+    }
+}
+
+#[test]
+fn a_directory_needs_its_parent() {
+    assert!(matches!(disk().create_dir(Path::new("d/a/b")), Err(Error::Io { .. })));
 }

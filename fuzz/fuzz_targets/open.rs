@@ -56,7 +56,7 @@ static FILES: LazyLock<Vec<(PathBuf, Vec<u8>)>> = LazyLock::new(|| {
 
 fuzz_target!(|input: Input| {
     let fs = SimFs::new();
-    sidebloom::fs::Fs::create_dir(&fs, Path::new(STORE)).unwrap();
+    sidebloom::fs::create_dir_durably(&fs, Path::new(STORE)).unwrap();
     let mut files = FILES.clone();
     for Change { file, before_end, bytes } in input.changes.iter().take(16) {
         let which = usize::from(*file) % files.len();

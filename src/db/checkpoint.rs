@@ -3,6 +3,7 @@
 use super::core::{Core, lock};
 use super::recover::LOCK;
 use crate::error::{Error, Result};
+use crate::fs::create_dir_durably;
 use crate::id::{FileId, FileKind};
 use crate::manifest::{Manifest, State};
 use std::path::Path;
@@ -22,7 +23,7 @@ impl Core {
         // Nothing is published meanwhile: state, files and sidecars belong together.
         let manifest = lock(&self.manifest);
         let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
-        self.fs.create_dir(target)?;
+        create_dir_durably(&*self.fs, target)?;
         for id in state.segments.keys() {
             self.link(*id, FileKind::Segment, target)?;
             if self.fs.file_len(&self.path_of(*id, FileKind::Filter))?.is_some() {
@@ -32,11 +33,7 @@ impl Core {
         self.fs.create(&target.join(LOCK))?;
         let next_id = FileId(self.next_id.load(Ordering::Relaxed));
         let state = State { next_id, log_floor: next_id, ..state.clone() };
-        Manifest::create(Arc::clone(&self.fs), target, &state)?;
-        match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => self.fs.sync_dir(parent),
-            _ => self.fs.sync_dir(Path::new(".")),
-        }
+        Manifest::create(Arc::clone(&self.fs), target, &state).map(|_| ())
     }
 
     fn link(&self, id: FileId, kind: FileKind, target: &Path) -> Result<()> {

@@ -12,7 +12,7 @@ use super::snapshot::Snapshot;
 use super::view::View;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
-use crate::fs::{Fs, LockGuard, LockMode};
+use crate::fs::{Fs, LockGuard, LockMode, create_dir_durably};
 use crate::hash::random_u64;
 use crate::id::FileId;
 use crate::key::Value;
@@ -63,7 +63,7 @@ impl Db {
         }
         let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
         if !exists {
-            fs.create_dir(path)?;
+            create_dir_durably(&*fs, path)?;
         }
         let guard = fs.lock(&path.join(LOCK), mode)?;
         if !inspect(&*fs, path)? {
@@ -285,11 +285,7 @@ impl Db {
 /// Step 0 of recovery: an empty store.
 fn create(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let header = StoreHeader { store_id: random_u64(), hash_seed: random_u64() };
-    Manifest::create(Arc::clone(fs), path, &State::new(header))?;
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => fs.sync_dir(parent),
-        _ => fs.sync_dir(Path::new(".")),
-    }
+    Manifest::create(Arc::clone(fs), path, &State::new(header)).map(|_| ())
 }
 
 fn open_writable(path: &Path, options: Options) -> Result<Core> {

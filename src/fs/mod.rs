@@ -1,10 +1,12 @@
 //! The I/O seam (invariant I8): everything that this crate does to files goes through [`Fs`], so that a test can fail, tear, drop
 //! or reorder any operation. [`RealFs`] is the operating system.
 
+mod dirs;
 mod map;
 mod real;
 mod sector;
 
+pub use dirs::{create_dir_durably, parent_of};
 pub use map::Map;
 pub use real::RealFs;
 pub use sector::{SECTOR_BYTES, has_lost_sector};
@@ -17,9 +19,9 @@ use std::sync::Arc;
 /// A file system. Every error carries the path and what was attempted.
 ///
 /// What a crash may undo, and so what an implementation for tests should model: bytes appended since the last `sync` of the file;
-/// creations, renames, links and removals since the last `sync_dir` of their directory.
+/// creations, renames, links and removals, of directories too, since the last `sync_dir` of their directory.
 pub trait Fs: Send + Sync + Debug {
-    /// Creates a directory and its parents; one that exists is fine.
+    /// Creates a directory in one that exists; one that is there already is fine. Stores use [`create_dir_durably`].
     fn create_dir(&self, path: &Path) -> Result<()>;
     /// The names in a directory, in no order; names that are not UTF-8 are left out (no store file has one).
     fn list(&self, dir: &Path) -> Result<Vec<String>>;

@@ -68,7 +68,12 @@ fn open_with(options: &OpenOptions, op: &'static str, path: &Path) -> Result<Rea
 
 impl Fs for RealFs {
     fn create_dir(&self, path: &Path) -> Result<()> {
-        std::fs::create_dir_all(path).map_err(|e| Error::io("create directory", path, e))
+        match std::fs::create_dir(path) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists || !path.is_dir() => {
+                Err(Error::io("create directory", path, e))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {

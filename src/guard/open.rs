@@ -11,7 +11,7 @@ use super::stats::Counters;
 use super::write::Flux;
 use crate::db::FilterPolicy;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockGuard, LockMode};
+use crate::fs::{Fs, LockGuard, LockMode, create_dir_durably};
 use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -87,7 +87,6 @@ impl GuardOptions {
             let generation = Generation::open(dir, &settings, &self)?;
             generation.fill(sorter, note.as_deref())?;
             settings.write(&*fs, dir)?;
-            sync_parent(&*fs, dir)?;
             Ok(generation)
         };
         match build() {
@@ -166,17 +165,10 @@ fn claim(fs: &dyn Fs, dir: &Path) -> Result<Box<dyn LockGuard>> {
         };
         Err(Error::NotAGuard { path: dir.to_path_buf(), what: what.into() })
     };
-    fs.create_dir(dir)?;
+    create_dir_durably(fs, dir)?;
     check(fs.list(dir)?)?;
     let lock = fs.lock(&dir.join(LOCK), LockMode::Exclusive)?;
     check(fs.list(dir)?)?;
     remove_leftovers(fs, dir, "")?;
     Ok(lock)
-}
-
-fn sync_parent(fs: &dyn Fs, dir: &Path) -> Result<()> {
-    match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => fs.sync_dir(parent),
-        _ => fs.sync_dir(Path::new(".")),
-    }
 }

@@ -3,7 +3,7 @@
 use super::format::{decode_payload, encode_edit, encode_header, tag};
 use super::*;
 use crate::error::{Error, Result};
-use crate::fs::Fs;
+use crate::fs::{Fs, create_dir_durably};
 use crate::id::FileId;
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
 use proptest::prelude::*;
@@ -47,7 +47,7 @@ fn edit(n: u64) -> Edit {
 
 fn disk() -> SimFs {
     let fs = SimFs::new();
-    fs.create_dir(Path::new("db")).unwrap();
+    create_dir_durably(&fs, Path::new("db")).unwrap();
     fs
 }
 

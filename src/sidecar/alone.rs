@@ -5,7 +5,7 @@ use super::kind::Kind;
 use super::writer::write_parts;
 use crate::error::{Error, Result};
 use crate::filter::{AnyFilter, Bloom, BuiltFilter, CountingBloom, Line, LineFilter, Lines, ScalableBloom};
-use crate::fs::{Fs, RealFs};
+use crate::fs::{Fs, RealFs, parent_of};
 use crate::hash::digest;
 use std::path::Path;
 
@@ -20,8 +20,7 @@ pub fn write_filter(path: impl AsRef<Path>, filter: &AnyFilter) -> Result<u64> {
     let path = path.as_ref();
     let (header, parts) = parts_of(filter);
     let bytes = write_parts(&RealFs, path, &header, &parts)?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    RealFs.sync_dir(parent.unwrap_or(Path::new(".")))?;
+    RealFs.sync_dir(parent_of(path))?;
     Ok(bytes)
 }
 

@@ -4,7 +4,7 @@
 use super::reader::Replay;
 use super::{Batch, End, Record, Writer, replay};
 use crate::error::Result;
-use crate::fs::Fs;
+use crate::fs::create_dir_durably;
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::support::{Crash, Errno, Fault, Rng, SimFs};
@@ -96,7 +96,7 @@ fn check_all_crashes(fault: impl Fn(&mut Rng) -> Option<Fault>) {
     for seed in 0..300 {
         let mut rng = Rng::new(seed);
         let fs = SimFs::new();
-        fs.create_dir(Path::new("db")).unwrap();
+        create_dir_durably(&fs, Path::new("db")).unwrap();
         if let Some(fault) = fault(&mut rng) {
             fs.fail(fault);
         }

@@ -4,13 +4,12 @@
 //! - Disks write sectors of 512 bytes whole and in any order. Each sector of a file is found as it was after one of the appends that
 //!   touched it, or before all of them; what it then had not yet is zeros. The file ends after the last sector that survived, or
 //!   further on (the new length survived, the bytes did not).
-//! - Changes of names survive or not, each as a whole.
+//! - Changes of names survive or not, each as a whole. With the name of a directory goes all that stands in it.
 
-use super::disk::{Contents, Disk, File, NameOp, Names};
+use super::disk::{Contents, Disk, File, NameOp, Tree};
 use super::rng::Rng;
 use sidebloom::fs::SECTOR_BYTES;
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// How the machine or the process ends.
@@ -31,10 +30,10 @@ impl Disk {
         // Extremes are where the bugs are: all or nothing as often as something between.
         let keep = *rng.pick(&[0, 10, 50, 90, 100]);
         let mut copies = Copies { crash, keep, files: HashMap::new() };
-        let mut after = Disk { dirs: self.dirs.clone(), ..Disk::default() };
+        let mut after = Disk::default();
         if crash == Crash::Kill {
-            after.durable = copies.names(&self.durable, &mut rng);
-            after.names = copies.names(&self.names, &mut rng);
+            after.durable = copies.tree(&self.durable, &mut rng);
+            after.names = copies.tree(&self.names, &mut rng);
             after.pending = self.pending.iter().map(|op| copies.op(op, &mut rng)).collect();
             return after;
         }
@@ -46,11 +45,9 @@ impl Disk {
                 op.apply(&mut names);
             }
         }
-        after.names = copies.names(&names, &mut rng);
+        names.drop_unreachable();
+        after.names = copies.tree(&names, &mut rng);
         after.durable = after.names.clone();
-        // A file that is found is in a directory that is found, although its removal was under way.
-        let parents = after.names.keys().flat_map(|path| path.ancestors().skip(1).map(Path::to_path_buf));
-        after.dirs.extend(parents);
         after
     }
 }
@@ -63,14 +60,15 @@ struct Copies {
 }
 
 impl Copies {
-    fn names(&mut self, names: &Names, rng: &mut Rng) -> Names {
-        names.iter().map(|(path, file)| (path.clone(), self.file(file, rng))).collect()
+    fn tree(&mut self, tree: &Tree, rng: &mut Rng) -> Tree {
+        let files = tree.files.iter().map(|(path, file)| (path.clone(), self.file(file, rng))).collect();
+        Tree { files, dirs: tree.dirs.clone() }
     }
 
     fn op(&mut self, op: &NameOp, rng: &mut Rng) -> NameOp {
         match op {
             NameOp::Link(path, file) => NameOp::Link(path.clone(), self.file(file, rng)),
-            NameOp::Unlink(path) => NameOp::Unlink(path.clone()),
+            NameOp::Unlink(_) | NameOp::MakeDir(_) | NameOp::RemoveDir(_) => op.clone(),
             NameOp::Rename(from, to, file) => NameOp::Rename(from.clone(), to.clone(), self.file(file, rng)),
         }
     }

@@ -8,7 +8,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Operations kept in the log.
 const LOGGED: usize = 2000;
 
-pub type Names = BTreeMap<PathBuf, Arc<File>>;
+/// Names of files and of directories. The root has the empty name and is always there.
+#[derive(Debug, Clone, Default)]
+pub struct Tree {
+    pub files: BTreeMap<PathBuf, Arc<File>>,
+    pub dirs: BTreeSet<PathBuf>,
+}
+
+impl Tree {
+    pub fn has_dir(&self, dir: &Path) -> bool {
+        dir.as_os_str().is_empty() || self.dirs.contains(dir)
+    }
+
+    /// Drops what stands in directories that are not there.
+    pub fn drop_unreachable(&mut self) {
+        let mut reached = Tree::default();
+        for dir in &self.dirs {
+            // In order, and so parents first.
+            if dir.parent().is_some_and(|parent| reached.has_dir(parent)) {
+                reached.dirs.insert(dir.clone());
+            }
+        }
+        self.files.retain(|path, _| path.parent().is_some_and(|dir| reached.has_dir(dir)));
+        self.dirs = reached.dirs;
+    }
+}
 
 /// A file, whatever its names.
 #[derive(Debug, Default)]
@@ -62,27 +86,41 @@ pub enum NameOp {
     Link(PathBuf, Arc<File>),
     Unlink(PathBuf),
     Rename(PathBuf, PathBuf, Arc<File>),
+    MakeDir(PathBuf),
+    RemoveDir(PathBuf),
 }
 
 impl NameOp {
-    pub fn apply(&self, names: &mut Names) {
+    pub fn apply(&self, Tree { files, dirs }: &mut Tree) {
         match self {
             NameOp::Link(path, file) => {
-                names.insert(path.clone(), file.clone());
+                files.insert(path.clone(), file.clone());
             }
             NameOp::Unlink(path) => {
-                names.remove(path);
+                files.remove(path);
             }
             NameOp::Rename(from, to, file) => {
-                names.remove(from);
-                names.insert(to.clone(), file.clone());
+                files.remove(from);
+                files.insert(to.clone(), file.clone());
+            }
+            NameOp::MakeDir(path) => {
+                dirs.insert(path.clone());
+            }
+            // It was empty: the removals of what had been in it go with it.
+            NameOp::RemoveDir(path) => {
+                files.retain(|inside, _| !inside.starts_with(path));
+                dirs.retain(|inside| !inside.starts_with(path));
             }
         }
     }
 
     /// The directory whose sync makes it durable.
     fn dir(&self) -> Option<&Path> {
-        let (NameOp::Link(path, _) | NameOp::Unlink(path) | NameOp::Rename(_, path, _)) = self;
+        let (NameOp::Link(path, _)
+        | NameOp::Unlink(path)
+        | NameOp::Rename(_, path, _)
+        | NameOp::MakeDir(path)
+        | NameOp::RemoveDir(path)) = self;
         path.parent()
     }
 }
@@ -94,14 +132,13 @@ pub enum Holder {
     Shared(u32),
 }
 
-/// A disk and the kernel's view of it. Directories are durable as soon as they are made.
+/// A disk and the kernel's view of it.
 #[derive(Debug, Default)]
 pub struct Disk {
-    pub dirs: BTreeSet<PathBuf>,
     /// As processes see them.
-    pub names: Names,
-    /// As they would be found after a power cut that loses all `pending`.
-    pub durable: Names,
+    pub names: Tree,
+    /// As they would be found after a power cut that loses all `pending`, but for what stands in directories that are lost.
+    pub durable: Tree,
     pub pending: Vec<NameOp>,
     pub locks: BTreeMap<PathBuf, Holder>,
     pub faults: Vec<Fault>,
@@ -150,9 +187,5 @@ impl Disk {
             }
             !is_here
         });
-    }
-
-    pub fn has_dir(&self, dir: &Path) -> bool {
-        dir.as_os_str().is_empty() || self.dirs.contains(dir)
     }
 }

@@ -56,6 +56,8 @@ pub enum Errno {
     Io,
     /// No space left on the device (ENOSPC).
     NoSpace,
+    /// No permission (EACCES).
+    Denied,
 }
 
 impl Errno {
@@ -63,6 +65,7 @@ impl Errno {
         io::Error::from_raw_os_error(match self {
             Errno::Io => 5,
             Errno::NoSpace => 28,
+            Errno::Denied => 13,
         })
     }
 }

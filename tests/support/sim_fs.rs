@@ -73,7 +73,7 @@ impl SimFs {
 
     /// The bytes of a file; `None` when there is none.
     pub fn read(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
-        let file = self.disk().names.get(path.as_ref()).cloned()?;
+        let file = self.disk().names.files.get(path.as_ref()).cloned()?;
         let bytes = file.contents().bytes.clone();
         Some(bytes.to_vec())
     }
@@ -81,15 +81,17 @@ impl SimFs {
     /// Puts a file with these bytes at `path`, durable at once: damage, or a file from elsewhere. Who has the old one open keeps it.
     pub fn write(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
         let file = Arc::new(File::new(Contents::durable(Arc::new(bytes.into()))));
-        let op = NameOp::Link(path.as_ref().to_path_buf(), file);
         let disk = &mut *self.disk();
-        op.apply(&mut disk.names);
-        op.apply(&mut disk.durable);
+        for tree in [&mut disk.names, &mut disk.durable] {
+            let dirs = path.as_ref().ancestors().skip(1).filter(|dir| !dir.as_os_str().is_empty());
+            tree.dirs.extend(dirs.map(Path::to_path_buf));
+            tree.files.insert(path.as_ref().to_path_buf(), Arc::clone(&file));
+        }
     }
 
     /// All files, in order.
     pub fn files(&self) -> Vec<PathBuf> {
-        self.disk().names.keys().cloned().collect()
+        self.disk().names.files.keys().cloned().collect()
     }
 
     fn disk(&self) -> MutexGuard<'_, Disk> {
@@ -135,32 +137,40 @@ fn refuse<T>(kind: OpKind, path: &Path, why: ErrorKind) -> Result<T> {
 impl Fs for SimFs {
     fn create_dir(&self, path: &Path) -> Result<()> {
         let mut disk = self.begin(OpKind::CreateDir, path)?;
-        let with_parents = path.ancestors().map(Path::to_path_buf);
-        disk.dirs.extend(with_parents);
+        if disk.names.files.contains_key(path) {
+            return refuse(OpKind::CreateDir, path, ErrorKind::AlreadyExists);
+        }
+        if !path.parent().is_some_and(|parent| disk.names.has_dir(parent)) {
+            return refuse(OpKind::CreateDir, path, ErrorKind::NotFound);
+        }
+        if !disk.names.has_dir(path) {
+            disk.change_names(NameOp::MakeDir(path.to_path_buf()));
+        }
         Ok(())
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         let disk = self.begin(OpKind::List, dir)?;
-        if !disk.has_dir(dir) {
+        if !disk.names.has_dir(dir) {
             return refuse(OpKind::List, dir, ErrorKind::NotFound);
         }
-        let inside = disk.names.keys().chain(&disk.dirs).filter(|path| path.parent() == Some(dir));
+        let inside =
+            disk.names.files.keys().chain(&disk.names.dirs).filter(|path| path.parent() == Some(dir));
         Ok(inside.filter_map(|path| path.file_name()?.to_str().map(String::from)).collect())
     }
 
     fn file_len(&self, path: &Path) -> Result<Option<u64>> {
         let disk = self.begin(OpKind::Inspect, path)?;
         let len = |file: &Arc<File>| file.contents().bytes.len() as u64;
-        Ok(disk.names.get(path).map(len).or(disk.dirs.contains(path).then_some(0)))
+        Ok(disk.names.files.get(path).map(len).or(disk.names.dirs.contains(path).then_some(0)))
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         let mut disk = self.begin(OpKind::Create, path)?;
-        if disk.names.contains_key(path) || disk.dirs.contains(path) {
+        if disk.names.files.contains_key(path) || disk.names.dirs.contains(path) {
             return refuse(OpKind::Create, path, ErrorKind::AlreadyExists);
         }
-        if !path.parent().is_some_and(|dir| disk.has_dir(dir)) {
+        if !path.parent().is_some_and(|dir| disk.names.has_dir(dir)) {
             return refuse(OpKind::Create, path, ErrorKind::NotFound);
         }
         let file = Arc::<File>::default();
@@ -183,7 +193,7 @@ impl Fs for SimFs {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let mut disk = self.begin(OpKind::Rename, from)?;
-        let Some(file) = disk.names.get(from).cloned() else {
+        let Some(file) = disk.names.files.get(from).cloned() else {
             return refuse(OpKind::Rename, from, ErrorKind::NotFound);
         };
         disk.change_names(NameOp::Rename(from.to_path_buf(), to.to_path_buf(), file));
@@ -192,7 +202,7 @@ impl Fs for SimFs {
 
     fn remove(&self, path: &Path) -> Result<()> {
         let mut disk = self.begin(OpKind::Remove, path)?;
-        if !disk.names.contains_key(path) {
+        if !disk.names.files.contains_key(path) {
             return refuse(OpKind::Remove, path, ErrorKind::NotFound);
         }
         disk.change_names(NameOp::Unlink(path.to_path_buf()));
@@ -201,21 +211,22 @@ impl Fs for SimFs {
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
         let mut disk = self.begin(OpKind::Remove, path)?;
-        if disk.names.keys().chain(&disk.dirs).any(|inside| inside.parent() == Some(path)) {
+        if disk.names.files.keys().chain(&disk.names.dirs).any(|inside| inside.parent() == Some(path)) {
             return refuse(OpKind::Remove, path, ErrorKind::DirectoryNotEmpty);
         }
-        match disk.dirs.remove(path) {
-            true => Ok(()),
-            false => refuse(OpKind::Remove, path, ErrorKind::NotFound),
+        if !disk.names.dirs.contains(path) {
+            return refuse(OpKind::Remove, path, ErrorKind::NotFound);
         }
+        disk.change_names(NameOp::RemoveDir(path.to_path_buf()));
+        Ok(())
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
         let mut disk = self.begin(OpKind::Link, to)?;
-        if disk.names.contains_key(to) {
+        if disk.names.files.contains_key(to) {
             return refuse(OpKind::Link, to, ErrorKind::AlreadyExists);
         }
-        let Some(file) = disk.names.get(from).cloned() else {
+        let Some(file) = disk.names.files.get(from).cloned() else {
             return refuse(OpKind::Link, to, ErrorKind::NotFound);
         };
         disk.change_names(NameOp::Link(to.to_path_buf(), file));
@@ -224,7 +235,8 @@ impl Fs for SimFs {
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         let mut disk = self.begin(OpKind::SyncDir, dir)?;
-        if !disk.has_dir(dir) {
+        let dir = if dir == Path::new(".") { Path::new("") } else { dir };
+        if !disk.names.has_dir(dir) {
             return refuse(OpKind::SyncDir, dir, ErrorKind::NotFound);
         }
         disk.sync_dir(dir);
@@ -232,11 +244,11 @@ impl Fs for SimFs {
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {
-        if mode == LockMode::Exclusive && !self.disk().names.contains_key(path) {
+        if mode == LockMode::Exclusive && !self.disk().names.files.contains_key(path) {
             self.create(path)?;
         }
         let mut disk = self.begin(OpKind::Lock, path)?;
-        if !disk.names.contains_key(path) {
+        if !disk.names.files.contains_key(path) {
             return refuse(OpKind::Open, path, ErrorKind::NotFound);
         }
         let holder = match (mode, disk.locks.get(path)) {
@@ -280,7 +292,7 @@ struct Handle {
 
 impl SimFs {
     fn handle(&self, kind: OpKind, path: &Path) -> Result<Handle> {
-        match self.begin(kind, path)?.names.get(path).cloned() {
+        match self.begin(kind, path)?.names.files.get(path).cloned() {
             Some(file) => Ok(Handle { fs: self.clone(), path: path.to_path_buf(), file }),
             None => refuse(OpKind::Open, path, ErrorKind::NotFound),
         }
