@@ -3,7 +3,7 @@
 use super::format::{decode_payload, encode_edit, encode_header, tag};
 use super::*;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, create_dir_durably};
+use crate::fs::create_dir_durably;
 use crate::id::FileId;
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
 use proptest::prelude::*;

@@ -4,7 +4,7 @@
 use super::reader::Replay;
 use super::{Batch, End, Record, Writer, replay};
 use crate::error::Result;
-use crate::fs::create_dir_durably;
+use crate::fs::{Fs, create_dir_durably};
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::support::{Crash, Errno, Fault, Rng, SimFs};
