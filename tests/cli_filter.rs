@@ -229,7 +229,6 @@ fn bad_input_is_refused_with_exit_code_2() {
     case.refused("build --kind parity --bits-per-key 3 in -o f", "no parity filter is like that");
     case.refused("build --kind parity --hash murmur3 in -o f", "--hash has no meaning");
     case.refused("build --kind bloom - -o f", "--keys");
-    case.refused("build --kind bloom missing -o f", "--keys");
     case.refused("info in", "at offset 0: this is not a filter; build the filter again");
     assert!(!case.path("f").exists());
 
@@ -265,7 +264,7 @@ fn common_is_exact_and_leaves_no_file_behind() {
     }
     case.lines("c", numbered(50_000..50_100));
     assert_eq!((case.run("common a c").code, case.run("common a c").out.as_str()), (1, ""));
-    case.refused("common a -", "a file that can be read twice");
+    case.refused("common a -", "- can be read only once");
     case.refused("common a b --memory 1M", "at least 16M");
     let left: Vec<_> = std::fs::read_dir(case.dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "{left:?}");
@@ -305,4 +304,35 @@ fn tables_have_a_row_for_each_size_and_kind() {
     let table = case.ok("table --keys 100 --kind bloom");
     assert_eq!(table.lines().count(), 3, "a head and two rates: {table}");
     case.refused("table --keys 100 --kind nonsense", "parity-12");
+}
+
+#[test]
+fn a_missing_file_of_lines_is_the_one_that_is_named() {
+    let case = Case::new();
+    case.lines("in", numbered(0..100));
+    for args in ["common in missing", "common missing in", "dedup missing"] {
+        case.refused(args, "cannot open missing: No such file");
+    }
+    for kind in KINDS {
+        case.refused(&format!("build --kind {kind} missing -o f"), "cannot open missing: No such file");
+    }
+    case.refused("common in .", "cannot read .: is a directory");
+    assert!(!case.path("f").exists());
+}
+
+#[test]
+fn a_union_that_holds_more_than_its_rate_allows_is_refused() {
+    let case = Case::new();
+    for (name, range) in [("a", 0..1000), ("b", 1000..2000), ("half", 0..500), ("rest", 500..1000)] {
+        case.lines(name, numbered(range));
+        case.ok(&format!("build --kind bloom --keys 1000 --fpp 0.01 {name} -o {name}.filter"));
+    }
+    case.refused("union a.filter b.filter -o u", "lines, but the filters are for 1,0");
+    case.refused("union a.filter b.filter -o u", "absent lines would pass, not 1.00 %");
+    assert!(!case.path("u").exists());
+    case.ok("union a.filter b.filter -o u --overfull");
+    assert_eq!(case.ok("check -c u b").trim(), "1000");
+    // Full to the last line is not overfull, and neither is a filter united with itself.
+    case.ok("union half.filter rest.filter -o u");
+    case.ok("union a.filter a.filter -o u");
 }

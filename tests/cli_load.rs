@@ -15,7 +15,7 @@ fn loaded(name: &str, content: &[u8], options: &[&str]) -> String {
 
 #[test]
 fn lines_are_keys() {
-    assert_eq!(loaded("keys.txt", b"b\na\tx\r\n\nc", &[]), "a\\tx\t\nb\t\nc\t\n");
+    assert_eq!(loaded("keys.txt", b"b\na\tx\r\n\nc", &[]), "\t\na\\tx\\r\t\nb\t\nc\t\n");
     assert_eq!(loaded("keys", b"one line\n", &[]), "one line\t\n");
 }
 
@@ -148,4 +148,72 @@ fn a_file_that_is_not_there_is_named() {
 #[test]
 fn later_rows_replace_earlier_ones_of_the_same_key() {
     assert_eq!(loaded("a.tsv", b"k\t1\nk\t2\n", &[]), "k\t2\n");
+}
+
+#[test]
+fn load_of_lines_keeps_the_bytes_that_filter_keeps() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("keys.txt", b"\xef\xbb\xbfmark\r\n\nplain\n");
+    let filter = sandbox.path("f").to_str().unwrap().to_owned();
+    sandbox.ok(&["filter", "build", "--kind", "bloom", "--fpp", "0.000001", &file, "-o", &filter]);
+    sandbox.ok(&["load", &file]);
+    let keys = sandbox.ok(&["scan", "--json"]);
+    assert_eq!(keys.lines().count(), 3, "{keys}");
+    for (line, in_both) in [("\u{feff}mark\r", true), ("", true), ("plain", true), ("mark", false)] {
+        let asked = sandbox.run_with(&["filter", "check", &filter], format!("{line}\n").as_bytes());
+        assert_eq!(
+            (asked.code, sandbox.run(&["get", line]).code),
+            if in_both { (0, 0) } else { (1, 1) },
+            "{line:?}"
+        );
+    }
+}
+
+#[test]
+fn a_first_key_that_begins_with_a_byte_order_mark_comes_back_from_scan() {
+    let from = Sandbox::new();
+    from.ok(&["put", "\u{feff}k", "v"]);
+    let file = from.file("rows.txt", from.ok(&["scan"]));
+    let to = Sandbox::new();
+    to.ok(&["load", "--format", "scan", &file]);
+    assert_eq!(to.ok(&["get", "\u{feff}k"]), "v");
+}
+
+#[test]
+fn text_formats_take_crlf_a_byte_order_mark_and_blank_lines() {
+    for (name, content) in [
+        ("a.tsv", &b"\xef\xbb\xbfk\tv\r\n\r\nl\tw\r\n"[..]),
+        ("a.csv", b"\xef\xbb\xbfk,v\r\n\r\nl,w\r\n"),
+        (
+            "a.jsonl",
+            b"\xef\xbb\xbf{\"key\":\"k\",\"value\":\"v\"}\r\n\r\n{\"key\":\"l\",\"value\":\"w\"}\r\n",
+        ),
+    ] {
+        assert_eq!(loaded(name, content, &[]), "k\tv\nl\tw\n", "{name}");
+    }
+}
+
+#[test]
+fn a_boolean_is_a_key_as_its_text_and_null_is_refused() {
+    let text = b"{\"id\":1,\"b\":true}\n{\"id\":2,\"b\":false}\n";
+    assert_eq!(loaded("a.jsonl", text, &["--key", "b", "--value", "id"]), "false\t2\ntrue\t1\n");
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("a.jsonl", "{\"b\":null}\n");
+    let said = sandbox.fails(&["load", &file, "--key", "b"]);
+    assert!(said.contains("neither a string, a number nor a boolean"), "{said}");
+}
+
+#[test]
+fn load_says_how_many_rows_overwrote_others() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.file("a.tsv", "k\t1\nl\t1\nk\t2\n");
+    let report = sandbox.ok(&["load", "--json", &file]);
+    assert_eq!((number(&report, "loaded"), number(&report, "overwritten")), (3.0, 1.0), "within the file");
+    sandbox.ok(&["compact"]);
+    sandbox.ok(&["delete", "l"]);
+    let report = sandbox.ok(&["load", &file]);
+    assert!(report.contains("3 rows") && report.contains("; 2 of them overwrote an earlier row"), "{report}");
+    let other = sandbox.file("b.tsv", "m\t1\n");
+    assert!(!sandbox.ok(&["load", &other]).contains("overwrote"));
+    assert!(sandbox.ok(&["load", "--json", "--blind", &other]).contains("\"overwritten\":null"));
 }

@@ -41,6 +41,36 @@ fn stats_tell_keys_bytes_and_rates() {
 }
 
 #[test]
+fn stats_probe_asks_as_often_as_it_is_told_and_says_of_how_many_a_rate_is() {
+    let sandbox = filled(1000);
+    for probes in [300, 1000, 2500] {
+        let json = sandbox.ok(&["stats", "--json", "--probe", &probes.to_string()]);
+        assert_eq!(number(&json, "probed"), f64::from(probes), "{json}");
+        // All but those that follow the last key: they are beyond the segment, whose filter is not asked.
+        let beyond = f64::from(probes) - number(part(&json, "total"), "observed_answers");
+        assert!((0.0..=3.0).contains(&beyond), "{json}");
+    }
+    let table = sandbox.ok(&["stats", "--probe", "2500"]);
+    assert!(table.contains(" of 2,49") && table.contains("asked for 2,500 absent keys"), "{table}");
+    let empty = Sandbox::new();
+    empty.ok(&["put", "a", "1"]);
+    empty.ok(&["delete", "a"]);
+    assert!(empty.ok(&["stats", "--json", "--probe", "10"]).contains("\"probed\":0"));
+}
+
+#[test]
+fn verify_counts_the_rows_of_the_logs() {
+    let sandbox = Sandbox::new();
+    for key in ["a", "b", "c"] {
+        sandbox.ok(&["put", key, "1"]);
+    }
+    let json = sandbox.ok(&["verify", "--json"]);
+    assert_eq!(number(&json, "entries") + number(&json, "log_entries"), 3.0, "{json}");
+    assert!(number(&json, "log_entries") > 0.0, "{json}");
+    assert!(sandbox.ok(&["verify"]).contains("entries in the logs"));
+}
+
+#[test]
 fn rebuild_filters_changes_filters_and_nothing_else() {
     let sandbox = filled(20_000);
     let segment = with_extension(&sandbox, "segment");

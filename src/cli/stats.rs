@@ -4,7 +4,7 @@ use super::context::{Context, Failure, Outcome};
 use super::{human, progress};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use sidebloom::{Db, LevelStats, Stats};
+use sidebloom::{Db, LevelStats, MAX_KEY_BYTES, Stats};
 use std::io::Write;
 
 /// Print what each level holds and what its filters let through
@@ -13,7 +13,8 @@ use std::io::Write;
 /// are not there first.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Ask for about this many absent keys first (present keys with a suffix, spread over the whole store; reads every key)
+    /// Ask for this many absent keys first (present keys with a suffix, spread over the whole store; reads every key, more than once
+    /// when there are fewer of them)
     #[arg(long, value_name = "N", default_value_t = 0)]
     probe: u64,
 }
@@ -27,6 +28,8 @@ struct Report {
     memtable_bytes: u64,
     filters_unavailable: u64,
     segments_quarantined: u64,
+    /// Absent keys that --probe asked for.
+    probed: u64,
 }
 
 /// One level, or all of them.
@@ -43,16 +46,16 @@ struct Level {
     expected_fpr: f64,
     /// `None` when no filter was asked for an absent key in this run.
     observed_fpr: Option<f64>,
+    /// How many answers of filters for absent keys that rate is of.
+    observed_answers: u64,
 }
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let db = cx.open_to_read()?;
         db.warm()?; // a filter that no checksum vouches for yet would be reported as none
-        if self.probe > 0 {
-            ask_for_absent_keys(&db, self.probe)?;
-        }
-        let report = Report::new(&db.stats());
+        let probed = if self.probe > 0 { ask_for_absent_keys(&db, self.probe)? } else { 0 };
+        let report = Report::new(&db.stats(), probed);
         if cx.json {
             cx.print_json(&report)?;
         } else {
@@ -62,23 +65,36 @@ impl Args {
     }
 }
 
-/// Takes every so-manieth key and asks for it with a suffix: in range of the same segments, and not there (as good as never).
-fn ask_for_absent_keys(db: &Db, probes: u64) -> Result<(), Failure> {
+/// Takes keys evenly over the store and asks for each with a suffix of its own: in range of the same segments, and not there (as good as
+/// never). Goes over the keys until it has asked `probes` times. Returns how often it has: less only where there is no key.
+fn ask_for_absent_keys(db: &Db, probes: u64) -> Result<u64, Failure> {
     let keys: u64 = db.stats().levels.iter().map(|level| level.keys).sum();
-    let stride = usize::try_from((keys / probes).max(1)).unwrap_or(usize::MAX);
     let bar = progress::bar("asking for absent keys", probes);
-    for row in db.iter().step_by(stride) {
-        let (mut key, _) = row?;
-        key.extend_from_slice(b"\x00absent");
-        db.contains_key(&key)?;
-        bar.inc(1);
+    let mut asked = 0;
+    while asked < probes {
+        let (before, left) = (asked, probes - asked);
+        let stride = usize::try_from((keys / left).max(1)).unwrap_or(usize::MAX);
+        for row in db.iter().step_by(stride).take(usize::try_from(left).unwrap_or(usize::MAX)) {
+            let (mut key, _) = row?;
+            key.truncate(MAX_KEY_BYTES - SUFFIX_BYTES_MAX);
+            key.extend_from_slice(format!("\0absent{asked}").as_bytes());
+            db.contains_key(&key)?;
+            asked += 1;
+            bar.inc(1);
+        }
+        if asked == before {
+            break;
+        }
     }
     bar.finish_and_clear();
-    Ok(())
+    Ok(asked)
 }
 
+/// "\0absent" and a number.
+const SUFFIX_BYTES_MAX: usize = 32;
+
 impl Report {
-    fn new(stats: &Stats) -> Self {
+    fn new(stats: &Stats, probed: u64) -> Self {
         let levels = stats.levels.iter().map(|level| Level::new(Some(level.level), level)).collect();
         Report {
             levels,
@@ -87,6 +103,7 @@ impl Report {
             memtable_bytes: stats.memtable_bytes,
             filters_unavailable: stats.filters_unavailable,
             segments_quarantined: stats.segments_quarantined,
+            probed,
         }
     }
 
@@ -119,6 +136,9 @@ impl Report {
         }
         let expected = human::percent(self.expected_false_positives_per_lookup, 1.0);
         writeln!(out, "expected false positives in a lookup of an absent key: {expected}")?;
+        if self.probed > 0 {
+            writeln!(out, "asked for {} absent keys", human::count(self.probed))?;
+        }
         Ok(())
     }
 }
@@ -156,6 +176,7 @@ impl Level {
             bits_per_key: 8.0 * stats.filter_bytes as f64 / stats.keys.max(1) as f64,
             expected_fpr: stats.expected_fpr,
             observed_fpr: stats.observed_fpr(),
+            observed_answers: stats.filter_negatives + stats.filter_false_positives,
         }
     }
 
@@ -170,7 +191,9 @@ impl Level {
             self.filter_kinds.join(" "),
             format!("{:.1}", self.bits_per_key),
             human::percent(self.expected_fpr, 1.0),
-            self.observed_fpr.map_or("–".to_owned(), |rate| human::percent(rate, 1.0)),
+            self.observed_fpr.map_or("–".to_owned(), |rate| {
+                format!("{} of {}", human::percent(rate, 1.0), human::count(self.observed_answers))
+            }),
         ]
     }
 }

@@ -16,6 +16,8 @@ struct Report {
     ok: bool,
     segments: u64,
     entries: u64,
+    /// In the logs, and so in no segment yet.
+    log_entries: u64,
     bytes: u64,
     filters: u64,
     problems: Vec<String>,
@@ -31,6 +33,7 @@ impl Args {
             ok: found.problems.is_empty(),
             segments: found.segments,
             entries: found.entries,
+            log_entries: found.log_entries,
             bytes: found.bytes,
             filters: found.filters,
             problems: found.problems.iter().map(ToString::to_string).collect(),
@@ -54,12 +57,13 @@ impl Report {
             .iter()
             .chain(&self.unusable_filters)
             .try_for_each(|problem| writeln!(out, "{problem}"))?;
-        let [segments, entries, filters] = [self.segments, self.entries, self.filters].map(human::count);
+        let [segments, entries, log_entries, filters] =
+            [self.segments, self.entries, self.log_entries, self.filters].map(human::count);
         let verdict = if self.ok { "ok" } else { "DAMAGED" };
         let bytes = human::bytes(self.bytes as f64);
         Ok(writeln!(
             out,
-            "{verdict}: {segments} segments, {entries} entries, {bytes}; {filters} filters agree"
+            "{verdict}: {segments} segments, {entries} entries, {bytes}; {log_entries} entries in the logs; {filters} filters agree"
         )?)
     }
 }

@@ -17,6 +17,8 @@ pub struct VerifyReport {
     pub segments: u64,
     /// Entries in them.
     pub entries: u64,
+    /// Entries that are in no segment yet: in memory, from the logs, whose checksums were checked when the store was opened.
+    pub log_entries: u64,
     /// Bytes of them.
     pub bytes: u64,
     /// Filters that were asked about every key of their segment.
@@ -46,7 +48,10 @@ impl Core {
             Ok(state) => report.problems.extend(check_levels(&state, &self.dir).err()),
             Err(error) => report.problems.push(error),
         }
-        for segment in self.live().segments() {
+        let (view, _) = self.snapshot();
+        report.log_entries =
+            std::iter::once(&view.active).chain(&view.immutable).map(|table| table.len() as u64).sum();
+        for segment in view.live.segments() {
             self.verify_segment(segment, &mut report);
         }
         Ok(report)

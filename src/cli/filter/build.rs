@@ -103,12 +103,13 @@ impl Args {
         match self.keys {
             Some(0) => Err(Failure::message("--keys 0: a filter is for at least one line")),
             Some(keys) => Ok(keys),
-            None if can_be_read_twice(&self.lines) => {
+            None if can_be_read_twice(&self.lines)? => {
                 Ok(Lines::open(&self.lines, "counting")?.for_each(|_| Ok(()))?.max(1))
             }
-            None => Err(Failure::message(
-                "the lines can be read only once: say how many will come with --keys, or choose --kind scalable",
-            )),
+            None => Err(Failure::message(format!(
+                "{} can be read only once: say how many lines will come with --keys, or choose --kind scalable",
+                self.lines.display()
+            ))),
         }
     }
 

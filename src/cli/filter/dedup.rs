@@ -72,7 +72,7 @@ impl Shares {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let lines = if can_be_read_twice(&self.lines) { Some(estimated_lines(&self.lines)?) } else { None };
+        let lines = if can_be_read_twice(&self.lines)? { Some(estimated_lines(&self.lines)?) } else { None };
         let shares = Shares::of(self.memory, lines)?;
         let dir = WorkDir::temporary("dedup")?;
         let seen = Options::new()

@@ -131,9 +131,16 @@ pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether the path is a file that can be read twice.
-pub fn can_be_read_twice(path: &Path) -> bool {
-    !is_stdin(path) && path.is_file()
+/// Whether the path is a file that can be read twice: neither standard input nor a pipe. An error where no file is.
+pub fn can_be_read_twice(path: &Path) -> Result<bool, Failure> {
+    if is_stdin(path) {
+        return Ok(false);
+    }
+    let meta = std::fs::metadata(path).map_err(|e| Failure::file("open", path, e))?;
+    if meta.is_dir() {
+        return Err(Failure::file("read", path, io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(meta.is_file())
 }
 
 /// How many lines a file has, from its size and the mean length of the first ones.

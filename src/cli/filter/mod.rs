@@ -24,8 +24,8 @@ use std::path::Path;
 
 /// Build, ask and combine filters of lines, without a store
 ///
-/// A line is the bytes up to LF; a CR belongs to it, and an empty line is a line. Lines have at most 65,536 bytes. Files of filters
-/// have the format of the store's own sidecars. `-` is standard input.
+/// A line is the bytes up to LF: a CR or a byte-order mark belongs to it, and an empty line is a line, as in `load --format lines`.
+/// Lines have at most 65,536 bytes. Files of filters have the format of the store's own sidecars. `-` is standard input.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

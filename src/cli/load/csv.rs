@@ -18,7 +18,7 @@ pub struct Csv<R> {
 impl<R: BufRead> Csv<R> {
     /// Reads `input`.
     pub fn new(input: R, picked: Picked) -> Self {
-        Csv { lines: LineReader::new(input), record: Record::default(), picked, layout: None }
+        Csv { lines: LineReader::text(input), record: Record::default(), picked, layout: None }
     }
 
     /// Reads a record; the line that it begins on, or `None` at the end.

@@ -23,7 +23,7 @@ impl<R: BufRead> Jsonl<R> {
     /// Reads `input`.
     pub fn new(input: R, picked: Picked) -> Self {
         let names = |columns: &[super::Column]| columns.iter().map(super::Column::name).collect();
-        Jsonl { lines: LineReader::new(input), key: names(&picked.key), value: names(&picked.value) }
+        Jsonl { lines: LineReader::text(input), key: names(&picked.key), value: names(&picked.value) }
     }
 }
 
@@ -89,7 +89,9 @@ fn scalar(name: &str, field: &RawValue) -> Result<Vec<u8>, String> {
         Some(b'"') => {
             serde_json::from_str::<String>(text).map(String::into_bytes).map_err(|e| format!("{name}: {e}"))
         }
-        Some(b'{' | b'[' | b'n') | None => Err(format!("field {name:?} is neither a string nor a number")),
+        Some(b'{' | b'[' | b'n') | None => {
+            Err(format!("field {name:?} is neither a string, a number nor a boolean"))
+        }
         Some(_) => Ok(text.as_bytes().to_vec()),
     }
 }

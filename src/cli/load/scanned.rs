@@ -10,7 +10,7 @@ pub struct Scanned<R>(LineReader<R>);
 impl<R: BufRead> Scanned<R> {
     /// Reads `input`.
     pub fn new(input: R) -> Self {
-        Scanned(LineReader::new(input))
+        Scanned(LineReader::bytes(input))
     }
 }
 

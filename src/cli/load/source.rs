@@ -49,12 +49,18 @@ pub struct LineReader<R> {
     line: Vec<u8>,
     number: u64,
     max_bytes: usize,
+    skips_mark: bool,
 }
 
 impl<R: BufRead> LineReader<R> {
-    /// Starts at line 1, behind a UTF-8 byte-order mark if there is one.
-    pub fn new(input: R) -> Self {
-        LineReader { input, line: Vec::new(), number: 0, max_bytes: MAX_LINE_BYTES }
+    /// Reads text: from behind a UTF-8 byte-order mark if there is one.
+    pub fn text(input: R) -> Self {
+        LineReader { skips_mark: true, ..LineReader::bytes(input) }
+    }
+
+    /// Reads bytes as they are.
+    pub fn bytes(input: R) -> Self {
+        LineReader { input, line: Vec::new(), number: 0, max_bytes: MAX_LINE_BYTES, skips_mark: false }
     }
 
     /// The next line without its LF, and its number. `None` at the end.
@@ -95,7 +101,11 @@ impl<R: BufRead> LineReader<R> {
 
     fn line(&self) -> &[u8] {
         let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-        if self.number == 1 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line }
+        if self.number == 1 && self.skips_mark {
+            line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
+        } else {
+            line
+        }
     }
 }
 
@@ -130,7 +140,7 @@ mod tests {
 
     #[test]
     fn lines_come_without_their_ends_and_keep_their_numbers() {
-        let mut lines = LineReader::new(&b"\xef\xbb\xbfa\r\n\r\n\nb\n \nc"[..]);
+        let mut lines = LineReader::text(&b"\xef\xbb\xbfa\r\n\r\n\nb\n \nc"[..]);
         let mut read = Vec::new();
         while let Some((number, line)) = lines.next_text().unwrap() {
             read.push((number, line.to_vec()));
@@ -140,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_refused_instead_of_read_into_memory() {
-        let mut lines = LineReader::new(io::BufReader::new(io::repeat(b'x')));
+        let mut lines = LineReader::bytes(io::BufReader::new(io::repeat(b'x')));
         lines.max_bytes = 1000;
         assert!(matches!(lines.next(), Err(RowError::Input(why)) if why.contains("line 1")));
         assert!(lines.line.capacity() < 10_000);

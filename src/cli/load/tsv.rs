@@ -14,7 +14,7 @@ pub struct Tsv<R> {
 impl<R: BufRead> Tsv<R> {
     /// Reads `input`.
     pub fn new(input: R, picked: Picked) -> Self {
-        Tsv { lines: LineReader::new(input), picked, layout: None }
+        Tsv { lines: LineReader::text(input), picked, layout: None }
     }
 
     /// Learns the columns from the first row, and passes it if it is a header.

@@ -81,11 +81,13 @@ impl Args {
         if self.memory < MIN_MEMORY {
             return Err(Failure::message(format!("--memory {}: at least 16M are needed", self.memory)));
         }
-        if let Some(path) = [&self.a, &self.b].into_iter().find(|path| !can_be_read_twice(path)) {
-            return Err(Failure::message(format!(
-                "{}: a file that can be read twice is needed",
-                path.display()
-            )));
+        for path in [&self.a, &self.b] {
+            if !can_be_read_twice(path)? {
+                return Err(Failure::message(format!(
+                    "{} can be read only once, and both files are read twice: save it to a file first",
+                    path.display()
+                )));
+            }
         }
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
         let (small, large) =
