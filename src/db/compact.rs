@@ -6,9 +6,10 @@
 use super::build::SegmentBuilder;
 use super::core::{Core, lock};
 use super::metrics::add;
-use super::pick::{Compaction, pick};
+use super::pick::{Compaction, pick, pick_level0};
 use super::policy::Shape;
 use super::publish::Change;
+use super::write::LEVEL0_SLOWDOWN;
 use crate::error::{Error, Result};
 use crate::key::EntryKind;
 use crate::manifest::{LiveSegment, SegmentMeta};
@@ -58,7 +59,7 @@ impl Core {
         let mut entries = 0u64;
         while merge.advance()? {
             entries += 1;
-            if entries.is_multiple_of(CHECK_EVERY) && lock(&self.control).closing {
+            if entries.is_multiple_of(CHECK_EVERY) && self.may_abandon(compaction) {
                 return Ok(false);
             }
             if compaction.bottom && merge.kind() == EntryKind::Tombstone {
@@ -80,6 +81,27 @@ impl Core {
         add(&self.metrics.compaction_read_bytes, compaction.inputs().map(|s| s.meta.file_bytes).sum());
         add(&self.metrics.compaction_bytes, built.iter().map(|s| s.meta.file_bytes).sum());
         Ok(true)
+    }
+
+    /// Whether the store is closing, and need not wait for this compaction.
+    fn may_abandon(&self, compaction: &Compaction) -> bool {
+        let relieves = || self.level0_is_over_limit() && compaction.upper.iter().any(|s| s.meta.level == 0);
+        lock(&self.control).closing && !relieves()
+    }
+
+    /// Whether level 0 has so many segments that writers are slowed down.
+    fn level0_is_over_limit(&self) -> bool {
+        let live = self.live();
+        live.levels()[0].segments().len() >= LEVEL0_SLOWDOWN.max(self.options.level0_trigger)
+    }
+
+    /// Merges level 0 while it is over its limit. Only for a store that is closing: nothing else compacts.
+    pub fn relieve_level0(&self) -> Result<()> {
+        while self.check_writable().is_ok() && self.level0_is_over_limit() {
+            let Some(compaction) = pick_level0(&self.live(), &[]) else { break };
+            self.compact_one(&compaction)?;
+        }
+        Ok(())
     }
 
     /// Flushes, then merges every segment into the deepest level in use: one run, no tombstones. Needs as much free space as the

@@ -6,7 +6,7 @@ use super::metrics::Metrics;
 use super::options::{Durability, Options};
 use super::policy::FilterPolicy;
 use super::range::Range;
-use super::recover::{LOCK, inspect, next_free_id};
+use super::recover::{LOCK, LOG_KEPT_BYTES, inspect, next_free_id};
 use super::sidecars::RebuildReport;
 use super::snapshot::Snapshot;
 use super::view::View;
@@ -28,7 +28,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::JoinHandle;
 
-/// An open store. A clone is another handle to the same store, to share between threads; the last one to go closes it.
+/// An open store. A clone is another handle to the same store, to share between threads; the last one to go closes it, and waits
+/// for the merge of level 0 when that has 16 segments or more.
 ///
 /// One process at a time has a store open for writing. Reads never wait for writes, flushes or compactions.
 #[derive(Clone)]
@@ -42,9 +43,6 @@ struct Handle {
     threads: Vec<JoinHandle<()>>,
     _lock: Box<dyn LockGuard>,
 }
-
-/// On closing, less than this stays in the log: replaying it takes about 10 ms, writing a segment about 30.
-const CLOSE_FLUSH_BYTES: usize = 1 << 20;
 
 impl Db {
     /// Opens the store in directory `path` with default options, and creates it when there is none.
@@ -351,6 +349,7 @@ fn new_core(path: &Path, options: Options, header: StoreHeader) -> Result<Core> 
 
 impl Drop for Handle {
     /// Closes: running compactions are abandoned, the log is made durable, and a long one is flushed so that the next opening is quick.
+    /// Only a level 0 that is over its limit is merged first: a store that never stays open for long would not get to it otherwise.
     fn drop(&mut self) {
         lock(&self.core.control).closing = true;
         self.core.work.notify_all();
@@ -360,7 +359,7 @@ impl Drop for Handle {
                 tracing::error!("a background thread had panicked");
             }
         }
-        if let Err(error) = self.core.settle() {
+        if let Err(error) = self.core.settle().and_then(|()| self.core.relieve_level0()) {
             tracing::error!(%error, "closing the store");
         }
     }
@@ -374,7 +373,7 @@ impl Core {
         let mut log = lock(&self.log);
         let Some(log) = log.as_mut() else { return Ok(()) };
         let waiting: usize = lock(&self.control).to_flush.iter().map(|(table, _)| table.bytes()).sum();
-        if waiting + log.active.bytes() < CLOSE_FLUSH_BYTES {
+        if waiting + log.active.bytes() < LOG_KEPT_BYTES {
             return self.sync_log(log);
         }
         if !log.active.is_empty() {

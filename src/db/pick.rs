@@ -94,7 +94,8 @@ fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
     }
 }
 
-fn pick_level0(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
+/// What level 0 needs next, however few segments it has.
+pub(crate) fn pick_level0(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
     let [level0, level1, ..] = live.levels();
     let alone = |segment: &&LiveSegment| {
         let meta = &segment.meta;

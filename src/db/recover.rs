@@ -1,12 +1,14 @@
 //! Opening a store: lock, manifest, segments, logs; then, and only then, writes.
 //!
 //! 1. The manifest names the segments; each is opened (footer and top index only) and must be the one that the manifest means.
-//! 2. The logs from the manifest's floor on are replayed in order into memtables, which become level-0 segments.
+//! 2. The logs from the manifest's floor on are replayed in order into memtables. Full ones become level-0 segments, and so does a
+//!    large rest. A small rest is carried over: copied into the new log, synced, and its memtable goes on. So a store that is opened
+//!    often and for short does not get a segment each time.
 //! 3. One manifest edit makes those segments live, moves the floor past the old logs and reserves the file numbers seen.
 //! 4. Files that no one knows are removed: outputs that were never published, logs below the floor, orphaned sidecars.
 //!
-//! A crash before the edit of step 3 leaves the old manifest and the old logs: recovery starts again. A crash after it leaves
-//! only files to remove.
+//! A crash before the edit of step 3 leaves the old manifest and the old logs: recovery starts again. The new log may be there too;
+//! what it repeats of the old ones is skipped. A crash after the edit leaves only files to remove.
 
 use super::core::Core;
 use super::write::{Arena, Log};
@@ -19,6 +21,7 @@ use crate::manifest::{
 use crate::memtable::Memtable;
 use crate::segment::Segment;
 use crate::wal::{self, End};
+use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,6 +30,10 @@ use std::sync::atomic::Ordering;
 pub(crate) const LOCK: &str = "LOCK";
 /// Ending of a file that is renamed once it is complete.
 pub(crate) const TEMPORARY: &str = ".tmp";
+
+/// At closing and at opening, less than this stays in the log, in bytes of a memtable: replaying it takes about 10 ms, writing a
+/// segment about 30, and every segment of level 0 costs each read a probe.
+pub(crate) const LOG_KEPT_BYTES: usize = 1 << 20;
 
 /// Whether a file has a name that a sidecar or a manifest has until it is complete.
 fn is_unfinished(name: &str) -> bool {
@@ -39,6 +46,9 @@ pub(crate) struct Replayed {
     pub built: Vec<LiveSegment>,
     /// The rest.
     pub table: Memtable,
+    /// The batches of `table`, each with its first sequence number and its number of operations; empty when they are too large to be
+    /// carried over into the next log.
+    pub batches: Vec<(Seq, Bytes, u32)>,
     pub next_seq: Seq,
 }
 
@@ -114,7 +124,8 @@ impl Core {
             .collect();
         logs.sort_unstable();
         let fresh = || Memtable::new(self.options.memtable_bytes);
-        let mut replayed = Replayed { built: Vec::new(), table: fresh()?, next_seq: state.last_seq + 1 };
+        let (table, next_seq) = (fresh()?, state.last_seq + 1);
+        let mut replayed = Replayed { built: Vec::new(), table, batches: Vec::new(), next_seq };
         for (i, id) in logs.into_iter().enumerate() {
             let (is_first, path) = (i == 0, self.path_of(id, FileKind::Wal));
             let outcome = wal::replay(
@@ -123,11 +134,18 @@ impl Core {
                 id,
                 self.header.store_id,
                 replayed.next_seq,
-                &mut |seq, payload, _| {
-                    self.apply(&replayed.table, seq, payload);
-                    let full = replayed.table.bytes() as u64 > self.options.memtable_bytes;
-                    if full && !self.options.read_only {
+                &mut |seq, payload, count| {
+                    self.apply(&replayed.table, seq, payload.clone());
+                    if self.options.read_only {
+                        return Ok(());
+                    }
+                    match replayed.table.bytes() < LOG_KEPT_BYTES {
+                        true => replayed.batches.push((seq, payload, count)),
+                        false => replayed.batches = Vec::new(),
+                    }
+                    if replayed.table.bytes() as u64 > self.options.memtable_bytes {
                         let table = std::mem::replace(&mut replayed.table, fresh()?);
+                        replayed.batches = Vec::new();
                         replayed.built.extend(self.build_level0(&table)?);
                     }
                     Ok(())
@@ -171,19 +189,37 @@ impl Core {
         manifest: &mut Manifest,
         state: &mut State,
         live: &LiveSet,
-        mut replayed: Replayed,
+        replayed: Replayed,
         names: &[String],
     ) -> Result<(Log, Vec<LiveSegment>)> {
-        replayed.next_seq = replayed.next_seq.max(live.max_seq() + 1); // After a repair, segments may be ahead of the logs.
-        let mut built = replayed.built;
-        built.extend(self.build_level0(&replayed.table)?);
+        let Replayed { mut built, table, batches, next_seq: end } = replayed;
+        let next_seq = end.max(live.max_seq() + 1); // After a repair, segments may be ahead of the logs.
+        let carried: Vec<wal::Record<'_>> = match next_seq == end {
+            true => batches
+                .iter()
+                .map(|(seq, payload, n)| wal::Record { first_seq: *seq, count: *n, payload })
+                .collect(),
+            false => Vec::new(), // The numbers of a log's operations have no gap.
+        };
+        let first_seq = carried.first().map_or(next_seq, |record| record.first_seq);
+        let active = match carried.is_empty() {
+            true => {
+                built.extend(self.build_level0(&table)?);
+                Memtable::new(self.options.memtable_bytes)?
+            }
+            false => table,
+        };
         let id = self.take_id();
         let path = self.path_of(id, FileKind::Wal);
-        let writer = wal::Writer::create(&*self.fs, &path, id, self.header.store_id, replayed.next_seq)?;
+        let mut writer = wal::Writer::create(&*self.fs, &path, id, self.header.store_id, first_seq)?;
+        if !carried.is_empty() {
+            writer.append_group(&carried)?;
+            writer.sync()?;
+        }
         let edit = Edit {
             added: built.iter().map(|segment| (*segment.meta).clone()).collect(),
             log_floor: Some(id),
-            last_seq: Some(replayed.next_seq - 1),
+            last_seq: Some(first_seq - 1),
             next_id: Some(FileId(self.next_id.load(Ordering::Relaxed))),
             ..Edit::default()
         };
@@ -195,8 +231,8 @@ impl Core {
             writer,
             id,
             unsynced: Vec::new(),
-            active: Arc::new(Memtable::new(self.options.memtable_bytes)?),
-            next_seq: replayed.next_seq,
+            active: Arc::new(active),
+            next_seq,
             arena: Arena::default(),
             sleep_debt: std::time::Duration::ZERO,
         };

@@ -55,7 +55,8 @@ pub enum End {
 }
 
 /// Reads the log `id` of the store `store_id`, which should continue at sequence number `expected`, and gives `sink` every batch in
-/// order: the sequence number of its first operation, its bytes (for [`ops`](super::ops)), the number of its operations.
+/// order: the sequence number of its first operation, its bytes (for [`ops`](super::ops)), the number of its operations. Batches
+/// before `expected` are skipped.
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`], whatever the file system or `sink` says.
@@ -78,19 +79,26 @@ pub fn replay(
             format!("it belongs to log {is} of store {of:#x}, not to log {id} of {store_id:#x}"),
         ));
     }
-    if header.first_seq < expected {
-        let first = header.first_seq;
-        return Err(log.corruption(
-            0,
-            format!("it starts at sequence number {first}, before {expected}, which is next"),
-        ));
-    }
     if header.first_seq > expected {
         log.records(header.first_seq, &mut |_, _, _| Ok(()))?;
         let end = End::Gap { first_seq: header.first_seq, had_synced: log.had_synced };
         return Ok(Replay { next_seq: expected, end });
     }
-    log.records(expected, sink)
+    // A recovery that crashed before its end leaves a log that repeats the ones before it, batch by batch.
+    let replay = log.records(header.first_seq, &mut |first_seq, payload, count| {
+        if first_seq >= expected {
+            return sink(first_seq, payload, count);
+        }
+        match first_seq + Seq::from(count) <= expected {
+            true => Ok(()),
+            false => Err(Error::corruption(
+                path,
+                0,
+                format!("a batch starts at sequence number {first_seq} and ends after {expected}, where a batch must start"),
+            )),
+        }
+    })?;
+    Ok(Replay { next_seq: replay.next_seq.max(expected), ..replay })
 }
 
 /// Which store a log belongs to and where it starts, for a repair without a manifest. `None` when a crash at creation left no header.

@@ -1,0 +1,53 @@
+//! A store that is opened, written to and closed many times: level 0 stays small, and so does what a read costs.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should stop where it is"
+)]
+
+mod support;
+
+use sidebloom::{Db, Options};
+use std::sync::Arc;
+use support::{STORE, SimFs, fast_dir, files_with};
+
+/// Level-0 segments at which writers are slowed down.
+const LEVEL0_SLOWDOWN: usize = 16;
+
+fn level0(db: &Db) -> usize {
+    db.stats().levels.first().map_or(0, |level| level.segments)
+}
+
+#[test]
+fn a_thousand_short_openings_of_one_put_each_leave_one_log_and_no_segment() {
+    let fs = SimFs::new();
+    let open =
+        || Options::new().memtable_bytes(1 << 20).filesystem(Arc::new(fs.clone())).open(STORE).unwrap();
+    for i in 0..1000u32 {
+        open().put(i.to_be_bytes(), b"value").unwrap();
+    }
+    let files = fs.files();
+    assert_eq!(files.len(), 3, "a lock, a manifest and a log, but not: {files:?}");
+    let db = open();
+    let before = fs.ops();
+    assert_eq!(db.get(b"missing").unwrap(), None);
+    assert_eq!(fs.ops(), before, "a read of recent keys does not touch the disk");
+    assert_eq!(db.iter().count(), 1000);
+    (0..1000u32).for_each(|i| assert!(db.contains_key(i.to_be_bytes()).unwrap(), "{i}"));
+    assert!(db.verify().unwrap().is_ok());
+}
+
+#[test]
+fn short_openings_that_each_write_a_segment_stay_below_the_slowdown_limit() {
+    let dir = fast_dir();
+    let value = vec![7; 1 << 10];
+    for i in 0..60u32 {
+        let db = Db::open(dir.path()).unwrap();
+        assert!(level0(&db) < LEVEL0_SLOWDOWN, "{} segments at opening {i}", level0(&db));
+        (0..2048u32).for_each(|n| db.put([n.to_be_bytes(), i.to_be_bytes()].concat(), &value).unwrap());
+    }
+    let db = Db::open(dir.path()).unwrap();
+    assert!(level0(&db) < LEVEL0_SLOWDOWN, "{} segments", level0(&db));
+    assert!(files_with(dir.path(), ".segment").len() < 2 * LEVEL0_SLOWDOWN);
+    assert_eq!(db.iter().count(), 60 * 2048);
+}
