@@ -73,13 +73,17 @@ pub enum Error {
     /// A write to a store that was opened read-only.
     #[error("the store is open read-only")]
     ReadOnly,
-    /// An earlier write or sync failed. Nothing is retried (a failed fsync may have dropped the dirty pages, so a second one that
-    /// succeeds would prove nothing): the store serves reads only, until it is opened again and recovers what reached the disk.
-    #[error("the store is read-only since a write failed: {cause}; free what it names and reopen the store")]
+    /// An earlier write or sync failed, or a thread of the store panicked. Nothing is retried (a failed fsync may have dropped the dirty
+    /// pages, so a second one that succeeds would prove nothing): the store serves reads only, until it is opened again and recovers
+    /// what reached the disk.
+    #[error("the store is read-only after a failed write: {cause}; fix the cause and reopen")]
     Poisoned {
         /// The first failure, in words.
         cause: Arc<str>,
     },
+    /// The last handle of the store was dropped while this was waiting for the background.
+    #[error("the store is being closed")]
+    Closing,
     /// A key over [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES).
     #[error("a key of {len} bytes is too large (at most {max} bytes)")]
     KeyTooLarge {

@@ -9,7 +9,7 @@ mod support;
 
 use sidebloom::filter::Verdict;
 use sidebloom::{Db, Error, MAX_KEY_BYTES, Options, Result};
-use support::{Crash, Fault, STORE, SimFs, tiny_on};
+use support::{Crash, Fault, STORE, SimFs, promptly, tiny_on};
 
 const ROWS: u32 = 3000;
 
@@ -128,4 +128,62 @@ fn i4_a_crash_at_any_write_leaves_all_rows_or_none() {
         }
     }
     assert!(none > 10 && all > 3, "{none} {all}");
+}
+
+#[test]
+fn rows_that_use_the_store_while_they_come_do_not_deadlock() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let reader = db.clone();
+    let using = (0..ROWS).map(row).map(move |(key, value)| {
+        assert_eq!(reader.get(&key)?, None, "visible before all of it is");
+        assert!(is_empty(&reader));
+        reader.sync()?;
+        Ok((key, value))
+    });
+    let ingesting = db.clone();
+    promptly("ingest", move || ingesting.ingest(using).unwrap());
+    assert_eq!(db.iter().count(), ROWS as usize);
+}
+
+#[test]
+fn a_write_that_comes_between_the_rows_makes_ingest_refuse_and_leave_no_file() {
+    for flush in [false, true] {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        let writer = db.clone();
+        let writing = (0..ROWS).map(row).map(move |(key, value)| {
+            if key == row(ROWS / 2).0 {
+                writer.put(row(3).0, "newer")?;
+                if flush {
+                    writer.flush()?;
+                }
+            }
+            Ok((key, value))
+        });
+        let ingesting = db.clone();
+        let error = promptly("ingest", move || ingesting.ingest(writing).unwrap_err());
+        assert!(matches!(&error, Error::InvalidArgument(what) if what.contains("empty")), "{error}");
+        assert_eq!(db.iter().count(), 1);
+        assert_eq!(db.get(row(3).0).unwrap().unwrap(), b"newer");
+        let segments = fs.files().iter().filter(|path| path.to_str().unwrap().ends_with("segment")).count();
+        assert_eq!(segments, usize::from(flush), "{:?}", fs.files());
+    }
+}
+
+#[test]
+fn of_two_ingests_at_once_one_is_refused() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let inner = db.clone();
+    let nested = (0..ROWS).map(row).map(move |(key, value)| {
+        if key == row(10).0 {
+            inner.ingest(rows(5))?;
+        }
+        Ok((key, value))
+    });
+    let outer = db.clone();
+    promptly("ingest", move || outer.ingest(nested).unwrap_err());
+    assert_eq!(db.iter().count(), 5);
+    assert!(db.verify().unwrap().is_ok());
 }

@@ -1,4 +1,4 @@
-//! The background threads: each takes the most urgent work there is, or sleeps.
+//! The background threads: each takes the most urgent work there is, or sleeps. What an error or a panic means is decided in `failure.rs`.
 
 use super::core::{Control, Core, lock};
 use super::pick::{Compaction, pick};
@@ -51,13 +51,8 @@ pub(crate) fn spawn(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
 
 impl Core {
     fn work_until_closed(&self) {
-        while let Some(work) = self.next_work() {
-            let result = match &work {
-                Work::Flush(table, next_log) => self.flush_one(table, *next_log),
-                Work::CheckSidecar(id) => self.check_sidecar(*id),
-                Work::Compact(compaction) => self.compact_one(compaction),
-                Work::Retune(id, spec) => self.retune(*id, *spec),
-            };
+        while let Some(Some(work)) = self.guarded(|| self.next_work()) {
+            let result = self.guarded(|| self.perform(&work)).unwrap_or_else(|| self.check_writable());
             let failed = result.is_err();
             if let Err(error) = result
                 && !self.quarantine(&error)
@@ -67,6 +62,15 @@ impl Core {
             work.hand_back(&mut lock(&self.control), failed);
             self.work.notify_all();
             self.progress.notify_all();
+        }
+    }
+
+    fn perform(&self, work: &Work) -> Result<()> {
+        match work {
+            Work::Flush(table, next_log) => self.flush_one(table, *next_log),
+            Work::CheckSidecar(id) => self.check_sidecar(*id),
+            Work::Compact(compaction) => self.compact_one(compaction),
+            Work::Retune(id, spec) => self.retune(*id, *spec),
         }
     }
 

@@ -3,6 +3,7 @@
 use super::core::Core;
 use super::metrics::add;
 use super::policy::FilterPlan;
+use super::recover::TEMPORARY;
 use crate::error::Result;
 use crate::filter::FilterSpec;
 use crate::hash::hash_key;
@@ -13,10 +14,45 @@ use crate::segment::{self, Origin, Segment, WriterOptions};
 use crate::sidecar::{self, Binding, Expect, Sidecar};
 use std::sync::Arc;
 
-/// Call order: `new append+ finish`. Dropped before `finish`, it leaves a partial file that [`Core::discard`] or recovery removes.
-pub(crate) struct SegmentBuilder<'a> {
+/// Segments that are not published yet. Dropped, by an error or a panic, it removes their files.
+pub(crate) struct Built<'a> {
+    core: &'a Core,
+    pub segments: Vec<LiveSegment>,
+}
+
+impl<'a> Built<'a> {
+    pub fn new(core: &'a Core) -> Self {
+        Built { core, segments: Vec::new() }
+    }
+
+    /// The segments, for the caller to publish.
+    pub fn take(mut self) -> Vec<LiveSegment> {
+        std::mem::take(&mut self.segments)
+    }
+}
+
+impl Drop for Built<'_> {
+    fn drop(&mut self) {
+        self.segments.iter().for_each(|segment| self.core.discard(segment.meta.id));
+    }
+}
+
+/// The files of a segment that is being written. Dropped, it removes them.
+struct Partial<'a> {
     core: &'a Core,
     id: FileId,
+}
+
+impl Drop for Partial<'_> {
+    fn drop(&mut self) {
+        self.core.discard(self.id);
+    }
+}
+
+/// Call order: `new append+ finish`. Dropped before `finish`, it removes the partial file.
+pub(crate) struct SegmentBuilder<'a> {
+    core: &'a Core,
+    partial: Partial<'a>,
     level: u8,
     filter: Option<FilterSpec>,
     writer: segment::Writer,
@@ -32,9 +68,10 @@ impl<'a> SegmentBuilder<'a> {
             WriterOptions { block_bytes: core.options.block_bytes, compression: core.options.compression };
         let origin = Origin { store_id: core.header.store_id, hash_seed: core.header.hash_seed };
         let path = core.path_of(id, FileKind::Segment);
+        let partial = Partial { core, id };
         let writer = segment::Writer::create(&*core.fs, &path, id, origin, options)?;
         let filter = plan.map(|plan| plan.choose(level, id));
-        Ok(SegmentBuilder { core, id, level, filter, writer, hashes: Vec::new() })
+        Ok(SegmentBuilder { core, partial, level, filter, writer, hashes: Vec::new() })
     }
 
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
@@ -44,11 +81,6 @@ impl<'a> SegmentBuilder<'a> {
         self.writer.append(key, seq, kind, value)
     }
 
-    /// The number of the segment, for [`Core::discard`].
-    pub fn id(&self) -> FileId {
-        self.id
-    }
-
     /// Size of the file so far, in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.writer.file_bytes()
@@ -56,7 +88,8 @@ impl<'a> SegmentBuilder<'a> {
 
     /// Segment durable, then sidecar durable; the caller publishes.
     pub fn finish(self) -> Result<LiveSegment> {
-        let SegmentBuilder { core, id, level, filter, writer, hashes } = self;
+        let SegmentBuilder { core, partial, level, filter, writer, hashes } = self;
+        let id = partial.id;
         let summary = writer.finish()?;
         let path = core.path_of(id, FileKind::Segment);
         let segment = Segment::open(&*core.fs, &path, id, Arc::clone(&core.cache), Arc::clone(&core.reads))?;
@@ -66,6 +99,7 @@ impl<'a> SegmentBuilder<'a> {
             None => None,
         };
         let file = SegmentFile::new(Arc::clone(&core.fs), core.dir.clone(), id, segment);
+        std::mem::forget(partial);
         Ok(LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar })
     }
 }
@@ -113,9 +147,10 @@ impl Core {
     }
 
     /// Removes the files of a segment that was never published.
-    pub fn discard(&self, id: FileId) {
-        for kind in [FileKind::Segment, FileKind::Filter] {
-            let path = self.path_of(id, kind);
+    fn discard(&self, id: FileId) {
+        let [segment, sidecar] = [FileKind::Segment, FileKind::Filter].map(|kind| self.path_of(id, kind));
+        let unfinished_sidecar = self.dir.join(id.file_name(FileKind::Filter) + TEMPORARY);
+        for path in [segment, sidecar, unfinished_sidecar] {
             if let Ok(Some(_)) = self.fs.file_len(&path)
                 && let Err(error) = self.fs.remove(&path)
             {

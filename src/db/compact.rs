@@ -3,7 +3,7 @@
 //! Readers hold the segments that they started with, so a compaction keeps nothing for them: one entry a key comes out, and a
 //! tombstone only while a deeper level may have something that it hides.
 
-use super::build::SegmentBuilder;
+use super::build::{Built, SegmentBuilder};
 use super::core::{Core, lock};
 use super::metrics::add;
 use super::pick::{Compaction, pick, pick_level0};
@@ -37,12 +37,8 @@ impl Core {
 
     /// Writes the merged segments; `None` when the store is closing.
     fn merge(&self, compaction: &Compaction) -> Result<Option<Vec<LiveSegment>>> {
-        let mut built = Vec::new();
-        let outcome = self.merge_into(compaction, &mut built);
-        if !matches!(outcome, Ok(true)) {
-            built.iter().for_each(|segment| self.discard(segment.meta.id));
-        }
-        Ok(outcome?.then_some(built))
+        let mut built = Built::new(self);
+        Ok(self.merge_into(compaction, &mut built.segments)?.then(|| built.take()))
     }
 
     fn merge_into(&self, compaction: &Compaction, built: &mut Vec<LiveSegment>) -> Result<bool> {
@@ -147,18 +143,32 @@ impl Core {
     /// Waits until nothing is left to flush or to compact.
     pub fn wait_for_compaction(&self) -> Result<()> {
         self.check_writable()?;
-        lock(&self.control).settling += 1;
-        self.work.notify_all();
-        let outcome = self.wait_until(|control| {
+        let _settling = Settling::begin(self);
+        self.wait_until(|control| {
             let idle =
                 control.flushing.is_none() && control.to_flush.is_empty() && control.running.is_empty();
             idle && !control.exclusive
                 && !control.checking_sidecars
                 && pick(&self.live(), &self.options, &control.running, true).is_none()
                 && self.segment_to_retune().is_none()
-        });
-        lock(&self.control).settling -= 1;
-        outcome
+        })
+    }
+}
+
+/// While it lives, the background compacts as if the store were at rest.
+struct Settling<'a>(&'a Core);
+
+impl<'a> Settling<'a> {
+    fn begin(core: &'a Core) -> Self {
+        lock(&core.control).settling += 1;
+        core.work.notify_all();
+        Settling(core)
+    }
+}
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.control).settling -= 1;
     }
 }
 

@@ -161,25 +161,13 @@ impl Core {
         }
     }
 
-    /// Remembers the first failed write; from here on the store is read-only (I5). Returns the error for the caller to pass on.
-    pub fn fail(&self, error: Error) -> Error {
-        let cause: Arc<str> = error.to_string().into();
-        if self.failure.set(cause).is_ok() {
-            tracing::error!(%error, "a write failed: the store is read-only until it is reopened");
-        }
-        let _control = lock(&self.control); // So that nobody who has just checked goes to sleep and misses this.
-        self.work.notify_all();
-        self.progress.notify_all();
-        error
-    }
-
     /// Waits until `done` says so; a store that failed, or is closing, ends the wait with an error.
     pub fn wait_until(&self, mut done: impl FnMut(&Control) -> bool) -> Result<()> {
         let mut control = lock(&self.control);
         while !done(&control) {
             self.check_writable()?;
             if control.closing {
-                return Err(Error::InvalidArgument("the store is being closed".into()));
+                return Err(Error::Closing);
             }
             control = self.progress.wait(control).unwrap_or_else(PoisonError::into_inner);
         }

@@ -1,12 +1,13 @@
 //! Bulk loading: sorted rows straight into segments of the level that fits them, past the log and the memtable.
 
-use super::build::SegmentBuilder;
+use super::build::{Built, SegmentBuilder};
 use super::compact::at_level;
 use super::core::{Core, lock};
 use super::metrics::add;
 use super::pick::target_bytes;
 use super::policy::Shape;
 use super::publish::Change;
+use super::write::Log;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq};
 use crate::manifest::{LEVELS, LiveSegment};
@@ -17,40 +18,39 @@ const LEVEL: u8 = 1;
 const BEFORE_ALL_WRITES: Seq = 0;
 
 impl Core {
-    /// Writers wait meanwhile. Nothing is visible before all of it is.
+    /// Nothing is visible before all of it is. The rows are the caller's code, which may use the store: no lock is held while they come.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
         self.check_writable()?;
-        let log = lock(&self.log);
-        let log = log.as_ref().ok_or(Error::ReadOnly)?;
-        {
-            let view = self.view.load();
-            if !log.active.is_empty() || !view.immutable.is_empty() || view.live.segments().next().is_some() {
-                return Err(Error::InvalidArgument(
-                    "only an empty store takes sorted rows in bulk: put these, or ingest into a new store"
-                        .into(),
-                ));
-            }
-        }
-        let mut built = Vec::new();
-        if let Err(error) = self.build_sorted(rows, &mut built) {
-            built.iter().for_each(|segment| self.discard(segment.meta.id));
-            return Err(error);
-        }
-        let bytes: u64 = built.iter().map(|segment| segment.meta.file_bytes).sum();
-        add(&self.metrics.flush_bytes, bytes);
-        add(&self.metrics.user_bytes, built.iter().map(|segment| segment.meta.raw_bytes).sum());
+        self.check_empty(lock(&self.log).as_ref().ok_or(Error::ReadOnly)?)?;
+        let mut built = Built::new(self);
+        self.build_sorted(rows, &mut built.segments)?;
+        let bytes: u64 = built.segments.iter().map(|segment| segment.meta.file_bytes).sum();
+        let raw_bytes = built.segments.iter().map(|segment| segment.meta.raw_bytes).sum();
         let fits = |level: &usize| target_bytes(*level, self.options.segment_bytes) >= bytes;
         let level = (usize::from(LEVEL)..LEVELS).find(fits).unwrap_or(LEVELS - 1);
         let level = u8::try_from(level).unwrap_or(LEVEL);
-        let added = built.iter().map(|segment| at_level(segment, level)).collect();
+
+        // With the log nobody writes: what is empty now is empty until this is published.
+        let log = lock(&self.log);
+        self.check_empty(log.as_ref().ok_or(Error::ReadOnly)?)?;
+        add(&self.metrics.flush_bytes, bytes);
+        add(&self.metrics.user_bytes, raw_bytes);
+        let added = built.take().iter().map(|segment| at_level(segment, level)).collect();
         self.publish(Change { added, removed: Vec::new(), flushed: None })
     }
 
-    /// A segment that was begun is discarded on an error, finished ones are
-    /// the caller's to discard.
+    fn check_empty(&self, log: &Log) -> Result<()> {
+        let view = self.view.load();
+        if log.active.is_empty() && view.immutable.is_empty() && view.live.segments().next().is_none() {
+            return Ok(());
+        }
+        let what = "only an empty store takes sorted rows in bulk: put these, or ingest into a new store";
+        Err(Error::InvalidArgument(what.into()))
+    }
+
     fn build_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
@@ -62,15 +62,9 @@ impl Core {
         let mut rows = rows.peekable();
         while rows.peek().is_some() {
             let mut builder = SegmentBuilder::new(self, LEVEL, plan.as_ref())?;
-            let id = builder.id();
             let before = built.last().map(|segment| segment.meta.largest.as_slice());
-            match self.fill(&mut builder, &mut rows, before).and_then(|()| builder.finish()) {
-                Ok(segment) => built.push(segment),
-                Err(error) => {
-                    self.discard(id);
-                    return Err(error);
-                }
-            }
+            self.fill(&mut builder, &mut rows, before)?;
+            built.push(builder.finish()?);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ mod build;
 mod checkpoint;
 mod compact;
 mod core;
+mod failure;
 mod flush;
 mod ingest;
 mod metrics;

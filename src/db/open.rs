@@ -148,7 +148,8 @@ impl Db {
     }
 
     /// Fills an empty store with rows in ascending order of their keys, each key once: straight into segments with their filters,
-    /// past log and memtable, and durable when it returns. All rows become visible at once; writers wait meanwhile.
+    /// past log and memtable, and durable when it returns. All rows become visible at once. The store may be used meanwhile, by `rows`
+    /// too, but a write in between makes it no longer empty.
     ///
     /// # Errors
     /// An error among the rows, which ends it; [`Error::InvalidArgument`] for rows out of order or a store that is not empty. Then the

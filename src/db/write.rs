@@ -107,6 +107,7 @@ impl Core {
             if let Some(outcome) = lock(&mine.outcome).take() {
                 return outcome;
             }
+            self.check_writable()?; // Whoever took this batch along and panicked has left no outcome.
             let group = self.take_group();
             let batches = group.iter().filter_map(|waiting| lock(&waiting.pending).take()).collect();
             let outcome = self.commit(log.as_mut().ok_or(Error::ReadOnly)?, batches);
@@ -127,6 +128,10 @@ impl Core {
     }
 
     fn commit(&self, log: &mut Log, group: Vec<Pending>) -> Result<()> {
+        self.poison_on_panic(|| self.commit_group(log, group))
+    }
+
+    fn commit_group(&self, log: &mut Log, group: Vec<Pending>) -> Result<()> {
         self.check_writable()?;
         let bytes: usize = group.iter().map(|pending| pending.payload.len()).sum();
         self.make_room(log, bytes)?;

@@ -58,6 +58,8 @@ pub enum Errno {
     NoSpace,
     /// No permission (EACCES).
     Denied,
+    /// No error: the operation panics, as a bug in the thread that does it would.
+    Panic,
 }
 
 impl Errno {
@@ -66,6 +68,7 @@ impl Errno {
             Errno::Io => 5,
             Errno::NoSpace => 28,
             Errno::Denied => 13,
+            Errno::Panic => panic!("a planned panic"),
         })
     }
 }
