@@ -1,6 +1,7 @@
 //! How a store is opened.
 
 use super::policy::FilterPolicy;
+use super::repair::{RepairReport, repair_on};
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, RealFs};
@@ -155,6 +156,14 @@ impl Options {
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         self.validate()?;
         Db::open_with(path.as_ref(), self)
+    }
+
+    /// Repairs the store in directory `path` on this file system: [`repair`](crate::repair). The other settings do not matter.
+    ///
+    /// # Errors
+    /// As [`repair`](crate::repair).
+    pub fn repair(self, path: impl AsRef<Path>) -> Result<RepairReport> {
+        repair_on(self.fs, path.as_ref())
     }
 
     fn validate(&self) -> Result<()> {

@@ -6,20 +6,21 @@
 //!    reads and compaction compare them, and the next compaction sorts level 0 out.
 //! 3. Logs stay: the next opening replays them. Of a damaged one, the batches before the damage are written anew; the logs after it
 //!    would leave a gap and are set aside.
-//! 4. What is set aside is renamed to `*.damaged`, never removed.
+//! 4. What is set aside is renamed to `*.damaged`, never removed, and what replaces a file is complete and durable before: a repair
+//!    that a crash interrupts can start again without loss.
+
+mod gather;
+mod logs;
 
 use super::options::Options;
-use super::recover::{LOCK, TEMPORARY, next_free_id};
+use super::recover::{LOCK, next_free_id};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode};
-use crate::hash::random_u64;
 use crate::id::{FileId, FileKind};
-use crate::key::Seq;
 use crate::manifest::{MANIFEST, Manifest, SegmentMeta, State, StoreHeader, check_levels, read_state};
 use crate::segment::{BlockCache, Counters, Segment};
 use crate::wal;
-use bytes::Bytes;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What [`repair`] found and did.
@@ -41,7 +42,11 @@ pub struct RepairReport {
 /// # Errors
 /// [`Error::NotAStore`] when there is no file of a store, [`Error::Locked`], [`Error::Io`].
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
-    let (path, fs) = (path.as_ref(), Options::new().fs);
+    Options::new().repair(path)
+}
+
+/// Repairs the store on `fs`.
+pub(super) fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
     let names = match fs.file_len(path)? {
         Some(_) => fs.list(path)?,
         None => Vec::new(),
@@ -154,89 +159,6 @@ impl Repair<'_> {
         ids.into_iter().map(|(id, _)| id).collect()
     }
 
-    /// Makes the logs replayable up to the first damage.
-    fn mend_logs(&mut self, state: &State) -> Result<()> {
-        let mut next_seq = state.last_seq + 1;
-        let mut damaged = false;
-        for id in self.files(FileKind::Wal).into_iter().filter(|id| *id >= state.log_floor) {
-            let (name, path) = (id.file_name(FileKind::Wal), self.path.join(id.file_name(FileKind::Wal)));
-            if damaged {
-                self.set_aside(
-                    &name,
-                    Error::corruption(&path, 0, "the log before it is damaged: it would leave a gap"),
-                )?;
-                continue;
-            }
-            match wal::replay(&*self.fs, &path, id, state.header.store_id, next_seq, &mut |_, _, _| Ok(())) {
-                Ok(replay) => next_seq = replay.next_seq,
-                Err(error @ Error::Corruption { .. }) => {
-                    damaged = true;
-                    let sound = self.path.join(format!("{name}{TEMPORARY}"));
-                    self.copy_sound_part(&path, &sound, id, state.header.store_id, next_seq)?;
-                    self.set_aside(&name, error)?;
-                    self.fs.rename(&sound, &path)?;
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes the batches before the damage as a log of the same number.
-    fn copy_sound_part(
-        &self,
-        from: &Path,
-        to: &Path,
-        id: FileId,
-        store_id: u64,
-        next_seq: Seq,
-    ) -> Result<()> {
-        if self.fs.file_len(to)?.is_some() {
-            self.fs.remove(to)?;
-        }
-        let mut writer = wal::Writer::create(&*self.fs, to, id, store_id, next_seq)?;
-        let mut copy = |first_seq, payload: Bytes, count| {
-            writer.append_group(&[wal::Record { first_seq, count, payload: &payload }])
-        };
-        match wal::replay(&*self.fs, from, id, store_id, next_seq, &mut copy) {
-            Ok(_) | Err(Error::Corruption { .. }) => writer.sync(),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// A state from the segments alone.
-    fn gather(&mut self) -> Result<State> {
-        let logs = self.files(FileKind::Wal);
-        let identify = |id: &FileId| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal)));
-        let first_log = logs.iter().find_map(|id| identify(id).ok().flatten());
-        let mut header = None;
-        let mut metas = Vec::new();
-        for id in self.files(FileKind::Segment) {
-            match self.open(id) {
-                Ok((meta, origin)) if *header.get_or_insert(origin) == origin => metas.push(meta),
-                Ok(_) => {
-                    let file = self.path.join(id.file_name(FileKind::Segment));
-                    self.set_aside(
-                        &id.file_name(FileKind::Segment),
-                        Error::corruption(file, 0, "a segment of another store"),
-                    )?;
-                }
-                Err(error) => self.set_aside(&id.file_name(FileKind::Segment), error)?,
-            }
-        }
-        let header = match (header, &first_log) {
-            (Some(header), _) => header,
-            (None, Some(log)) => StoreHeader { store_id: log.store_id, hash_seed: random_u64() },
-            (None, None) => StoreHeader { store_id: random_u64(), hash_seed: random_u64() },
-        };
-        let newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
-        let mut state = State::new(header);
-        state.segments = metas.into_iter().map(|meta| (meta.id, meta)).collect();
-        // A log may repeat what a segment has already: the same operations under the same numbers.
-        state.last_seq = first_log.map_or(newest, |log| log.first_seq.saturating_sub(1));
-        Ok(state)
-    }
-
     fn open(&self, id: FileId) -> Result<(SegmentMeta, StoreHeader)> {
         let path = self.path.join(id.file_name(FileKind::Segment));
         let (cache, counters) = (Arc::new(BlockCache::new(0)), Arc::new(Counters::default()));
@@ -250,9 +172,48 @@ impl Repair<'_> {
         tracing::warn!(%why, name, "set aside");
         let file = self.path.join(name);
         if self.fs.file_len(&file)?.is_some() {
-            self.fs.rename(&file, &self.path.join(format!("{name}.damaged")))?;
+            self.fs.rename(&file, &self.aside(name)?)?;
         }
         self.report.set_aside.push(why);
         Ok(())
+    }
+
+    /// Sets a file aside and puts `replacement`, which is durable, in its place: at each moment one of the two has the name.
+    fn replace(&mut self, name: &str, replacement: &Path, why: Error) -> Result<()> {
+        tracing::warn!(%why, name, "set aside, what is readable of it was written anew");
+        let (file, aside) = (self.path.join(name), self.aside(name)?);
+        if self.fs.hard_link(&file, &aside).is_err() {
+            self.copy(&file, &aside)?; // Not every file system has links.
+        }
+        self.fs.sync_dir(self.path)?;
+        self.fs.rename(replacement, &file)?;
+        self.report.set_aside.push(why);
+        Ok(())
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        const PIECE_BYTES: u64 = 1 << 20;
+        let (source, mut copy) = (self.fs.open(from)?, self.fs.create(to)?);
+        let (len, mut at) = (source.len()?, 0);
+        while at < len {
+            let mut piece = vec![0; PIECE_BYTES.min(len - at) as usize];
+            source.read_exact_at(&mut piece, at)?;
+            copy.append(&piece)?;
+            at += piece.len() as u64;
+        }
+        copy.sync()
+    }
+
+    /// Where a file is set aside: a name that no earlier repair has given.
+    fn aside(&self, name: &str) -> Result<PathBuf> {
+        let mut number = 1;
+        loop {
+            let suffix = if number == 1 { String::new() } else { format!(".{number}") };
+            let path = self.path.join(format!("{name}.damaged{suffix}"));
+            if self.fs.file_len(&path)?.is_none() {
+                return Ok(path);
+            }
+            number += 1;
+        }
     }
 }

@@ -1,0 +1,44 @@
+//! A state without a manifest.
+
+use super::Repair;
+use crate::error::{Error, Result};
+use crate::hash::random_u64;
+use crate::id::{FileId, FileKind};
+use crate::key::Seq;
+use crate::manifest::{State, StoreHeader};
+use crate::wal;
+
+impl Repair<'_> {
+    /// A state from the segments alone.
+    pub(super) fn gather(&mut self) -> Result<State> {
+        let logs = self.files(FileKind::Wal);
+        let identify = |id: &FileId| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal)));
+        let first_log = logs.iter().find_map(|id| identify(id).ok().flatten());
+        let mut header = None;
+        let mut metas = Vec::new();
+        for id in self.files(FileKind::Segment) {
+            match self.open(id) {
+                Ok((meta, origin)) if *header.get_or_insert(origin) == origin => metas.push(meta),
+                Ok(_) => {
+                    let file = self.path.join(id.file_name(FileKind::Segment));
+                    self.set_aside(
+                        &id.file_name(FileKind::Segment),
+                        Error::corruption(file, 0, "a segment of another store"),
+                    )?;
+                }
+                Err(error) => self.set_aside(&id.file_name(FileKind::Segment), error)?,
+            }
+        }
+        let header = match (header, &first_log) {
+            (Some(header), _) => header,
+            (None, Some(log)) => StoreHeader { store_id: log.store_id, hash_seed: random_u64() },
+            (None, None) => StoreHeader { store_id: random_u64(), hash_seed: random_u64() },
+        };
+        let newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
+        let mut state = State::new(header);
+        state.segments = metas.into_iter().map(|meta| (meta.id, meta)).collect();
+        // A log may repeat what a segment has already: the same operations under the same numbers.
+        state.last_seq = first_log.map_or(newest, |log| log.first_seq.saturating_sub(1));
+        Ok(state)
+    }
+}

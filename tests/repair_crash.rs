@@ -1,0 +1,59 @@
+//! A repair that a crash interrupts, at any of its writes, starts again without loss.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
+
+mod support;
+
+use std::path::PathBuf;
+use support::{Crash, Fault, STORE, Sequence, SimFs, tiny_on};
+
+fn files(fs: &SimFs, ending: &str) -> Vec<PathBuf> {
+    fs.files().into_iter().filter(|path| path.to_str().unwrap().ends_with(ending)).collect()
+}
+
+/// Repairs copies of the disk that stop at each write in turn, in each kind of crash, and then once more: `check` sees each outcome.
+fn each_crash(damaged: &SimFs, check: impl Fn(&SimFs)) {
+    for crash in [Crash::Kill, Crash::PowerOrdered, Crash::Power] {
+        for after in 0.. {
+            let fs = damaged.crash(Crash::Kill, 0);
+            fs.fail(Fault::stop(after));
+            let outcome = tiny_on(&fs).repair(STORE);
+            let fs = fs.crash(crash, after);
+            tiny_on(&fs).repair(STORE).unwrap();
+            check(&fs);
+            if outcome.is_ok() {
+                assert!(after > 2, "a repair without writes cannot be interrupted");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_sound_part_of_a_log_survives_a_crash_at_any_write_of_the_repair() {
+    let fs = SimFs::new();
+    let sequence = Sequence(5);
+    let db = tiny_on(&fs).memtable_bytes(1 << 20).open(STORE).unwrap();
+    (1..=40).for_each(|i| db.write(sequence.batch(i)).unwrap());
+    db.sync().unwrap();
+    drop(db);
+    let log = files(&fs, ".wal").pop().unwrap();
+    let mut bytes = fs.read(&log).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs.write(&log, bytes.clone());
+    let whole = {
+        let fs = fs.crash(Crash::Kill, 0);
+        tiny_on(&fs).repair(STORE).unwrap();
+        sequence.prefix_of(&tiny_on(&fs).open(STORE).unwrap())
+    };
+    assert!((5..40).contains(&whole), "{whole}");
+    each_crash(&fs, |fs| {
+        assert!(files(fs, ".damaged").iter().any(|path| fs.read(path).unwrap() == bytes));
+        assert_eq!(sequence.prefix_of(&tiny_on(fs).open(STORE).unwrap()), whole);
+    });
+}
