@@ -5,6 +5,7 @@
 //! cargo run --release --example no_false_negatives -- --probes 1000000000
 //! ```
 
+use sidebloom::KeyHasher;
 use sidebloom::filter::{
     AnyFilter, Bloom, BuiltFilter, CountingBloom, FilterSpec, HashFunction, Isa, LineFilter, Plan, Prober,
     ScalableBloom, Verdict, Width,
@@ -64,7 +65,7 @@ fn specs() -> impl Iterator<Item = FilterSpec> {
 }
 
 fn lines(spec: FilterSpec, size: u64, round: u64) -> Result<u64, String> {
-    let hashes: Vec<u64> = (0..size).map(|i| LineFilter::hash(i.to_le_bytes(), round)).collect();
+    let hashes: Vec<u64> = (0..size).map(|i| KeyHasher::from(round).hash(&i.to_le_bytes())).collect();
     let filter = BuiltFilter::build(spec, &hashes).map_err(|e| e.to_string())?;
     let mut asked = 0;
     for isa in Isa::available() {

@@ -36,14 +36,17 @@ pub enum Error {
         /// What was found and, where it helps, what to do.
         what: String,
     },
-    /// The file was written by a newer version of this crate.
-    #[error("{} has format version {found}, this build reads up to {supported}: use a newer sidebloom", file.display())]
+    /// The file was written by another version of this crate.
+    #[error(
+        "{} has format version {found}, this build reads version {supported}: {}",
+        file.display(), if found > supported { "use a newer sidebloom" } else { "use the older sidebloom that wrote it, or build it anew" }
+    )]
     UnsupportedVersion {
         /// The file.
         file: PathBuf,
         /// The version in its header.
         found: u32,
-        /// The newest version that this build understands.
+        /// The version that this build understands.
         supported: u32,
     },
     /// The path exists but is not a store, or no store is there and creating one was not allowed.

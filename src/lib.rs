@@ -76,6 +76,7 @@ pub use db::{
     VerifyReport, repair,
 };
 pub use error::{Error, Result};
+pub use hash::{KeyHash, KeyHasher};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
 pub use segment::Compression;
 pub use sidecar::{Residency, read_filter, receive_filter, send_filter, write_filter};

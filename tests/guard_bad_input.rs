@@ -102,11 +102,13 @@ fn i6_damaged_settings_are_named_and_nothing_is_removed() {
         fs::write(&settings, changed).unwrap();
         Guard::open(&path)
     };
-    assert_refused(with(8, 2), &["format version 2", "newer sidebloom"]);
+    assert_refused(with(8, 3), &["format version 3", "newer sidebloom"]);
+    assert_refused(with(8, 1), &["format version 1", "build it anew"]);
     assert_refused(with(12, 9), &["GUARD", "offset 12", "8 or 16 bytes"]);
     assert_refused(with(13, 0x80), &["GUARD", "offset 13", "treatment of keys"]);
     assert_refused(with(14, 9), &["GUARD", "offset 14", "filter policy"]);
-    assert_refused(with(39, 0x7f), &["GUARD", "offset 14", "filter policy"]);
+    assert_refused(with(15, 1), &["GUARD", "offset 15", "key hash"]);
+    assert_refused(with(47, 0x7f), &["GUARD", "offset 14", "filter policy"]);
     fs::write(&settings, good).unwrap();
     assert_eq!(files_below(&path), files);
     assert_eq!(Guard::open(&path).unwrap().stats().rows, 2);

@@ -13,7 +13,7 @@ const ID: FileId = FileId(1);
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, payload)) = bytes.split_first() else { return };
-    let mut properties = Properties::new(Origin { store_id: 1, hash_seed: 2 }, Compression::None);
+    let mut properties = Properties::new(Origin { store_id: 1, hasher: 2.into() }, Compression::None);
     (properties.entries, properties.min_seq, properties.largest) = (1, 0, vec![0xff; 8]);
     let Some(open) = segment::open(&assemble(kind % 2, payload, &properties)) else { return };
     segment::interrogate(&open);

@@ -25,7 +25,7 @@ fn ask(file: &[u8]) {
     let u64_at =
         |at: usize| file.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b));
     let binding = Binding { segment: FileId(u64_at(40)), digest: u64_at(48) };
-    let expect = Expect { binding, seed: u64_at(16) };
+    let expect = Expect { binding, hasher: u64_at(16).into() };
     let (fs, path) = (SimFs::new(), Path::new("filter"));
     fs.write(path, file);
     let Ok(sidecar) = Sidecar::open(&fs, path, &expect, Residency::Mapped) else { return };

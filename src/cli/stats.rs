@@ -30,6 +30,7 @@ struct Report {
     segments_quarantined: u64,
     /// Absent keys that --probe asked for.
     probed: u64,
+    key_hash: &'static str,
 }
 
 /// One level, or all of them.
@@ -104,6 +105,7 @@ impl Report {
             filters_unavailable: stats.filters_unavailable,
             segments_quarantined: stats.segments_quarantined,
             probed,
+            key_hash: stats.key_hash.name(),
         }
     }
 

@@ -6,7 +6,6 @@ use super::policy::FilterPlan;
 use super::recover::TEMPORARY;
 use crate::error::Result;
 use crate::filter::FilterSpec;
-use crate::hash::hash_key;
 use crate::id::{FileId, FileKind};
 use crate::key::{EntryKind, Seq};
 use crate::manifest::{LiveSegment, SegmentFile, SegmentMeta};
@@ -66,7 +65,7 @@ impl<'a> SegmentBuilder<'a> {
         let id = core.take_id();
         let options =
             WriterOptions { block_bytes: core.options.block_bytes, compression: core.options.compression };
-        let origin = Origin { store_id: core.header.store_id, hash_seed: core.header.hash_seed };
+        let origin = Origin { store_id: core.header.store_id, hasher: core.header.hasher };
         let path = core.path_of(id, FileKind::Segment);
         let partial = Partial { core, id };
         let writer = segment::Writer::create(&*core.fs, &path, id, origin, options)?;
@@ -76,7 +75,7 @@ impl<'a> SegmentBuilder<'a> {
 
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
         if self.filter.is_some() {
-            self.hashes.push(hash_key(key, self.core.header.hash_seed));
+            self.hashes.push(self.core.header.hasher.hash(key));
         }
         self.writer.append(key, seq, kind, value)
     }
@@ -111,7 +110,7 @@ fn binding(meta: &SegmentMeta) -> Binding {
 impl Core {
     /// What a sidecar must be bound to in order to answer for a segment.
     pub fn expected_sidecar(&self, meta: &SegmentMeta) -> Expect {
-        Expect { binding: binding(meta), seed: self.header.hash_seed }
+        Expect { binding: binding(meta), hasher: self.header.hasher }
     }
 
     /// Writes a segment's filter durably (but for its directory entry) and opens it, verified.
@@ -122,8 +121,7 @@ impl Core {
         spec: FilterSpec,
     ) -> Result<Option<Arc<Sidecar>>> {
         let path = self.path_of(meta.id, FileKind::Filter);
-        let seed = self.header.hash_seed;
-        let bytes = sidecar::create(&*self.fs, &path, hashes, spec, seed, Some(binding(meta)))?;
+        let bytes = sidecar::create(&*self.fs, &path, hashes, spec, self.header.hasher, Some(binding(meta)))?;
         add(&self.metrics.filter_bytes, bytes);
         Ok(self.open_sidecar(meta).filter(|sidecar| sidecar.verify().is_ok()).map(Arc::new))
     }

@@ -13,7 +13,7 @@ use super::view::View;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
 use crate::fs::{Fs, LockGuard, LockMode, create_dir_durably};
-use crate::hash::random_u64;
+use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::FileId;
 use crate::key::Value;
 use crate::manifest::{LiveSet, Manifest, State, StoreHeader, check_levels, read_state};
@@ -65,7 +65,7 @@ impl Db {
         }
         let guard = fs.lock(&path.join(LOCK), mode)?;
         if !inspect(&*fs, path)? {
-            create(&fs, path)?;
+            create(&fs, path, options.key_hash)?;
         }
         let core = Arc::new(if options.read_only {
             open_read_only(path, options)?
@@ -282,8 +282,8 @@ impl Db {
 }
 
 /// Step 0 of recovery: an empty store.
-fn create(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
-    let header = StoreHeader { store_id: random_u64(), hash_seed: random_u64() };
+fn create(fs: &Arc<dyn Fs>, path: &Path, key_hash: KeyHash) -> Result<()> {
+    let header = StoreHeader { store_id: random_u64(), hasher: KeyHasher::random(key_hash)? };
     Manifest::create(Arc::clone(fs), path, &State::new(header)).map(|_| ())
 }
 

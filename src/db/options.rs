@@ -5,6 +5,7 @@ use super::repair::{RepairReport, repair_on};
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, RealFs};
+use crate::hash::KeyHash;
 use crate::segment::Compression;
 use crate::sidecar::Residency;
 use std::path::Path;
@@ -24,7 +25,8 @@ pub enum Durability {
     Sync,
 }
 
-/// Settings of a store; none of them changes what is readable, so each may differ at the next opening.
+/// Settings of a store; none of them changes what is readable, so each may differ at the next opening. [`key_hash`](Self::key_hash) is for a
+/// new store.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub(crate) block_cache_bytes: u64,
@@ -34,6 +36,7 @@ pub struct Options {
     pub(crate) compression: Compression,
     pub(crate) durability: Durability,
     pub(crate) filter_policy: FilterPolicy,
+    pub(crate) key_hash: KeyHash,
     pub(crate) residency: Residency,
     pub(crate) background_threads: usize,
     pub(crate) level0_trigger: usize,
@@ -52,6 +55,7 @@ impl Default for Options {
             compression: Compression::default(),
             durability: Durability::default(),
             filter_policy: FilterPolicy::default(),
+            key_hash: KeyHash::default(),
             residency: Residency::default(),
             background_threads: 2,
             level0_trigger: LEVEL0_TRIGGER,
@@ -107,6 +111,14 @@ impl Options {
     /// Which filters new segments get. Default 10 bits per key on average.
     pub fn filter_policy(mut self, policy: FilterPolicy) -> Self {
         self.filter_policy = policy;
+        self
+    }
+
+    /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]; choose [`KeyHash::SipHash13`] where outsiders choose keys and must not be
+    /// able to make lookups read blocks in vain. A store keeps the hash that it was created with ([`Stats::key_hash`](crate::Stats::key_hash)
+    /// says which), whatever a later opening asks for.
+    pub fn key_hash(mut self, key_hash: KeyHash) -> Self {
+        self.key_hash = key_hash;
         self
     }
 

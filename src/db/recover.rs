@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_file_with_the_last_of_all_numbers_leaves_numbers_for_new_files() {
-        let state = State::new(StoreHeader { store_id: 1, hash_seed: 2 });
+        let state = State::new(StoreHeader { store_id: 1, hasher: 2.into() });
         let names = ["000041.wal", "18446744073709551615.wal"].map(String::from);
         assert_eq!(next_free_id(&state, &names), 42);
     }

@@ -4,7 +4,6 @@ use super::core::{Core, lock};
 use super::policy::{FilterPolicy, Shape};
 use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
-use crate::hash::hash_key;
 use crate::id::FileId;
 use crate::manifest::LiveSegment;
 use crate::segment::{Access, Direction};
@@ -122,7 +121,7 @@ impl Core {
         let mut hashes = Vec::with_capacity(usize::try_from(segment.meta.entries).unwrap_or(0).min(1 << 28));
         let mut cursor = segment.file.segment.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
         while cursor.advance()? {
-            hashes.push(hash_key(cursor.key(), self.header.hash_seed));
+            hashes.push(self.header.hasher.hash(cursor.key()));
         }
         Ok(hashes)
     }

@@ -4,7 +4,6 @@ use super::core::Core;
 use super::range::Range;
 use super::view::{Probe, View};
 use crate::error::Result;
-use crate::hash::hash_key;
 use crate::key::{Seq, Value, prefix_end};
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -67,7 +66,7 @@ impl Core {
     /// Hashes the key: once per operation.
     #[inline]
     pub fn probe<'a>(&self, key: &'a [u8]) -> Probe<'a> {
-        Probe { key, hash: hash_key(key, self.header.hash_seed) }
+        Probe { key, hash: self.header.hasher.hash(key) }
     }
 
     #[inline]

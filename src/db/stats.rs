@@ -2,6 +2,7 @@
 
 use super::core::Core;
 use super::metrics::ReadShard;
+use crate::hash::KeyHash;
 use crate::manifest::LiveSegment;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -41,6 +42,8 @@ pub struct Stats {
     pub stall_micros: u64,
     /// Memory of the memtables, in bytes.
     pub memtable_bytes: u64,
+    /// How the store hashes its keys: chosen at its creation.
+    pub key_hash: KeyHash,
     /// The levels, from 0 to the deepest in use; segments in quarantine belong to none.
     pub levels: Vec<LevelStats>,
 }
@@ -162,6 +165,7 @@ impl Core {
             filter_bytes_written: get(&metrics.filter_bytes),
             stall_micros: get(&metrics.stall_micros),
             memtable_bytes: tables.map(|table| table.bytes() as u64).sum(),
+            key_hash: self.header.hasher.function(),
             levels,
         }
     }

@@ -4,7 +4,6 @@ use super::core::Core;
 use super::recover::open_segment;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
-use crate::hash::hash_key;
 use crate::id::FileKind;
 use crate::manifest::{LiveSegment, check_levels, read_state};
 use crate::sidecar::{Residency, Sidecar};
@@ -73,7 +72,7 @@ impl Core {
         let checked = open_segment(self, meta).and_then(|segment| {
             segment.verify(&mut |key, _, _| {
                 entries += 1;
-                let hash = hash_key(key, self.header.hash_seed);
+                let hash = self.header.hasher.hash(key);
                 if sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent) {
                     denied.get_or_insert_with(|| key.to_vec());
                 }

@@ -8,7 +8,6 @@ use super::core::{Core, lock, try_lock};
 use super::metrics::add;
 use super::options::Durability;
 use crate::error::{Error, Result};
-use crate::hash::hash_key;
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::memtable::Memtable;
@@ -162,7 +161,7 @@ impl Core {
     pub fn apply(&self, table: &Memtable, first_seq: Seq, payload: Bytes) {
         for (seq, op) in (first_seq..).zip(wal::ops(payload)) {
             let key = op.data.get(..op.key_len).unwrap_or_default();
-            table.insert(hash_key(key, self.header.hash_seed), seq, op.kind, op.key_len, op.data);
+            table.insert(self.header.hasher.hash(key), seq, op.kind, op.key_len, op.data);
         }
     }
 

@@ -6,19 +6,22 @@
 //! 12  1  bytes per key hash
 //! 13  1  which differences between keys do not count
 //! 14  1  which filter policy
-//! 15  1  zero
-//! 16  8  seed of the key hash
-//! 24  8  generation
-//! 32  8  the filter policy's number
-//! 40  4  CRC-32 of bytes 0..40
+//! 15  1  hash code
+//! 16 16  secret key of the key hash
+//! 32  8  generation
+//! 40  8  the filter policy's number
+//! 48  4  CRC-32 of bytes 0..48
 //! ```
 //!
-//! - *version*: 1. Every later version keeps magic, version and CRC in these places.
-//! - *bytes per key hash*: 8, the low half of the key's seeded XXH3-64, or 16, its XXH3-128. They are the keys of the store, big-endian.
+//! - *version*: 2. Every later version keeps magic and version in these places.
+//! - *bytes per key hash*: 8 or 16: the key's SipHash-1-3 of that width. They are the keys of the store, big-endian.
 //! - *which differences*: bit 0, letter case and Unicode spelling; bit 1, spaces at the end. Others are of a later version.
 //! - *which filter policy*, *number*: 0 no filters, 0; 1 bits per key on average, 2 a false-positive rate, both IEEE 754; 3 bytes of
 //!   memory; 4 bits per key of blocked Bloom filters, IEEE 754.
-//! - *seed*: drawn when the guard is built and never shown, so that nobody can prepare keys that collide.
+//! - *hash code*: 4, SipHash-1-3 ([`crate::hash`]). A removal of one key takes away what another of the same hash counts for, so the hash
+//!   must be one whose collisions nobody can choose: a pseudorandom function under a secret key. Version 1 had XXH3, whose seed protects
+//!   nothing: its collisions can be prepared without knowing it (`tests/guard_chosen_keys.rs`).
+//! - *secret key*: 128 bits of the operating system's random numbers, drawn when the guard is built and never shown.
 //! - *generation*: the keys are in the store `NNNNNN.keys` of this number. A refresh writes the next one and then replaces this file.
 //!
 //! Within the store, a key of just the hash's length is a hash, and its value how many rows have it: a varint from 2 on, or nothing
@@ -35,7 +38,7 @@ use crate::codec::{Decoder, Encode, crc32};
 use crate::db::FilterPolicy;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
-use crate::hash::random_u64;
+use crate::hash::{KeyHash, KeyHasher};
 use std::path::{Path, PathBuf};
 
 /// The settings file.
@@ -46,10 +49,10 @@ pub(super) const LOCK: &str = "LOCK";
 const GENERATION_SUFFIX: &str = ".keys";
 
 const MAGIC: &[u8; 8] = b"SBLMGRD\n";
-const VERSION: u32 = 1;
-const BYTES: usize = 44;
+const VERSION: u32 = 2;
+const BYTES: usize = 52;
 const CRC_AT: usize = BYTES - 4;
-const _: () = assert!(CRC_AT == MAGIC.len() + 4 + 1 + 1 + 1 + 1 + 8 + 8 + 8);
+const _: () = assert!(CRC_AT == MAGIC.len() + 4 + 1 + 1 + 1 + 1 + 16 + 8 + 8);
 
 pub(super) const TOTALS: u8 = b't';
 pub(super) const EXCEPTION: u8 = b'x';
@@ -58,10 +61,12 @@ pub(super) const NOTE: u8 = b'n';
 /// How wide a guard's key hashes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HashWidth {
-    /// 8 bytes: among a billion keys, one missing key in 18 billion shares a hash with one that exists.
-    #[default]
+    /// 8 bytes: among a billion keys, one missing key in 18 billion shares a hash with one that exists. For guards whose keys are removed
+    /// only when the database has removed them, as under a [`Source`](super::Source): whoever may remove keys that are not there, and tries
+    /// billions, can hit a key that is.
     Bits64,
     /// 16 bytes: none does, at twice the disk space. Filters stay the same.
+    #[default]
     Bits128,
 }
 
@@ -81,13 +86,15 @@ pub(super) struct Settings {
     pub width: HashWidth,
     pub canonical: Canonical,
     pub policy: FilterPolicy,
-    pub seed: u64,
+    pub hasher: KeyHasher,
     pub generation: u64,
 }
 
 impl Settings {
-    pub fn new(width: HashWidth, canonical: Canonical, policy: FilterPolicy) -> Self {
-        Settings { width, canonical, policy, seed: random_u64(), generation: 1 }
+    /// Of a new guard, with a key of its own.
+    pub fn new(width: HashWidth, canonical: Canonical, policy: FilterPolicy) -> Result<Self> {
+        let hasher = KeyHasher::random(KeyHash::SipHash13)?;
+        Ok(Settings { width, canonical, policy, hasher, generation: 1 })
     }
 
     /// Where the store of the live generation is.
@@ -107,8 +114,9 @@ impl Settings {
         buf.put_u8(self.canonical.to_bits());
         let (policy, number) = self.policy.to_code();
         buf.put_u8(policy);
-        buf.put_u8(0);
-        buf.put_u64(self.seed);
+        let (code, key) = self.hasher.to_code();
+        buf.put_u8(code);
+        key.iter().for_each(|&word| buf.put_u64(word));
         buf.put_u64(self.generation);
         buf.put_u64(number);
         let crc = crc32(&[&buf]);
@@ -130,7 +138,7 @@ impl Settings {
         }
         let short = || damaged(bytes.len() as u64, "the file is too short");
         let version = fields.u32().ok_or_else(short)?;
-        if version > VERSION {
+        if version != VERSION && version != 0 {
             return Err(Error::UnsupportedVersion {
                 file: path.to_path_buf(),
                 found: version,
@@ -141,11 +149,12 @@ impl Settings {
         let mut read = || {
             Some((
                 [fields.u8()?, fields.u8()?, fields.u8()?, fields.u8()?],
-                [fields.u64()?, fields.u64()?, fields.u64()?],
+                [fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?],
                 fields.u32()?,
             ))
         };
-        let ([width, canonical, policy, zero], [seed, generation, number], crc) = read().ok_or_else(short)?;
+        let ([width, canonical, policy, code], [first, second, generation, number], crc) =
+            read().ok_or_else(short)?;
         if crc != crc32(&[body]) || fields.remaining() != 0 {
             return Err(damaged(CRC_AT as u64, "the checksum does not match"));
         }
@@ -158,10 +167,13 @@ impl Settings {
             Canonical::from_bits(canonical).ok_or_else(|| damaged(13, "an unknown treatment of keys"))?;
         let policy =
             FilterPolicy::from_code(policy, number).ok_or_else(|| damaged(14, "an unknown filter policy"))?;
-        if version == 0 || zero != 0 || generation == 0 {
+        let hasher = KeyHasher::from_code(code, [first, second])
+            .filter(|hasher| hasher.function() == KeyHash::SipHash13)
+            .ok_or_else(|| damaged(15, "an unknown key hash"))?;
+        if version == 0 || generation == 0 {
             return Err(damaged(8, "a field that makes no sense"));
         }
-        Ok(Settings { width, canonical, policy, seed, generation })
+        Ok(Settings { width, canonical, policy, hasher, generation })
     }
 
     /// Reads a guard's settings.
@@ -231,7 +243,7 @@ mod tests {
         width: HashWidth::Bits128,
         canonical: Canonical::EXACT.fold_case(),
         policy: FilterPolicy::bits_per_key(9.0),
-        seed: 0x0123_4567_89ab_cdef,
+        hasher: KeyHasher::siphash13([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]),
         generation: 7,
     };
 
@@ -240,12 +252,12 @@ mod tests {
         let bytes = SAMPLE.encode();
         let fields = [
             (8, "magic"),
-            (4, "version 1"),
+            (4, "version 2"),
             (1, "16 bytes per key hash"),
             (1, "keys: case folded"),
             (1, "filters: bits per key on average"),
-            (1, "zero"),
-            (8, "seed of the key hash"),
+            (1, "hash code: siphash-1-3"),
+            (16, "secret key"),
             (8, "generation 7"),
             (8, "9 bits per key"),
             (4, "CRC-32"),

@@ -135,7 +135,7 @@ impl Shared {
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Result<Hashed> {
         let settings = &self.settings;
-        Ok(Hashed::of(&settings.canonical.apply(key)?, settings.seed, settings.width))
+        Ok(Hashed::of(&settings.canonical.apply(key)?, &settings.hasher, settings.width))
     }
 
     pub fn check_writable(&self) -> Result<()> {

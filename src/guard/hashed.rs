@@ -1,9 +1,9 @@
 //! What a guard stores of a key: its hash.
 
 use super::format::HashWidth;
-use crate::hash::{hash_key, hash_key_128};
+use crate::hash::KeyHasher;
 
-/// The seeded hash of a canonical key: a `u64` or `u128` by the guard's width, ordered as its big-endian bytes are.
+/// The keyed hash of a canonical key: a `u64` or `u128` by the guard's width, ordered as its big-endian bytes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Hashed(u128);
 
@@ -16,13 +16,10 @@ pub(super) struct HashBytes {
 
 impl Hashed {
     #[inline]
-    pub fn of(canonical_key: &[u8], seed: u64, width: HashWidth) -> Self {
+    pub fn of(canonical_key: &[u8], hasher: &KeyHasher, width: HashWidth) -> Self {
         match width {
-            HashWidth::Bits64 => Hashed(u128::from(hash_key(canonical_key, seed))),
-            HashWidth::Bits128 => {
-                let (low, high) = hash_key_128(canonical_key, seed);
-                Hashed(u128::from(high) << 64 | u128::from(low))
-            }
+            HashWidth::Bits64 => Hashed(u128::from(hasher.hash(canonical_key))),
+            HashWidth::Bits128 => Hashed(hasher.hash_128(canonical_key)),
         }
     }
 
@@ -66,8 +63,9 @@ mod tests {
 
     #[test]
     fn bytes_keep_the_order_and_come_back() {
+        let hasher = KeyHasher::siphash13([9, 10]);
         for width in [HashWidth::Bits64, HashWidth::Bits128] {
-            let mut hashes: Vec<Hashed> = (0..200u8).map(|i| Hashed::of(&[i], 9, width)).collect();
+            let mut hashes: Vec<Hashed> = (0..200u8).map(|i| Hashed::of(&[i], &hasher, width)).collect();
             hashes.sort();
             let bytes: Vec<Vec<u8>> =
                 hashes.iter().map(|hash| hash.to_bytes(width).as_ref().to_vec()).collect();

@@ -77,12 +77,12 @@ impl GuardOptions {
         let fs = Arc::clone(&self.fs);
         let lock = claim(&*fs, dir)?;
         let policy = self.policy.unwrap_or(FilterPolicy::bits_per_key(Self::BITS_PER_KEY));
-        let settings = Settings::new(self.width, self.canonical.unwrap_or_default(), policy);
+        let settings = Settings::new(self.width, self.canonical.unwrap_or_default(), policy)?;
         let build = || {
             let mut sorter = Sorter::new(Arc::clone(&fs), dir, settings.width);
             let note = stream(&mut |key| {
                 let key = settings.canonical.apply(key)?;
-                sorter.push(Hashed::of(&key, settings.seed, settings.width))
+                sorter.push(Hashed::of(&key, &settings.hasher, settings.width))
             })?;
             let generation = Generation::open(dir, &settings, &self)?;
             generation.fill(sorter, note.as_deref())?;

@@ -61,7 +61,7 @@ impl GuardOptions {
         self
     }
 
-    /// How wide key hashes are; for a new guard. Default 64 bits.
+    /// How wide key hashes are; for a new guard. Default 128 bits.
     pub fn hash_width(mut self, width: HashWidth) -> Self {
         self.width = width;
         self

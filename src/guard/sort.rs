@@ -220,7 +220,10 @@ impl Iterator for Merge {
 mod tests {
     use super::*;
     use crate::fs::RealFs;
+    use crate::hash::KeyHasher;
     use std::collections::BTreeMap;
+
+    const HASHER: KeyHasher = KeyHasher::siphash13([5, 6]);
 
     #[test]
     fn hashes_come_out_sorted_and_counted_whether_they_fit_memory_or_not() {
@@ -231,7 +234,7 @@ mod tests {
                 let mut sorter = Sorter::with_runs_of(run_bytes, Arc::new(RealFs), dir.path(), width);
                 let mut expected = BTreeMap::new();
                 for i in 0..keys {
-                    let hash = Hashed::of(&(i % 700 * (i % 3)).to_string().into_bytes(), 5, width);
+                    let hash = Hashed::of(&(i % 700 * (i % 3)).to_string().into_bytes(), &HASHER, width);
                     *expected.entry(hash).or_insert(0) += 1;
                     sorter.push(hash).unwrap();
                     if keys > 1000 && i > 100 && run_bytes == 16 {
@@ -249,7 +252,7 @@ mod tests {
     fn a_damaged_run_is_an_error_that_names_it() {
         let dir = tempfile::tempdir().unwrap();
         let mut sorter = Sorter::with_runs_of(1600, Arc::new(RealFs), dir.path(), HashWidth::Bits64);
-        (0..100u8).for_each(|i| sorter.push(Hashed::of(&[i], 5, HashWidth::Bits64)).unwrap());
+        (0..100u8).for_each(|i| sorter.push(Hashed::of(&[i], &HASHER, HashWidth::Bits64)).unwrap());
         let path = dir.path().join("000000.run");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[80] ^= 1;

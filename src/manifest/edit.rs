@@ -2,6 +2,7 @@
 
 use super::live::LEVELS;
 use crate::error::{Error, Result};
+use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::Seq;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct StoreHeader {
     /// Binds logs to their store.
     pub store_id: u64,
-    /// Seed of the key hash.
-    pub hash_seed: u64,
+    /// The key hash.
+    pub hasher: KeyHasher,
 }
 
 /// What is known of a segment without opening it.

@@ -3,12 +3,13 @@
 //! ```text
 //! manifest = header edit*                   the first edit is a snapshot of the whole state
 //!
-//! header, 32 bytes                          edit, 16 bytes and the payload
+//! header, 44 bytes                          edit, 16 bytes and the payload
 //!  0  8  magic "SBLMMAN\n"                   0  4  tag
 //!  8  4  version                             4  4  payload length in bytes
 //! 12  8  store id                            8  4  CRC-32 of the payload
-//! 20  8  hash seed                          12  4  CRC-32 of the 12 bytes before
-//! 28  4  CRC-32 of bytes 0..28              16  …  payload: fields, then 0xff
+//! 20  4  hash code                          12  4  CRC-32 of the 12 bytes before
+//! 24 16  hash key                           16  …  payload: fields, then 0xff
+//! 40  4  CRC-32 of bytes 0..40
 //!
 //! field = 1, file number                            a segment leaves
 //!       | 2, file number, level u8, digest u64,
@@ -21,8 +22,11 @@
 //!       | 5, sequence number                        last sequence number
 //! ```
 //!
-//! - *version*: 1. Every later version keeps magic, version and CRC in these places, so that an old build can name the version.
-//! - *store id*, *hash seed*: drawn at creation.
+//! - *version*: 2. Every later version keeps magic, version and CRC in these places, so that an old build can name the version. In version 1
+//!   the CRC was at 28.
+//! - *store id*, *hash key*: drawn at creation.
+//! - *hash code*: how keys are hashed: 1, XXH3 with the first 8 bytes of the hash key as its seed, the others zero; or 4, SipHash-1-3 under
+//!   all 16 ([`crate::hash`]). Anything else is of a later version.
 //! - *tag*: 32 bits drawn from the store id; with the CRC of the head it finds the edits behind a damaged one. None of its bytes, and not
 //!   the last byte of a payload, is zero or one flipped bit away from it: so the part of an edit in a sector that it shares with others
 //!   looks lost only when it was.
@@ -36,6 +40,7 @@ use super::edit::{Edit, SegmentMeta, StoreHeader};
 use super::live::QUARANTINE;
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
+use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::Seq;
 use std::path::Path;
@@ -43,11 +48,13 @@ use std::path::Path;
 /// The greatest sequence number; a store would need 290 years at a billion writes a second.
 const MAX_SEQ: Seq = Seq::MAX >> 1;
 
-pub(super) const HEADER_BYTES: usize = 32;
+pub(super) const HEADER_BYTES: usize = 44;
+/// Of a manifest of version 1, to name its version.
+const HEADER_BYTES_1: usize = 32;
 pub(super) const EDIT_HEAD_BYTES: usize = 16;
 const MAGIC: &[u8; 8] = b"SBLMMAN\n";
-const VERSION: u32 = 1;
-const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 2 * 8 + 4 && EDIT_HEAD_BYTES == 4 * 4);
+const VERSION: u32 = 2;
+const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 8 + 4 + 16 + 4 && EDIT_HEAD_BYTES == 4 * 4);
 
 const REMOVED: u8 = 1;
 const ADDED: u8 = 2;
@@ -61,29 +68,40 @@ pub(super) fn encode_header(header: StoreHeader) -> Vec<u8> {
     buf.extend_from_slice(MAGIC);
     buf.put_u32(VERSION);
     buf.put_u64(header.store_id);
-    buf.put_u64(header.hash_seed);
+    let (code, key) = header.hasher.to_code();
+    buf.put_u32(u32::from(code));
+    key.iter().for_each(|&word| buf.put_u64(word));
     buf.put_u32(crc32(&[&buf]));
     buf
 }
 
 /// Reads the header at the start of the file `path`.
 pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreHeader> {
+    let has_crc_at = |at: usize| {
+        let (covered, crc) = (bytes.get(..at)?, bytes.get(at..at + 4)?);
+        Some(crc == crc32(&[covered]).to_le_bytes())
+    };
     let fields = || {
         let mut d = Decoder::new(bytes);
         let (magic, version) = (d.take(MAGIC.len())?, d.u32()?);
-        let header = StoreHeader { store_id: d.u64()?, hash_seed: d.u64()? };
-        let covered = bytes.get(..d.position())?;
-        (d.u32()? == crc32(&[covered]) && magic == MAGIC).then_some((version, header))
+        let sealed = has_crc_at(HEADER_BYTES - 4) == Some(true)
+            || version == 1 && has_crc_at(HEADER_BYTES_1 - 4) == Some(true);
+        let header = move || {
+            let (store_id, code) = (d.u64()?, u8::try_from(d.u32()?).ok()?);
+            let hasher = KeyHasher::from_code(code, [d.u64()?, d.u64()?])?;
+            Some(StoreHeader { store_id, hasher })
+        };
+        (sealed && magic == MAGIC).then_some((version, header))
+    };
+    let damaged = || {
+        Error::corruption(path, 0, "the header of the manifest fails its checksum; run `sidebloom repair`")
     };
     match fields() {
-        Some((VERSION, header)) => Ok(header),
+        Some((VERSION, mut header)) => header().ok_or_else(damaged),
         Some((found, _)) => {
             Err(Error::UnsupportedVersion { file: path.to_path_buf(), found, supported: VERSION })
         }
-        None => {
-            let what = "the header of the manifest fails its checksum; run `sidebloom repair`";
-            Err(Error::corruption(path, 0, what))
-        }
+        None => Err(damaged()),
     }
 }
 

@@ -4,13 +4,14 @@ use super::format::{decode_payload, encode_edit, encode_header, tag};
 use super::*;
 use crate::error::{Error, Result};
 use crate::fs::create_dir_durably;
+use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-const HEADER: StoreHeader = StoreHeader { store_id: 0x5eed_cafe, hash_seed: 77 };
+const HEADER: StoreHeader = StoreHeader { store_id: 0x5eed_cafe, hasher: KeyHasher::siphash13([77, 78]) };
 
 fn segment(id: u64) -> SegmentMeta {
     SegmentMeta {
@@ -197,10 +198,20 @@ fn i4_a_zero_sector_is_a_lost_write_in_the_last_edit_and_corruption_before() {
 fn a_manifest_of_a_newer_version_is_named() {
     let mut bytes = encode_header(HEADER);
     bytes[8] = 9;
-    let crc = crate::codec::crc32(&[&bytes[..28]]);
-    bytes[28..].copy_from_slice(&crc.to_le_bytes());
+    let crc = crate::codec::crc32(&[&bytes[..40]]);
+    bytes[40..].copy_from_slice(&crc.to_le_bytes());
     let error = read_state(&with_bytes(&bytes), Path::new("db")).unwrap_err();
-    assert!(matches!(error, Error::UnsupportedVersion { found: 9, supported: 1, .. }));
+    assert!(matches!(error, Error::UnsupportedVersion { found: 9, supported: 2, .. }));
+}
+
+#[test]
+fn a_manifest_of_the_version_before_is_named() {
+    let mut bytes = [b"SBLMMAN\n".as_slice(), &[1, 0, 0, 0], &[7; 16]].concat();
+    bytes.extend(crate::codec::crc32(&[&bytes]).to_le_bytes());
+    bytes.extend([0; 20]); // What an edit may begin with.
+    let error = read_state(&with_bytes(&bytes), Path::new("db")).unwrap_err();
+    assert!(matches!(error, Error::UnsupportedVersion { found: 1, supported: 2, .. }));
+    assert!(error.to_string().ends_with("or build it anew"), "{error}");
 }
 
 #[test]
@@ -382,30 +393,25 @@ fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
     let head = |len| {
         [(4, "edit: tag of the store"), (4, len), (4, "CRC-32 of the payload"), (4, "CRC-32 of the head")]
     };
-    let fields: Vec<(usize, &str)> =
-        [(8, "magic"), (4, "version 1"), (8, "store id"), (8, "hash seed 77"), (4, "CRC-32 of the header")]
-            .into_iter()
-            .chain(head("payload of 7 bytes"))
-            .chain([(2, "log floor 1"), (2, "next file number 1"), (2, "last sequence number 0"), (1, "end")])
-            .chain(head("payload of 42 bytes"))
-            .chain([
-                (2, "segment 2 joins"),
-                (1, "level 2"),
-                (8, "digest"),
-                (2, "2000 entries"),
-                (1, "2 tombstones"),
-            ])
-            .chain([(6, "smallest key"), (6, "largest key"), (2, "sequence numbers 2 to 4")])
-            .chain([(2, "4096 bytes of file"), (2, "4000 bytes of data"), (2, "9000 bytes raw")])
-            .chain([
-                (2, "log floor 3"),
-                (2, "next file number 4"),
-                (3, "last sequence number 1000"),
-                (1, "end"),
-            ])
-            .chain(head("payload of 3 bytes"))
-            .chain([(2, "segment 2 leaves"), (1, "end")])
-            .collect();
+    let fields: Vec<(usize, &str)> = [
+        (8, "magic"),
+        (4, "version 2"),
+        (8, "store id"),
+        (4, "hash code: siphash-1-3"),
+        (16, "hash key"),
+        (4, "CRC-32 of the header"),
+    ]
+    .into_iter()
+    .chain(head("payload of 7 bytes"))
+    .chain([(2, "log floor 1"), (2, "next file number 1"), (2, "last sequence number 0"), (1, "end")])
+    .chain(head("payload of 42 bytes"))
+    .chain([(2, "segment 2 joins"), (1, "level 2"), (8, "digest"), (2, "2000 entries"), (1, "2 tombstones")])
+    .chain([(6, "smallest key"), (6, "largest key"), (2, "sequence numbers 2 to 4")])
+    .chain([(2, "4096 bytes of file"), (2, "4000 bytes of data"), (2, "9000 bytes raw")])
+    .chain([(2, "log floor 3"), (2, "next file number 4"), (3, "last sequence number 1000"), (1, "end")])
+    .chain(head("payload of 3 bytes"))
+    .chain([(2, "segment 2 leaves"), (1, "end")])
+    .collect();
     crate::golden::check("manifest", &bytes, &fields);
     let mut read = State::new(HEADER);
     [state.snapshot(), flush, moved].iter().for_each(|edit| read.apply(edit).unwrap());

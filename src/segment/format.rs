@@ -1,4 +1,4 @@
-//! The byte map of a segment file, format version 1. All integers are little-endian, `varint` is LEB128.
+//! The byte map of a segment file, format version 2. All integers are little-endian, `varint` is LEB128.
 //!
 //! ```text
 //! segment    := block(data)*  block(index)*  block(top index)  block(properties)  footer      nothing in between
@@ -13,7 +13,7 @@
 //! separator  := shared varint  rest varint  length varint  bytes*rest
 //!
 //! properties := entries u64  tombstones u64  smallest seq u64  largest seq u64  raw bytes u64  store id u64
-//!               hash seed u64  compression bytes  smallest key bytes  largest key bytes       bytes: varint length first
+//!               hash code u8  hash key u64 u64  compression bytes  smallest key bytes  largest key bytes       bytes: varint length first
 //! footer     := segment id u64        0      56 bytes, the last of the file
 //!               top index offset u64  8
 //!               properties offset u64 16
@@ -45,7 +45,7 @@
 //! strictly increase, a block that reaches beyond the area of its kind.
 //!
 //! **properties.** What the segment holds, for the manifest's repair and for statistics. `raw bytes` sums key and value lengths,
-//! `compression` is the name that the writer was told ("none", "lz4", "zstd"). `store id` and `hash seed` repeat the store's own,
+//! `compression` is the name that the writer was told ("none", "lz4", "zstd"). `store id`, `hash code` and `hash key` repeat the store's own,
 //! so that a store that lost its manifest can be rebuilt from its segments. Invalid: no entries, or a value that contradicts the
 //! entries.
 //!
@@ -56,6 +56,7 @@
 use super::Compression;
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
+use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::{EntryKind, Seq};
 use std::path::Path;
@@ -72,7 +73,7 @@ pub const MAX_BLOCK_BYTES: usize = 128 << 20;
 /// Size of the footer.
 pub const FOOTER_BYTES: usize = 56;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"sbsegmnt";
 const VERSION_AT: usize = 40;
 const MAGIC_AT: usize = 44;
@@ -183,7 +184,7 @@ impl Footer {
             Some((Footer { id: FileId(id), top, properties, digest }, version, fields.u32()?))
         };
         let (footer, version, crc) = decode().ok_or_else(|| place.damaged("short footer"))?;
-        if version > VERSION {
+        if version != VERSION && version != 0 {
             let file = place.path.to_path_buf();
             return Err(Error::UnsupportedVersion { file, found: version, supported: VERSION });
         }
@@ -205,8 +206,8 @@ impl Footer {
 pub struct Origin {
     /// Drawn when the store was created.
     pub store_id: u64,
-    /// The seed of the store's key hash.
-    pub hash_seed: u64,
+    /// The store's key hash.
+    pub hasher: KeyHasher,
 }
 
 /// What the properties block says.
@@ -265,9 +266,12 @@ impl Properties {
 
     /// The payload of the properties block.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let Origin { store_id, hash_seed } = self.origin;
+        let Origin { store_id, hasher } = self.origin;
         let sums = [self.entries, self.tombstones, self.min_seq, self.max_seq, self.raw_bytes];
-        sums.into_iter().chain([store_id, hash_seed]).for_each(|number| out.put_u64(number));
+        sums.into_iter().chain([store_id]).for_each(|number| out.put_u64(number));
+        let (code, key) = hasher.to_code();
+        out.put_u8(code);
+        key.iter().for_each(|&word| out.put_u64(word));
         out.put_bytes(self.compression.name().as_bytes());
         out.put_bytes(&self.smallest);
         out.put_bytes(&self.largest);
@@ -283,7 +287,10 @@ impl Properties {
                 min_seq: fields.u64()?,
                 max_seq: fields.u64()?,
                 raw_bytes: fields.u64()?,
-                origin: Origin { store_id: fields.u64()?, hash_seed: fields.u64()? },
+                origin: Origin {
+                    store_id: fields.u64()?,
+                    hasher: KeyHasher::from_code(fields.u8()?, [fields.u64()?, fields.u64()?])?,
+                },
                 compression: Compression::from_name(fields.bytes()?)?,
                 smallest: fields.bytes()?.to_vec(),
                 largest: fields.bytes()?.to_vec(),

@@ -27,7 +27,7 @@ pub fn write_filter(path: impl AsRef<Path>, filter: &AnyFilter) -> Result<u64> {
 /// Reads a filter from a file that [`write_filter`] wrote, into memory, and checks every byte of it.
 ///
 /// # Errors
-/// [`Error::Corruption`] for a damaged, cut or foreign file; [`Error::UnsupportedVersion`] for one of a newer build;
+/// [`Error::Corruption`] for a damaged, cut or foreign file; [`Error::UnsupportedVersion`] for one of another version;
 /// [`Error::InvalidArgument`] for the filter of a store's segment, which may be wrong the moment that the store goes on.
 pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
     let path = path.as_ref();
@@ -65,7 +65,7 @@ pub(super) fn named(bad: BadHeader, file: &Path, remedy: &str) -> Error {
         BadHeader::Invalid { offset, what } => {
             Error::corruption(file, offset as u64, format!("{what}{remedy}"))
         }
-        BadHeader::FutureVersion(found) => {
+        BadHeader::OtherVersion(found) => {
             Error::UnsupportedVersion { file: file.to_path_buf(), found, supported: VERSION }
         }
     }
@@ -73,29 +73,27 @@ pub(super) fn named(bad: BadHeader, file: &Path, remedy: &str) -> Error {
 
 /// The header of a filter, and its lines in order.
 pub(super) fn parts_of(filter: &AnyFilter) -> (Header, Vec<&[Line]>) {
-    let (kind, seed, parts) = match filter {
+    let (kind, parts) = match filter {
         AnyFilter::Lines(filter) => {
-            (Kind::Lines(filter.built().kind), filter.seed(), vec![&filter.built().lines[..]])
+            (Kind::Lines(filter.built().kind, filter.hasher()), vec![&filter.built().lines[..]])
         }
-        AnyFilter::Bloom(filter) => (Kind::Bloom(*filter.plan()), filter.plan().seed, vec![filter.lines()]),
-        AnyFilter::Counting(filter) => {
-            (Kind::Counting(*filter.plan()), filter.plan().seed, vec![filter.lines()])
-        }
+        AnyFilter::Bloom(filter) => (Kind::Bloom(*filter.plan()), vec![filter.lines()]),
+        AnyFilter::Counting(filter) => (Kind::Counting(*filter.plan()), vec![filter.lines()]),
         AnyFilter::Scalable(filter) => {
             let kind = Kind::Scalable { series: *filter.series(), layers: filter.layers().len() };
-            (kind, filter.series().seed, filter.layers().iter().map(Bloom::lines).collect())
+            (kind, filter.layers().iter().map(Bloom::lines).collect())
         }
     };
     let lines = parts.iter().map(|part| part.len() as u64).sum();
-    (Header { kind, seed, keys: filter.keys(), lines, binding: None }, parts)
+    (Header { kind, keys: filter.keys(), lines, binding: None }, parts)
 }
 
 /// The filter of a valid header and as many lines as it says.
 pub(super) fn filter_of(header: &Header, lines: Lines) -> Result<AnyFilter, BadHeader> {
     let keys = header.keys;
     Ok(match header.kind {
-        Kind::Lines(kind) => {
-            AnyFilter::Lines(LineFilter::from_built(BuiltFilter { kind, keys, lines }, header.seed))
+        Kind::Lines(kind, hasher) => {
+            AnyFilter::Lines(LineFilter::from_built(BuiltFilter { kind, keys, lines }, hasher))
         }
         Kind::Bloom(plan) => AnyFilter::Bloom(Bloom::from_parts(plan, keys, lines)),
         Kind::Counting(plan) => AnyFilter::Counting(CountingBloom::from_parts(plan, keys, lines)),

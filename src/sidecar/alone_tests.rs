@@ -117,7 +117,7 @@ fn a_segment_s_filter_does_not_pass_as_one_that_stands_alone() {
     let path = dir.path().join("000012.filter");
     let spec = FilterSpec::BlockedBloom { bits_per_key: 10.0 };
     let binding = Binding { segment: FileId(12), digest: 1 };
-    create(&RealFs, &path, &[1, 2, 3], spec, 0, Some(binding)).unwrap();
+    create(&RealFs, &path, &[1, 2, 3], spec, 0.into(), Some(binding)).unwrap();
     assert!(matches!(read_filter(&path), Err(Error::InvalidArgument(why)) if why.contains("segment 000012")));
 }
 
@@ -125,7 +125,7 @@ fn a_segment_s_filter_does_not_pass_as_one_that_stands_alone() {
 fn a_filter_of_another_kind_does_not_pass_as_a_segment_s() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
-    let expect = Expect { binding: Binding { segment: FileId(1), digest: 0 }, seed: 0 };
+    let expect = Expect { binding: Binding { segment: FileId(1), digest: 0 }, hasher: 0.into() };
     for filter in all_kinds().into_iter().skip(2) {
         write_filter(&path, &filter).unwrap();
         let mut bytes = std::fs::read(&path).unwrap();

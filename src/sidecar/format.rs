@@ -10,19 +10,20 @@
 //! | offset | bytes | field | meaning | invalid when |
 //! |---|---|---|---|---|
 //! | 0 | 8 | magic | `SBFILTER` | anything else: no sidecar |
-//! | 8 | 4 | version | 1 | 0; a greater one was written by a newer build and is not read |
+//! | 8 | 4 | version | 2 | any other: written by an older or a newer build, and not read |
 //! | 12 | 1 | kind | 2 parity, 3 Bloom, 4 counting Bloom, 5 scalable Bloom, 6 blocked Bloom | any other |
-//! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128 | not one of the kind's |
+//! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not one of the kind's |
 //! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other; 1 for kinds 3 to 5 |
 //! | 15 | 1 | zero | | not 0 |
-//! | 16 | 8 | seed | of the key hash | not the store's: every answer would be wrong |
+//! | 16 | 8 | seed | of the key hash; of hash 4, the first half of its key | not the store's: every answer would be wrong |
 //! | 24 | 8 | keys | how many hashes were added | |
 //! | 32 | 8 | lines | | 0, or more than [`MAX_LINES`] |
 //! | 40 | 8 | segment id | file number of the segment | not the expected one; not 0 while unbound |
 //! | 48 | 8 | segment digest | the segment's own digest | not the expected one; not 0 while unbound |
 //! | 56 | 8 | digest offset | 4096 + 64 × lines | anything else |
 //! | 64 | 32 | parameters | of the kind; the rest zero | no filter of the kind has them |
-//! | 96 | 3996 | zero | | not 0: a new field needs a new version |
+//! | 96 | 8 | second half of the key | of hash 4; else zero | as the seed |
+//! | 104 | 3988 | zero | | not 0: a new field needs a new version |
 //! | 4092 | 4 | checksum | CRC-32 of the 4092 bytes before it | does not match |
 //!
 //! Kinds, hashes and parameters stand in [`super::kind`].
@@ -41,7 +42,7 @@ pub(super) const HEADER_BYTES: usize = 4096;
 /// The size of the digest after the lines, in bytes.
 pub(super) const DIGEST_BYTES: usize = 8;
 /// The newest version that this build reads, and the one that it writes.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"SBFILTER";
 const VERSION_AT: usize = 8;
@@ -51,9 +52,12 @@ const KEYS_AT: usize = 24;
 const LINES_AT: usize = 32;
 const SEGMENT_AT: usize = 40;
 const SEGMENT_DIGEST_AT: usize = 48;
+const SECOND_HALF_AT: usize = PARAMETERS_AT + PARAMETERS_BYTES;
+/// The fields end here; the page is zero up to its checksum.
+pub(super) const FIELDS_BYTES: usize = SECOND_HALF_AT + 8;
 const CRC_AT: usize = HEADER_BYTES - 4;
 
-const _: () = assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && PARAMETERS_AT + PARAMETERS_BYTES < CRC_AT);
+const _: () = assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && FIELDS_BYTES < CRC_AT);
 
 /// The segment that a sidecar belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +73,6 @@ pub struct Binding {
 pub struct Header {
     /// What the lines are.
     pub kind: Kind,
-    /// The seed of the key hash.
-    pub seed: u64,
     /// How many hashes were added.
     pub keys: u64,
     /// How many lines follow.
@@ -83,7 +85,7 @@ pub struct Header {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BadHeader {
     Invalid { offset: usize, what: String },
-    FutureVersion(u32),
+    OtherVersion(u32),
 }
 
 impl BadHeader {
@@ -111,13 +113,16 @@ impl Header {
         page.extend_from_slice(&self.kind.codes());
         page.put_u8(u8::from(self.binding.is_some()));
         page.put_u8(0);
-        page.put_u64(self.seed);
+        let [seed, second_half] = self.kind.hash_key();
+        page.put_u64(seed);
         page.put_u64(self.keys);
         page.put_u64(self.lines);
         page.put_u64(self.binding.map_or(0, |b| b.segment.0));
         page.put_u64(self.binding.map_or(0, |b| b.digest));
         page.put_u64(self.digest_at());
         self.kind.put_parameters(&mut page);
+        page.resize(SECOND_HALF_AT, 0);
+        page.put_u64(second_half);
         page.resize(CRC_AT, 0);
         page.put_u32(crc32(&[&page]));
         page
@@ -153,19 +158,19 @@ impl Header {
         let long = |offset| at(offset).u64().unwrap_or_default();
 
         let version = at(VERSION_AT).u32().unwrap_or_default();
-        if version > VERSION {
-            return Err(BadHeader::FutureVersion(version));
+        if version != VERSION {
+            return Err(BadHeader::OtherVersion(version));
         }
         let lines = long(LINES_AT);
         if !(1..=MAX_LINES).contains(&lines) {
             return Err(BadHeader::invalid(LINES_AT, format!("{lines} lines")));
         }
-        let (seed, bound) = (long(SEED_AT), byte(BOUND_AT) != 0);
-        let kind = Kind::decode(page, seed, lines)?;
-        if bound && !matches!(kind, Kind::Lines(_)) {
+        let bound = byte(BOUND_AT) != 0;
+        let kind = Kind::decode(page, [SEED_AT, SECOND_HALF_AT].map(long), lines)?;
+        if bound && !matches!(kind, Kind::Lines(..)) {
             return Err(BadHeader::invalid(BOUND_AT, "a filter of this kind bound to a segment"));
         }
         let binding = Binding { segment: FileId(long(SEGMENT_AT)), digest: long(SEGMENT_DIGEST_AT) };
-        Ok(Header { kind, seed, keys: long(KEYS_AT), lines, binding: bound.then_some(binding) })
+        Ok(Header { kind, keys: long(KEYS_AT), lines, binding: bound.then_some(binding) })
     }
 }

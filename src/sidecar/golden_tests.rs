@@ -5,17 +5,17 @@ use super::format::HEADER_BYTES;
 use super::*;
 use crate::filter::{FilterSpec, LINE_BYTES, Verdict, Width};
 use crate::fs::RealFs;
-use crate::hash::hash_key;
+use crate::hash::KeyHasher;
 use crate::id::FileId;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-const SEED: u64 = 0x5eed;
+const HASHER: KeyHasher = KeyHasher::siphash13([0x5eed, 0xbed]);
 const BINDING: Binding = Binding { segment: FileId(7), digest: 0x0123_4567_89ab_cdef };
 
 fn hashes() -> Vec<u64> {
-    ["blue", "green", "red"].iter().map(|key| hash_key(key.as_bytes(), SEED)).collect()
+    ["blue", "green", "red"].iter().map(|key| HASHER.hash(key.as_bytes())).collect()
 }
 
 fn fixture(name: &str) -> PathBuf {
@@ -23,14 +23,14 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// The field list of `format.rs`, as widths and names.
-const FIELDS: [(usize, &str); 15] = [
+const FIELDS: [(usize, &str); 16] = [
     (8, "magic"),
     (4, "version"),
     (1, "kind: 2 parity, 6 blocked Bloom"),
-    (1, "hash: xxh3-64"),
+    (1, "hash: siphash-1-3"),
     (1, "bound"),
     (1, "zero"),
-    (8, "seed"),
+    (8, "key, first half"),
     (8, "keys"),
     (8, "lines"),
     (8, "segment id"),
@@ -38,7 +38,8 @@ const FIELDS: [(usize, &str); 15] = [
     (8, "digest offset"),
     (4, "parameters: k, or lanes"),
     (28, "parameters: lines of each level"),
-    (HEADER_BYTES - 4 - 96, "zero"),
+    (8, "key, second half"),
+    (HEADER_BYTES - 4 - 104, "zero"),
 ];
 
 fn annotated(bytes: &[u8]) -> String {
@@ -69,7 +70,7 @@ fn hex(bytes: &[u8]) -> String {
 fn assert_golden(name: &str, spec: FilterSpec) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(name);
-    create(&RealFs, &path, &hashes(), spec, SEED, Some(BINDING)).unwrap();
+    create(&RealFs, &path, &hashes(), spec, HASHER, Some(BINDING)).unwrap();
     let written = fs::read(&path).unwrap();
     let (bin, hex) = (fixture(&format!("{name}.bin")), fixture(&format!("{name}.hex")));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -80,11 +81,11 @@ fn assert_golden(name: &str, spec: FilterSpec) {
     assert_eq!(annotated(&written), fs::read_to_string(hex).unwrap());
     assert!(written == fs::read(&bin).unwrap());
 
-    let expect = Expect { binding: BINDING, seed: SEED };
+    let expect = Expect { binding: BINDING, hasher: HASHER };
     let sidecar = Sidecar::open(&RealFs, &bin, &expect, Residency::Mapped).unwrap();
     sidecar.verify().unwrap();
     assert!(hashes().iter().all(|&hash| sidecar.probe(hash) == Verdict::Maybe));
-    assert_eq!(sidecar.probe(hash_key(b"yellow", SEED)), Verdict::Absent);
+    assert_eq!(sidecar.probe(HASHER.hash(b"yellow")), Verdict::Absent);
 }
 
 #[test]

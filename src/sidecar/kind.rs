@@ -2,13 +2,14 @@
 //!
 //! | kind | hash | parameters, at these offsets of the 32 bytes | lines |
 //! |---|---|---|---|
-//! | 6 blocked Bloom | 1 | 0: `k`, 4 bytes, bits per key, 1 to 16 | |
-//! | 2 parity | 1 | 0: lanes, 4 bytes, 7, 8, 9, 12 or 16; 4: seven times 4 bytes, how many lines each level has, the first level first; 0: no such level, and none after it | the sum of the levels |
+//! | 6 blocked Bloom | 1, 4 | 0: `k`, 4 bytes, bits per key, 1 to 16 | |
+//! | 2 parity | 1, 4 | 0: lanes, 4 bytes, 7, 8, 9, 12 or 16; 4: seven times 4 bytes, how many lines each level has, the first level first; 0: no such level, and none after it | the sum of the levels |
 //! | 3 Bloom | 2, 3 | 0: `k`, 4 bytes, 1 to 64; 8: the rate that it may reach, 8 bytes, IEEE 754, above 0 and below 1 | m / 512 |
 //! | 4 counting Bloom | 2, 3 | as 3 | m / 128, four bits a counter; a multiple of 4 |
 //! | 5 scalable Bloom | 2, 3 | 0: filters of the series, 4 bytes, 1 to 40; 8: the rate of the whole, 8 bytes; 16: keys of the first filter, 8 bytes | the sum of all filters', oldest first, as the series derives them |
 //!
-//! Hashes: 1 xxh3-64 ([`crate::hash`]), 2 xxh3-128, 3 MurmurHash3 x64 128, all seeded. What is not named is zero. Kinds 3 to 5 stand
+//! Hashes: 1 xxh3-64, 4 siphash-1-3 (both [`crate::hash`]), 2 xxh3-128, 3 MurmurHash3 x64 128; all but 4 with a seed of 8 bytes. What is
+//! not named is zero. Kinds 3 to 5 stand
 //! alone always: the store's own filters share one 64-bit hash per lookup. Kind 1 was a blocked Bloom filter of other bits.
 
 use super::format::BadHeader;
@@ -16,6 +17,7 @@ use crate::codec::{Decoder, Encode};
 use crate::filter::{
     FilterKind, HashFunction, Plan, ScalableBloom, Series, Shape, Width, blocked::MAX_K, shape::check_fpr,
 };
+use crate::hash::KeyHasher;
 
 /// Where the kind stands in the header page.
 pub(super) const KIND_AT: usize = 12;
@@ -30,7 +32,6 @@ const BLOOM: u8 = 3;
 const COUNTING: u8 = 4;
 const SCALABLE: u8 = 5;
 
-const XXH3_64: u8 = 1;
 const XXH3_128: u8 = 2;
 const MURMUR3_128: u8 = 3;
 
@@ -38,7 +39,7 @@ const MURMUR3_128: u8 = 3;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// Kinds 2 and 6: those that a segment can have.
-    Lines(FilterKind),
+    Lines(FilterKind, KeyHasher),
     /// Kind 3.
     Bloom(Plan),
     /// Kind 4.
@@ -60,19 +61,28 @@ impl Kind {
             HashFunction::Murmur3 => MURMUR3_128,
         };
         match self {
-            Kind::Lines(FilterKind::BlockedBloom { .. }) => [BLOCKED_BLOOM, XXH3_64],
-            Kind::Lines(FilterKind::Parity { .. }) => [PARITY, XXH3_64],
+            Kind::Lines(FilterKind::BlockedBloom { .. }, hasher) => [BLOCKED_BLOOM, hasher.to_code().0],
+            Kind::Lines(FilterKind::Parity { .. }, hasher) => [PARITY, hasher.to_code().0],
             Kind::Bloom(plan) => [BLOOM, hash(plan.hash)],
             Kind::Counting(plan) => [COUNTING, hash(plan.hash)],
             Kind::Scalable { series, .. } => [SCALABLE, hash(series.hash)],
         }
     }
 
+    /// The seed of the hash, or its key: two words, the second zero for a seed.
+    pub(super) fn hash_key(&self) -> [u64; 2] {
+        match self {
+            Kind::Lines(_, hasher) => hasher.to_code().1,
+            Kind::Bloom(plan) | Kind::Counting(plan) => [plan.seed, 0],
+            Kind::Scalable { series, .. } => [series.seed, 0],
+        }
+    }
+
     /// Appends the parameters; what is missing of the 32 bytes is zero.
     pub(super) fn put_parameters(&self, page: &mut Vec<u8>) {
         match self {
-            Kind::Lines(FilterKind::BlockedBloom { k }) => page.put_u32(*k),
-            Kind::Lines(FilterKind::Parity { width, levels }) => {
+            Kind::Lines(FilterKind::BlockedBloom { k }, _) => page.put_u32(*k),
+            Kind::Lines(FilterKind::Parity { width, levels }, _) => {
                 page.put_u32(width.lanes());
                 levels.iter().for_each(|&count| page.put_u32(count));
             }
@@ -91,12 +101,14 @@ impl Kind {
     }
 
     /// Reads a header page's kind. The caller has checked that it has all its bytes, and compares what this reads not.
-    pub(super) fn decode(page: &[u8], seed: u64, lines: u64) -> Result<Kind, BadHeader> {
+    pub(super) fn decode(page: &[u8], hash_key: [u64; 2], lines: u64) -> Result<Kind, BadHeader> {
         let at = |offset: usize| Decoder::new(page.get(offset..).unwrap_or_default());
         let number = |offset| at(PARAMETERS_AT + offset).u32().unwrap_or_default();
         let long = |offset| at(PARAMETERS_AT + offset).u64().unwrap_or_default();
         let [kind, hash_code] = [KIND_AT, KIND_AT + 1].map(|offset| at(offset).u8().unwrap_or_default());
         let hash = if hash_code == MURMUR3_128 { HashFunction::Murmur3 } else { HashFunction::Xxh3 };
+        let [seed, _] = hash_key;
+        let hasher = KeyHasher::from_code(hash_code, hash_key);
         let fpr = f64::from_bits(long(8));
         let plan = |lines| match (Shape::of_lines(lines, number(0)), check_fpr(fpr)) {
             (Some(shape), Ok(())) => Some(Plan { shape, hash, seed, fpr }),
@@ -105,9 +117,13 @@ impl Kind {
         let decoded = match kind {
             BLOCKED_BLOOM => {
                 let k = Some(number(0)).filter(|k| (1..=MAX_K).contains(k));
-                k.map(|k| Kind::Lines(FilterKind::BlockedBloom { k }))
+                k.zip(hasher).map(|(k, hasher)| Kind::Lines(FilterKind::BlockedBloom { k }, hasher))
             }
-            PARITY => parity(Width::from_lanes(number(0)), std::array::from_fn(|i| number(4 + 4 * i)), lines),
+            PARITY => {
+                let levels = std::array::from_fn(|i| number(4 + 4 * i));
+                let kind = parity(Width::from_lanes(number(0)), levels, lines);
+                kind.zip(hasher).map(|(kind, hasher)| Kind::Lines(kind, hasher))
+            }
             BLOOM => plan(lines).map(Kind::Bloom),
             COUNTING => plan(lines / 4).filter(|_| lines.is_multiple_of(4)).map(Kind::Counting),
             SCALABLE => {
@@ -119,15 +135,15 @@ impl Kind {
             _ => return Err(BadHeader::invalid(KIND_AT, format!("unknown filter kind {kind}"))),
         };
         decoded.ok_or_else(|| {
-            let what = format!("parameters that no filter of kind {kind} with {lines} lines has");
+            let what = format!("parameters or a hash that no filter of kind {kind} with {lines} lines has");
             BadHeader::invalid(PARAMETERS_AT, what)
         })
     }
 }
 
-fn parity(width: Option<Width>, levels: crate::filter::Levels, lines: u64) -> Option<Kind> {
+fn parity(width: Option<Width>, levels: crate::filter::Levels, lines: u64) -> Option<FilterKind> {
     let no_gap = levels.windows(2).all(|pair| pair[0] != 0 || pair[1] == 0);
     let sum: u64 = levels.iter().map(|&count| u64::from(count)).sum();
     let width = width.filter(|_| no_gap && sum == lines)?;
-    Some(Kind::Lines(FilterKind::Parity { width, levels }))
+    Some(FilterKind::Parity { width, levels })
 }

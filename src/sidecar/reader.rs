@@ -9,19 +9,19 @@ use super::unusable::Unusable;
 use crate::error::Error;
 use crate::filter::{FilterKind, LINE_BYTES, Line, Prober, Verdict};
 use crate::fs::{Fs, Map};
-use crate::hash::digest;
+use crate::hash::{KeyHasher, digest};
 use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// What a sidecar must be, to be believed: the filter of one segment, of keys hashed with the store's seed.
+/// What a sidecar must be, to be believed: the filter of one segment, of keys hashed as the store hashes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expect {
     /// The segment.
     pub binding: Binding,
-    /// The seed.
-    pub seed: u64,
+    /// The store's key hash.
+    pub hasher: KeyHasher,
 }
 
 /// Where the lines of a verified sidecar live.
@@ -86,10 +86,13 @@ impl Sidecar {
             return Err(Unusable::Invalid { offset: header.file_bytes().min(map.len() as u64), what });
         }
         expect.check(&header)?;
-        let Kind::Lines(kind) = header.kind else {
+        let Kind::Lines(kind, hasher) = header.kind else {
             let what = "a filter of a kind that no segment has".to_owned();
             return Err(Unusable::Invalid { offset: KIND_AT as u64, what });
         };
+        if hasher != expect.hasher {
+            return Err(Unusable::OtherHash);
+        }
         Ok(Sidecar {
             verified: OnceLock::new(),
             prober: Prober::new(kind),
@@ -211,9 +214,6 @@ impl Expect {
             let name = |b: Binding| format!("segment {} with digest {:016x}", b.segment, b.digest);
             let found = header.binding.map_or("no segment".to_owned(), name);
             return Err(Unusable::NotOfThisSegment { found, expected: name(self.binding) });
-        }
-        if header.seed != self.seed {
-            return Err(Unusable::OtherSeed);
         }
         Ok(())
     }

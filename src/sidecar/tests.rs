@@ -6,26 +6,26 @@ use crate::codec::crc32;
 use crate::error::Error;
 use crate::filter::{FilterKind, FilterSpec, LINE_BYTES, Verdict, Width};
 use crate::fs::{Fs, RealFs};
-use crate::hash::hash_key;
+use crate::hash::KeyHasher;
 use crate::id::FileId;
 use proptest::prelude::*;
 use std::fs;
 use std::path::PathBuf;
 
-const SEED: u64 = 77;
+const HASHER: KeyHasher = KeyHasher::siphash13([77, 78]);
 const BINDING: Binding = Binding { segment: FileId(12), digest: 0xd16e57 };
-const EXPECT: Expect = Expect { binding: BINDING, seed: SEED };
+const EXPECT: Expect = Expect { binding: BINDING, hasher: HASHER };
 const BLOOM: FilterSpec = FilterSpec::BlockedBloom { bits_per_key: 12.0 };
 const PARITY: FilterSpec = FilterSpec::Parity { width: Width::Nine };
 const KINDS: [FilterSpec; 2] = [BLOOM, PARITY];
 const KEYS: u64 = 300;
 
 fn members() -> Vec<u64> {
-    (0..KEYS).map(|i| hash_key(&i.to_le_bytes(), SEED)).collect()
+    (0..KEYS).map(|i| HASHER.hash(&i.to_le_bytes())).collect()
 }
 
 fn others() -> Vec<u64> {
-    (KEYS..10 * KEYS).map(|i| hash_key(&i.to_le_bytes(), SEED)).collect()
+    (KEYS..10 * KEYS).map(|i| HASHER.hash(&i.to_le_bytes())).collect()
 }
 
 /// A directory with one good sidecar in it.
@@ -38,7 +38,7 @@ impl Case {
     fn new(spec: FilterSpec) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("000012.filter");
-        let bytes = create(&RealFs, &path, &members(), spec, SEED, Some(BINDING)).unwrap();
+        let bytes = create(&RealFs, &path, &members(), spec, HASHER, Some(BINDING)).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), bytes);
         Case { dir, path }
     }
@@ -199,27 +199,30 @@ fn i1_a_flipped_bit_of_lines_or_digest_means_maybe_for_ever() {
 }
 
 #[test]
-fn i1_the_sidecar_of_another_segment_or_seed_or_store_is_not_believed() {
+fn i1_the_sidecar_of_another_segment_or_hash_or_store_is_not_believed() {
     let case = Case::new(BLOOM);
     let open = |expect| Sidecar::open(&RealFs, &case.path, &expect, Residency::Mapped);
     let other_id = Binding { segment: FileId(13), ..BINDING };
     let other_digest = Binding { digest: 1, ..BINDING };
     for binding in [other_id, other_digest] {
-        let refused = open(Expect { binding, seed: SEED });
+        let refused = open(Expect { binding, hasher: HASHER });
         assert!(matches!(refused, Err(Unusable::NotOfThisSegment { .. })), "{binding:?}");
     }
-    let refused = open(Expect { binding: BINDING, seed: SEED + 1 });
-    assert!(matches!(refused, Err(Unusable::OtherSeed)));
+    for hasher in [KeyHasher::siphash13([77, 79]), KeyHasher::siphash13([76, 78]), KeyHasher::from(77)] {
+        let refused = open(Expect { binding: BINDING, hasher });
+        assert!(matches!(refused, Err(Unusable::OtherHash)));
+    }
 }
 
 #[test]
 fn i1_levels_that_do_not_add_up_are_refused_even_under_a_right_checksum() {
     let whole = Case::new(PARITY).bytes();
     let header = Header::decode(&whole).unwrap();
-    let Kind::Lines(FilterKind::Parity { width, levels }) = header.kind else { unreachable!() };
+    let Kind::Lines(FilterKind::Parity { width, levels }, hasher) = header.kind else { unreachable!() };
     let total: u32 = levels.iter().sum();
     for levels in [[0; 7], [0, total, 0, 0, 0, 0, 0], [total - 1, 0, 1, 0, 0, 0, 0], [u32::MAX; 7]] {
-        let page = Header { kind: Kind::Lines(FilterKind::Parity { width, levels }), ..header }.encode();
+        let page =
+            Header { kind: Kind::Lines(FilterKind::Parity { width, levels }, hasher), ..header }.encode();
         assert!(Header::decode(&page).is_err(), "{levels:?}");
     }
 }
@@ -228,7 +231,7 @@ fn i1_levels_that_do_not_add_up_are_refused_even_under_a_right_checksum() {
 fn a_stand_alone_filter_serves_no_segment() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("songs.filter");
-    create(&RealFs, &path, &members(), BLOOM, SEED, None).unwrap();
+    create(&RealFs, &path, &members(), BLOOM, HASHER, None).unwrap();
     let refused = Sidecar::open(&RealFs, &path, &EXPECT, Residency::Mapped);
     assert!(matches!(refused, Err(Unusable::NotOfThisSegment { .. })));
 }
@@ -238,7 +241,7 @@ fn a_newer_version_is_refused_by_name_and_a_damaged_version_field_is_damage() {
     let case = Case::new(BLOOM);
     let whole = case.bytes();
     let newer = with_header_byte(whole.clone(), 8, VERSION as u8 + 1);
-    assert!(matches!(case.with(&newer).used(), Err(Unusable::FutureVersion { found: 2, supported: 1 })));
+    assert!(matches!(case.with(&newer).used(), Err(Unusable::OtherVersion { found: 3, supported: 2 })));
     let mut damaged = whole;
     damaged[8] += 1;
     assert!(matches!(case.with(&damaged).used(), Err(Unusable::Invalid { .. })));
@@ -249,7 +252,7 @@ fn writing_replaces_by_rename_and_clears_a_stale_temporary() {
     let case = Case::new(BLOOM);
     let old = case.used().unwrap();
     fs::write(case.path.with_extension("filter.tmp"), b"left by a crash").unwrap();
-    create(&RealFs, &case.path, &others(), BLOOM, SEED, Some(BINDING)).unwrap();
+    create(&RealFs, &case.path, &others(), BLOOM, HASHER, Some(BINDING)).unwrap();
     assert_eq!(denied(&old, &members()), 0, "the old map still serves");
     let new = case.open().unwrap();
     new.verify().unwrap();
@@ -262,7 +265,7 @@ fn absurd_sizes_are_refused_and_leave_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     let spec = FilterSpec::BlockedBloom { bits_per_key: 1e12 };
-    let refused = create(&RealFs, &path, &members(), spec, SEED, None);
+    let refused = create(&RealFs, &path, &members(), spec, HASHER, None);
     assert!(matches!(refused, Err(Error::InvalidArgument(_))));
     assert!(RealFs.list(dir.path()).unwrap().is_empty());
 }

@@ -21,12 +21,12 @@ pub enum Unusable {
         /// What was found.
         what: String,
     },
-    /// A newer build wrote it.
-    #[error("it has format version {found}, this build reads up to {supported}")]
-    FutureVersion {
+    /// A newer or an older build wrote it.
+    #[error("it has format version {found}, this build reads version {supported}")]
+    OtherVersion {
         /// The version in its header.
         found: u32,
-        /// The newest version that this build understands.
+        /// The version that this build understands.
         supported: u32,
     },
     /// It is a sound filter of something else.
@@ -37,17 +37,17 @@ pub enum Unusable {
         /// What was asked for.
         expected: String,
     },
-    /// Its key hash has another seed than the store's.
-    #[error("it was built with another hash seed")]
-    OtherSeed,
+    /// Its key hash is not the store's, or has another seed or key.
+    #[error("it was built with another key hash")]
+    OtherHash,
 }
 
 impl From<BadHeader> for Unusable {
     fn from(bad: BadHeader) -> Self {
         match bad {
             BadHeader::Invalid { offset, what } => Unusable::Invalid { offset: offset as u64, what },
-            BadHeader::FutureVersion(found) => {
-                Unusable::FutureVersion { found, supported: super::format::VERSION }
+            BadHeader::OtherVersion(found) => {
+                Unusable::OtherVersion { found, supported: super::format::VERSION }
             }
         }
     }

@@ -3,9 +3,9 @@
 //! | offset | bytes | field | meaning | invalid when |
 //! |---|---|---|---|---|
 //! | 0 | 8 | magic | `SBF-WIRE` | anything else: no filter |
-//! | 8 | 96 | header | the first 96 bytes of the header page ([`super::format`]); the others are zero | as there; or bound to a segment |
-//! | 104 | 4 | checksum | CRC-32 of the 104 bytes before it | does not match |
-//! | 108 | | blocks | one for each MiB of lines and one for the rest | |
+//! | 8 | 104 | header | the first 104 bytes of the header page ([`super::format`]); the others are zero | as there; or bound to a segment |
+//! | 112 | 4 | checksum | CRC-32 of the 112 bytes before it | does not match |
+//! | 116 | | blocks | one for each MiB of lines and one for the rest | |
 //! | | 8 | digest | of the lines, as in the file | does not match |
 //!
 //! A block: its bytes on the wire (4 bytes); then so many bytes. As many as the block's lines have: the lines as they are. Fewer: coded
@@ -30,7 +30,7 @@
 //! So no general compressor is needed.
 
 use super::alone::{filter_of, named, parts_of};
-use super::format::{DIGEST_BYTES, HEADER_BYTES, Header};
+use super::format::{DIGEST_BYTES, FIELDS_BYTES, HEADER_BYTES, Header};
 use super::rans;
 use crate::codec::{Encode, crc32};
 use crate::error::{Error, Result};
@@ -40,8 +40,6 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 
 const MAGIC: [u8; 8] = *b"SBF-WIRE";
-/// Bytes of the header page that can be other than zero, before its checksum.
-const FIELDS_BYTES: usize = 96;
 const START_BYTES: usize = MAGIC.len() + FIELDS_BYTES;
 const BLOCK_LINES: usize = (1 << 20) / LINE_BYTES;
 /// What errors call the stream.
@@ -88,7 +86,7 @@ pub fn send_filter(filter: &AnyFilter, output: &mut impl Write) -> Result<u64> {
 /// Reads a filter in its wire form, and nothing after it.
 ///
 /// # Errors
-/// [`Error::Corruption`] for a damaged, cut or foreign stream; [`Error::UnsupportedVersion`] for one of a newer build;
+/// [`Error::Corruption`] for a damaged, cut or foreign stream; [`Error::UnsupportedVersion`] for one of another version;
 /// [`Error::InvalidArgument`] for a filter of more than `max_bytes` of memory, before any of it is allocated; [`Error::Io`] of `input`.
 pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter> {
     let mut input = Input { input, at: 0 };

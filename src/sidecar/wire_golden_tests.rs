@@ -30,10 +30,10 @@ fn assert_golden(name: &str, mut filter: AnyFilter, parameters: [&'static str; 2
         (4, "header: zero"),
         (8, "header: false-positive rate"),
         (8, parameters[1]),
-        (8, "header: zero"),
+        (16, "header: zero"),
         (4, "checksum of all before"),
         (4, "bytes of the block"),
-        (wire.len() - 120, "block: lines as they are, or symbols and frequencies, state, stream"),
+        (wire.len() - 128, "block: lines as they are, or symbols and frequencies, state, stream"),
         (8, "digest of the lines"),
     ];
     golden::check(name, &wire, &fields);

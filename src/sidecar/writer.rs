@@ -5,7 +5,7 @@ use super::kind::Kind;
 use crate::error::Result;
 use crate::filter::{BuiltFilter, FilterSpec, Line};
 use crate::fs::Fs;
-use crate::hash::Digest;
+use crate::hash::{Digest, KeyHasher};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -22,12 +22,12 @@ pub fn create(
     path: &Path,
     hashes: &[u64],
     spec: FilterSpec,
-    seed: u64,
+    hasher: KeyHasher,
     binding: Option<Binding>,
 ) -> Result<u64> {
     let filter = BuiltFilter::build(spec, hashes)?;
     filter.check_members(hashes, path)?;
-    write(fs, path, &filter, seed, binding)
+    write(fs, path, &filter, hasher, binding)
 }
 
 /// Writes a filter to `path`, replacing what is there by a rename, never in place. Returns the file's bytes.
@@ -40,12 +40,11 @@ pub fn write(
     fs: &dyn Fs,
     path: &Path,
     filter: &BuiltFilter,
-    seed: u64,
+    hasher: KeyHasher,
     binding: Option<Binding>,
 ) -> Result<u64> {
     let header = Header {
-        kind: Kind::Lines(filter.kind),
-        seed,
+        kind: Kind::Lines(filter.kind, hasher),
         keys: filter.keys,
         lines: filter.lines.len() as u64,
         binding,

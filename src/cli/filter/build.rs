@@ -16,6 +16,7 @@ use super::input::{Lines, can_be_read_twice};
 use super::sorter::Sorter;
 use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::human::parse_rate;
+use sidebloom::KeyHasher;
 use sidebloom::filter::{
     AnyFilter, Bloom, CountingBloom, FilterKind, HashFunction, LineFilter, Plan, ScalableBloom, Series,
     Shape, SortHashes, Width, sizing,
@@ -129,7 +130,7 @@ impl Args {
         };
         let mut hashes = Sorter::new();
         Lines::open(&self.lines, "hashing")?
-            .for_each(|line| hashes.push(LineFilter::hash(line, self.seed)))?;
+            .for_each(|line| hashes.push(KeyHasher::from(self.seed).hash(line)))?;
         Ok(AnyFilter::Lines(LineFilter::from_sorter(width, hashes, self.seed)?))
     }
 

@@ -28,7 +28,8 @@ pub struct Report {
     bits_per_key: Option<f64>,
     /// As the filter is now: from its bits, where they tell.
     fpr: f64,
-    seed: u64,
+    /// `None`: a secret key.
+    seed: Option<u64>,
     hash: &'static str,
     /// Bits or counters of a key.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,14 +75,18 @@ impl Report {
             ..Report::default()
         };
         let planned = |report: Report, plan: &Plan| Report {
-            seed: plan.seed,
+            seed: Some(plan.seed),
             hash: plan.hash.name(),
             k: Some(plan.shape.hashes()),
             ..report
         };
         match filter {
             AnyFilter::Lines(filter) => {
-                let report = Report { seed: filter.seed(), hash: "xxh3-64", ..report };
+                let report = Report {
+                    seed: filter.hasher().seed(),
+                    hash: filter.hasher().function().name(),
+                    ..report
+                };
                 match filter.built().kind {
                     FilterKind::BlockedBloom { k } => Report { k: Some(k), ..report },
                     FilterKind::Parity { width, .. } => Report { lanes: Some(width.lanes()), ..report },
@@ -98,7 +103,7 @@ impl Report {
                 ..planned(report, filter.plan())
             },
             AnyFilter::Scalable(filter) => Report {
-                seed: filter.series().seed,
+                seed: Some(filter.series().seed),
                 hash: filter.series().hash.name(),
                 layers: Some(filter.layers().len()),
                 ..report
@@ -132,6 +137,7 @@ impl Report {
         writeln!(out, "keys   {}{capacity}", human::count(self.keys))?;
         writeln!(out, "size   {}{bits}", human::bytes(self.filter_bytes as f64))?;
         writeln!(out, "rate   {} of the absent keys pass", human::percent(self.fpr, 1.0))?;
-        Ok(writeln!(out, "hash   {}, seed {}", self.hash, self.seed)?)
+        let seed = self.seed.map_or("a secret key".to_owned(), |seed| format!("seed {seed}"));
+        Ok(writeln!(out, "hash   {}, {seed}", self.hash)?)
     }
 }

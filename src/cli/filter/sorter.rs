@@ -155,13 +155,14 @@ fn hashes_of(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sidebloom::KeyHasher;
     use sidebloom::filter::{FilterSpec, LineFilter, Width};
 
     const KEYS: u64 = 900_000;
 
     /// Enough for every part to fill small blocks, on the second level too; a third comes twice.
     fn hashes() -> impl Iterator<Item = u64> {
-        (0..KEYS / 3 * 4).map(|i| LineFilter::hash((i % KEYS).to_le_bytes(), 3))
+        (0..KEYS / 3 * 4).map(|i| KeyHasher::from(3).hash(&(i % KEYS).to_le_bytes()))
     }
 
     #[test]

@@ -22,9 +22,10 @@ pub struct Args {
     /// or fold,pad. At least as coarse as the database's own equality, or the build is refused
     #[arg(long, value_name = "KEYS", default_value = "exact")]
     keys: Canonical,
-    /// 16-byte hashes instead of 8: twice the disk space, and no two keys share a hash, however many there are
+    /// 8-byte hashes instead of 16: half the disk space. For keys that only the database's own deletions remove: who may remove keys
+    /// that are not there could, with billions of attempts, hit one that is
     #[arg(long)]
-    wide: bool,
+    narrow: bool,
     /// Filter bits of a key: memory against the share of missing keys that get through [default: 9]
     #[arg(long, value_name = "BITS", value_parser = bits)]
     bits_per_key: Option<f64>,
@@ -53,8 +54,8 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let started = Instant::now();
         let mut options = GuardOptions::new().canonical(self.keys);
-        if self.wide {
-            options = options.hash_width(HashWidth::Bits128);
+        if self.narrow {
+            options = options.hash_width(HashWidth::Bits64);
         }
         if let Some(bits) = self.bits_per_key {
             options = options.filter_policy(FilterPolicy::bits_per_key(bits));

@@ -2,7 +2,7 @@
 
 use super::Repair;
 use crate::error::{Error, Result};
-use crate::hash::random_u64;
+use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::{State, StoreHeader};
@@ -31,8 +31,10 @@ impl Repair<'_> {
         }
         let header = match (header, &first_log) {
             (Some(header), _) => header,
-            (None, Some(log)) => StoreHeader { store_id: log.store_id, hash_seed: random_u64() },
-            (None, None) => StoreHeader { store_id: random_u64(), hash_seed: random_u64() },
+            (None, log) => StoreHeader {
+                store_id: log.as_ref().map_or_else(random_u64, |log| log.store_id),
+                hasher: KeyHasher::random(KeyHash::default())?,
+            },
         };
         let newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
         let mut state = State::new(header);

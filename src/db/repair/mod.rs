@@ -164,7 +164,7 @@ impl Repair<'_> {
         let (cache, counters) = (Arc::new(BlockCache::new(0)), Arc::new(Counters::default()));
         let segment = Segment::open(&*self.fs, &path, id, cache, counters)?;
         let origin = segment.origin();
-        let header = StoreHeader { store_id: origin.store_id, hash_seed: origin.hash_seed };
+        let header = StoreHeader { store_id: origin.store_id, hasher: origin.hasher };
         Ok((SegmentMeta::of(0, segment.summary()), header))
     }
 

@@ -5,7 +5,7 @@ use crate::filter::sizing::blocked_fpr;
 use crate::filter::{
     BuiltFilter, FilterKind, FilterSpec, LINE_BITS, Prober, SortHashes, Verdict, Width, parity,
 };
-use crate::hash::hash_key;
+use crate::hash::KeyHasher;
 
 /// Keys whose lines are fetched before the first of them is added.
 pub(super) const FETCHED_AT_ONCE: usize = 32;
@@ -13,7 +13,7 @@ pub(super) const FETCHED_AT_ONCE: usize = 32;
 /// What errors call a filter that is no file yet.
 const IN_MEMORY: &str = "a new filter";
 
-/// A parity or blocked Bloom filter and the seed of its key hash: one cache line a probe, asked by key.
+/// A parity or blocked Bloom filter and its key hash: one cache line a probe, asked by key.
 ///
 /// ```
 /// use sidebloom::filter::{FilterSpec, LineFilter, Verdict, Width};
@@ -26,33 +26,34 @@ const IN_MEMORY: &str = "a new filter";
 #[derive(Debug, Clone)]
 pub struct LineFilter {
     filter: BuiltFilter,
-    seed: u64,
+    hasher: KeyHasher,
     prober: Prober,
     capacity: u64,
 }
 
 impl LineFilter {
-    /// Builds from all keys, hashed with `seed`. Takes 8 bytes of memory a key beside the filter, and up to 24 for a parity filter.
+    /// Builds from all keys, hashed by `hasher` (a number is the seed of XXH3). Takes 8 bytes of memory a key beside the filter, and up to 24 for a parity filter.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for sizes outside the limits of [`crate::filter::sizing`].
     pub fn build<K: AsRef<[u8]>>(
         spec: FilterSpec,
         keys: impl IntoIterator<Item = K>,
-        seed: u64,
+        hasher: impl Into<KeyHasher>,
     ) -> Result<Self> {
-        let hashes: Vec<u64> = keys.into_iter().map(|key| hash_key(key.as_ref(), seed)).collect();
-        LineFilter::from_hashes(spec, &hashes, seed)
+        let hasher = hasher.into();
+        let hashes: Vec<u64> = keys.into_iter().map(|key| hasher.hash(key.as_ref())).collect();
+        LineFilter::from_hashes(spec, &hashes, hasher)
     }
 
-    /// Builds from the hashes of all keys, as [`LineFilter::hash`] gives them for `seed`, and checks that none of them is denied.
+    /// Builds from the hashes of all keys, as [`KeyHasher::hash`] gives them, and checks that none of them is denied.
     ///
     /// # Errors
     /// As [`LineFilter::build`]; [`Error::Corruption`] when a hash is denied: the machine's memory is at fault.
-    pub fn from_hashes(spec: FilterSpec, hashes: &[u64], seed: u64) -> Result<Self> {
+    pub fn from_hashes(spec: FilterSpec, hashes: &[u64], hasher: impl Into<KeyHasher>) -> Result<Self> {
         let built = BuiltFilter::build(spec, hashes)?;
         built.check_members(hashes, IN_MEMORY)?;
-        Ok(LineFilter::from_built(built, seed))
+        Ok(LineFilter::from_built(built, hasher.into()))
     }
 
     /// Builds a parity filter from more hashes than memory holds: they have been pushed to `hashes`, which may keep them on disk. The same
@@ -60,43 +61,41 @@ impl LineFilter {
     ///
     /// # Errors
     /// As [`LineFilter::from_hashes`], and the sorter's own.
-    pub fn from_sorter<S: SortHashes>(width: Width, mut hashes: S, seed: u64) -> Result<Self, S::Error> {
+    pub fn from_sorter<S: SortHashes>(
+        width: Width,
+        mut hashes: S,
+        hasher: impl Into<KeyHasher>,
+    ) -> Result<Self, S::Error> {
         let built = parity::build_from(&mut hashes, width)?;
         hashes.in_order(&mut |piece| Ok(built.check_members(piece, IN_MEMORY)?))?;
-        Ok(LineFilter::from_built(built, seed))
+        Ok(LineFilter::from_built(built, hasher.into()))
     }
 
     /// An empty blocked Bloom filter for `keys` keys at `bits_per_key`, to be filled by [`LineFilter::insert`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for sizes outside the limits of [`crate::filter::sizing`].
-    pub fn empty_blocked(keys: u64, bits_per_key: f64, seed: u64) -> Result<Self> {
-        Ok(LineFilter::from_built(crate::filter::blocked::empty(keys, bits_per_key)?, seed))
+    pub fn empty_blocked(keys: u64, bits_per_key: f64, hasher: impl Into<KeyHasher>) -> Result<Self> {
+        Ok(LineFilter::from_built(crate::filter::blocked::empty(keys, bits_per_key)?, hasher.into()))
     }
 
-    pub(crate) fn from_built(filter: BuiltFilter, seed: u64) -> Self {
+    pub(crate) fn from_built(filter: BuiltFilter, hasher: KeyHasher) -> Self {
         let capacity = match filter.kind {
             FilterKind::BlockedBloom { k } => blocked_capacity(filter.lines.len() as u64, k),
             FilterKind::Parity { .. } => filter.keys,
         };
-        LineFilter { prober: Prober::new(filter.kind), filter, seed, capacity }
-    }
-
-    /// The hash of a key for a filter of `seed`.
-    #[inline]
-    pub fn hash(key: impl AsRef<[u8]>, seed: u64) -> u64 {
-        hash_key(key.as_ref(), seed)
+        LineFilter { prober: Prober::new(filter.kind), filter, hasher, capacity }
     }
 
     /// Asks for a key.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
-        self.prober.probe(&self.filter.lines, hash_key(key.as_ref(), self.seed))
+        self.prober.probe(&self.filter.lines, self.hasher.hash(key.as_ref()))
     }
 
     /// Asks for many keys, in their order, with their lines fetched ahead.
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
-        let hashes: Vec<u64> = keys.iter().map(|key| hash_key(key.as_ref(), self.seed)).collect();
+        let hashes: Vec<u64> = keys.iter().map(|key| self.hasher.hash(key.as_ref())).collect();
         let mut verdicts = Vec::new();
         self.prober.probe_many(&self.filter.lines, &hashes, &mut verdicts);
         verdicts
@@ -108,7 +107,7 @@ impl LineFilter {
     /// [`Error::InvalidArgument`] for a parity filter, which is built from all its keys at once; [`Error::FilterFull`] for a new key
     /// beyond [`LineFilter::capacity`].
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.insert_hash(hash_key(key.as_ref(), self.seed))
+        self.insert_hash(self.hasher.hash(key.as_ref()))
     }
 
     /// [`insert`](Self::insert)s many keys, in their order, with their lines fetched ahead.
@@ -119,7 +118,7 @@ impl LineFilter {
         for keys in keys.chunks(FETCHED_AT_ONCE) {
             let mut hashes = [0; FETCHED_AT_ONCE];
             for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = hash_key(key.as_ref(), self.seed);
+                *hash = self.hasher.hash(key.as_ref());
                 self.prober.prefetch(&self.filter.lines, *hash);
             }
             hashes.iter().take(keys.len()).try_for_each(|&hash| self.insert_hash(hash).map(drop))?;
@@ -144,12 +143,12 @@ impl LineFilter {
         Ok(true)
     }
 
-    /// The seed of the key hash.
-    pub fn seed(&self) -> u64 {
-        self.seed
+    /// The key hash.
+    pub fn hasher(&self) -> KeyHasher {
+        self.hasher
     }
 
-    /// The filter without its seed.
+    /// The filter without its key hash.
     pub fn built(&self) -> &BuiltFilter {
         &self.filter
     }

@@ -139,10 +139,10 @@ fn i6_a_newer_version_is_named() {
     let Fixture { path, .. } = &fixture(&songs(3), WriterOptions::default());
     let mut bytes = std::fs::read(path).unwrap();
     let version = bytes.len() - 16;
-    bytes[version] = 2;
+    bytes[version] = 3;
     std::fs::write(path, bytes).unwrap();
     let error = open(path, 0).map(|_| ()).unwrap_err();
-    assert!(matches!(error, Error::UnsupportedVersion { found: 2, supported: 1, .. }), "{error}");
+    assert!(matches!(error, Error::UnsupportedVersion { found: 3, supported: 2, .. }), "{error}");
 }
 
 #[test]

@@ -135,9 +135,10 @@ impl<'a> Dump<'a> {
     }
 
     fn properties(&mut self) {
-        let sums =
-            ["entries", "tombstones", "smallest seq", "largest seq", "raw bytes", "store id", "hash seed"];
+        let sums = ["entries", "tombstones", "smallest seq", "largest seq", "raw bytes", "store id"];
         sums.iter().for_each(|name| self.u64(name));
+        self.take(1, "hash code: siphash-1-3");
+        self.take(16, "hash key");
         ["compression", "smallest key", "largest key"].iter().for_each(|name| self.bytes(name));
     }
 

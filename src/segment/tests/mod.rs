@@ -3,6 +3,7 @@
 use super::*;
 use crate::error::{Error, Result};
 use crate::fs::RealFs;
+use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::{Entry, EntryKind, Seq, Value};
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ mod model;
 mod reads;
 
 const ID: FileId = FileId(7);
-const ORIGIN: Origin = Origin { store_id: 0x5349_4445, hash_seed: 0xb100 };
+const ORIGIN: Origin = Origin { store_id: 0x5349_4445, hasher: KeyHasher::siphash13([0xb100, 0xb101]) };
 
 /// The compressions that this build has.
 const COMPRESSIONS: &[Compression] = &[

@@ -1,9 +1,7 @@
 //! A set of lines in a fixed amount of memory.
 
-use sidebloom::filter::LineFilter;
+use sidebloom::KeyHasher;
 
-/// Seed of this table's hash, so that lines that were partitioned by another hash spread again.
-const SEED: u64 = 0x5e7;
 /// Bytes before a line in the arena: whether it was taken, and its length.
 const HEAD_BYTES: usize = 5;
 /// Low bits of a slot: the offset in the arena plus one. The others are a part of the hash, which spares most comparisons.
@@ -16,6 +14,7 @@ pub struct LineSet {
     arena: Vec<u8>,
     arena_max: usize,
     len: usize,
+    hasher: KeyHasher,
 }
 
 /// The memory is used up.
@@ -23,12 +22,13 @@ pub struct LineSet {
 pub struct Full;
 
 impl LineSet {
-    /// An empty set of at most `bytes` of memory, a third of it for the table.
-    pub fn new(bytes: usize) -> Self {
+    /// An empty set of at most `bytes` of memory, a third of it for the table. `hasher` is another than what dealt the lines, so that they
+    /// spread again, and secret, so that lines cannot be chosen to meet in one slot.
+    pub fn new(bytes: usize, hasher: KeyHasher) -> Self {
         let slots = (bytes / 3 / size_of::<u64>()).max(2);
         let slots = 1 << slots.ilog2();
         let arena_max = bytes.saturating_sub(slots * size_of::<u64>());
-        LineSet { slots: vec![0; slots], arena: Vec::with_capacity(arena_max), arena_max, len: 0 }
+        LineSet { slots: vec![0; slots], arena: Vec::with_capacity(arena_max), arena_max, len: 0, hasher }
     }
 
     /// Forgets all lines and keeps the memory.
@@ -40,7 +40,7 @@ impl LineSet {
 
     /// Adds a line, if it is not there.
     pub fn insert(&mut self, line: &[u8]) -> Result<(), Full> {
-        let hash = LineFilter::hash(line, SEED);
+        let hash = self.hasher.hash(line);
         let (slot, found) = self.find(line, hash);
         if found.is_some() {
             return Ok(());
@@ -62,7 +62,7 @@ impl LineSet {
 
     /// Whether the line is there and is asked for the first time.
     pub fn take(&mut self, line: &[u8]) -> bool {
-        let (_, found) = self.find(line, LineFilter::hash(line, SEED));
+        let (_, found) = self.find(line, self.hasher.hash(line));
         match found.and_then(|at| self.arena.get_mut(at)) {
             Some(taken) => std::mem::replace(taken, 1) == 0,
             None => false,
@@ -86,6 +86,14 @@ impl LineSet {
         (slot, None)
     }
 
+    /// How many slots are looked at to find a line.
+    #[cfg(test)]
+    pub fn probes(&self, line: &[u8]) -> u64 {
+        let hash = self.hasher.hash(line);
+        let (slot, _) = self.find(line, hash);
+        (slot.wrapping_sub(hash as usize) & (self.slots.len() - 1)) as u64 + 1
+    }
+
     fn line_at(&self, at: usize) -> Option<&[u8]> {
         let (head, rest) = self.arena.get(at..)?.split_first_chunk::<HEAD_BYTES>()?;
         let [_, length @ ..] = head;
@@ -102,7 +110,7 @@ mod tests {
     proptest! {
         #[test]
         fn takes_each_line_once_and_no_other(lines: Vec<Vec<u8>>, asked: Vec<Vec<u8>>) {
-            let mut set = LineSet::new(1 << 16);
+            let mut set = LineSet::new(1 << 16, 7.into());
             let mut model = HashSet::new();
             for line in &lines {
                 prop_assert_eq!(set.insert(line), Ok(()));
@@ -119,7 +127,7 @@ mod tests {
     #[test]
     fn is_full_before_it_takes_more_memory_than_it_was_given() {
         for len in [0, 1, 100, 5000] {
-            let mut set = LineSet::new(40_000);
+            let mut set = LineSet::new(40_000, 7.into());
             let line = |i: u32| [&i.to_le_bytes()[..], &vec![b'x'; len]].concat();
             let held = (0..).find(|&i| set.insert(&line(i)) == Err(Full)).unwrap();
             assert!(set.arena.capacity() + 8 * set.slots.len() <= 40_000 && set.arena.len() <= set.arena_max);

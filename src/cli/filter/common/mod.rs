@@ -28,7 +28,8 @@ use crate::cli::row::RowFormat;
 use crate::cli::workdir::WorkDir;
 use line_set::{Full, LineSet};
 use parts::{Dealer, Part};
-use sidebloom::filter::{AtomicBloom, LineFilter, Verdict, sizing};
+use sidebloom::filter::{AtomicBloom, Verdict, sizing};
+use sidebloom::{KeyHash, KeyHasher};
 use std::cell::Cell;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -53,10 +54,7 @@ pub struct Args {
 const BASE_BYTES: u64 = 8 << 20;
 const MIN_MEMORY: u64 = 16 << 20;
 /// Deals of a too large file before giving up; each divides by 64.
-const DEPTH_MAX: u64 = 8;
-/// Seeds of the hashes that lines are dealt by, one for each depth; the filters' own is another.
-const DEAL_SEED: u64 = 0xdea1;
-const FILTER_SEED: u64 = 0xf117;
+const DEPTH_MAX: usize = 8;
 /// More bits per key than this make a filter no better for this purpose: one line in 10,000 passes in vain.
 const BITS_PER_KEY_MAX: f64 = 20.0;
 
@@ -70,6 +68,10 @@ struct Memory {
 struct Work {
     dir: WorkDir,
     memory: Memory,
+    /// Of the filters.
+    filter_hash: KeyHasher,
+    /// Lines are dealt by one of these at each depth, and by none twice.
+    deal_hashes: Vec<KeyHasher>,
     dealt_bytes: Cell<u64>,
 }
 
@@ -93,11 +95,7 @@ impl Args {
         let (small, large) =
             if size(&self.a) <= size(&self.b) { (&self.a, &self.b) } else { (&self.b, &self.a) };
         let free = usize::try_from(self.memory - BASE_BYTES).unwrap_or(usize::MAX);
-        let work = Work {
-            dir: WorkDir::temporary("common")?,
-            memory: Memory { buffers: free / 8, filter_or_set: free / 8 * 7 },
-            dealt_bytes: Cell::new(0),
-        };
+        let work = Work::new(Memory { buffers: free / 8, filter_or_set: free / 8 * 7 })?;
         let (json, mut out, mut found) = (RowFormat::new(true, false), cx.out(), 0u64);
         work.run(small, large, &mut |line| {
             found += 1;
@@ -113,6 +111,21 @@ impl Args {
 }
 
 impl Work {
+    fn new(memory: Memory) -> Result<Self, Failure> {
+        Ok(Work {
+            dir: WorkDir::temporary("common")?,
+            memory,
+            filter_hash: secret_hash()?,
+            deal_hashes: (0..=DEPTH_MAX).map(|_| secret_hash()).collect::<Result<_, _>>()?,
+            dealt_bytes: Cell::new(0),
+        })
+    }
+
+    /// A set of lines as large as the memory allows.
+    fn new_set(&self) -> Result<LineSet, Failure> {
+        Ok(LineSet::new(self.memory.filter_or_set, secret_hash()?))
+    }
+
     fn run(&self, small: &Path, large: &Path, emit: Emit) -> Result<(), Failure> {
         let filter = self.filter_of_file(small)?;
         let candidates = self.deal("large", "1/3 reading the larger file", large, filter.as_ref())?;
@@ -121,7 +134,7 @@ impl Work {
         let again = self.deal("small", "2/3 reading the smaller file", small, filter.as_ref())?;
         drop(filter);
         tracing::info!("{} of candidates on disk", human::bytes(self.dealt_bytes.get() as f64));
-        let mut set = LineSet::new(self.memory.filter_or_set);
+        let mut set = self.new_set()?;
         for (i, (one, other)) in candidates.into_iter().zip(again).enumerate() {
             self.compare(one, other, &mut set, &i.to_string(), 1, emit)?;
         }
@@ -133,7 +146,7 @@ impl Work {
         let keys = estimated_lines(path)?;
         let Some(filter) = self.new_filter(keys)? else { return Ok(None) };
         Lines::open(path, "0/3 reading the smaller file")?.for_each(|line| {
-            filter.insert(LineFilter::hash(line, FILTER_SEED));
+            filter.insert(self.filter_hash.hash(line));
             Ok(())
         })?;
         Ok(Some(filter))
@@ -145,7 +158,7 @@ impl Work {
         };
         for part in parts {
             part.read("reading candidates")?.for_each(|line| {
-                filter.insert(LineFilter::hash(line, FILTER_SEED));
+                filter.insert(self.filter_hash.hash(line));
                 Ok(())
             })?;
         }
@@ -171,13 +184,19 @@ impl Work {
         path: &Path,
         filter: Option<&AtomicBloom>,
     ) -> Result<Vec<Part>, Failure> {
-        let mut dealer = Dealer::create(self.dir.path(), name, DEAL_SEED, self.memory.buffers)?;
+        let mut dealer = self.dealer(name, 0, self.memory.buffers)?;
         let passes = |line: &[u8]| match filter {
-            Some(filter) => filter.probe(LineFilter::hash(line, FILTER_SEED)) == Verdict::Maybe,
+            Some(filter) => filter.probe(self.filter_hash.hash(line)) == Verdict::Maybe,
             None => true,
         };
         Lines::open(path, label)?.for_each(|line| if passes(line) { dealer.deal(line) } else { Ok(()) })?;
         self.finish(dealer)
+    }
+
+    fn dealer(&self, name: &str, depth: usize, buffers: usize) -> Result<Dealer, Failure> {
+        let too_deep = || Failure::message("the lines cannot be divided: give --memory more");
+        let hash = *self.deal_hashes.get(depth).ok_or_else(too_deep)?;
+        Dealer::create(self.dir.path(), name, hash, buffers)
     }
 
     fn finish(&self, dealer: Dealer) -> Result<Vec<Part>, Failure> {
@@ -194,7 +213,7 @@ impl Work {
         other: Part,
         set: &mut LineSet,
         name: &str,
-        depth: u64,
+        depth: usize,
         emit: Emit,
     ) -> Result<(), Failure> {
         let (small, large) = if one.bytes <= other.bytes { (one, other) } else { (other, one) };
@@ -216,16 +235,12 @@ impl Work {
         large: Part,
         set: &mut LineSet,
         name: &str,
-        depth: u64,
+        depth: usize,
         emit: Emit,
     ) -> Result<(), Failure> {
-        if depth > DEPTH_MAX {
-            return Err(Failure::message("the lines cannot be divided: give --memory more"));
-        }
         let deal = |part: Part, side: &str| {
             let buffers = self.memory.buffers / 2;
-            let mut dealer =
-                Dealer::create(self.dir.path(), &format!("{name}.{side}"), DEAL_SEED + depth, buffers)?;
+            let mut dealer = self.dealer(&format!("{name}.{side}"), depth, buffers)?;
             part.read("3/3 dividing")?.for_each(|line| dealer.deal(line))?;
             part.remove()?;
             self.finish(dealer)
@@ -236,6 +251,11 @@ impl Work {
         }
         Ok(())
     }
+}
+
+/// A hash of this run alone: who wrote the files cannot have chosen lines that collide.
+fn secret_hash() -> Result<KeyHasher, Failure> {
+    Ok(KeyHasher::random(KeyHash::SipHash13)?)
 }
 
 /// Whether all lines found room.
@@ -265,11 +285,7 @@ mod tests {
         };
         let (small, large) = (file("a", 0..15_000), file("b", 10_000..50_000));
         // Room for some thirty lines: no filter, and two divisions of 64 for the 15,000.
-        let work = Work {
-            dir: WorkDir::temporary("common-test").unwrap(),
-            memory: Memory { buffers: 64 << 6, filter_or_set: 900 },
-            dealt_bytes: Cell::new(0),
-        };
+        let work = Work::new(Memory { buffers: 64 << 6, filter_or_set: 900 }).unwrap();
         let mut found = Vec::new();
         work.run(&small, &large, &mut |line| {
             found.push(line.to_vec());
@@ -279,5 +295,35 @@ mod tests {
         let distinct: BTreeSet<_> = found.iter().cloned().collect();
         assert_eq!((found.len(), distinct.len()), (15_000, 15_000), "each common line, once");
         assert_eq!(std::fs::read_dir(work.dir.path()).unwrap().count(), 0, "no file is left");
+    }
+
+    /// Lines of 32 bytes that XXH3 with `seed` gives one hash: the first word is what it is xored with, so that the product with the second,
+    /// which is free, is zero.
+    fn colliding_lines(seed: u64, count: u64) -> impl Iterator<Item = Vec<u8>> {
+        const SECRET: u64 = 0xbe4b_a423_396c_feb8; // The first 8 bytes of XXH3's own.
+        let first = SECRET.wrapping_add(seed).to_le_bytes();
+        (0..count).map(move |i| [&first[..], format!("{i:08}").as_bytes(), &[b'x'; 16]].concat())
+    }
+
+    #[test]
+    fn lines_chosen_to_collide_under_a_known_seed_are_found_as_fast_as_others() {
+        const LINES: u64 = 2000;
+        let probes = |mut set: LineSet| {
+            colliding_lines(0x5e7, LINES).for_each(|line| assert_eq!(set.insert(&line), Ok(())));
+            colliding_lines(0x5e7, LINES).map(|line| set.probes(&line)).sum::<u64>()
+        };
+        let bytes = 1 << 20;
+        assert_eq!(
+            probes(LineSet::new(bytes, 0x5e7.into())),
+            LINES * (LINES + 1) / 2,
+            "the lines do collide"
+        );
+        let work = Work::new(Memory { buffers: 64 << 6, filter_or_set: bytes }).unwrap();
+        let found = probes(work.new_set().unwrap());
+        assert!(found < 2 * LINES, "{found} slots looked at for {LINES} lines");
+        for hash in [&work.filter_hash].into_iter().chain(&work.deal_hashes) {
+            let hashes: BTreeSet<u64> = colliding_lines(0xdea1, LINES).map(|line| hash.hash(&line)).collect();
+            assert_eq!(hashes.len() as u64, LINES);
+        }
     }
 }

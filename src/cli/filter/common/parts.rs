@@ -2,7 +2,7 @@
 
 use crate::cli::context::Failure;
 use crate::cli::filter::input::Lines;
-use sidebloom::filter::LineFilter;
+use sidebloom::KeyHasher;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -23,23 +23,23 @@ pub struct Part {
 /// A partition being written.
 pub struct Dealer {
     files: Vec<(BufWriter<File>, Part)>,
-    seed: u64,
+    hasher: KeyHasher,
 }
 
 impl Dealer {
-    /// Creates the files `name.0`, `name.1`, … in `dir`. Lines are dealt by a hash of `seed`; buffers take `bytes` of memory together.
-    pub fn create(dir: &Path, name: &str, seed: u64, bytes: usize) -> Result<Self, Failure> {
+    /// Creates the files `name.0`, `name.1`, … in `dir`. Lines are dealt by the hash of `hasher`; buffers take `bytes` of memory together.
+    pub fn create(dir: &Path, name: &str, hasher: KeyHasher, bytes: usize) -> Result<Self, Failure> {
         let create = |i: usize| {
             let path = dir.join(format!("{name}.{i}"));
             let file = File::create_new(&path).map_err(|e| Failure::file("create", &path, e))?;
             Ok((BufWriter::with_capacity(bytes / PARTS, file), Part { path, bytes: 0, lines: 0 }))
         };
-        Ok(Dealer { files: (0..PARTS).map(create).collect::<Result<_, Failure>>()?, seed })
+        Ok(Dealer { files: (0..PARTS).map(create).collect::<Result<_, Failure>>()?, hasher })
     }
 
     /// Writes a line to the file of its hash.
     pub fn deal(&mut self, line: &[u8]) -> Result<(), Failure> {
-        let which = (LineFilter::hash(line, self.seed) >> (u64::BITS - PARTS.ilog2())) as usize;
+        let which = (self.hasher.hash(line) >> (u64::BITS - PARTS.ilog2())) as usize;
         if let Some((file, part)) = self.files.get_mut(which) {
             let written = file.write_all(line).and_then(|()| file.write_all(b"\n"));
             written.map_err(|e| Failure::file("write", &part.path, e))?;

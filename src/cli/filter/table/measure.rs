@@ -3,9 +3,8 @@
 use super::keys::{Look, for_each};
 use crate::cli::context::Failure;
 use serde::Serialize;
-use sidebloom::filter::{
-    Bloom, BuiltFilter, CountingBloom, FilterSpec, Isa, LineFilter, Lines, Prober, Shape, Verdict,
-};
+use sidebloom::KeyHasher;
+use sidebloom::filter::{Bloom, BuiltFilter, CountingBloom, FilterSpec, Isa, Lines, Prober, Shape, Verdict};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -67,7 +66,7 @@ impl Keys {
 
     fn hashes_of(self, numbers: std::ops::Range<u64>) -> Vec<u64> {
         let mut hashes = Vec::with_capacity((numbers.end - numbers.start) as usize);
-        for_each(self.look, numbers, |key| hashes.push(LineFilter::hash(key, SEED)));
+        for_each(self.look, numbers, |key| hashes.push(KeyHasher::from(SEED).hash(key)));
         hashes
     }
 
@@ -116,7 +115,7 @@ pub fn of_lines(spec: FilterSpec, keys: Keys, hashes: &[u64]) -> Result<Row, Fai
         bits_per_key: size_of_val(&lines[..]) as f64 * 8.0 / filter.keys as f64,
         expected_fpr: expected,
         measured_fpr: keys
-            .measured(expected, |key| prober.probe(lines, LineFilter::hash(key, SEED)) == Verdict::Maybe),
+            .measured(expected, |key| prober.probe(lines, KeyHasher::from(SEED).hash(key)) == Verdict::Maybe),
         lines_per_probe: filter.lines_per_probe(),
         probe_ns: Isa::available().map(time).collect(),
         build_ns_per_key,
