@@ -12,8 +12,8 @@ use sidebloom::{Db, Error, Options};
 use std::fs;
 use std::path::Path;
 use support::{
-    Crash, Fault, STORE, Sequence, SimFs, assert_holds, contents, fast_dir, fill_deep, fingerprints, tiny,
-    tiny_on,
+    Crash, Errno, Fault, OpKind, STORE, Sequence, SimFs, assert_holds, contents, fast_dir, fill_deep,
+    fingerprints, tiny, tiny_on,
 };
 
 fn filled(dir: &Path, sequence: Sequence) -> Db {
@@ -145,5 +145,40 @@ fn a_checkpoint_cut_short_by_a_crash_is_no_store_and_a_finished_one_survives() {
             assert!(stop > 5, "{stop}");
             return;
         }
+    }
+}
+
+#[test]
+fn a_checkpoint_on_another_file_system_is_a_durable_copy() {
+    let (fs, sequence) = (SimFs::new(), Sequence(6));
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    (1..=60).for_each(|i| db.write(sequence.batch(i)).unwrap());
+    fs.fail(Fault { forever: true, ..Fault::once(OpKind::Link, 0) }.with(Errno::OtherDevice));
+    db.checkpoint("disk/copy").unwrap();
+    fs.heal();
+    db.compact().unwrap();
+    let after = fs.crash(Crash::Power, 1);
+    let copy = tiny_on(&after).create_if_missing(false).open("disk/copy").unwrap();
+    assert_eq!(sequence.prefix_of(&copy), 60);
+    assert!(copy.verify().unwrap().is_ok());
+    assert_eq!(copy.stats().filters_unavailable, 0);
+}
+
+#[test]
+fn a_checkpoint_that_fails_leaves_no_directory_and_can_be_tried_again() {
+    for (kind, errno) in
+        [(OpKind::Link, Errno::Io), (OpKind::Append, Errno::NoSpace), (OpKind::Sync, Errno::Io)]
+    {
+        let (fs, sequence) = (SimFs::new(), Sequence(7));
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        (1..=60).for_each(|i| db.write(sequence.batch(i)).unwrap());
+        db.flush().unwrap();
+        db.wait_for_compaction().unwrap();
+        fs.fail(Fault::once(kind, 0).with(errno));
+        let error = db.checkpoint("disk/copy").unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+        assert!(fs.files().iter().all(|path| !path.starts_with("disk/copy")), "{kind:?}: {:?}", fs.files());
+        db.checkpoint("disk/copy").unwrap();
+        assert_eq!(sequence.prefix_of(&tiny_on(&fs).open("disk/copy").unwrap()), 60);
     }
 }

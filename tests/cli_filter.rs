@@ -336,3 +336,25 @@ fn a_union_that_holds_more_than_its_rate_allows_is_refused() {
     case.ok("union half.filter rest.filter -o u");
     case.ok("union a.filter a.filter -o u");
 }
+
+#[test]
+fn a_disk_that_is_full_leaves_no_part_of_a_filter() {
+    let case = Case::new();
+    case.lines("in", numbered(0..100_000));
+    case.ok("build --kind bloom in -o whole");
+    for args in ["build --kind bloom in -o f", "build --kind blocked in -o f", "send whole -o f"] {
+        // No file of more than 16 blocks of 512 or 1024 bytes can be written; the signal for it is ignored, so that it is an error.
+        let script = format!("trap '' XFSZ; ulimit -f 16; exec \"$0\" filter {args}");
+        let mut command = Command::new("sh");
+        command.current_dir(case.dir.path()).env("TMPDIR", case.dir.path());
+        let binary = assert_cmd::cargo::cargo_bin!("sidebloom");
+        let ran = command.arg("-c").arg(script).arg(binary).output().unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(2), "{args}: {said}");
+        assert!(said.contains("File too large"), "{args}: {said}");
+        let mut left: Vec<_> =
+            std::fs::read_dir(case.dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["in", "whole"], "{args}");
+    }
+}

@@ -275,6 +275,17 @@ fn what_cannot_be_served_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_busy_port_leaves_no_guard_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let busy = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = busy.local_addr().unwrap().to_string();
+    let guard = dir.path().join("new.guard");
+    let said = fails(&guard, &["--create", "--listen", &address]);
+    assert!(said.contains("cannot listen on") && said.contains(&address), "{said}");
+    assert!(!guard.exists());
+}
+
+#[test]
 fn what_was_answered_is_there_after_a_kill() {
     let dir = tempfile::tempdir().unwrap();
     for round in 0..5 {

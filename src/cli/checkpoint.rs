@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 /// Make a copy of the store that shares its segments (hard links)
 ///
-/// The copy is a store of its own: writing to one never shows in the other. DEST must not exist and must be on the same file
-/// system.
+/// The copy is a store of its own: writing to one never shows in the other. DEST must not exist. On another file system, where hard
+/// links cannot reach, the segments are copied.
 #[derive(clap::Args)]
 pub struct Args {
     /// Directory to create

@@ -1,17 +1,21 @@
-//! Checkpoints: a second store from hard links.
+//! Checkpoints: a second store, from hard links where the file system has them, and from copies elsewhere.
 
 use super::core::{Core, lock};
 use super::recover::LOCK;
 use crate::error::{Error, Result};
 use crate::fs::create_dir_durably;
 use crate::id::{FileId, FileKind};
-use crate::manifest::{Manifest, State};
+use crate::manifest::{MANIFEST, MANIFEST_TMP, Manifest, State};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// Bytes copied at once.
+const COPY_BYTES: usize = 1 << 20;
+
 impl Core {
-    /// Flushes, then links the segments and sidecars into `target`. Its manifest comes last: until then it is no store.
+    /// Flushes, then links or copies the segments and sidecars into `target`. Its manifest comes last: until then it is no store.
     pub fn checkpoint(&self, target: &Path) -> Result<()> {
         if !self.options.read_only {
             self.flush()?;
@@ -20,23 +24,76 @@ impl Core {
             let what = format!("the checkpoint's target {} exists already", target.display());
             return Err(Error::InvalidArgument(what));
         }
-        // Nothing is published meanwhile: state, files and sidecars belong together.
-        let manifest = lock(&self.manifest);
-        let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
+        // Nothing is published meanwhile, so the view has the segments of the state. It keeps their files for as long as it is held: a
+        // copy may take long, and holds up nobody.
+        let (state, _held) = {
+            let manifest = lock(&self.manifest);
+            let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
+            (state.clone(), self.live())
+        };
+        let next_id = FileId(self.next_id.load(Ordering::Relaxed));
+        let state = State { next_id, log_floor: next_id, ..state };
         create_dir_durably(&*self.fs, target)?;
+        let made = self.fill_checkpoint(&state, target);
+        if made.is_err() {
+            self.remove_checkpoint(&state, target);
+        }
+        made
+    }
+
+    fn fill_checkpoint(&self, state: &State, target: &Path) -> Result<()> {
         for id in state.segments.keys() {
-            self.link(*id, FileKind::Segment, target)?;
+            self.link_or_copy(*id, FileKind::Segment, target)?;
             if self.fs.file_len(&self.path_of(*id, FileKind::Filter))?.is_some() {
-                self.link(*id, FileKind::Filter, target)?;
+                self.link_or_copy(*id, FileKind::Filter, target)?;
             }
         }
         self.fs.create(&target.join(LOCK))?;
-        let next_id = FileId(self.next_id.load(Ordering::Relaxed));
-        let state = State { next_id, log_floor: next_id, ..state.clone() };
-        Manifest::create(Arc::clone(&self.fs), target, &state).map(|_| ())
+        Manifest::create(Arc::clone(&self.fs), target, state).map(|_| ())
     }
 
-    fn link(&self, id: FileId, kind: FileKind, target: &Path) -> Result<()> {
-        self.fs.hard_link(&self.path_of(id, kind), &target.join(id.file_name(kind)))
+    /// The name is as durable as the directory, the bytes are durable on return.
+    fn link_or_copy(&self, id: FileId, kind: FileKind, target: &Path) -> Result<()> {
+        let (from, to) = (self.path_of(id, kind), target.join(id.file_name(kind)));
+        match self.fs.hard_link(&from, &to) {
+            Err(Error::Io { source, .. }) if has_no_links(source.kind()) => self.copy(&from, &to),
+            linked => linked,
+        }
     }
+
+    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        let from = self.fs.open(from)?;
+        let (mut copy, len) = (self.fs.create(to)?, from.len()?);
+        let mut buffer = vec![0; COPY_BYTES.min(usize::try_from(len).unwrap_or(COPY_BYTES))];
+        let mut at = 0;
+        while at < len {
+            let piece = usize::try_from(len - at).unwrap_or(usize::MAX).min(buffer.len());
+            let piece = buffer.get_mut(..piece).unwrap_or_default();
+            from.read_exact_at(piece, at)?;
+            copy.append(piece)?;
+            at += piece.len() as u64;
+        }
+        copy.sync()
+    }
+
+    /// Removes what a checkpoint that failed has made, so that it can be tried again. What cannot be removed stays.
+    fn remove_checkpoint(&self, state: &State, target: &Path) {
+        let ids = state.segments.keys();
+        let files = ids.flat_map(|id| [FileKind::Segment, FileKind::Filter].map(|kind| id.file_name(kind)));
+        for name in files.chain([LOCK, MANIFEST_TMP, MANIFEST].map(str::to_owned)) {
+            let path = target.join(name);
+            if let Ok(Some(_)) = self.fs.file_len(&path) {
+                let _ = self.fs.remove(&path);
+            }
+        }
+        if let Err(error) = self.fs.remove_dir(target) {
+            tracing::warn!(%error, "the checkpoint failed, and a part of it stays: remove it");
+        }
+    }
+}
+
+/// Whether a link failed because the target is on another file system, or on one without hard links, or the file has too many names.
+fn has_no_links(kind: ErrorKind) -> bool {
+    use ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
+    matches!(kind, CrossesDevices | Unsupported | PermissionDenied | TooManyLinks)
 }

@@ -259,10 +259,11 @@ impl Db {
         self.core().warm()
     }
 
-    /// Makes a copy of the store in a new directory, itself a store, by hard links: both share the segments' bytes.
+    /// Makes a copy of the store in a new directory, itself a store, by hard links: both share the segments' bytes. On another file
+    /// system, which hard links cannot reach, the bytes are copied and synced; writers go on meanwhile.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when the target exists; [`Error::Io`], also when it is on another file system.
+    /// [`Error::InvalidArgument`] when the target exists; [`Error::Io`]: the target is then removed again.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         self.core().checkpoint(target.as_ref())
     }

@@ -4,7 +4,7 @@ use super::format::{Binding, Header};
 use super::kind::Kind;
 use crate::error::Result;
 use crate::filter::{BuiltFilter, FilterSpec, Line};
-use crate::fs::Fs;
+use crate::fs::{AppendFile, Fs};
 use crate::hash::{Digest, KeyHasher};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,15 @@ pub(super) fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[
     if fs.file_len(&temporary)?.is_some() {
         fs.remove(&temporary)?;
     }
-    let mut file = fs.create(&temporary)?;
+    let file = fs.create(&temporary)?;
+    let written = fill(file, header, parts).and_then(|()| fs.rename(&temporary, path));
+    if written.is_err() {
+        let _ = fs.remove(&temporary); // The disk may be full: nothing of the attempt stays, so far as it can be removed.
+    }
+    written.map(|()| header.file_bytes())
+}
+
+fn fill(mut file: Box<dyn AppendFile>, header: &Header, parts: &[&[Line]]) -> Result<()> {
     let mut digest = Digest::default();
     file.append(&header.encode())?;
     for piece in parts.iter().flat_map(|part| part.as_flattened().chunks(WRITE_BYTES)) {
@@ -66,10 +74,7 @@ pub(super) fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[
         file.append(piece)?;
     }
     file.append(&digest.finish().to_le_bytes())?;
-    file.sync()?;
-    drop(file);
-    fs.rename(&temporary, path)?;
-    Ok(header.file_bytes())
+    file.sync()
 }
 
 /// The name that a sidecar has until it is complete: its own and ".tmp".

@@ -56,6 +56,8 @@ pub enum Errno {
     Io,
     /// No space left on the device (ENOSPC).
     NoSpace,
+    /// Not the same file system (EXDEV).
+    OtherDevice,
     /// No permission (EACCES).
     Denied,
     /// No error: the operation panics, as a bug in the thread that does it would.
@@ -67,6 +69,7 @@ impl Errno {
         io::Error::from_raw_os_error(match self {
             Errno::Io => 5,
             Errno::NoSpace => 28,
+            Errno::OtherDevice => 18,
             Errno::Denied => 13,
             Errno::Panic => panic!("a planned panic"),
         })

@@ -33,8 +33,13 @@ impl Args {
         } else {
             let file = File::create(&self.output).map_err(|e| Failure::file("create", &self.output, e))?;
             let mut file = BufWriter::new(file);
-            sidebloom::send_filter(&filter, &mut file)?;
-            file.flush().map_err(|e| Failure::file("write", &self.output, e))?;
+            let sent = sidebloom::send_filter(&filter, &mut file)
+                .map_err(Failure::from)
+                .and_then(|_| file.flush().map_err(|e| Failure::file("write", &self.output, e)));
+            if sent.is_err() && self.output.is_file() {
+                let _ = std::fs::remove_file(&self.output); // A part of a filter is of no use to anybody.
+            }
+            sent?;
         }
         Ok(Outcome::Found)
     }

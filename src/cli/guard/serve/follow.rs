@@ -2,6 +2,8 @@
 
 use crate::cli::context::Failure;
 use sidebloom::guard::Guard;
+#[cfg(feature = "postgres")]
+use sidebloom::guard::PostgresSource;
 use tokio::sync::oneshot;
 
 /// Which table.
@@ -27,23 +29,38 @@ pub struct Follower {
 }
 
 impl Followed {
-    /// Starts following; `None` when no table is named.
-    pub fn start(&self, guard: &Guard) -> Result<Option<Follower>, Failure> {
+    /// Finds the table; `None` when none is named.
+    pub fn connect(&self) -> Result<Option<PostgresSource>, Failure> {
         match (&self.postgres, &self.table, &self.column) {
-            (Some(url), Some(table), Some(column)) => start(guard.clone(), url, table, column).map(Some),
+            (Some(url), Some(table), Some(column)) => connect(url, table, column).map(Some),
             _ => Ok(None),
         }
     }
 }
 
+/// There is none in this build.
 #[cfg(not(feature = "postgres"))]
-fn start(_: Guard, _: &str, _: &str, _: &str) -> Result<Follower, Failure> {
+pub enum PostgresSource {}
+
+#[cfg(not(feature = "postgres"))]
+fn connect(_: &str, _: &str, _: &str) -> Result<PostgresSource, Failure> {
     Err(crate::cli::guard::source::not_built_in("PostgreSQL", "postgres"))
 }
 
+/// Starts following.
+#[cfg(not(feature = "postgres"))]
+pub fn start(_: Guard, source: PostgresSource) -> Result<Follower, Failure> {
+    match source {}
+}
+
 #[cfg(feature = "postgres")]
-fn start(guard: Guard, url: &str, table: &str, column: &str) -> Result<Follower, Failure> {
-    use sidebloom::guard::PostgresSource;
+fn connect(url: &str, table: &str, column: &str) -> Result<PostgresSource, Failure> {
+    Ok(PostgresSource::connect(url, table, column)?)
+}
+
+/// Starts following.
+#[cfg(feature = "postgres")]
+pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failure> {
     use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
     use std::ops::ControlFlow;
     use std::sync::mpsc::{TryRecvError, channel};
@@ -52,7 +69,6 @@ fn start(guard: Guard, url: &str, table: &str, column: &str) -> Result<Follower,
     /// How soon it notices that it is to stop.
     const POLL: Duration = Duration::from_millis(200);
 
-    let mut source = PostgresSource::connect(url, table, column)?;
     source.install_trigger()?;
     let (stop, stopped) = channel::<()>();
     let (caught_up, ready) = channel();

@@ -42,11 +42,16 @@ pub fn make_room(wanted: usize) -> usize {
     }
 }
 
-/// Opens the socket. Needs a runtime.
-pub fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+/// Takes the address. Until [`listen`], clients are refused.
+pub fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Lets clients come. Needs a runtime.
+pub fn listen(socket: TcpSocket) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 

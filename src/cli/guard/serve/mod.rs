@@ -99,9 +99,15 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let password = self.password()?;
         let address = self.address(password.is_some())?;
-        let guard = self.open()?;
+        let cannot_listen = |e: std::io::Error| {
+            Failure::message(format!("cannot listen on {address}: {e}; choose another with --listen"))
+        };
+        // What can be refused comes before a guard is made.
+        let socket = listen::bind(address).map_err(cannot_listen)?;
         let name = self.filter_name()?;
-        let follower = self.follow.start(&guard)?;
+        let source = self.follow.connect()?;
+        let guard = self.open()?;
+        let follower = source.map(|source| follow::start(guard.clone(), source)).transpose()?;
         let is_followed = keys::is_followed(&guard)?;
         let (writer, writing) = writer::Writer::start(guard.clone())
             .map_err(|e| Failure::message(format!("cannot start a thread: {e}")))?;
@@ -109,11 +115,8 @@ impl Args {
         let entered = runtime.enter();
         let signals = listen::Signals::catch()?;
         let max_clients = listen::make_room(self.max_clients as usize);
-        let listener =
-            listen::bind(address).and_then(|listener| Ok((listener.local_addr()?, listener))).map_err(|e| {
-                Failure::message(format!("cannot listen on {address}: {e}; choose another with --listen"))
-            });
-        let (address, listener) = listener?;
+        let listener = listen::listen(socket).map_err(cannot_listen)?;
+        let address = listener.local_addr().map_err(cannot_listen)?;
         drop(entered);
         let server = Arc::new(Server {
             guard,
@@ -171,7 +174,9 @@ impl Args {
         if let Some(name) = &self.name {
             return Ok(name.clone());
         }
-        let full = std::fs::canonicalize(&self.dir).map_err(|e| Failure::file("find", &self.dir, e))?;
+        let full = std::fs::canonicalize(&self.dir)
+            .or_else(|_| std::path::absolute(&self.dir)) // It may be about to be made.
+            .map_err(|e| Failure::file("find", &self.dir, e))?;
         let stem = full.file_stem().and_then(OsStr::to_str);
         stem.map(str::to_owned).ok_or_else(|| {
             Failure::message(format!("{} gives no name for the filter: give one with --name", full.display()))
