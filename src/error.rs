@@ -130,6 +130,13 @@ impl Error {
         Error::Io { path: path.as_ref().to_path_buf(), op, source: Arc::new(source) }
     }
 
+    /// Whether the process or the system had no file descriptor left (EMFILE, ENFILE). It passes, and what failed has changed nothing.
+    pub fn is_out_of_descriptors(&self) -> bool {
+        const ENFILE: i32 = 23;
+        const EMFILE: i32 = 24;
+        matches!(self, Error::Io { source, .. } if matches!(source.raw_os_error(), Some(ENFILE | EMFILE)))
+    }
+
     /// A failed check of `file` at `offset`.
     pub fn corruption(file: impl AsRef<Path>, offset: u64, what: impl Into<String>) -> Self {
         Error::Corruption { file: file.as_ref().to_path_buf(), offset, what: what.into() }

@@ -9,7 +9,7 @@
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, Value, prefix8};
 use crate::memtable;
-use crate::segment::{self, Access, Direction, Segment};
+use crate::segment::{self, Access, Direction, SegmentFile};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl Source {
 /// Walks the segments of a sorted run; opens each one when the walk reaches it.
 pub struct RunCursor {
     /// In the order of the walk.
-    segments: std::vec::IntoIter<Arc<Segment>>,
+    segments: std::vec::IntoIter<Arc<SegmentFile>>,
     current: Option<segment::Cursor>,
     direction: Direction,
     access: Access,
@@ -79,7 +79,7 @@ pub struct RunCursor {
 impl RunCursor {
     /// `segments` in the order of the walk, the first being the one that `start` falls into.
     pub fn new(
-        segments: Vec<Arc<Segment>>,
+        segments: Vec<Arc<SegmentFile>>,
         direction: Direction,
         start: Bound<&[u8]>,
         access: Access,

@@ -221,7 +221,9 @@ fn i6_a_file_cut_short_or_missing_or_of_another_number_is_named() {
         for wrong in [vec![], cut, vec![0; bytes.len()], [&bytes[..], b"more"].concat(), other.clone()] {
             let fs = fixture.fs.crash(Crash::Kill, 0);
             fs.write(path, wrong);
-            assert_names(&options(&fs).open(STORE).map(|_| ()).unwrap_err(), path, &fs);
+            // Opening looks at the length only; what is wrong with the rest, the first read of the segment says.
+            let read = |db: Db| db.iter().find_map(Result::err).unwrap();
+            assert_names(&options(&fs).open(STORE).map_or_else(|error| error, read), path, &fs);
         }
         let fs = fixture.fs.crash(Crash::Kill, 0);
         sidebloom::fs::Fs::remove(&fs, path).unwrap();

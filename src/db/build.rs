@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::filter::FilterSpec;
 use crate::id::{FileId, FileKind};
 use crate::key::{EntryKind, Seq};
-use crate::manifest::{LiveSegment, SegmentFile, SegmentMeta};
-use crate::segment::{self, Origin, Segment, WriterOptions};
+use crate::manifest::{LiveSegment, SegmentMeta};
+use crate::segment::{self, Origin, SegmentFile, WriterOptions};
 use crate::sidecar::{self, Binding, Expect, Sidecar};
 use std::sync::Arc;
 
@@ -90,14 +90,12 @@ impl<'a> SegmentBuilder<'a> {
         let SegmentBuilder { core, partial, level, filter, writer, hashes } = self;
         let id = partial.id;
         let summary = writer.finish()?;
-        let path = core.path_of(id, FileKind::Segment);
-        let segment = Segment::open(&*core.fs, &path, id, Arc::clone(&core.cache), Arc::clone(&core.reads))?;
         let meta = SegmentMeta::of(level, &summary);
         let sidecar = match filter {
             Some(spec) => core.create_sidecar(&meta, &hashes, spec)?,
             None => None,
         };
-        let file = SegmentFile::new(Arc::clone(&core.fs), core.dir.clone(), id, segment);
+        let file = SegmentFile::new(Arc::clone(&core.files), id, meta.digest);
         std::mem::forget(partial);
         Ok(LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar })
     }

@@ -47,7 +47,7 @@ impl Core {
         let plan = lock(&self.filter_policy).plan(&shape);
         let mut sources = Vec::new();
         for input in compaction.inputs() {
-            let cursor = input.file.segment.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
+            let cursor = input.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
             sources.push(Source::Segment(cursor));
         }
         let mut merge = Merge::new(sources, Direction::Forward);

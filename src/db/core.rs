@@ -17,7 +17,7 @@ use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::{LiveSet, Manifest, State, StoreHeader};
 use crate::memtable::Memtable;
-use crate::segment::{BlockCache, Counters};
+use crate::segment::OpenFiles;
 use arc_swap::ArcSwap;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -30,8 +30,8 @@ pub(crate) struct Core {
     pub dir: PathBuf,
     pub options: Options,
     pub header: StoreHeader,
-    pub cache: Arc<BlockCache>,
-    pub reads: Arc<Counters>,
+    /// The segments' files, of which the open ones are bounded.
+    pub files: Arc<OpenFiles>,
     pub metrics: Metrics,
     pub view: ArcSwap<View>,
     /// The newest sequence number that readers may see.

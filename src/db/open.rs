@@ -12,13 +12,13 @@ use super::snapshot::Snapshot;
 use super::view::View;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
-use crate::fs::{Fs, LockGuard, LockMode, create_dir_durably};
+use crate::fs::{Fs, LockGuard, LockMode, SparingFs, create_dir_durably};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::FileId;
 use crate::key::Value;
 use crate::manifest::{LiveSet, Manifest, State, StoreHeader, check_levels, read_state};
 use crate::memtable::Memtable;
-use crate::segment::{BlockCache, Counters};
+use crate::segment::OpenFiles;
 use crate::wal::Batch;
 use arc_swap::ArcSwap;
 use std::collections::BTreeSet;
@@ -288,10 +288,20 @@ fn create(fs: &Arc<dyn Fs>, path: &Path, key_hash: KeyHash) -> Result<()> {
     Manifest::create(Arc::clone(fs), path, &State::new(header)).map(|_| ())
 }
 
-fn open_writable(path: &Path, options: Options) -> Result<Core> {
+/// The segments of the store to be opened. From here on its file system closes some of them when descriptors run out.
+fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
+    let fs = Arc::clone(&options.fs);
+    let files =
+        Arc::new(OpenFiles::new(Arc::clone(&fs), path, options.block_cache_bytes, options.max_open_files));
+    options.fs = Arc::new(SparingFs { fs, holder: Arc::clone(&files) as _ });
+    files
+}
+
+fn open_writable(path: &Path, mut options: Options) -> Result<Core> {
+    let files = open_files(path, &mut options);
     let names = options.fs.list(path)?;
     let (mut manifest, mut state) = Manifest::open(Arc::clone(&options.fs), path)?;
-    let mut core = new_core(path, options, state.header)?;
+    let mut core = new_core(path, options, files, state.header)?;
     core.first_own_id = FileId(next_free_id(&state, &names));
     core.next_id = AtomicU64::new(core.first_own_id.0);
     let live = core.open_live(&state)?;
@@ -307,11 +317,12 @@ fn open_writable(path: &Path, options: Options) -> Result<Core> {
 }
 
 /// Reads the logs into memory and leaves every file as it is.
-fn open_read_only(path: &Path, options: Options) -> Result<Core> {
+fn open_read_only(path: &Path, mut options: Options) -> Result<Core> {
+    let files = open_files(path, &mut options);
     let names = options.fs.list(path)?;
     let state = read_state(&*options.fs, path)?;
     check_levels(&state, path)?;
-    let mut core = new_core(path, options, state.header)?;
+    let mut core = new_core(path, options, files, state.header)?;
     let live = core.open_live(&state)?;
     let replayed = core.replay_logs(&state, &names)?;
     core.visible = AtomicU64::new((replayed.next_seq - 1).max(live.max_seq()));
@@ -320,14 +331,13 @@ fn open_read_only(path: &Path, options: Options) -> Result<Core> {
     Ok(core)
 }
 
-fn new_core(path: &Path, options: Options, header: StoreHeader) -> Result<Core> {
+fn new_core(path: &Path, options: Options, files: Arc<OpenFiles>, header: StoreHeader) -> Result<Core> {
     let active = Arc::new(Memtable::new(options.memtable_bytes)?);
     Ok(Core {
         fs: Arc::clone(&options.fs),
         dir: path.to_path_buf(),
         header,
-        cache: Arc::new(BlockCache::new(options.block_cache_bytes)),
-        reads: Arc::new(Counters::default()),
+        files,
         metrics: Metrics::default(),
         view: ArcSwap::from_pointee(View {
             active,

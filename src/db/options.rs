@@ -38,6 +38,7 @@ pub struct Options {
     pub(crate) filter_policy: FilterPolicy,
     pub(crate) key_hash: KeyHash,
     pub(crate) residency: Residency,
+    pub(crate) max_open_files: usize,
     pub(crate) background_threads: usize,
     pub(crate) level0_trigger: usize,
     pub(crate) create_if_missing: bool,
@@ -57,6 +58,7 @@ impl Default for Options {
             filter_policy: FilterPolicy::default(),
             key_hash: KeyHash::default(),
             residency: Residency::default(),
+            max_open_files: 512,
             background_threads: 2,
             level0_trigger: LEVEL0_TRIGGER,
             create_if_missing: true,
@@ -128,6 +130,14 @@ impl Options {
         self
     }
 
+    /// Segment files that stay open between reads, at most. Default 512; at least 8. A store opens its segments when it reads them,
+    /// so that it works with any number of them. Readers at work, the log and files being written come on top: leave some room below
+    /// the limit of the process (`ulimit -n`). When descriptors run out all the same, open segments are closed to make room.
+    pub fn max_open_files(mut self, files: usize) -> Self {
+        self.max_open_files = files;
+        self
+    }
+
     /// Threads for flushing and compaction; 2 to 64. Default 2: one is always free for flushing.
     pub fn background_threads(mut self, threads: usize) -> Self {
         self.background_threads = threads;
@@ -164,7 +174,8 @@ impl Options {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a setting out of range, [`Error::NotAStore`] when the path is something else,
-    /// [`Error::Locked`] while another process has it, [`Error::Corruption`] for a damaged log, manifest or segment footer.
+    /// [`Error::Locked`] while another process has it, [`Error::Corruption`] for a damaged log or manifest and for a segment file that is
+    /// missing or has another length than the manifest says.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         self.validate()?;
         Db::open_with(path.as_ref(), self)
@@ -186,6 +197,7 @@ impl Options {
         check(self.memtable_bytes >= 4096, "memtable_bytes must be at least 4096")?;
         check(self.segment_bytes >= 4096, "segment_bytes must be at least 4096")?;
         check((256..=1 << 20).contains(&self.block_bytes), "block_bytes must be 256 to 1048576")?;
+        check(self.max_open_files >= 8, "max_open_files must be at least 8")?;
         check((2..=64).contains(&self.background_threads), "background_threads must be 2 to 64")?;
         let zstd_built = cfg!(feature = "zstd") || self.compression != Compression::Zstd;
         check(zstd_built, "Compression::Zstd needs the cargo feature `zstd`")?;

@@ -6,7 +6,7 @@ use super::view::View;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{Edit, LiveSegment, SegmentFile, check_levels};
+use crate::manifest::{Edit, LiveSegment, check_levels};
 use crate::memtable::Memtable;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Core {
         drop(manifest);
 
         let gone = change.removed.iter().filter(|s| !stays.contains(&s.meta.id));
-        gone.for_each(|s| SegmentFile::mark_obsolete(&s.file));
+        gone.for_each(|s| s.file.mark_obsolete());
         self.remove_logs(old_floor, new_floor);
         self.work.notify_all();
         self.progress.notify_all();

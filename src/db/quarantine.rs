@@ -41,13 +41,13 @@ fn move_there(segment: &LiveSegment) -> Change {
 
 /// The segment that a failed read was of. What the machine lacks for the moment, such as descriptors, says nothing about a file.
 fn unreadable_segment(error: &Error) -> Option<FileId> {
-    const ENFILE: i32 = 23;
-    const EMFILE: i32 = 24;
+    if error.is_out_of_descriptors() {
+        return None;
+    }
     let path = match error {
         Error::Corruption { file, .. } => file,
-        Error::Io { path, op: "read" | "open" | "map" | "inspect", source } => match source.raw_os_error() {
-            Some(EMFILE | ENFILE) => return None,
-            _ if matches!(source.kind(), ErrorKind::OutOfMemory | ErrorKind::Interrupted) => return None,
+        Error::Io { path, op: "read" | "open" | "map" | "inspect", source } => match source.kind() {
+            ErrorKind::OutOfMemory | ErrorKind::Interrupted => return None,
             _ => path,
         },
         _ => return None,

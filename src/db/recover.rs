@@ -1,6 +1,6 @@
 //! Opening a store: lock, manifest, segments, logs; then, and only then, writes.
 //!
-//! 1. The manifest names the segments; each is opened (footer and top index only) and must be the one that the manifest means.
+//! 1. The manifest names the segments; each file must be there and have the length that the manifest says.
 //! 2. The logs from the manifest's floor on are replayed in order into memtables. Full ones become level-0 segments, and so does a
 //!    large rest. A small rest is carried over: copied into the new log, synced, and its memtable goes on. So a store that is opened
 //!    often and for short does not get a segment each time.
@@ -15,11 +15,9 @@ use super::write::{Arena, Log};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{
-    Edit, LiveSegment, LiveSet, MANIFEST, MANIFEST_TMP, Manifest, SegmentFile, SegmentMeta, State,
-};
+use crate::manifest::{Edit, LiveSegment, LiveSet, MANIFEST, MANIFEST_TMP, Manifest, SegmentMeta, State};
 use crate::memtable::Memtable;
-use crate::segment::Segment;
+use crate::segment::SegmentFile;
 use crate::wal::{self, End};
 use bytes::Bytes;
 use std::path::Path;
@@ -77,39 +75,30 @@ pub(crate) fn inspect(fs: &dyn crate::fs::Fs, path: &Path) -> Result<bool> {
     }
 }
 
-/// Opens a segment and checks that it is the one that the manifest means.
-pub(crate) fn open_segment(core: &Core, meta: &SegmentMeta) -> Result<Segment> {
+/// Checks that a segment's file is there and has its length, without opening it.
+pub(crate) fn check_file(core: &Core, meta: &SegmentMeta) -> Result<()> {
     let path = core.path_of(meta.id, FileKind::Segment);
     match core.fs.file_len(&path)? {
         None => {
             let what = "the manifest names this segment, but the file is missing: restore it, or run `sidebloom repair`";
-            return Err(Error::corruption(&path, 0, what));
+            Err(Error::corruption(&path, 0, what))
         }
         Some(len) if len != meta.file_bytes => {
             let what = format!("the file has {len} bytes, the manifest says {}", meta.file_bytes);
-            return Err(Error::corruption(&path, len.min(meta.file_bytes), what));
+            Err(Error::corruption(&path, len.min(meta.file_bytes), what))
         }
-        Some(_) => {}
+        Some(_) => Ok(()),
     }
-    let segment = Segment::open(&*core.fs, &path, meta.id, Arc::clone(&core.cache), Arc::clone(&core.reads))?;
-    if segment.summary().digest != meta.digest {
-        return Err(Error::corruption(
-            &path,
-            0,
-            "this is not the segment that the manifest means (other digest)",
-        ));
-    }
-    Ok(segment)
 }
 
 impl Core {
-    /// Step 1: the live set of a manifest's state. Sidecars are opened, not read; unusable ones stay out.
+    /// Step 1: the live set of a manifest's state. Segments are opened when they are read. Sidecars are opened, not read; unusable ones stay out.
     pub fn open_live(&self, state: &State) -> Result<LiveSet> {
         let mut segments = Vec::with_capacity(state.segments.len());
         for meta in state.segments.values() {
-            let segment = open_segment(self, meta)?;
+            check_file(self, meta)?;
             let sidecar = if self.filters_on() { self.open_sidecar(meta).map(Arc::new) } else { None };
-            let file = SegmentFile::new(Arc::clone(&self.fs), self.dir.clone(), meta.id, segment);
+            let file = SegmentFile::new(Arc::clone(&self.files), meta.id, meta.digest);
             segments.push(LiveSegment { meta: Arc::new(meta.clone()), file: Arc::new(file), sidecar });
         }
         Ok(LiveSet::new(segments))

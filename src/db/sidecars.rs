@@ -49,7 +49,7 @@ impl Core {
         let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
         if let Some(sidecar) = &segment.sidecar {
             match sidecar.verify() {
-                Ok(_) => return segment.file.segment.warm_index(),
+                Ok(_) => return segment.file.open()?.warm_index(),
                 Err(reason) => self.disbelieve(id, sidecar, &reason),
             }
         }
@@ -119,7 +119,7 @@ impl Core {
 
     fn hash_keys(&self, segment: &LiveSegment) -> Result<Vec<u64>> {
         let mut hashes = Vec::with_capacity(usize::try_from(segment.meta.entries).unwrap_or(0).min(1 << 28));
-        let mut cursor = segment.file.segment.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
+        let mut cursor = segment.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
         while cursor.advance()? {
             hashes.push(self.header.hasher.hash(cursor.key()));
         }

@@ -20,6 +20,10 @@ pub struct Stats {
     pub filters_unavailable: u64,
     /// Segments in quarantine now: part of them cannot be read, the rest answers. `sidebloom repair` salvages them.
     pub segments_quarantined: u64,
+    /// Segment files open now, those that only readers at work still hold not counted.
+    pub segments_open: u64,
+    /// How often a segment file was opened because a read, a check or a compaction wanted it.
+    pub segment_opens: u64,
     /// Blocks (data and index) read from files.
     pub block_reads: u64,
     /// Blocks found in the block cache.
@@ -154,9 +158,11 @@ impl Core {
             filter_false_positives: false_positives.iter().sum(),
             filters_unavailable: get(&metrics.filters_unavailable),
             segments_quarantined: view.live.quarantined().len() as u64,
-            block_reads: get(&self.reads.block_reads),
-            block_cache_hits: get(&self.reads.block_cache_hits),
-            bytes_read: get(&self.reads.bytes_read),
+            segments_open: self.files.open_now() as u64,
+            segment_opens: self.files.openings(),
+            block_reads: get(&self.files.counters().block_reads),
+            block_cache_hits: get(&self.files.counters().block_cache_hits),
+            bytes_read: get(&self.files.counters().bytes_read),
             user_bytes: get(&metrics.user_bytes),
             log_bytes: get(&metrics.log_bytes),
             flush_bytes: get(&metrics.flush_bytes),

@@ -1,7 +1,7 @@
 //! Verification of everything on disk: checksums, order, filters, manifest against files.
 
 use super::core::Core;
-use super::recover::open_segment;
+use super::recover::check_file;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
 use crate::id::FileKind;
@@ -69,16 +69,18 @@ impl Core {
         }
         let mut denied: Option<Vec<u8>> = None;
         let mut entries = 0;
-        let checked = open_segment(self, meta).and_then(|segment| {
-            segment.verify(&mut |key, _, _| {
-                entries += 1;
-                let hash = self.header.hasher.hash(key);
-                if sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent) {
-                    denied.get_or_insert_with(|| key.to_vec());
-                }
-                Ok(())
-            })
-        });
+        let checked = check_file(self, meta)
+            .and_then(|()| self.files.open_apart(meta.id, meta.digest))
+            .and_then(|segment| {
+                segment.verify(&mut |key, _, _| {
+                    entries += 1;
+                    let hash = self.header.hasher.hash(key);
+                    if sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent) {
+                        denied.get_or_insert_with(|| key.to_vec());
+                    }
+                    Ok(())
+                })
+            });
         report.problems.extend(checked.err());
         if entries != meta.entries {
             let what = format!("{entries} entries were readable, the manifest says {}", meta.entries);

@@ -78,7 +78,7 @@ impl View {
             }
             let entry = match filters {
                 true => ask(candidate, probe, counters)?,
-                false => candidate.file.segment.get(probe.key)?,
+                false => candidate.file.get(probe.key)?,
             };
             if entry.as_ref().map(|e| e.seq) > best.as_ref().map(|e| e.seq) {
                 best = entry;
@@ -103,7 +103,7 @@ impl View {
             }
             let entry = match filters {
                 true => ask(suspect, probe, counters)?,
-                false => suspect.file.segment.get(probe.key)?,
+                false => suspect.file.get(probe.key)?,
             };
             if entry.as_ref().map(|e| e.seq) > best.as_ref().map(|e| e.seq) {
                 best = entry;
@@ -161,14 +161,14 @@ impl View {
         }
         let [level0, runs @ ..] = self.live.levels();
         for candidate in level0.segments() {
-            sources.push(Source::Segment(candidate.file.segment.cursor(direction, start, Access::Scan)?));
+            sources.push(Source::Segment(candidate.file.cursor(direction, start, Access::Scan)?));
         }
         for run in runs.iter().filter(|run| !run.segments().is_empty()) {
             let walk = run.walk(direction, start);
             sources.push(Source::Run(RunCursor::new(walk, direction, start, Access::Scan)?));
         }
         for suspect in self.live.quarantined().iter().filter(|s| is_within(s, direction, start, end)) {
-            sources.push(Source::Segment(suspect.file.segment.cursor(direction, start, Access::Scan)?));
+            sources.push(Source::Segment(suspect.file.cursor(direction, start, Access::Scan)?));
         }
         Ok(Merge::new(sources, direction))
     }
@@ -216,13 +216,13 @@ fn ask(candidate: &LiveSegment, probe: Probe<'_>, counters: Reads<'_>) -> Result
     match answer(candidate, probe, counters) {
         Some(Verdict::Absent) => Ok(None),
         Some(Verdict::Maybe) => {
-            let entry = candidate.file.segment.get(probe.key)?;
+            let entry = candidate.file.get(probe.key)?;
             if entry.is_none() {
                 counters.add(&counters.shard.false_positives[usize::from(candidate.meta.level) % LEVELS], 1);
             }
             Ok(entry)
         }
-        None => candidate.file.segment.get(probe.key),
+        None => candidate.file.get(probe.key),
     }
 }
 

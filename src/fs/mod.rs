@@ -5,11 +5,13 @@ mod dirs;
 mod map;
 mod real;
 mod sector;
+mod sparing;
 
 pub use dirs::{create_dir_durably, parent_of};
 pub use map::Map;
 pub use real::RealFs;
 pub use sector::{SECTOR_BYTES, has_lost_sector};
+pub(crate) use sparing::{Reclaim, SparingFs, with_descriptor};
 
 use crate::error::Result;
 use std::fmt::Debug;

@@ -4,17 +4,14 @@
 //! that they loaded for as long as they need it. When the last one that holds an obsolete segment goes, its files are unlinked.
 
 use super::SegmentMeta;
-use crate::fs::Fs;
-use crate::id::{FileId, FileKind};
+use crate::id::FileId;
 use crate::key::{common_prefix, prefix8, same_bytes};
-use crate::segment::{Direction, Segment, Summary};
+use crate::segment::{Direction, SegmentFile, Summary};
 use crate::sidecar::Sidecar;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering as Memory};
 
 /// Levels of a store: 0 holds flushed memtables as they came, the others one sorted run each.
 pub const LEVELS: usize = 7;
@@ -37,48 +34,6 @@ impl SegmentMeta {
             file_bytes: summary.file_bytes,
             data_bytes: summary.data_bytes,
             raw_bytes: summary.raw_bytes,
-        }
-    }
-}
-
-/// An open segment of a store; owns its two files.
-pub struct SegmentFile {
-    /// The open segment.
-    pub segment: Arc<Segment>,
-    fs: Arc<dyn Fs>,
-    dir: PathBuf,
-    id: FileId,
-    obsolete: AtomicBool,
-}
-
-impl SegmentFile {
-    /// Owns the files numbered `id` in `dir`.
-    pub fn new(fs: Arc<dyn Fs>, dir: PathBuf, id: FileId, segment: Segment) -> Self {
-        SegmentFile { segment: Arc::new(segment), fs, dir, id, obsolete: AtomicBool::new(false) }
-    }
-
-    /// From now on the files go when the last holder lets go. Only after the manifest has forgotten the segment.
-    pub fn mark_obsolete(&self) {
-        self.obsolete.store(true, Memory::Release);
-    }
-}
-
-impl Drop for SegmentFile {
-    fn drop(&mut self) {
-        if !self.obsolete.load(Memory::Acquire) {
-            return;
-        }
-        for kind in [FileKind::Segment, FileKind::Filter] {
-            let path = self.dir.join(self.id.file_name(kind));
-            let removed = match self.fs.file_len(&path) {
-                Ok(None) => Ok(()),
-                Ok(Some(_)) => self.fs.remove(&path),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = removed {
-                // Harmless: the next open removes files that the manifest does not know.
-                tracing::warn!(%error, "an obsolete file stays for now");
-            }
         }
     }
 }
@@ -190,8 +145,8 @@ impl Level {
     }
 
     /// Sorted runs only: the segments that a walk from `start` visits, in the order of the walk.
-    pub fn walk(&self, direction: Direction, start: Bound<&[u8]>) -> Vec<Arc<Segment>> {
-        let open = |s: &LiveSegment| Arc::clone(&s.file.segment);
+    pub fn walk(&self, direction: Direction, start: Bound<&[u8]>) -> Vec<Arc<SegmentFile>> {
+        let file = |s: &LiveSegment| Arc::clone(&s.file);
         let segments = &self.segments;
         match direction {
             Direction::Forward => {
@@ -200,7 +155,7 @@ impl Level {
                     Bound::Excluded(key) => segments.partition_point(|s| s.cmp_largest(key).is_le()),
                     Bound::Unbounded => 0,
                 };
-                segments.iter().skip(from).map(open).collect()
+                segments.iter().skip(from).map(file).collect()
             }
             Direction::Reverse => {
                 let end = match start {
@@ -208,7 +163,7 @@ impl Level {
                     Bound::Excluded(key) => segments.partition_point(|s| s.cmp_smallest(key).is_lt()),
                     Bound::Unbounded => segments.len(),
                 };
-                segments.iter().take(end).rev().map(open).collect()
+                segments.iter().take(end).rev().map(file).collect()
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Segments: immutable sorted files of entries, each key at most once. See [`mod@format`] for the bytes.
 //!
 //! A [`Writer`] writes one front to back. A [`Segment`] reads: [`get`](Segment::get) one key, [`cursor`](Segment::cursor) from a
-//! bound in either direction, [`verify`](Segment::verify) everything. Blocks come through the store's [`BlockCache`], those of
+//! bound in either direction, [`verify`](Segment::verify) everything. A [`SegmentFile`] opens one when it is read. Blocks come through the store's [`BlockCache`], those of
 //! the index too, so that only the small top index stays in memory.
 
 pub mod format;
@@ -10,6 +10,7 @@ mod block;
 mod cache;
 mod compress;
 mod cursor;
+mod file;
 mod index;
 mod interval;
 mod reader;
@@ -26,6 +27,7 @@ pub use block::{Block, BlockBuilder};
 pub use cache::{BlockCache, Counters};
 pub use compress::Compression;
 pub use cursor::{Access, Cursor, Direction};
+pub use file::{OpenFiles, SegmentFile};
 pub use format::Origin;
 pub use reader::Segment;
 pub use writer::{Summary, Writer, WriterOptions};

@@ -1,0 +1,93 @@
+//! A file system that makes room when descriptors run out.
+
+use super::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile};
+use crate::error::Result;
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Who holds descriptors that can be had back.
+pub trait Reclaim: Send + Sync + Debug {
+    /// Closes some; `false` when there is nothing left to close.
+    fn close_some(&self) -> bool;
+}
+
+/// Runs what needs a descriptor. What fails for want of one has changed nothing, and runs again for as long as `holder` has some left.
+pub fn with_descriptor<T>(holder: &dyn Reclaim, operation: impl Fn() -> Result<T>) -> Result<T> {
+    loop {
+        match operation() {
+            Err(error) if error.is_out_of_descriptors() && holder.close_some() => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Another file system; each of its operations that needs a descriptor runs [`with_descriptor`].
+#[derive(Debug)]
+pub struct SparingFs {
+    /// Does the work.
+    pub fs: Arc<dyn Fs>,
+    /// Gives descriptors up.
+    pub holder: Arc<dyn Reclaim>,
+}
+
+impl SparingFs {
+    fn run<T>(&self, operation: impl Fn(&dyn Fs) -> Result<T>) -> Result<T> {
+        with_descriptor(&*self.holder, || operation(&*self.fs))
+    }
+}
+
+impl Fs for SparingFs {
+    fn list(&self, dir: &Path) -> Result<Vec<String>> {
+        self.run(|fs| fs.list(dir))
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        self.run(|fs| fs.create(path))
+    }
+
+    fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        self.run(|fs| fs.append(path))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
+        self.run(|fs| fs.open(path))
+    }
+
+    unsafe fn map(&self, path: &Path) -> Result<Map> {
+        // SAFETY: the caller's promise about the file is passed on.
+        self.run(|fs| unsafe { fs.map(path) })
+    }
+
+    fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.run(|fs| fs.sync_dir(dir))
+    }
+
+    fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {
+        self.run(|fs| fs.lock(path, mode))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        self.fs.create_dir(path)
+    }
+
+    fn file_len(&self, path: &Path) -> Result<Option<u64>> {
+        self.fs.file_len(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.fs.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.fs.remove(path)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.fs.remove_dir(path)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.fs.hard_link(from, to)
+    }
+}
