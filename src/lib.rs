@@ -43,7 +43,7 @@
 //! - **I5** A failed write or fsync is never retried or acknowledged: the store turns read-only with [`Error::Poisoned`].
 //!   A failed *read* stops nothing: its segment is quarantined, and what is readable of it answers.
 //! - **I6** Every byte on disk is under a checksum; damage is an [`Error::Corruption`] with file and offset.
-//! - **I7** Readers never wait for writers, flushes or compactions.
+//! - **I7** Readers never wait for writers, flushes or compactions; writers never wait for a manual compaction.
 //! - **I8** All I/O goes through one seam, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.
 //! - **I9** Filters see every key of their segment, tombstones included.
 //! - **I10** Levels below 0 are disjoint: checked whenever segments are published, at opening, and by [`Db::verify`].

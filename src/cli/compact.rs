@@ -1,15 +1,28 @@
 //! `sidebloom compact`: merges all levels now.
 
 use super::context::{Context, Failure, Outcome};
-use super::{human, progress};
+use super::{hex, human, progress};
+use std::ffi::OsString;
 use std::io::Write;
+use std::ops::Bound;
 use std::time::Instant;
 
 /// Merge all segments now, dropping deleted and overwritten rows
 ///
-/// Compaction goes on in the background while a store is open; this is for a store that will be read for long.
+/// Compaction goes on in the background while a store is open; this is for a store that will be read for long. Interrupted, it goes on
+/// where it stopped when it is called again.
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Only segments with keys from this one on (included)
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    from: Option<OsString>,
+    /// Only segments with keys before this one (excluded)
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    to: Option<OsString>,
+    /// The keys are given as hex digits
+    #[arg(long)]
+    hex: bool,
+}
 
 #[derive(serde::Serialize)]
 struct Report {
@@ -20,6 +33,11 @@ struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let key = |name: &str, text: &Option<OsString>| {
+            text.as_ref().map(|text| hex::argument(name, text, self.hex)).transpose()
+        };
+        let from = key("--from", &self.from)?.map_or(Bound::Unbounded, Bound::Included);
+        let to = key("--to", &self.to)?.map_or(Bound::Unbounded, Bound::Excluded);
         let db = cx.open_to_write(false)?;
         let data_bytes = || db.stats().levels.iter().map(|level| level.data_bytes).sum::<u64>();
         let spinner = progress::spinner("compacting");
@@ -27,7 +45,7 @@ impl Args {
         // The log's rows count too: on disk they become part of the first level.
         db.flush()?;
         let data_bytes_before = data_bytes();
-        db.compact()?;
+        db.compact_range((from, to))?;
         let report = Report {
             data_bytes_before,
             data_bytes_after: data_bytes(),

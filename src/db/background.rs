@@ -110,7 +110,7 @@ impl Core {
         }
         // One thread stays free, so that a flush never waits for a long compaction.
         let spare = self.options.background_threads - 1;
-        if self.options.read_only || control.exclusive || control.running.len() >= spare {
+        if self.options.read_only || control.running.len() - control.manual >= spare {
             return None;
         }
         let at_rest = control.until_rest().is_zero();
@@ -128,7 +128,7 @@ impl Core {
 
     /// The time until the store comes to rest, if there is something to compact then.
     fn worth_waiting_for(&self, control: &Control) -> Option<Duration> {
-        let idle = control.running.is_empty() && !control.exclusive && !self.options.read_only;
+        let idle = control.running.is_empty() && !self.options.read_only;
         let until_rest = control.until_rest();
         if !idle || until_rest.is_zero() || self.failure.get().is_some() {
             return None;

@@ -10,10 +10,10 @@ use super::pick::{Compaction, pick, pick_level0};
 use super::policy::Shape;
 use super::publish::Change;
 use super::write::LEVEL0_SLOWDOWN;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::key::EntryKind;
 use crate::manifest::{LiveSegment, SegmentMeta};
-use crate::merge::{Merge, Source};
+use crate::merge::{Merge, RunCursor, Source};
 use crate::segment::{Access, Direction};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -45,12 +45,7 @@ impl Core {
         let mut shape = Shape::of(&self.live(), compaction.inputs());
         shape.add(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
         let plan = lock(&self.filter_policy).plan(&shape);
-        let mut sources = Vec::new();
-        for input in compaction.inputs() {
-            let cursor = input.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
-            sources.push(Source::Segment(cursor));
-        }
-        let mut merge = Merge::new(sources, Direction::Forward);
+        let mut merge = Merge::new(sources(compaction)?, Direction::Forward);
         let mut current: Option<SegmentBuilder<'_>> = None;
         let mut entries = 0u64;
         while merge.advance()? {
@@ -100,46 +95,6 @@ impl Core {
         Ok(())
     }
 
-    /// Flushes, then merges every segment into the deepest level in use: one run, no tombstones. Needs as much free space as the
-    /// store takes.
-    pub fn compact(&self) -> Result<()> {
-        self.flush()?;
-        self.wait_until(|control| !control.exclusive)?;
-        {
-            let mut control = lock(&self.control);
-            if std::mem::replace(&mut control.exclusive, true) {
-                drop(control);
-                return self.compact(); // Another thread was quicker: wait for it, then see what is left to do.
-            }
-        }
-        let outcome = self.wait_until(|control| control.running.is_empty()).and_then(|()| self.compact_all());
-        lock(&self.control).exclusive = false;
-        self.work.notify_all();
-        self.progress.notify_all();
-        outcome
-    }
-
-    fn compact_all(&self) -> Result<()> {
-        let live = self.live();
-        let upper: Vec<LiveSegment> =
-            live.levels().iter().flat_map(|level| level.segments()).cloned().collect();
-        let output_level = live.deepest().max(1);
-        let settled =
-            live.levels().get(output_level).is_some_and(|deepest| deepest.segments().len() == upper.len())
-                && (upper.iter().all(|s| s.meta.tombstones == 0) || !live.quarantined().is_empty());
-        if settled {
-            return Ok(());
-        }
-        let output_level = u8::try_from(output_level).unwrap_or(u8::MAX);
-        let compaction =
-            Compaction { upper, lower: Vec::new(), output_level, bottom: live.quarantined().is_empty() };
-        self.compact_one(&compaction).map_err(|e| match e {
-            Error::Poisoned { .. } => e,
-            _ if self.quarantine(&e) => e,
-            _ => self.fail(e),
-        })
-    }
-
     /// Waits until nothing is left to flush or to compact.
     pub fn wait_for_compaction(&self) -> Result<()> {
         self.check_writable()?;
@@ -147,12 +102,28 @@ impl Core {
         self.wait_until(|control| {
             let idle =
                 control.flushing.is_none() && control.to_flush.is_empty() && control.running.is_empty();
-            idle && !control.exclusive
-                && !control.checking_sidecars
+            idle && !control.checking_sidecars
                 && pick(&self.live(), &self.options, &control.running, true).is_none()
                 && self.segment_to_retune().is_none()
         })
     }
+}
+
+/// A cursor for each segment of level 0, and one for each sorted run: memory does not grow with the number of segments.
+fn sources(compaction: &Compaction) -> Result<Vec<Source>> {
+    let (level0, sorted): (Vec<_>, Vec<_>) = compaction.upper.iter().partition(|s| s.meta.level == 0);
+    let mut sources = Vec::new();
+    for input in level0 {
+        let cursor = input.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
+        sources.push(Source::Segment(cursor));
+    }
+    for mut run in [sorted, compaction.lower.iter().collect()] {
+        run.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
+        let walk = run.iter().map(|input| Arc::clone(&input.file)).collect();
+        let cursor = RunCursor::new(walk, Direction::Forward, Bound::Unbounded, Access::Scan)?;
+        sources.push(Source::Run(cursor));
+    }
+    Ok(sources)
 }
 
 /// While it lives, the background compacts as if the store were at rest.

@@ -71,8 +71,8 @@ pub(crate) struct Control {
     pub settling: usize,
     /// What the running compactions own.
     pub running: Vec<Reservation>,
-    /// A manual compaction waits for, or has, the store's segments to itself.
-    pub exclusive: bool,
+    /// How many of them are steps of manual compactions, which take no background thread.
+    pub manual: usize,
     /// Segments whose sidecars wait to be verified or rebuilt.
     pub sidecars_to_check: VecDeque<FileId>,
     pub checking_sidecars: bool,
@@ -88,7 +88,7 @@ impl Control {
             last_full: None,
             settling: 0,
             running: Vec::new(),
-            exclusive: false,
+            manual: 0,
             sidecars_to_check: VecDeque::new(),
             checking_sidecars: false,
             closing: false,
@@ -162,9 +162,9 @@ impl Core {
     }
 
     /// Waits until `done` says so; a store that failed, or is closing, ends the wait with an error.
-    pub fn wait_until(&self, mut done: impl FnMut(&Control) -> bool) -> Result<()> {
+    pub fn wait_until(&self, mut done: impl FnMut(&mut Control) -> bool) -> Result<()> {
         let mut control = lock(&self.control);
-        while !done(&control) {
+        while !done(&mut control) {
             self.check_writable()?;
             if control.closing {
                 return Err(Error::Closing);

@@ -41,10 +41,12 @@ fn is_full(error: &std::io::Error) -> bool {
 }
 
 impl Core {
-    /// Takes note of an error and gives it back for the caller to pass on: the store is read-only from here on (I5).
+    /// Takes note of an error and gives it back for the caller to pass on: the store is read-only from here on (I5), unless the error is
+    /// of a read.
     pub fn fail(&self, error: Error) -> Error {
         match Remedy::of(&error) {
-            Remedy::Retry | Remedy::Quarantine | Remedy::Poison => self.stop_writing(error.to_string()),
+            Remedy::Quarantine => {}
+            Remedy::Retry | Remedy::Poison => self.stop_writing(error.to_string()),
         }
         error
     }

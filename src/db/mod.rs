@@ -9,6 +9,7 @@ mod core;
 mod failure;
 mod flush;
 mod ingest;
+mod manual;
 mod metrics;
 mod open;
 mod options;

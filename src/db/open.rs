@@ -22,7 +22,7 @@ use crate::segment::OpenFiles;
 use crate::wal::Batch;
 use arc_swap::ArcSwap;
 use std::collections::BTreeSet;
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
@@ -214,12 +214,23 @@ impl Db {
         self.core().flush()
     }
 
-    /// Flushes and merges everything into one sorted run without tombstones. Takes free disk space of the store's size meanwhile.
+    /// Flushes and merges everything into one sorted run without tombstones: all that was there at the call, and beside a store that
+    /// takes writes. It works in small steps, for which no writer waits; what is done stays done, so that a call after a crash goes on
+    /// where that stopped. Takes free disk space of a few segments at a time. Tombstones stay where a segment in quarantine has keys.
     ///
     /// # Errors
-    /// As [`sync`](Self::sync); [`Error::Corruption`] when a segment is damaged.
+    /// As [`sync`](Self::sync); [`Error::Corruption`] when a segment is damaged: it goes to quarantine, and the next call leaves it out.
     pub fn compact(&self) -> Result<()> {
-        self.core().compact()
+        self.core().compact_range((Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// [`compact`](Self::compact) for the segments that have keys of this range; the others stay as they are.
+    ///
+    /// # Errors
+    /// As [`compact`](Self::compact).
+    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        self.core().compact_range((owned(range.start_bound()), owned(range.end_bound())))
     }
 
     /// Waits until the background has nothing left to flush or to compact.

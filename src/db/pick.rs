@@ -2,8 +2,8 @@
 //!
 //! 1. Level 0 scores its number of segments ÷ 4; level n scores its bytes ÷ its target, which is 4 segments for level 1 and ten
 //!    times the target above for each further one. The level with the highest score over 1 goes first.
-//! 2. Level 0 goes whole, with all that it overlaps in level 1: its segments overlap one another. A segment that overlaps nothing
-//!    in either level is moved instead, as when keys arrive in order.
+//! 2. Level 0 goes whole, with all that it overlaps in level 1: its segments overlap one another. Of very many, the oldest go. A segment
+//!    that overlaps nothing in either level is moved instead, as when keys arrive in order.
 //! 3. Of another level, the segment goes that drags the fewest bytes of the next level along per byte of its own.
 //! 4. Once nothing is over its target and no writes come in, each level is brought down to a tenth of the next one: what arrives under
 //!    load is merged seldom and late, and a store at rest has the geometry that is best for reads, with few keys in the upper runs.
@@ -18,6 +18,9 @@ use crate::manifest::{LEVELS, LiveSegment, LiveSet, hull};
 const LEVEL1_SEGMENTS: u64 = 4;
 /// Each level holds this many times the one above it.
 const SIZE_RATIO: u64 = 10;
+
+/// Segments of level 0 that are merged at once: each takes a cursor, with a read window of up to 256 KiB. Another level takes one in all.
+const LEVEL0_GROUP_MAX: usize = 64;
 
 /// Segments to merge into `output_level`.
 pub(crate) struct Compaction {
@@ -38,8 +41,8 @@ impl Compaction {
         self.lower.is_empty() && self.upper.len() == 1
     }
 
-    /// Merges `upper` and what it overlaps in the level below.
-    fn down(
+    /// Merges `upper` and what it overlaps in the level below. `None` when a running compaction is in the way.
+    pub fn down(
         live: &LiveSet,
         upper: Vec<LiveSegment>,
         output_level: usize,
@@ -52,6 +55,27 @@ impl Compaction {
         let deeper = live.levels().iter().skip(output_level + 1).flat_map(|level| level.segments());
         let bottom = !deeper.chain(live.quarantined()).any(|s| s.overlaps(smallest, largest));
         let compaction = Compaction { output_level: u8::try_from(output_level).ok()?, bottom, lower, upper };
+        let wanted = compaction.reservation()?;
+        (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
+    }
+
+    /// Merges a group of level 0 downwards: the oldest of its segments that are `wanted`, and those that may not stay above them.
+    pub fn of_level0(
+        live: &LiveSet,
+        wanted: impl Fn(&LiveSegment) -> bool,
+        running: &[Reservation],
+    ) -> Option<Self> {
+        Compaction::down(live, level0_group(live.levels()[0].segments(), wanted), 1, running)
+    }
+
+    /// Writes one segment anew, to be rid of its tombstones. `None` when a running compaction is in the way.
+    pub fn rewrite(live: &LiveSet, segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
+        let meta = &segment.meta;
+        let deeper =
+            live.levels().iter().skip(usize::from(meta.level) + 1).flat_map(|level| level.segments());
+        let bottom = !deeper.chain(live.quarantined()).any(|s| s.overlaps(&meta.smallest, &meta.largest));
+        let (upper, lower) = (vec![segment.clone()], Vec::new());
+        let compaction = Compaction { output_level: meta.level, bottom, lower, upper };
         let wanted = compaction.reservation()?;
         (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
     }
@@ -94,6 +118,33 @@ fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
     }
 }
 
+/// Whether level 0 has as many segments as trigger its compaction.
+pub(crate) fn level0_is_due(live: &LiveSet, options: &Options) -> bool {
+    score(live, 0, options) >= 1.0
+}
+
+/// The oldest `wanted` segments of level 0, as many as one merge takes, and those that may not stay above them: what overlaps them
+/// and has an entry as old as theirs.
+fn level0_group(level0: &[LiveSegment], wanted: impl Fn(&LiveSegment) -> bool) -> Vec<LiveSegment> {
+    let oldest_first = level0.iter().rev();
+    let (mut group, mut rest) = (Vec::new(), Vec::new());
+    for segment in oldest_first {
+        let takes = group.len() < LEVEL0_GROUP_MAX && wanted(segment);
+        if takes { &mut group } else { &mut rest }.push(segment.clone());
+    }
+    loop {
+        let Some((smallest, largest)) = hull(&group) else { return group };
+        let newest = group.iter().map(|s| s.meta.max_seq).max();
+        let bound = |s: &LiveSegment| s.overlaps(smallest, largest) && Some(s.meta.min_seq) <= newest;
+        let (more, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(bound);
+        if more.is_empty() {
+            return group;
+        }
+        group.extend(more);
+        rest = others;
+    }
+}
+
 /// What level 0 needs next, however few segments it has.
 pub(crate) fn pick_level0(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
     let [level0, level1, ..] = live.levels();
@@ -104,7 +155,7 @@ pub(crate) fn pick_level0(live: &LiveSet, running: &[Reservation]) -> Option<Com
     };
     let candidates = level0.segments().iter().rev().filter(alone);
     let movable = candidates.filter_map(|s| Compaction::down(live, vec![s.clone()], 1, running)).next();
-    movable.or_else(|| Compaction::down(live, level0.segments().to_vec(), 1, running))
+    movable.or_else(|| Compaction::of_level0(live, |_| true, running))
 }
 
 fn pick_sorted(live: &LiveSet, level: usize, running: &[Reservation]) -> Option<Compaction> {

@@ -29,4 +29,9 @@ impl Reservation {
         let same_keys = self.smallest <= other.largest && other.smallest <= self.largest;
         (self.output_level == other.output_level && same_keys) || !self.inputs.is_disjoint(&other.inputs)
     }
+
+    /// Whether its outputs go to this level.
+    pub fn writes(&self, level: u8) -> bool {
+        self.output_level == level
+    }
 }

@@ -144,6 +144,8 @@ pub struct Disk {
     pub faults: Vec<Fault>,
     /// Operations that wait.
     pub held: Vec<OpKind>,
+    /// A thread, by name, and how many operations it may still do before it waits.
+    pub metered: Option<(String, u64)>,
     /// Bytes that can still be appended; `None` without a limit.
     pub space: Option<u64>,
     pub ops: u64,
@@ -151,10 +153,19 @@ pub struct Disk {
     pub log: VecDeque<String>,
 }
 
+fn is_this_thread(name: &str) -> bool {
+    std::thread::current().name() == Some(name)
+}
+
 impl Disk {
     /// Counts an operation, logs a writing one, and tells how it fails.
     pub fn begin(&mut self, kind: OpKind, path: &Path) -> Option<Fault> {
         self.ops += 1;
+        if let Some((name, left)) = &mut self.metered
+            && is_this_thread(name)
+        {
+            *left = left.saturating_sub(1);
+        }
         if kind.is_write() {
             self.writes += 1;
             if self.log.len() == LOGGED {
@@ -171,6 +182,11 @@ impl Disk {
             !strikes || fault.forever
         });
         struck
+    }
+
+    /// Whether the calling thread has used up its operations.
+    pub fn is_metered_out(&self) -> bool {
+        self.metered.as_ref().is_some_and(|(name, left)| *left == 0 && is_this_thread(name))
     }
 
     pub fn change_names(&mut self, op: NameOp) {

@@ -56,6 +56,12 @@ impl SimFs {
         Held(self.clone(), kind)
     }
 
+    /// Lets the threads of this name do so many operations from now on; then they wait for the next call.
+    pub fn meter(&self, thread: &str, operations: u64) {
+        self.disk().metered = Some((thread.to_owned(), operations));
+        self.0.released.notify_all();
+    }
+
     /// Operations so far that changed the disk or made it durable; see [`Fault::stop`].
     pub fn writes(&self) -> u64 {
         self.disk().writes
@@ -108,7 +114,7 @@ impl SimFs {
     }
 
     fn begin_or_fault(&self, kind: OpKind, path: &Path) -> (MutexGuard<'_, Disk>, Option<Fault>) {
-        let is_held = |disk: &mut Disk| disk.held.contains(&kind);
+        let is_held = |disk: &mut Disk| disk.held.contains(&kind) || disk.is_metered_out();
         let mut disk =
             self.0.released.wait_while(self.disk(), is_held).unwrap_or_else(PoisonError::into_inner);
         let fault = disk.begin(kind, path);
