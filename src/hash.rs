@@ -154,6 +154,11 @@ pub fn digest(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
+/// As [`digest`], of bytes that are right in one place only: the place is hashed as well.
+pub fn digest_at(bytes: &[u8], place: u64) -> u64 {
+    xxh3_64_with_seed(bytes, place)
+}
+
 /// The streaming form of [`digest`].
 #[derive(Clone, Default)]
 pub struct Digest(xxhash_rust::xxh3::Xxh3);

@@ -35,8 +35,8 @@
 //! the sidecars of the runs that could hold it, one line each, without a look at the segments.
 //!
 //! # What holds (the tests name these by number)
-//! - **I1** No false negative: a sidecar is believed only when its header is valid, it is bound to its segment, and its checksum has
-//!   been verified since it was mapped. Anything else means "maybe".
+//! - **I1** No false negative: a sidecar is believed only when its header is valid, it is bound to its segment, and the checksum of the
+//!   64 lines around the one that is asked has been verified since it was mapped. Anything else means "maybe".
 //! - **I2** A filter is derived data: without sidecars, or with damaged ones, every answer is the same; they are rebuilt in the background.
 //! - **I3** Retuning never rewrites data: [`Db::rebuild_filters`] writes sidecars only.
 //! - **I4** What was acknowledged as synced survives any crash; without sync, a prefix of what was written. A batch is all or nothing.
@@ -51,6 +51,9 @@
 //! # Limits
 //! Keys of 0 to [`MAX_KEY_BYTES`] bytes, ordered bytewise (the empty key is a key); values to [`MAX_VALUE_BYTES`]; batches to 1 GiB. One
 //! process at a time writes; read-only openings share. Unix only: it reads at offsets, maps and locks files.
+//!
+//! Sidecars are mapped by default. As with every mapped file, the process dies of SIGBUS when somebody truncates one of them while the
+//! store is open, or the disk fails to read its pages; [`Residency`] and [`fs::catch_sigbus`] say what to do where that must not be.
 
 pub mod error;
 pub mod fs;
@@ -88,7 +91,7 @@ pub use wal::Batch;
 pub mod fuzzing {
     pub use crate::codec::{Decoder, Encode, crc32};
     pub use crate::filter::{BuiltFilter, FilterKind, FilterSpec, Isa, Line, Prober, Verdict, Width};
-    pub use crate::hash::digest;
+    pub use crate::hash::{digest, digest_at};
     pub use crate::key::{Entry, EntryKind};
     pub use crate::manifest::{MANIFEST, Manifest, State, read_state};
     pub use crate::segment::format as segment_format;

@@ -2,7 +2,7 @@
 //! a file of the kind.
 
 use sidebloom::fuzzing::segment_format::{self as format, FOOTER_BYTES, Footer, Handle, TRAILER_BYTES};
-use sidebloom::fuzzing::{self, Decoder, Encode, crc32, digest};
+use sidebloom::fuzzing::{self, Decoder, Encode, crc32, digest, digest_at};
 use sidebloom::id::FileId;
 
 fn put(file: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
@@ -69,7 +69,7 @@ pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
     let lines = rest.as_chunks::<64>().0;
     let mut file = vec![0; 4096];
     file[..96].copy_from_slice(fields);
-    file[..12].copy_from_slice(b"SBFILTER\x01\0\0\0");
+    file[..12].copy_from_slice(b"SBFILTER\x02\0\0\0");
     file[13] = 1;
     file[15] = 0;
     file[32..40].copy_from_slice(&(lines.len() as u64).to_le_bytes());
@@ -81,8 +81,11 @@ pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
     }
     let crc = crc32(&[&file[..4092]]);
     put_u32(&mut file, 4092, crc)?;
+    let seal = digest(&file);
     file.extend_from_slice(lines.as_flattened());
-    file.put_u64(digest(lines.as_flattened()));
+    for (group, lines) in lines.chunks(64).enumerate() {
+        file.put_u64(digest_at(lines.as_flattened(), seal.wrapping_add(group as u64)));
+    }
     Some(file)
 }
 
@@ -92,14 +95,14 @@ pub fn wire(bytes: &[u8]) -> Option<Vec<u8>> {
     fields[14] = 0;
     fields[40..56].fill(0);
     let file = sidecar(&fields)?;
-    let (lines, digest) = file[4096..].split_at(file.len() - 4096 - 8);
+    let lines = &file[4096..u64_at(&file, 56)? as usize];
     let mut wire = [b"SBF-WIRE", &file[..96]].concat();
     wire.put_u32(crc32(&[&wire]));
     for block in lines.chunks(1 << 20) {
         wire.put_u32(block.len() as u32);
         wire.extend_from_slice(block);
     }
-    wire.extend_from_slice(digest);
+    wire.put_u64(digest(lines));
     Some(wire)
 }
 

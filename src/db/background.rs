@@ -4,11 +4,15 @@ use super::core::{Control, Core, lock};
 use super::pick::{Compaction, pick};
 use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
+use crate::fs::sigbus_faults;
 use crate::id::FileId;
 use crate::memtable::Memtable;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+/// A signal handler cannot wake a thread: with [`catch_sigbus`](crate::fs::catch_sigbus) the threads look themselves.
+const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 
 /// In the order of urgency.
 enum Work {
@@ -84,7 +88,10 @@ impl Core {
             if let Some(work) = self.choose(&mut control) {
                 return Some(work);
             }
-            let later = self.worth_waiting_for(&control);
+            let mut later = self.worth_waiting_for(&control);
+            if sigbus_faults().is_some() {
+                later = Some(later.map_or(LOOK_FOR_FAULTS_EVERY, |time| time.min(LOOK_FOR_FAULTS_EVERY)));
+            }
             control = match later {
                 None => self.work.wait(control).unwrap_or_else(PoisonError::into_inner),
                 Some(time) => self.work.wait_timeout(control, time).unwrap_or_else(PoisonError::into_inner).0,
@@ -102,6 +109,7 @@ impl Core {
             control.flushing = Some(next_log);
             return Some(Work::Flush(table, next_log));
         }
+        self.queue_faulted(control);
         if !control.checking_sidecars
             && let Some(id) = control.sidecars_to_check.pop_front()
         {

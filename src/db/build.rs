@@ -121,7 +121,7 @@ impl Core {
         let path = self.path_of(meta.id, FileKind::Filter);
         let bytes = sidecar::create(&*self.fs, &path, hashes, spec, self.header.hasher, Some(binding(meta)))?;
         add(&self.metrics.filter_bytes, bytes);
-        Ok(self.open_sidecar(meta).filter(|sidecar| sidecar.verify().is_ok()).map(Arc::new))
+        Ok(self.open_sidecar(meta).filter(|sidecar| sidecar.verify(&*self.fs).is_ok()).map(Arc::new))
     }
 
     /// Opens a segment's sidecar without reading its lines. `None`, counted and warned of, when it is unusable (I2).

@@ -76,6 +76,8 @@ pub(crate) struct Control {
     /// Segments whose sidecars wait to be verified or rebuilt.
     pub sidecars_to_check: VecDeque<FileId>,
     pub checking_sidecars: bool,
+    /// Faults in maps ([`sigbus_faults`](crate::fs::sigbus_faults)) that have been looked into.
+    pub faults_seen: usize,
     pub closing: bool,
 }
 
@@ -91,6 +93,7 @@ impl Control {
             manual: 0,
             sidecars_to_check: VecDeque::new(),
             checking_sidecars: false,
+            faults_seen: 0,
             closing: false,
         }
     }

@@ -1,9 +1,10 @@
 //! Sidecars after the fact: verified in the background after open, rebuilt when unusable (I2), retuned on request (I3).
 
-use super::core::{Core, lock};
+use super::core::{Control, Core, lock};
 use super::policy::{FilterPolicy, Shape};
 use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
+use crate::fs::sigbus_faults;
 use crate::id::FileId;
 use crate::manifest::LiveSegment;
 use crate::segment::{Access, Direction};
@@ -43,12 +44,24 @@ impl Core {
         self.work.notify_all();
     }
 
+    /// Queues the sidecars whose maps have faulted since the last look.
+    pub fn queue_faulted(&self, control: &mut Control) {
+        let faults = sigbus_faults().unwrap_or(0);
+        if faults == control.faults_seen {
+            return;
+        }
+        control.faults_seen = faults;
+        let live = self.live();
+        let has_faulted = |s: &&LiveSegment| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.has_faulted());
+        control.sidecars_to_check.extend(live.segments().filter(has_faulted).map(|s| s.meta.id));
+    }
+
     /// Verifies one sidecar, and rebuilds it when it is missing or does not pass.
     pub fn check_sidecar(&self, id: FileId) -> Result<()> {
         let live = self.live();
         let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
         if let Some(sidecar) = &segment.sidecar {
-            match sidecar.verify() {
+            match sidecar.verify(&*self.fs) {
                 Ok(_) => return segment.file.open()?.warm_index(),
                 Err(reason) => self.disbelieve(id, sidecar, &reason),
             }

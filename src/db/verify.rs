@@ -61,7 +61,7 @@ impl Core {
         let meta = &live.meta;
         let path = self.path_of(meta.id, FileKind::Filter);
         let opened = Sidecar::open(&*self.fs, &path, &self.expected_sidecar(meta), Residency::Mapped);
-        let sidecar = opened.and_then(|sidecar| sidecar.verify().map(|_| sidecar));
+        let sidecar = opened.and_then(|sidecar| sidecar.verify(&*self.fs).map(|_| sidecar));
         if let Err(reason) = &sidecar
             && self.filters_on()
         {

@@ -226,13 +226,12 @@ fn ask(candidate: &LiveSegment, probe: Probe<'_>, counters: Reads<'_>) -> Result
     }
 }
 
-/// What a candidate's sidecar says; `None` without one that is verified (I1).
+/// What a candidate's sidecar says; `None` without one that may be believed (I1).
 #[inline]
 fn answer(candidate: &LiveSegment, probe: Probe<'_>, counters: Reads<'_>) -> Option<Verdict> {
-    let sidecar = candidate.sidecar.as_deref().filter(|sidecar| sidecar.is_verified())?;
+    let verdict = candidate.sidecar.as_deref()?.ask(probe.hash)?;
     let level = usize::from(candidate.meta.level) % LEVELS;
     counters.add(&counters.shard.probes[level], 1);
-    let verdict = sidecar.probe(probe.hash);
     if verdict == Verdict::Maybe {
         counters.add(&counters.shard.maybes[level], 1);
     }

@@ -64,6 +64,24 @@ impl Prober {
         Verdict::of(present)
     }
 
+    /// As [`probe`](Self::probe), of lines that are not all to be believed: `believe` is asked for a line's number before the line is read.
+    /// `None` when it says no. A bumped key of a parity filter has a line in more than one level.
+    pub fn probe_believed(
+        &self,
+        lines: &[Line],
+        hash: u64,
+        believe: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<Verdict> {
+        match &self.kind {
+            FilterKind::BlockedBloom { .. } => {
+                believe(line_of(hash, lines.len())).then(|| self.probe(lines, hash))
+            }
+            FilterKind::Parity { width, levels } => {
+                parity::probe_believed(*width, lines, hash, levels, believe)
+            }
+        }
+    }
+
     /// Asks for many hashes and appends the verdicts, in their order. Each line is fetched some hashes before it is read, so that as
     /// many cache misses overlap as the machine can: the more hashes in one call, the better.
     pub fn probe_many(&self, lines: &[Line], hashes: &[u64], verdicts: &mut Vec<Verdict>) {

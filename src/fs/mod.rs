@@ -5,12 +5,15 @@ mod dirs;
 mod map;
 mod real;
 mod sector;
+mod sigbus;
 mod sparing;
 
 pub use dirs::{create_dir_durably, parent_of};
 pub use map::Map;
 pub use real::RealFs;
 pub use sector::{SECTOR_BYTES, has_lost_sector};
+pub use sigbus::catch_sigbus;
+pub(crate) use sigbus::sigbus_faults;
 pub(crate) use sparing::{Reclaim, SparingFs, with_descriptor};
 
 use crate::error::Result;

@@ -1,12 +1,13 @@
 //! Filters that stand alone: any kind, read into memory as a whole, written as a whole.
 
-use super::format::{BadHeader, DIGEST_BYTES, HEADER_BYTES, Header, VERSION};
+use super::format::{BadHeader, HEADER_BYTES, Header, VERSION};
+use super::groups::{CHECKSUM_BYTES, Seal};
 use super::kind::Kind;
+use super::unusable::Unusable;
 use super::writer::write_parts;
 use crate::error::{Error, Result};
 use crate::filter::{AnyFilter, Bloom, BuiltFilter, CountingBloom, Line, LineFilter, Lines, ScalableBloom};
 use crate::fs::{Fs, RealFs, parent_of};
-use crate::hash::digest;
 use std::path::Path;
 
 /// What to do about a damaged file.
@@ -36,10 +37,11 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
     let mut page = vec![0; HEADER_BYTES.min(usize::try_from(len).unwrap_or(HEADER_BYTES))];
     file.read_exact_at(&mut page, 0)?;
     let header = Header::decode(&page).map_err(|bad| named(bad, path, REMEDY))?;
-    if len != header.file_bytes() {
-        let what = format!("the file has {len} bytes, its header says {}{REMEDY}", header.file_bytes());
-        return Err(Error::corruption(path, len.min(header.file_bytes()), what));
-    }
+    let damaged = |unusable| match unusable {
+        Unusable::Invalid { offset, what } => Error::corruption(path, offset, what + REMEDY),
+        other => Error::corruption(path, 0, format!("{other}{REMEDY}")),
+    };
+    header.check_length(len).map_err(damaged)?;
     if let Some(binding) = header.binding {
         return Err(Error::InvalidArgument(format!(
             "{} belongs to segment {} of a store: ask the store instead",
@@ -50,11 +52,10 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
     // The file is as long as the header says, so this allocates no more than the file has.
     let mut lines = Lines::zeroed(usize::try_from(header.lines).unwrap_or(usize::MAX))?;
     file.read_exact_at(lines.as_flattened_mut(), HEADER_BYTES as u64)?;
-    let mut stored = [0; DIGEST_BYTES];
-    file.read_exact_at(&mut stored, header.digest_at())?;
-    if digest(lines.as_flattened()).to_le_bytes() != stored {
-        let what = format!("the digest of the lines does not match{REMEDY}");
-        return Err(Error::corruption(path, header.digest_at(), what));
+    let mut checksums = vec![0; header.groups() * CHECKSUM_BYTES];
+    file.read_exact_at(&mut checksums, header.checksums_at())?;
+    if let Some(group) = Seal::of(&page).first_bad_group(lines.as_flattened(), &checksums) {
+        return Err(damaged(Unusable::bad_group(group)));
     }
     filter_of(&header, lines).map_err(|bad| named(bad, path, REMEDY))
 }

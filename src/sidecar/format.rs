@@ -1,8 +1,8 @@
 //! The sidecar file: one filter.
 //!
 //! ```text
-//! 0                4096                    4096 + 64 × lines    end
-//! ├── header page ──┼── lines, 64 bytes each ──┼── digest: 8 bytes ──┤
+//! 0                4096                    4096 + 64 × lines                       end
+//! ├── header page ──┼── lines, 64 bytes each ──┼── checksums, 8 bytes for 64 lines ──┤
 //! ```
 //!
 //! Header page, little-endian:
@@ -20,7 +20,7 @@
 //! | 32 | 8 | lines | | 0, or more than [`MAX_LINES`] |
 //! | 40 | 8 | segment id | file number of the segment | not the expected one; not 0 while unbound |
 //! | 48 | 8 | segment digest | the segment's own digest | not the expected one; not 0 while unbound |
-//! | 56 | 8 | digest offset | 4096 + 64 × lines | anything else |
+//! | 56 | 8 | checksums offset | 4096 + 64 × lines | anything else |
 //! | 64 | 32 | parameters | of the kind; the rest zero | no filter of the kind has them |
 //! | 96 | 8 | second half of the key | of hash 4; else zero | as the seed |
 //! | 104 | 3988 | zero | | not 0: a new field needs a new version |
@@ -29,19 +29,23 @@
 //! Kinds, hashes and parameters stand in [`super::kind`].
 //!
 //! The magic, the version and the checksum keep their places in every version. The lines start on a page, so that a map of the
-//! file holds each in one cache line. The digest is [`crate::hash::digest`] of all lines; nothing follows it: the length of the
-//! file is 4096 + 64 × lines + 8, and any other length is invalid.
+//! file holds each in one cache line.
+//!
+//! Each *group* of 64 lines (the last one has what is left) has a checksum of 8 bytes: xxh3-64 of its lines, the seed being the xxh3-64
+//! of the header page plus the group's number ([`super::groups`]). Invalid when it does not match: the sidecar is then not believed
+//! any more. A reader checks a group before it reads its first line, so that opening reads the header page only. Nothing follows the
+//! checksums: the length of the file is 4096 + 64 × lines + 8 × ⌈lines / 64⌉, and any other length is invalid.
 
+use super::groups::{CHECKSUM_BYTES, GROUP_LINES};
 use super::kind::{Kind, PARAMETERS_AT, PARAMETERS_BYTES};
+use super::unusable::Unusable;
 use crate::codec::{Decoder, Encode, crc32};
 use crate::filter::{LINE_BYTES, sizing::MAX_LINES};
 use crate::id::FileId;
 
 /// The size of the header in bytes, and the offset of the first line.
 pub(super) const HEADER_BYTES: usize = 4096;
-/// The size of the digest after the lines, in bytes.
-pub(super) const DIGEST_BYTES: usize = 8;
-/// The newest version that this build reads, and the one that it writes.
+/// The version that this build reads and writes.
 pub(super) const VERSION: u32 = 2;
 
 const MAGIC: [u8; 8] = *b"SBFILTER";
@@ -95,14 +99,29 @@ impl BadHeader {
 }
 
 impl Header {
-    /// Where the digest stands.
-    pub(super) fn digest_at(&self) -> u64 {
+    /// Where the checksums of the groups stand.
+    pub(super) fn checksums_at(&self) -> u64 {
         HEADER_BYTES as u64 + LINE_BYTES as u64 * self.lines
+    }
+
+    /// How many groups of lines have a checksum.
+    pub(super) fn groups(&self) -> usize {
+        self.lines.div_ceil(GROUP_LINES as u64) as usize
     }
 
     /// The one length that a file with this header has, in bytes.
     pub(super) fn file_bytes(&self) -> u64 {
-        self.digest_at() + DIGEST_BYTES as u64
+        self.checksums_at() + (CHECKSUM_BYTES * self.groups()) as u64
+    }
+
+    /// Refuses a file of any other length.
+    pub(super) fn check_length(&self, found: u64) -> Result<(), Unusable> {
+        let expected = self.file_bytes();
+        if found == expected {
+            return Ok(());
+        }
+        let what = format!("the file has {found} bytes, its header says {expected}");
+        Err(Unusable::Invalid { offset: expected.min(found), what })
     }
 
     /// The header page.
@@ -119,7 +138,7 @@ impl Header {
         page.put_u64(self.lines);
         page.put_u64(self.binding.map_or(0, |b| b.segment.0));
         page.put_u64(self.binding.map_or(0, |b| b.digest));
-        page.put_u64(self.digest_at());
+        page.put_u64(self.checksums_at());
         self.kind.put_parameters(&mut page);
         page.resize(SECOND_HALF_AT, 0);
         page.put_u64(second_half);

@@ -35,7 +35,7 @@ const FIELDS: [(usize, &str); 16] = [
     (8, "lines"),
     (8, "segment id"),
     (8, "segment digest"),
-    (8, "digest offset"),
+    (8, "checksums offset"),
     (4, "parameters: k, or lanes"),
     (28, "parameters: lines of each level"),
     (8, "key, second half"),
@@ -43,10 +43,11 @@ const FIELDS: [(usize, &str); 16] = [
 ];
 
 fn annotated(bytes: &[u8]) -> String {
+    // Fewer than 64 lines: one checksum.
     let lines = (bytes.len() - HEADER_BYTES) / LINE_BYTES;
     let tail = std::iter::once((4, "header checksum"))
         .chain(std::iter::repeat_n((LINE_BYTES, "line"), lines))
-        .chain([(8, "digest of the lines")]);
+        .chain([(8, "checksum of the lines")]);
     let mut at = 0;
     let mut text = String::new();
     for (width, name) in FIELDS.into_iter().chain(tail) {
@@ -83,7 +84,7 @@ fn assert_golden(name: &str, spec: FilterSpec) {
 
     let expect = Expect { binding: BINDING, hasher: HASHER };
     let sidecar = Sidecar::open(&RealFs, &bin, &expect, Residency::Mapped).unwrap();
-    sidecar.verify().unwrap();
+    sidecar.verify(&RealFs).unwrap();
     assert!(hashes().iter().all(|&hash| sidecar.probe(hash) == Verdict::Maybe));
     assert_eq!(sidecar.probe(HASHER.hash(b"yellow")), Verdict::Absent);
 }

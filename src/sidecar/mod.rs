@@ -1,10 +1,11 @@
 //! Sidecar files: a filter beside its segment (or alone), written once, mapped, verified, asked.
 //!
-//! `create` (or `write`) → `Sidecar::open` → `verify` → `probe`*. A sidecar is derived data (I2): whatever is wrong with one is an
+//! `create` (or `write`) → `Sidecar::open` → (`ask` | `verify`)*. A sidecar is derived data (I2): whatever is wrong with one is an
 //! [`Unusable`], a reason to warn, to go on without it and to build it again; never a failure of the store.
 
 mod alone;
 mod format;
+mod groups;
 mod kind;
 mod rans;
 mod reader;

@@ -1,19 +1,20 @@
-//! Reading: map, check the header, verify the lines once, then probe.
+//! Reading: map, check the header, then believe the lines group by group.
 //!
-//! I1 by construction: the map moves into `verified` only after its checksum has matched, and a probe looks nowhere else. Before
-//! that, and for ever after a mismatch, every answer is [`Verdict::Maybe`].
+//! I1 by construction: a probe reads lines in two places only. [`Sidecar::ask`] reads any line once all groups have matched their checksums
+//! ([`WHOLE`]). [`Sidecar::ask_by_group`] hands each line to [`Sidecar::believe`] first, which compares the line's group with its checksum
+//! when nobody has done so through this map. Whatever does not match condemns the sidecar: it knows nothing from then on.
 
-use super::format::{Binding, DIGEST_BYTES, HEADER_BYTES, Header};
+use super::format::{Binding, HEADER_BYTES, Header};
+use super::groups::{CHECKSUM_BYTES, GROUP_BYTES, GROUP_LINES, Seal, Verified};
 use super::kind::{KIND_AT, Kind};
 use super::unusable::Unusable;
-use crate::error::Error;
 use crate::filter::{FilterKind, LINE_BYTES, Line, Prober, Verdict};
 use crate::fs::{Fs, Map};
-use crate::hash::{KeyHasher, digest};
+use crate::hash::KeyHasher;
 use std::fmt;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// What a sidecar must be, to be believed: the filter of one segment, of keys hashed as the store hashes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,67 +25,77 @@ pub struct Expect {
     pub hasher: KeyHasher,
 }
 
-/// Where the lines of a verified sidecar live.
+/// Where the lines of a sidecar live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Residency {
-    /// In the page cache, through the map of the file. The kernel may evict them.
+    /// In the page cache, through a map of the file. The kernel may evict them and read them again.
+    ///
+    /// A filter answers from the moment that the store is open: what a lookup touches is verified then, 4 KiB at a time, and everything
+    /// in the background. **As with every mapped file, the process gets SIGBUS, and dies of it by default, when it touches a page that
+    /// is gone**: when somebody truncates a `.filter` file of an open store (this crate never does), or when the disk fails to
+    /// read the page. Where that must not be, take [`Pinned`](Self::Pinned), or call
+    /// [`catch_sigbus`](crate::fs::catch_sigbus): the filter in question then answers "maybe" and is rebuilt.
     #[default]
     Mapped,
-    /// In anonymous memory, on huge pages where the kernel gives them: copied when verified, never evicted.
+    /// In anonymous memory, on huge pages where the kernel gives them, never evicted: as much memory as the filters have bytes.
+    ///
+    /// The copy is read with ordinary reads in the background after opening; until it is complete and verified, the filter
+    /// answers "maybe". No file is mapped, so that a file that is cut or cannot be read is an error that is counted and warned of, never a
+    /// SIGBUS.
     Pinned,
 }
 
 /// The outcome of [`Sidecar::verify`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verification {
-    /// The lines' checksum matches; probes are answered from here on.
+    /// All lines match their checksums.
     Verified,
     /// Another thread is at it.
     InProgress,
 }
 
+/// Nothing is known: not pinned yet, or condemned.
+const NOTHING: u8 = 0;
+/// Each group is compared with its checksum before its first line is read.
+const BY_GROUP: u8 = 1;
+/// All groups have matched their checksums.
+const WHOLE: u8 = 2;
+
 /// An open sidecar.
 pub struct Sidecar {
-    /// The map, once its checksum has matched: all that a probe reads, beside the prober.
-    verified: OnceLock<Map>,
+    /// What a probe may believe. Goes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, and from any to `NOTHING` when condemned.
+    trust: AtomicU8,
+    lines: usize,
+    /// The file's bytes: its map, or the verified copy of them.
+    bytes: OnceLock<Map>,
     prober: Prober,
+    verified: Verified,
+    seal: Seal,
     header: Header,
     path: PathBuf,
     residency: Residency,
-    pending: Mutex<Pending>,
-}
-
-/// What `verified` does not know.
-enum Pending {
-    Unverified(Map),
-    InProgress,
-    Verified,
-    Bad(Unusable),
+    verifying: AtomicBool,
+    condemned: OnceLock<Unusable>,
 }
 
 impl Sidecar {
-    /// Maps a sidecar and checks its header page and its length; reads no line.
+    /// Checks a sidecar's header page and its length, and maps it unless it is to be pinned; reads no line.
     ///
     /// # Errors
-    /// [`Unusable`] for whatever is wrong: the file is missing, damaged, of another segment, of a newer build.
+    /// [`Unusable`] for whatever is wrong: the file is missing, damaged, of another segment, of another version.
     pub fn open(
         fs: &dyn Fs,
         path: &Path,
         expect: &Expect,
         residency: Residency,
     ) -> Result<Sidecar, Unusable> {
-        // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches its bytes again.
-        // `Residency::Mapped` documents what happens when somebody else does.
-        let mapped = unsafe { fs.map(path) };
-        let map = mapped.map_err(|e| match e {
-            Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => Unusable::Missing,
-            other => Unusable::Io(other),
-        })?;
-        let header = Header::decode(&map)?;
-        if map.len() as u64 != header.file_bytes() {
-            let what = format!("the file has {} bytes, its header says {}", map.len(), header.file_bytes());
-            return Err(Unusable::Invalid { offset: header.file_bytes().min(map.len() as u64), what });
-        }
+        // With ordinary reads: what cannot be read is an error here.
+        let file = fs.open(path)?;
+        let len = file.len()?;
+        let mut page = vec![0; HEADER_BYTES.min(usize::try_from(len).unwrap_or(HEADER_BYTES))];
+        file.read_exact_at(&mut page, 0)?;
+        let header = Header::decode(&page)?;
+        header.check_length(len)?;
         expect.check(&header)?;
         let Kind::Lines(kind, hasher) = header.kind else {
             let what = "a filter of a kind that no segment has".to_owned();
@@ -93,93 +104,177 @@ impl Sidecar {
         if hasher != expect.hasher {
             return Err(Unusable::OtherHash);
         }
+        let bytes = OnceLock::new();
+        let trust = match residency {
+            Residency::Pinned => NOTHING,
+            Residency::Mapped => {
+                // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches its bytes
+                // again. `Residency::Mapped` says what happens when somebody else does.
+                let map = unsafe { fs.map(path) }?;
+                header.check_length(map.len() as u64)?;
+                let _ = bytes.set(map); // It is empty.
+                BY_GROUP
+            }
+        };
         Ok(Sidecar {
-            verified: OnceLock::new(),
+            trust: AtomicU8::new(trust),
+            lines: header.lines as usize, // No more than the file has, whose length was checked.
+            bytes,
             prober: Prober::new(kind),
+            verified: Verified::none_of(header.groups()),
+            seal: Seal::of(&page),
             header,
             path: path.to_path_buf(),
             residency,
-            pending: Mutex::new(Pending::Unverified(map)),
+            verifying: AtomicBool::new(false),
+            condemned: OnceLock::new(),
         })
     }
 
-    /// Starts to load what [`probe`](Self::probe) will read.
+    /// Starts to load what [`ask`](Self::ask) will read.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        if let Some(map) = self.verified.get() {
-            self.prober.prefetch(lines_of(map), hash);
+        if let Some(map) = self.bytes.get() {
+            self.prober.prefetch(self.lines_of(map), hash);
         }
     }
 
-    /// Asks for a key's hash. [`Verdict::Maybe`] until verified.
+    /// Asks for a key's hash. `None`: the sidecar knows nothing, because it is not pinned yet, or condemned.
+    #[inline]
+    pub fn ask(&self, hash: u64) -> Option<Verdict> {
+        let trust = self.trust.load(Ordering::Acquire);
+        let map = self.bytes.get()?;
+        if trust != WHOLE {
+            return self.ask_by_group(map, hash);
+        }
+        let verdict = self.prober.probe(self.lines_of(map), hash);
+        // After the probe: lines that were gone read as zeros.
+        if verdict == Verdict::Absent && map.has_faulted() {
+            return None;
+        }
+        Some(verdict)
+    }
+
+    /// As [`ask`](Self::ask), where [`Verdict::Maybe`] stands for not knowing as well.
     #[inline]
     pub fn probe(&self, hash: u64) -> Verdict {
-        match self.verified.get() {
-            Some(map) => self.prober.probe(lines_of(map), hash),
-            None => Verdict::Maybe,
-        }
+        self.ask(hash).unwrap_or(Verdict::Maybe)
     }
 
-    /// Reads all lines (into anonymous memory, when pinned) and checks their digest; after that, probes are answered. Cheap when
-    /// already done. Never waits for another thread's verification.
+    #[inline(never)]
+    fn ask_by_group(&self, map: &Map, hash: u64) -> Option<Verdict> {
+        if self.trust.load(Ordering::Acquire) == NOTHING {
+            return None;
+        }
+        let mut believe = |line| self.believe(map, line / GROUP_LINES);
+        let verdict = self.prober.probe_believed(self.lines_of(map), hash, &mut believe);
+        verdict.filter(|_| !map.has_faulted())
+    }
+
+    /// Whether a group's lines have matched their checksum through this map; compares them on the first call.
+    fn believe(&self, map: &Map, group: usize) -> bool {
+        self.verified.has(group) || self.compare(map, group)
+    }
+
+    #[inline(never)]
+    fn compare(&self, map: &Map, group: usize) -> bool {
+        let from = HEADER_BYTES + group * GROUP_BYTES;
+        let to = (from + GROUP_BYTES).min(self.header.checksums_at() as usize);
+        let lines = map.get(from..to).unwrap_or_default();
+        let stored = map.get(self.header.checksums_at() as usize + group * CHECKSUM_BYTES..);
+        let stored: Option<&[u8; CHECKSUM_BYTES]> = stored.and_then(|rest| rest.first_chunk());
+        let matches = stored == Some(&self.seal.checksum(group, lines).to_le_bytes());
+        // After the comparison: what was gone read as zeros, and would go on doing so.
+        if map.has_faulted() {
+            self.condemn(Unusable::Faulted);
+        } else if matches {
+            self.verified.set(group);
+            return true;
+        } else {
+            self.condemn(Unusable::bad_group(group));
+        }
+        false
+    }
+
+    /// From here on the sidecar knows nothing; the first reason stays.
+    fn condemn(&self, reason: Unusable) -> Unusable {
+        let reason = self.condemned.get_or_init(|| reason).clone();
+        self.trust.store(NOTHING, Ordering::Release);
+        reason
+    }
+
+    /// Reads all lines (into anonymous memory, when pinned) and compares all checksums. Cheap when already done. Never waits for
+    /// another thread's verification.
     ///
     /// # Errors
-    /// [`Unusable`] when the digest does not match, or pinning found no memory: now and on every later call.
-    pub fn verify(&self) -> Result<Verification, Unusable> {
-        let map = {
-            let mut pending = self.pending();
-            match std::mem::replace(&mut *pending, Pending::InProgress) {
-                Pending::Unverified(map) => map,
-                Pending::InProgress => return Ok(Verification::InProgress),
-                Pending::Verified => {
-                    *pending = Pending::Verified;
-                    return Ok(Verification::Verified);
-                }
-                Pending::Bad(reason) => {
-                    *pending = Pending::Bad(reason.clone());
-                    return Err(reason);
-                }
-            }
-        };
-        match self.check(map) {
-            Ok(map) => {
-                // Only this thread held the map, so nobody can have set it before.
-                let _ = self.verified.set(map);
-                *self.pending() = Pending::Verified;
-                Ok(Verification::Verified)
-            }
-            Err(reason) => {
-                *self.pending() = Pending::Bad(reason.clone());
-                Err(reason)
-            }
+    /// [`Unusable`] when a checksum does not match, now or when a probe compared it, when lines cannot be read, or pinning found no memory:
+    /// now and on every later call.
+    pub fn verify(&self, fs: &dyn Fs) -> Result<Verification, Unusable> {
+        if self.has_faulted() {
+            return Err(self.condemn(Unusable::Faulted));
         }
+        if let Some(reason) = self.condemned.get() {
+            return Err(reason.clone());
+        }
+        if self.trust.load(Ordering::Acquire) == WHOLE {
+            return Ok(Verification::Verified);
+        }
+        if self.verifying.swap(true, Ordering::Acquire) {
+            return Ok(Verification::InProgress);
+        }
+        let checked = match self.residency {
+            Residency::Mapped => self.compare_all(),
+            Residency::Pinned => self.pin(fs),
+        };
+        let result = match checked {
+            Ok(from) => {
+                // Not over a condemnation: by a probe, meanwhile.
+                let _ = self.trust.compare_exchange(from, WHOLE, Ordering::AcqRel, Ordering::Acquire);
+                self.condemned.get().map_or(Ok(Verification::Verified), |reason| Err(reason.clone()))
+            }
+            Err(reason) => Err(self.condemn(reason)),
+        };
+        self.verifying.store(false, Ordering::Release);
+        result
     }
 
-    /// The map that will serve, if its lines match their digest: what is checked is what is probed.
-    fn check(&self, map: Map) -> Result<Map, Unusable> {
+    /// Returns what was believed before.
+    fn compare_all(&self) -> Result<u8, Unusable> {
+        let Some(map) = self.bytes.get() else { return Ok(BY_GROUP) };
         map.populate();
-        let map = match self.residency {
-            Residency::Mapped => map,
-            Residency::Pinned => {
-                Map::copied(&map).map_err(|e| Unusable::Io(Error::io("pin", &self.path, e)))?
-            }
-        };
-        let (lines, stored) = map.split_at(map.len() - DIGEST_BYTES);
-        if digest(&lines[HEADER_BYTES..]).to_le_bytes() != stored {
-            let what = "the digest of the lines does not match".to_owned();
-            return Err(Unusable::Invalid { offset: self.header.digest_at(), what });
+        match (0..self.header.groups()).find(|&group| !self.believe(map, group)) {
+            None => Ok(BY_GROUP),
+            Some(group) => Err(Unusable::bad_group(group)),
         }
-        Ok(map)
     }
 
-    fn pending(&self) -> std::sync::MutexGuard<'_, Pending> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns what was believed before.
+    fn pin(&self, fs: &dyn Fs) -> Result<u8, Unusable> {
+        if self.bytes.get().is_some() {
+            return Ok(NOTHING); // Another thread has pinned it since this one looked.
+        }
+        let file = fs.open(&self.path)?;
+        self.header.check_length(file.len()?)?;
+        let map = Map::read(&*file, self.header.file_bytes() as usize)?;
+        let (lines, checksums) = map.split_at(self.header.checksums_at() as usize);
+        match self.seal.first_bad_group(&lines[HEADER_BYTES..], checksums) {
+            Some(group) => Err(Unusable::bad_group(group)),
+            None => {
+                let _ = self.bytes.set(map); // Only this thread is here.
+                Ok(NOTHING)
+            }
+        }
     }
 
-    /// Whether probes are answered from the lines.
+    /// Whether pages of its map were found to be gone.
+    pub fn has_faulted(&self) -> bool {
+        self.bytes.get().is_some_and(Map::has_faulted)
+    }
+
+    /// Whether all lines have been verified, so that probes are answered without further checks.
     #[inline]
     pub fn is_verified(&self) -> bool {
-        self.verified.get().is_some()
+        self.trust.load(Ordering::Acquire) == WHOLE && !self.has_faulted()
     }
 
     /// How the lines are read.
@@ -206,6 +301,13 @@ impl Sidecar {
     pub fn expected_fpr(&self) -> f64 {
         self.kind().expected_fpr(self.header.keys, self.header.lines)
     }
+
+    /// The lines among the file's bytes, whose length was checked.
+    #[inline]
+    fn lines_of<'a>(&self, map: &'a Map) -> &'a [Line] {
+        let lines = map.get(HEADER_BYTES..HEADER_BYTES + self.lines * LINE_BYTES);
+        lines.unwrap_or_default().as_chunks().0
+    }
 }
 
 impl Expect {
@@ -218,16 +320,6 @@ impl Expect {
         Ok(())
     }
 }
-
-/// The lines in a sidecar's bytes: `open` has checked that the length is exactly header, lines, digest.
-#[inline]
-fn lines_of(map: &Map) -> &[Line] {
-    let bytes = map.get(HEADER_BYTES..).unwrap_or_default();
-    // The digest is shorter than a line: it is the remainder.
-    bytes.as_chunks().0
-}
-
-const _: () = assert!(DIGEST_BYTES < LINE_BYTES);
 
 impl fmt::Debug for Sidecar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,9 @@
 //! Why a sidecar is not believed.
 
-use super::format::BadHeader;
+use super::format::{BadHeader, HEADER_BYTES};
+use super::groups::{GROUP_BYTES, GROUP_LINES};
 use crate::error::Error;
+use std::io::ErrorKind;
 
 /// The reason, in words for a warning. The store answers the same without the sidecar, only slower, until it is built again.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -21,6 +23,9 @@ pub enum Unusable {
         /// What was found.
         what: String,
     },
+    /// Pages of the mapped file were gone: see [`catch_sigbus`](crate::fs::catch_sigbus).
+    #[error("its pages could not be read while it was mapped (SIGBUS): the file was cut, or the disk failed")]
+    Faulted,
     /// A newer or an older build wrote it.
     #[error("it has format version {found}, this build reads version {supported}")]
     OtherVersion {
@@ -50,5 +55,23 @@ impl From<BadHeader> for Unusable {
                 Unusable::OtherVersion { found, supported: super::format::VERSION }
             }
         }
+    }
+}
+
+impl From<Error> for Unusable {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Io { source, .. } if source.kind() == ErrorKind::NotFound => Unusable::Missing,
+            other => Unusable::Io(other),
+        }
+    }
+}
+
+impl Unusable {
+    /// A group of lines whose checksum does not match.
+    pub(super) fn bad_group(group: usize) -> Self {
+        let (offset, first) = (HEADER_BYTES + group * GROUP_BYTES, group * GROUP_LINES);
+        let what = format!("the checksum of the lines from number {first} on does not match");
+        Unusable::Invalid { offset: offset as u64, what }
     }
 }

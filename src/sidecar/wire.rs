@@ -6,7 +6,7 @@
 //! | 8 | 104 | header | the first 104 bytes of the header page ([`super::format`]); the others are zero | as there; or bound to a segment |
 //! | 112 | 4 | checksum | CRC-32 of the 112 bytes before it | does not match |
 //! | 116 | | blocks | one for each MiB of lines and one for the rest | |
-//! | | 8 | digest | of the lines, as in the file | does not match |
+//! | | 8 | digest | of all lines | does not match |
 //!
 //! A block: its bytes on the wire (4 bytes); then so many bytes. As many as the block's lines have: the lines as they are. Fewer: coded
 //! by [`super::rans`]. More: invalid.
@@ -30,7 +30,7 @@
 //! So no general compressor is needed.
 
 use super::alone::{filter_of, named, parts_of};
-use super::format::{DIGEST_BYTES, FIELDS_BYTES, HEADER_BYTES, Header};
+use super::format::{FIELDS_BYTES, HEADER_BYTES, Header};
 use super::rans;
 use crate::codec::{Encode, crc32};
 use crate::error::{Error, Result};
@@ -109,7 +109,7 @@ pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter
         lines.extend_from_slice(&block);
     }
     let at = input.at;
-    let mut stored = [0; DIGEST_BYTES];
+    let mut stored = [0; 8];
     input.fill(&mut stored)?;
     if digest.finish().to_le_bytes() != stored {
         return Err(damaged(at, "the digest of the lines does not match"));

@@ -25,7 +25,7 @@ fn assert_golden(name: &str, mut filter: AnyFilter, parameters: [&'static str; 2
         (8, "header: lines"),
         (8, "header: segment id"),
         (8, "header: segment digest"),
-        (8, "header: digest offset"),
+        (8, "header: checksums offset"),
         (4, parameters[0]),
         (4, "header: zero"),
         (8, "header: false-positive rate"),

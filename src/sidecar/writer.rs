@@ -1,16 +1,17 @@
 //! Writing: under a temporary name, synced, then renamed. A published sidecar is never touched again: readers have it mapped.
 
 use super::format::{Binding, Header};
+use super::groups::{Checksums, Seal};
 use super::kind::Kind;
 use crate::error::Result;
-use crate::filter::{BuiltFilter, FilterSpec, Line};
+use crate::filter::{BuiltFilter, FilterSpec, LINE_BYTES, Line};
 use crate::fs::{AppendFile, Fs};
-use crate::hash::{Digest, KeyHasher};
+use crate::hash::KeyHasher;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Large enough that the page cache can take it as huge pages, small enough to fail early on a full disk.
-const WRITE_BYTES: usize = 4 << 20;
+const WRITE_LINES: usize = (4 << 20) / LINE_BYTES;
 
 /// Builds a filter of all `hashes`, checks that it denies none of them, and writes it to `path`. Returns the file's bytes.
 ///
@@ -67,13 +68,14 @@ pub(super) fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[
 }
 
 fn fill(mut file: Box<dyn AppendFile>, header: &Header, parts: &[&[Line]]) -> Result<()> {
-    let mut digest = Digest::default();
-    file.append(&header.encode())?;
-    for piece in parts.iter().flat_map(|part| part.as_flattened().chunks(WRITE_BYTES)) {
-        digest.update(piece);
-        file.append(piece)?;
+    let page = header.encode();
+    let mut checksums = Checksums::new(Seal::of(&page));
+    file.append(&page)?;
+    for piece in parts.iter().flat_map(|part| part.chunks(WRITE_LINES)) {
+        checksums.add(piece);
+        file.append(piece.as_flattened())?;
     }
-    file.append(&digest.finish().to_le_bytes())?;
+    file.append(&checksums.finish())?;
     file.sync()
 }
 

@@ -95,7 +95,7 @@ mod sort;
 mod walk;
 
 use super::isa::Level;
-use super::{Asks, BuiltFilter, FilterKind, Isa};
+use super::{Asks, BuiltFilter, FilterKind, Isa, Line, Verdict};
 use crate::error::Result;
 use build::Built;
 use layout::{Eight, Lanes, Layout, Nine, Seven, Sixteen, Twelve};
@@ -103,7 +103,7 @@ pub(super) use reads::lines_per_probe;
 use solve::System;
 use sort::InMemory;
 pub use sort::{EachPiece, SortHashes};
-use walk::{walk, walk_below, walk_many};
+use walk::{walk, walk_believed, walk_below, walk_many};
 
 /// The most levels of a filter.
 pub const MAX_LEVELS: usize = 7;
@@ -209,6 +209,24 @@ pub(super) fn asks(isa: Isa, width: Width) -> Asks {
         Width::Twelve => asks_on::<Twelve>(isa),
         Width::Sixteen => asks_on::<Sixteen>(isa),
     }
+}
+
+/// As [`Prober::probe_believed`](super::Prober::probe_believed).
+pub(super) fn probe_believed(
+    width: Width,
+    lines: &[Line],
+    hash: u64,
+    levels: &Levels,
+    believe: &mut dyn FnMut(usize) -> bool,
+) -> Option<Verdict> {
+    let walk = match width {
+        Width::Seven => walk_believed::<Seven>,
+        Width::Eight => walk_believed::<Eight>,
+        Width::Nine => walk_believed::<Nine>,
+        Width::Twelve => walk_believed::<Twelve>,
+        Width::Sixteen => walk_believed::<Sixteen>,
+    };
+    walk(lines, hash, levels, believe)
 }
 
 fn asks_on<L: Layout>(isa: Isa) -> Asks {

@@ -26,7 +26,7 @@ fn below<L: Layout>(lines: &[Line], hash: u64, levels: &[u32]) -> bool {
 }
 
 #[inline(always)]
-fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
+pub(super) fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
     let words = words_of(line);
     Reading { fits: L::fits(&words, equation), threshold: L::threshold(&words) }
 }

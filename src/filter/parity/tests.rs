@@ -123,6 +123,35 @@ fn place_of(width: Width, hash: u64, lines: u32) -> (u32, u32) {
 }
 
 #[test]
+fn i1_a_probe_of_lines_that_are_believed_one_by_one_reads_no_other_line_and_answers_the_same() {
+    for width in Width::ALL {
+        let filter = built(&hashes(0..3000), width);
+        let prober = Prober::new(filter.kind);
+        let mut in_lower_levels = 0;
+        for hash in hashes(0..6000) {
+            let mut read = Vec::new();
+            let mut believe = |line| {
+                read.push(line);
+                true
+            };
+            let verdict = prober.probe_believed(&filter.lines, hash, &mut believe);
+            assert_eq!(verdict, Some(prober.probe(&filter.lines, hash)));
+            // The other lines do not matter.
+            let mut others_gone = vec![[0xa5; 64]; filter.lines.len()];
+            read.iter().for_each(|&line| others_gone[line] = filter.lines[line]);
+            assert_eq!(verdict, Some(prober.probe(&others_gone, hash)));
+            // Each of them is asked for, and refused is refused.
+            for refused in &read {
+                let believed = prober.probe_believed(&filter.lines, hash, &mut |line| line != *refused);
+                assert_eq!(believed, None);
+            }
+            in_lower_levels += usize::from(read.len() > 1);
+        }
+        assert!(in_lower_levels > 60, "{in_lower_levels}");
+    }
+}
+
+#[test]
 fn degenerate_sets_build_and_deny_no_member() {
     let one_line = (0..100_000).collect::<Vec<u64>>();
     let top = (0..100_000).map(|i| u64::MAX - i).collect();

@@ -2,7 +2,7 @@
 
 use super::equation::{Equation, next_level, place};
 use super::layout::Layout;
-use super::{FilterKind, Reading};
+use super::{FilterKind, Reading, scalar};
 use crate::filter::{FetchedAhead, Line, Verdict, isa};
 
 /// Asks the first level, and `below` for the levels below it when the line says that the rank was bumped. (In one loop over all levels,
@@ -46,6 +46,31 @@ pub(super) fn walk_below<L: Layout>(
         hash = next_level(hash);
     }
     true
+}
+
+/// Asks all levels, and `believe` for each line before it is read.
+pub(super) fn walk_believed<L: Layout>(
+    lines: &[Line],
+    mut hash: u64,
+    levels: &[u32],
+    believe: &mut dyn FnMut(usize) -> bool,
+) -> Option<Verdict> {
+    let mut first = 0;
+    for &count in levels {
+        let (line, rank) = place::<L>(hash, count);
+        let at = first + line as usize;
+        let Some(line) = lines.get(at) else { break };
+        if !believe(at) {
+            return None;
+        }
+        let reading = scalar::read::<L>(line, &Equation::of::<L>(hash));
+        if rank >= reading.threshold {
+            return Some(Verdict::of(reading.fits));
+        }
+        first += count as usize;
+        hash = next_level(hash);
+    }
+    Some(Verdict::Maybe)
 }
 
 /// Probes that wait for their line of the second level: about those of two hundred hashes.
