@@ -100,6 +100,29 @@ def redis_py(server, protocol):
         pipe.execute_command("BF.EXISTS", "songs", f"pipe {protocol} {n}")
     check(f"{name}: a pipeline", [int(n) for n in pipe.execute()], [1] * 1000)
 
+    pipe = client.pipeline()  # As it is by default: MULTI and EXEC.
+    pipe.bf().add("songs", f"multi {protocol}")
+    pipe.bf().exists("songs", f"multi {protocol}")
+    pipe.cf().delete("songs", f"multi {protocol}")
+    pipe.bf().exists("songs", f"multi {protocol}")
+    check(f"{name}: a pipeline with MULTI", [int(n) for n in pipe.execute()], [1, 1, 1, 0])
+    pipe = client.pipeline()
+    pipe.bf().add("songs", f"multi {protocol}")
+    pipe.execute_command("NOPE")
+    try:
+        pipe.execute()
+        sys.exit("a transaction with an unknown command was done")
+    except redis.ResponseError as error:
+        check(f"{name}: an aborted pipeline", "unknown command" in str(error), True)
+    check(f"{name}: nothing of it is done", int(bf.exists("songs", f"multi {protocol}")), 0)
+
+    items = [f"insert {protocol} {n}" for n in range(3)]
+    inserted = bf.insert("songs", items, capacity=1000, error=0.01, noCreate=True, expansion=2)
+    check(f"{name}: bf.insert", [int(n) for n in inserted], [1, 1, 1])
+    check(f"{name}: cf.insert", [int(n) for n in cf.insert("songs", items, capacity=1000, nocreate=True)], [1, 1, 1])
+    check(f"{name}: cf.insertnx", [int(n) for n in cf.insertnx("songs", [*items, f"nx {protocol}"])], [0, 0, 0, 1])
+    check(f"{name}: cf.count", cf.count("songs", items[0]), 2)
+
     raw = redis.Redis(port=server.port, protocol=protocol)
     every_byte = bytes(range(256))
     check(f"{name}: bytes", [int(raw.bf().add("songs", every_byte + key.encode())) for _ in range(2)], [1, 0])

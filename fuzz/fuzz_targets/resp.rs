@@ -20,7 +20,7 @@ fn parse<'a>(pieces: impl Iterator<Item = &'a [u8]>, limits: Limits) -> (Request
             match parser.next(&mut buffer, limits) {
                 Ok(true) => {
                     let request: Vec<_> =
-                        parser.args().iter().map(|arg| buffer[arg.clone()].to_vec()).collect();
+                        parser.lend().iter().map(|arg| buffer[arg.clone()].to_vec()).collect();
                     assert!(!request.is_empty(), "a request of nothing");
                     found.push(request);
                 }

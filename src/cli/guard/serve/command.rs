@@ -23,10 +23,30 @@ pub struct Command {
 /// What runs a command.
 #[derive(Clone, Copy)]
 pub enum Run {
-    /// Questions to the filter or changes, of one item or of all arguments: consecutive ones are done together.
-    Items { what: What, many: bool },
+    /// Questions to the filter or changes: consecutive ones are done together.
+    Items { what: What, items: Items },
     /// At once.
     Now(fn(&mut Call<'_>)),
+    /// About the commands of a transaction.
+    Transaction(Step),
+}
+
+/// Which arguments are items.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Items {
+    One,
+    /// All after the filter's name.
+    Many,
+    /// Those after options and the word ITEMS.
+    Listed,
+}
+
+/// What is done with a transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    Multi,
+    Exec,
+    Discard,
 }
 
 /// What is done with items. Commands that do the same wait for each other's company.
@@ -92,19 +112,28 @@ impl Command {
         })
     }
 
+    /// Whether it is done at once even within a transaction.
+    pub fn passes_transaction(&self) -> bool {
+        matches!(self.name, "QUIT" | "RESET")
+    }
+
     pub fn takes(&self, args: usize) -> bool {
         let wanted = self.arity.unsigned_abs() as usize;
         if self.arity < 0 { args >= wanted } else { args == wanted }
     }
 }
 
-const fn items(name: &'static str, what: What, many: bool, summary: &'static str) -> Command {
-    let arity = if many { -3 } else { 3 };
+const fn items(name: &'static str, what: What, items: Items, summary: &'static str) -> Command {
+    let arity = match items {
+        Items::One => 3,
+        Items::Many => -3,
+        Items::Listed => -4,
+    };
     let group = if name.as_bytes()[0] == b'B' { "bf" } else { "cf" };
     Command {
         name,
         arity,
-        run: Run::Items { what, many },
+        run: Run::Items { what, items },
         takes_filter: true,
         is_open: false,
         group,
@@ -133,23 +162,34 @@ const fn general(
     Command { name, arity, run: Run::Now(run), takes_filter: false, is_open, group, summary }
 }
 
+const fn transaction(name: &'static str, step: Step, summary: &'static str) -> Command {
+    let run = Run::Transaction(step);
+    Command { name, arity: 1, run, takes_filter: false, is_open: false, group: "transactions", summary }
+}
+
 /// The most frequent first: they are looked for in this order.
 pub static COMMANDS: &[Command] = &[
-    items("BF.EXISTS", What::Ask, false, "Whether an item may be in the filter"),
-    items("BF.MEXISTS", What::Ask, true, "Whether items may be in the filter"),
-    items("CF.EXISTS", What::Ask, false, "Whether an item may be in the filter"),
-    items("CF.MEXISTS", What::Ask, true, "Whether items may be in the filter"),
-    items("BF.ADD", What::InsertNew, false, "Adds an item unless it is there"),
-    items("BF.MADD", What::InsertNew, true, "Adds items unless they are there"),
-    items("CF.ADD", What::Insert, false, "Adds an item once more"),
-    items("CF.ADDNX", What::InsertNew, false, "Adds an item unless it is there"),
-    items("CF.DEL", What::Remove, false, "Takes an item away once"),
-    items("CF.COUNT", What::Count, false, "How often an item is in the filter"),
+    items("BF.EXISTS", What::Ask, Items::One, "Whether an item may be in the filter"),
+    items("BF.MEXISTS", What::Ask, Items::Many, "Whether items may be in the filter"),
+    items("CF.EXISTS", What::Ask, Items::One, "Whether an item may be in the filter"),
+    items("CF.MEXISTS", What::Ask, Items::Many, "Whether items may be in the filter"),
+    items("BF.ADD", What::InsertNew, Items::One, "Adds an item unless it is there"),
+    items("BF.MADD", What::InsertNew, Items::Many, "Adds items unless they are there"),
+    items("BF.INSERT", What::InsertNew, Items::Listed, "Adds items unless they are there"),
+    items("CF.ADD", What::Insert, Items::One, "Adds an item once more"),
+    items("CF.ADDNX", What::InsertNew, Items::One, "Adds an item unless it is there"),
+    items("CF.INSERT", What::Insert, Items::Listed, "Adds items once more"),
+    items("CF.INSERTNX", What::InsertNew, Items::Listed, "Adds items unless they are there"),
+    items("CF.DEL", What::Remove, Items::One, "Takes an item away once"),
+    items("CF.COUNT", What::Count, Items::One, "How often an item is in the filter"),
     about_filter("BF.RESERVE", -4, filter::reserve, "Creates a filter; here it exists already"),
     about_filter("CF.RESERVE", -3, filter::reserve, "Creates a filter; here it exists already"),
     about_filter("BF.INFO", -2, filter::bloom_info, "Sizes and counts of the filter"),
     about_filter("CF.INFO", 2, filter::cuckoo_info, "Sizes and counts of the filter"),
     about_filter("BF.CARD", 2, filter::card, "How many different items are in the filter"),
+    transaction("MULTI", Step::Multi, "Begins a transaction: the commands that follow are kept"),
+    transaction("EXEC", Step::Exec, "Does the commands of the transaction"),
+    transaction("DISCARD", Step::Discard, "Forgets the commands of the transaction"),
     general("PING", -1, session::ping, false, "Answers, so that the connection is known to work"),
     general("ECHO", 2, session::echo, false, "Returns what it is given"),
     general("HELLO", -1, session::hello, true, "Sets the version of the protocol"),

@@ -3,12 +3,14 @@
 //! A client holds up nobody else: nothing is read from it while its replies wait to be sent or its changes to be written, and its
 //! unfinished request is bounded. Between two requests a connection holds no buffer, so that ten thousand idle ones cost little.
 
-use super::command::{Call, Command, Run, What};
+use super::command::{Call, Command, Items, Run, What};
+use super::insert;
 use super::parser::{Limits, Parser};
 use super::pending::{Pending, Shape};
 use super::replies::Replies;
 use super::server::{Lease, Server};
 use super::session::Session;
+use super::transaction::Transaction;
 use bytes::{Buf, BytesMut};
 use sidebloom::filter::Verdict;
 use sidebloom::guard::Changes;
@@ -28,7 +30,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 /// Read at once, at least; Redis' own size.
 const READ_BYTES: usize = 16 << 10;
 /// An unfinished request up to this size is not counted against the memory for all of them.
-const UNCOUNTED_BYTES: usize = 64 << 10;
+pub const UNCOUNTED_BYTES: usize = 64 << 10;
 /// Replies beyond this size are sent before the next command is looked at.
 const REPLY_BYTES: usize = 64 << 10;
 /// Items between two chances for other connections; a third of a millisecond.
@@ -39,18 +41,19 @@ const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Why a connection ends, for the log.
-type End = &'static str;
+pub type End = &'static str;
 
-struct Connection<'s> {
+pub struct Connection<'s> {
     stream: TcpStream,
     server: &'s Server,
     session: Session,
     since: Instant,
     parser: Parser,
-    input: BytesMut,
-    lease: Lease<'s>,
+    pub(super) input: BytesMut,
+    pub(super) lease: Lease<'s>,
+    pub(super) transaction: Option<Transaction>,
     pending: Pending,
-    replies: Replies,
+    pub(super) replies: Replies,
 }
 
 /// Serves one client until it goes, is shut out, or `stop` says so.
@@ -64,6 +67,7 @@ pub async fn serve(stream: TcpStream, server: Arc<Server>, id: u64, mut stop: wa
         parser: Parser::default(),
         input: BytesMut::new(),
         lease: Lease::new(&server),
+        transaction: None,
         pending: Pending::default(),
         replies: Replies::default(),
     };
@@ -100,7 +104,8 @@ impl Connection<'_> {
         self.input.advance(self.parser.take_consumed());
         if self.input.is_empty() {
             self.input = BytesMut::new();
-            self.lease.hold(0);
+            let held = self.transaction.as_ref().map_or(0, |open| open.held);
+            self.lease.hold(if held > UNCOUNTED_BYTES { held } else { 0 }); // No more than before.
         }
         if is_busy {
             yield_now().await; // It has more to come: the others first.
@@ -129,7 +134,7 @@ impl Connection<'_> {
         if len == 0 {
             return Err("the client has gone");
         }
-        let held = self.input.capacity();
+        let held = self.input.capacity() + self.transaction.as_ref().map_or(0, |open| open.held);
         if held > UNCOUNTED_BYTES && !self.lease.hold(held) {
             self.shut_out("ERR too many large requests at once, try again later").await?;
         }
@@ -138,35 +143,64 @@ impl Connection<'_> {
 
     /// Does the request that the parser has found, or puts it with those that are done together.
     async fn execute(&mut self) -> Result<(), End> {
-        match self.check() {
+        let args = self.parser.lend();
+        let done = match self.check_form(&args) {
             Ok(command) => match command.run {
-                Run::Items { what, many } => {
-                    if self.pending.what().is_some_and(|before| !before.joins(what)) {
-                        self.settle().await?;
-                    }
-                    let items = self.parser.args().get(2..).unwrap_or_default();
-                    self.pending.push(what, items, if many { Shape::Array } else { Shape::One });
+                Run::Transaction(step) => self.step(step).await,
+                _ if self.transaction.is_some() && !command.passes_transaction() => {
+                    self.queue(command, &args);
+                    Ok(())
                 }
-                Run::Now(run) => {
-                    self.settle().await?;
-                    let args: Vec<&[u8]> =
-                        self.parser.args().iter().map(|arg| slice(&self.input, arg)).collect();
-                    let (server, session, replies) = (self.server, &mut self.session, &mut self.replies);
-                    run(&mut Call { server, session, replies, args: &args });
-                    self.server.counters.commands.fetch_add(1, Relaxed);
+                _ => {
+                    self.transaction = None; // RESET and QUIT end it; for all others there is none.
+                    self.run(command, &args).await
                 }
             },
             Err(refusal) => {
-                self.settle().await?;
-                self.replies.error(&refusal);
+                if let Some(open) = &mut self.transaction {
+                    open.spoil();
+                }
+                self.refuse(&refusal).await
             }
-        }
+        };
+        self.parser.give_back(args);
+        done?;
         if self.replies.bytes.len() > REPLY_BYTES { self.flush().await } else { Ok(()) }
     }
 
-    /// The command that was asked for, or why it is not done.
-    fn check(&mut self) -> Result<&'static Command, String> {
-        let args = self.parser.args();
+    /// Does a command, or puts it with those that are done together. Its form is right.
+    pub(super) async fn run(&mut self, command: &'static Command, args: &[Range<usize>]) -> Result<(), End> {
+        let items = match self.check_items(command, args) {
+            Ok(items) => items,
+            Err(refusal) => return self.refuse(&refusal).await,
+        };
+        match command.run {
+            Run::Items { what, items: form } => {
+                if self.pending.what().is_some_and(|before| !before.joins(what)) {
+                    self.settle().await?;
+                }
+                self.pending.push(what, items, if form == Items::One { Shape::One } else { Shape::Array });
+            }
+            Run::Now(run) => {
+                self.settle().await?;
+                let args: Vec<&[u8]> = args.iter().map(|arg| slice(&self.input, arg)).collect();
+                let (server, session, replies) = (self.server, &mut self.session, &mut self.replies);
+                run(&mut Call { server, session, replies, args: &args });
+                self.server.counters.commands.fetch_add(1, Relaxed);
+            }
+            Run::Transaction(_) => {} // Never within one: `execute` has done it.
+        }
+        Ok(())
+    }
+
+    async fn refuse(&mut self, refusal: &str) -> Result<(), End> {
+        self.settle().await?;
+        self.replies.error(refusal);
+        Ok(())
+    }
+
+    /// The command that was asked for, or why there is none such.
+    fn check_form(&mut self, args: &[Range<usize>]) -> Result<&'static Command, String> {
         let arg = |n: usize| args.get(n).map(|arg| slice(&self.input, arg)).unwrap_or_default();
         let Some(command) = Command::find(arg(0)) else {
             // What a browser sends that was talked into it by a web page. Redis does the same.
@@ -185,7 +219,17 @@ impl Connection<'_> {
         if !self.session.is_allowed && !command.is_open {
             return Err("NOAUTH Authentication required.".into());
         }
-        if command.takes_filter && arg(1) != self.server.name {
+        Ok(command)
+    }
+
+    /// The items of a command, or why it is not done.
+    fn check_items<'a>(
+        &self,
+        command: &Command,
+        args: &'a [Range<usize>],
+    ) -> Result<&'a [Range<usize>], String> {
+        let arg = |n: usize| args.get(n).map(|arg| slice(&self.input, arg));
+        if command.takes_filter && arg(1) != Some(&self.server.name) {
             return Err(match command.name {
                 "BF.RESERVE" | "CF.RESERVE" => {
                     let only = self.server.name.escape_ascii();
@@ -194,24 +238,27 @@ impl Connection<'_> {
                 _ => "ERR not found".into(),
             });
         }
-        if let Run::Items { what, .. } = command.run
-            && what != What::Ask
-        {
+        let Run::Items { what, items } = command.run else { return Ok(&[]) };
+        let first = match items {
+            Items::One | Items::Many => 2,
+            Items::Listed => insert::items_at(command.group == "bf", arg)?,
+        };
+        let items = args.get(first..).unwrap_or_default();
+        if what != What::Ask {
             if self.server.is_followed && what != What::Count {
                 return Err("ERR this guard follows a database: change that instead".into());
             }
             let canonical = self.server.guard.canonical();
-            let items = args.get(2..).unwrap_or_default();
             items
                 .iter()
                 .try_for_each(|item| canonical.apply(slice(&self.input, item)).map(drop))
                 .map_err(|e| format!("ERR {e}"))?;
         }
-        Ok(command)
+        Ok(items)
     }
 
     /// Does what waits, and writes the replies.
-    async fn settle(&mut self) -> Result<(), End> {
+    pub(super) async fn settle(&mut self) -> Result<(), End> {
         let Some(what) = self.pending.what() else { return Ok(()) };
         self.server.counters.commands.fetch_add(self.pending.commands.len() as u64, Relaxed);
         match what {

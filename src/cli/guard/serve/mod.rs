@@ -5,12 +5,14 @@ mod command;
 mod connection;
 mod filter;
 mod follow;
+mod insert;
 mod listen;
 mod parser;
 mod pending;
 mod replies;
 mod server;
 mod session;
+mod transaction;
 mod writer;
 
 use crate::cli::context::{Context, Failure, Outcome};
@@ -30,8 +32,12 @@ use std::time::{Duration, Instant};
 
 /// Answer Redis clients: a Bloom filter that is never full and can delete
 ///
-/// Speaks versions 2 and 3 of the Redis protocol, with the commands of RedisBloom: BF.ADD, BF.MADD, BF.EXISTS, BF.MEXISTS, BF.INFO,
-/// BF.CARD, BF.RESERVE, CF.ADD, CF.ADDNX, CF.DEL, CF.EXISTS, CF.MEXISTS, CF.COUNT, CF.INFO, CF.RESERVE.
+/// Speaks versions 2 and 3 of the Redis protocol, with the commands of RedisBloom: BF.ADD, BF.MADD, BF.INSERT, BF.EXISTS, BF.MEXISTS,
+/// BF.INFO, BF.CARD, BF.RESERVE, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX, CF.DEL, CF.EXISTS, CF.MEXISTS, CF.COUNT, CF.INFO,
+/// CF.RESERVE. The options of INSERT are checked and change nothing: the filter is there and grows by itself.
+///
+/// MULTI and EXEC, which redis-py's pipeline() sends, do commands in their order, changes in a row as one write: all or none. Other
+/// clients may be served between them; there is no WATCH.
 ///
 /// There is one filter, with the name that --name gives; `BF.RESERVE` of it says "item exists". Any other name is an error, "not
 /// found", also where Redis would answer 0 or make a filter: a misspelt name must not read as "certainly not there".

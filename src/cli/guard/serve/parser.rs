@@ -64,7 +64,7 @@ fn fail<T>(what: impl Into<String>) -> Result<T, ProtocolError> {
 }
 
 impl Parser {
-    /// Reads on in `buffer`. `true` when a request is complete: it is in [`args`](Self::args), never empty, until the next call.
+    /// Reads on in `buffer`. `true` when a request is complete: its arguments can be [lent](Self::lend), never none, until the next call.
     /// Escapes in a line are replaced within the buffer.
     ///
     /// # Errors
@@ -144,9 +144,15 @@ impl Parser {
         }
     }
 
-    /// Where the arguments of the request are in the buffer.
-    pub fn args(&self) -> &[Range<usize>] {
-        &self.args
+    /// Where the arguments of the request are that [`next`](Self::next) has found: on loan, until they are
+    /// [given back](Self::give_back) for their memory.
+    pub fn lend(&mut self) -> Vec<Range<usize>> {
+        std::mem::take(&mut self.args)
+    }
+
+    /// Takes back what was lent.
+    pub fn give_back(&mut self, args: Vec<Range<usize>>) {
+        self.args = args;
     }
 
     /// How many bytes at the start of the buffer belong to requests that are complete. They are forgotten: the caller removes them.

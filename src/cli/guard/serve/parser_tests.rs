@@ -16,7 +16,7 @@ fn parse(stream: &[u8], cuts: &[usize], limits: Limits) -> (Requests, Option<Pro
         loop {
             match parser.next(&mut buffer, limits) {
                 Ok(true) => {
-                    found.push(parser.args().iter().map(|arg| buffer[arg.clone()].to_vec()).collect())
+                    found.push(parser.lend().iter().map(|arg| buffer[arg.clone()].to_vec()).collect())
                 }
                 Ok(false) => break,
                 Err(error) => return (found, Some(error)),
