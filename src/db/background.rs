@@ -1,6 +1,7 @@
 //! The background threads: each takes the most urgent work there is, or sleeps. What an error or a panic means is decided in `failure.rs`.
 
 use super::core::{Control, Core, lock};
+use super::metrics::add;
 use super::pick::{Compaction, pick};
 use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
@@ -14,6 +15,10 @@ use std::time::Duration;
 /// A signal handler cannot wake a thread: with [`catch_sigbus`](crate::fs::catch_sigbus) the threads look themselves.
 const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 
+/// Waits for a file descriptor: the first, and the longest; each is twice the one before.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
 /// In the order of urgency.
 enum Work {
     Flush(Arc<Memtable>, FileId),
@@ -23,8 +28,8 @@ enum Work {
 }
 
 impl Work {
-    /// Undoes what taking the work marked.
-    fn hand_back(self, control: &mut Control, failed: bool) {
+    /// Undoes what taking the work marked; `again` when a later attempt may succeed.
+    fn hand_back(self, control: &mut Control, failed: bool, again: bool) {
         match self {
             Work::Flush(table, next_log) => {
                 control.flushing = None;
@@ -32,7 +37,11 @@ impl Work {
                     control.to_flush.push_front((table, next_log));
                 }
             }
-            Work::CheckSidecar(_) | Work::Retune(..) => control.checking_sidecars = false,
+            Work::CheckSidecar(id) => {
+                control.checking_sidecars = false;
+                control.sidecars_to_check.extend(again.then_some(id));
+            }
+            Work::Retune(..) => control.checking_sidecars = false,
             Work::Compact(compaction) => {
                 let done = compaction.reservation();
                 control.running.retain(|running| Some(running) != done.as_ref());
@@ -55,17 +64,31 @@ pub(crate) fn spawn(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
 
 impl Core {
     fn work_until_closed(&self) {
+        let mut pause = Duration::ZERO;
         while let Some(Some(work)) = self.guarded(|| self.next_work()) {
             let result = self.guarded(|| self.perform(&work)).unwrap_or_else(|| self.check_writable());
             let failed = result.is_err();
-            if let Err(error) = result
-                && !self.quarantine(&error)
-            {
-                self.fail(error);
+            let waits = result.as_ref().is_err_and(Error::is_out_of_descriptors);
+            match result {
+                Err(error) if waits => {
+                    pause = (pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
+                    add(&self.metrics.descriptor_waits, 1);
+                    tracing::warn!(%error, ?pause, "background work waits for a file descriptor");
+                }
+                Err(error) => {
+                    if !self.quarantine(&error) {
+                        self.fail(error);
+                    }
+                }
+                Ok(()) => pause = Duration::ZERO,
             }
-            work.hand_back(&mut lock(&self.control), failed);
+            let mut control = lock(&self.control);
+            work.hand_back(&mut control, failed, waits);
             self.work.notify_all();
             self.progress.notify_all();
+            if waits {
+                let _ = self.work.wait_timeout_while(control, pause, |control| !control.closing);
+            }
         }
     }
 
@@ -88,7 +111,8 @@ impl Core {
             if let Some(work) = self.choose(&mut control) {
                 return Some(work);
             }
-            let mut later = self.worth_waiting_for(&control);
+            let mut later =
+                self.worth_waiting_for(&control).into_iter().chain(control.until_missing_sidecars()).min();
             if sigbus_faults().is_some() {
                 later = Some(later.map_or(LOOK_FOR_FAULTS_EVERY, |time| time.min(LOOK_FOR_FAULTS_EVERY)));
             }
@@ -110,6 +134,7 @@ impl Core {
             return Some(Work::Flush(table, next_log));
         }
         self.queue_faulted(control);
+        self.queue_missing_sidecars(control);
         if !control.checking_sidecars
             && let Some(id) = control.sidecars_to_check.pop_front()
         {

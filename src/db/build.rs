@@ -121,7 +121,18 @@ impl Core {
         let path = self.path_of(meta.id, FileKind::Filter);
         let bytes = sidecar::create(&*self.fs, &path, hashes, spec, self.header.hasher, Some(binding(meta)))?;
         add(&self.metrics.filter_bytes, bytes);
-        Ok(self.open_sidecar(meta).filter(|sidecar| sidecar.verify(&*self.fs).is_ok()).map(Arc::new))
+        let opened = self.open_verified(meta).inspect_err(|reason| {
+            self.report_unusable(meta.id, reason);
+            self.look_again_later();
+        });
+        Ok(opened.ok().map(Arc::new))
+    }
+
+    /// Opens a segment's sidecar and verifies its lines.
+    pub fn open_verified(&self, meta: &SegmentMeta) -> Result<Sidecar, sidecar::Unusable> {
+        let path = self.path_of(meta.id, FileKind::Filter);
+        let sidecar = Sidecar::open(&*self.fs, &path, &self.expected_sidecar(meta), self.options.residency)?;
+        sidecar.verify(&*self.fs).map(|_| sidecar)
     }
 
     /// Opens a segment's sidecar without reading its lines. `None`, counted and warned of, when it is unusable (I2).

@@ -18,6 +18,7 @@ use crate::key::Seq;
 use crate::manifest::{LiveSet, Manifest, State, StoreHeader};
 use crate::memtable::Memtable;
 use crate::segment::OpenFiles;
+use crate::wal;
 use arc_swap::ArcSwap;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -42,6 +43,9 @@ pub(crate) struct Core {
     /// `None` in a read-only store.
     pub log: Mutex<Option<Log>>,
     pub waiting: Mutex<Vec<Arc<Waiting>>>,
+    /// Logs before the current one with bytes that were never synced, oldest first: a sync of the current one must sync them before, or
+    /// it would vouch for a suffix without its prefix. Flushed ones leave. Locked after `log`, and nothing is locked after it.
+    pub unsynced: Mutex<Vec<(FileId, wal::Writer)>>,
     pub manifest: Mutex<Option<(Manifest, State)>>,
     pub control: Mutex<Control>,
     /// There may be work for a background thread.
@@ -78,6 +82,9 @@ pub(crate) struct Control {
     pub checking_sidecars: bool,
     /// Faults in maps ([`sigbus_faults`](crate::fs::sigbus_faults)) that have been looked into.
     pub faults_seen: usize,
+    /// When segments whose new sidecar could not be opened are looked at again, and how long that wait was the last time.
+    pub missing_sidecars_due: Option<Instant>,
+    pub missing_sidecars_wait: Duration,
     pub closing: bool,
 }
 
@@ -94,12 +101,19 @@ impl Control {
             sidecars_to_check: VecDeque::new(),
             checking_sidecars: false,
             faults_seen: 0,
+            missing_sidecars_due: None,
+            missing_sidecars_wait: Duration::ZERO,
             closing: false,
         }
     }
 }
 
 impl Control {
+    /// How long until segments without a sidecar are looked at again, if they are.
+    pub fn until_missing_sidecars(&self) -> Option<Duration> {
+        self.missing_sidecars_due.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
     /// How long until the store counts as at rest; zero when it does.
     pub fn until_rest(&self) -> Duration {
         let since = self.last_full.map_or(REST_AFTER, |full| full.elapsed());

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// What to do about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
-    /// The disk is full: try again later.
+    /// The disk is full, or no descriptor is left: try again later.
     Retry,
     /// A read failed, which is not a failed write.
     Quarantine,
@@ -25,6 +25,8 @@ pub(crate) enum Remedy {
 impl Remedy {
     pub fn of(error: &Error) -> Self {
         match error {
+            // Only an opening fails so: nothing was changed.
+            error if error.is_out_of_descriptors() => Remedy::Retry,
             // A directory cannot be written anew, so a failed sync of one stays unknown.
             Error::Io { op: "sync directory", .. } => Remedy::Poison,
             Error::Io { source, .. } if is_full(source) => Remedy::Retry,
@@ -42,10 +44,12 @@ fn is_full(error: &std::io::Error) -> bool {
 
 impl Core {
     /// Takes note of an error and gives it back for the caller to pass on: the store is read-only from here on (I5), unless the error is
-    /// of a read.
+    /// of a read, or no descriptor was left.
     pub fn fail(&self, error: Error) -> Error {
         match Remedy::of(&error) {
             Remedy::Quarantine => {}
+            // Whoever asked may ask again, and the background does.
+            Remedy::Retry if error.is_out_of_descriptors() => {}
             Remedy::Retry | Remedy::Poison => self.stop_writing(error.to_string()),
         }
         error
@@ -98,11 +102,15 @@ mod tests {
     #[test]
     fn a_full_disk_is_waited_for_a_failed_read_is_no_failed_write_and_the_rest_poisons() {
         let io = |op, code| Error::io(op, "f", std::io::Error::from_raw_os_error(code));
-        let (eio, enospc, edquot) = (5, 28, 122);
+        let (eio, enospc, edquot, enfile, emfile) = (5, 28, 122, 23, 24);
         for op in ["write", "sync", "create", "rename"] {
             assert_eq!(Remedy::of(&io(op, enospc)), Remedy::Retry, "{op}");
             assert_eq!(Remedy::of(&io(op, edquot)), Remedy::Retry, "{op}");
             assert_eq!(Remedy::of(&io(op, eio)), Remedy::Poison, "{op}");
+        }
+        for op in ["open", "create", "map", "sync directory"] {
+            assert_eq!(Remedy::of(&io(op, emfile)), Remedy::Retry, "{op}");
+            assert_eq!(Remedy::of(&io(op, enfile)), Remedy::Retry, "{op}");
         }
         assert_eq!(Remedy::of(&io("sync directory", enospc)), Remedy::Poison);
         assert_eq!(Remedy::of(&io("read", eio)), Remedy::Quarantine);

@@ -32,6 +32,8 @@ pub(crate) struct Metrics {
     pub compaction_read_bytes: AtomicU64,
     pub filter_bytes: AtomicU64,
     pub stall_micros: AtomicU64,
+    /// Attempts of the background that found no descriptor.
+    pub descriptor_waits: AtomicU64,
 }
 
 impl Metrics {

@@ -10,6 +10,7 @@ use super::recover::{LOCK, LOG_KEPT_BYTES, inspect, next_free_id};
 use super::sidecars::RebuildReport;
 use super::snapshot::Snapshot;
 use super::view::View;
+use super::write::Log;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
 use crate::fs::{Fs, LockGuard, LockMode, SparingFs, create_dir_durably};
@@ -360,6 +361,7 @@ fn new_core(path: &Path, options: Options, files: Arc<OpenFiles>, header: StoreH
         first_own_id: FileId(1),
         log: Mutex::new(None),
         waiting: Mutex::new(Vec::new()),
+        unsynced: Mutex::new(Vec::new()),
         manifest: Mutex::new(None),
         control: Mutex::new(Control::new(FileId(0))),
         work: Condvar::new(),
@@ -399,6 +401,14 @@ impl Core {
         if waiting + log.active.bytes() < LOG_KEPT_BYTES {
             return self.sync_log(log);
         }
+        let flushed = self.flush_all(log);
+        if flushed.is_err() && self.check_writable().is_ok() {
+            self.sync_log(log)?; // What could not be flushed stays in the logs.
+        }
+        flushed
+    }
+
+    fn flush_all(&self, log: &mut Log) -> Result<()> {
         if !log.active.is_empty() {
             self.rotate(log)?;
         }

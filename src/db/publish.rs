@@ -22,7 +22,7 @@ pub(crate) struct Change {
 }
 
 impl Core {
-    /// Publishes a change. An error leaves the old set in place and the store read-only.
+    /// Publishes a change. An error leaves the old set in place and, unless a descriptor was missing, the store read-only.
     pub fn publish(&self, change: Change) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         // After a failed append the manifest's end is unknown, and `state` is ahead of it: nothing may follow (I5).
@@ -35,7 +35,15 @@ impl Core {
             last_seq: change.flushed.as_ref().map(|(_, seq, _)| *seq),
             next_id: Some(FileId(self.next_id.load(Ordering::Relaxed))),
         };
-        self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
+        if let Err(error) = self.fs.sync_dir(&self.dir) {
+            if error.is_out_of_descriptors() {
+                // It is all done again later: files that never became part of the store go at once.
+                let live = self.live();
+                let is_new = |s: &&LiveSegment| !live.segments().any(|old| old.meta.id == s.meta.id);
+                change.added.iter().filter(is_new).for_each(|s| s.file.mark_obsolete());
+            }
+            return Err(self.fail(error));
+        }
         state.apply(&edit).map_err(|e| self.fail(e))?;
         check_levels(state, &self.dir).map_err(|e| self.fail(e))?;
         log.append(&edit, state).map_err(|e| self.fail(e))?;
@@ -64,6 +72,7 @@ impl Core {
 
         let gone = change.removed.iter().filter(|s| !stays.contains(&s.meta.id));
         gone.for_each(|s| s.file.mark_obsolete());
+        lock(&self.unsynced).retain(|(log, _)| *log >= new_floor); // An open file keeps its space when it is unlinked.
         self.remove_logs(old_floor, new_floor);
         self.work.notify_all();
         self.progress.notify_all();

@@ -219,7 +219,6 @@ impl Core {
         let log = Log {
             writer,
             id,
-            unsynced: Vec::new(),
             active: Arc::new(active),
             next_seq,
             arena: Arena::default(),

@@ -12,7 +12,11 @@ use crate::sidecar::{Sidecar, Unusable};
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Until segments without a sidecar are looked at again: the first time, and at most; each wait is twice the one before.
+const LOOK_AGAIN_MIN: Duration = Duration::from_millis(500);
+const LOOK_AGAIN_MAX: Duration = Duration::from_secs(60);
 
 /// What [`Db::rebuild_filters`](crate::Db::rebuild_filters) has done, or has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,11 +64,29 @@ impl Core {
     pub fn check_sidecar(&self, id: FileId) -> Result<()> {
         let live = self.live();
         let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
-        if let Some(sidecar) = &segment.sidecar {
-            match sidecar.verify(&*self.fs) {
+        match &segment.sidecar {
+            Some(sidecar) => match sidecar.verify(&*self.fs) {
                 Ok(_) => return segment.file.open()?.warm_index(),
-                Err(reason) => self.disbelieve(id, sidecar, &reason),
-            }
+                Err(reason) => {
+                    self.disbelieve(id, sidecar, &reason);
+                    if reason.is_passing() {
+                        self.look_again_later();
+                        return Ok(());
+                    }
+                }
+            },
+            None => match self.open_verified(&segment.meta) {
+                Ok(sidecar) => {
+                    self.install(id, Some(Arc::new(sidecar)));
+                    return Ok(());
+                }
+                // Nothing says that the file is bad: it is not written anew for want of memory.
+                Err(reason) if reason.is_passing() => {
+                    self.look_again_later();
+                    return Ok(());
+                }
+                Err(_) => {}
+            },
         }
         if self.check_writable().is_err() {
             return Ok(());
@@ -121,13 +143,43 @@ impl Core {
         }
         let sidecar = self.create_sidecar(&segment.meta, &hashes, spec).map_err(|e| self.fail(e))?;
         self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
+        self.install(id, sidecar.clone());
+        Ok(sidecar)
+    }
+
+    /// Puts a sidecar into the view; a segment that went meanwhile needs none.
+    fn install(&self, id: FileId, sidecar: Option<Arc<Sidecar>>) {
         let mut control = lock(&self.control);
+        if sidecar.is_some() {
+            control.missing_sidecars_wait = Duration::ZERO;
+        }
         self.change_view(&mut control, |view| {
             let now = view.live.segments().find(|s| s.meta.id == id).cloned();
-            let renewed = now.map(|s| LiveSegment { sidecar: sidecar.clone(), ..s });
+            let renewed = now.map(|s| LiveSegment { sidecar, ..s });
             view.live = Arc::new(view.live.with(renewed.into_iter().collect(), &BTreeSet::from([id])));
         });
-        Ok(sidecar)
+    }
+
+    /// A sidecar could not be opened: the background looks at what has none after a while, each time after a longer one.
+    pub fn look_again_later(&self) {
+        let mut control = lock(&self.control);
+        if control.missing_sidecars_due.is_none() {
+            let wait = (control.missing_sidecars_wait * 2).clamp(LOOK_AGAIN_MIN, LOOK_AGAIN_MAX);
+            control.missing_sidecars_wait = wait;
+            control.missing_sidecars_due = Some(Instant::now() + wait);
+            self.work.notify_all();
+        }
+    }
+
+    /// Queues the segments without a sidecar when that is due.
+    pub fn queue_missing_sidecars(&self, control: &mut Control) {
+        if control.until_missing_sidecars().is_none_or(|wait| !wait.is_zero()) {
+            return;
+        }
+        control.missing_sidecars_due = None;
+        let live = self.live();
+        let missing = live.segments().filter(|s| s.sidecar.is_none() && !s.is_quarantined());
+        control.sidecars_to_check.extend(missing.map(|s| s.meta.id));
     }
 
     fn hash_keys(&self, segment: &LiveSegment) -> Result<Vec<u64>> {

@@ -42,6 +42,8 @@ pub struct Stats {
     pub compaction_read_bytes: u64,
     /// Bytes of sidecars written.
     pub filter_bytes_written: u64,
+    /// How often background work found no file descriptor and waited for one.
+    pub descriptor_waits: u64,
     /// Microseconds that writers were slowed or stopped.
     pub stall_micros: u64,
     /// Memory of the memtables, in bytes.
@@ -169,6 +171,7 @@ impl Core {
             compaction_bytes: get(&metrics.compaction_bytes),
             compaction_read_bytes: get(&metrics.compaction_read_bytes),
             filter_bytes_written: get(&metrics.filter_bytes),
+            descriptor_waits: get(&metrics.descriptor_waits),
             stall_micros: get(&metrics.stall_micros),
             memtable_bytes: tables.map(|table| table.bytes() as u64).sum(),
             key_hash: self.header.hasher.function(),

@@ -33,9 +33,6 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 pub(crate) struct Log {
     pub writer: wal::Writer,
     pub id: FileId,
-    /// Earlier logs with bytes that were never synced, oldest first: a sync of this log must sync them before, or it would vouch for
-    /// a suffix without its prefix.
-    pub unsynced: Vec<(FileId, wal::Writer)>,
     pub active: Arc<Memtable>,
     pub next_seq: Seq,
     pub arena: Arena,
@@ -175,7 +172,8 @@ impl Core {
 
     /// Oldest log first.
     pub fn sync_log(&self, log: &mut Log) -> Result<()> {
-        for (_, mut earlier) in log.unsynced.drain(..) {
+        let unsynced = std::mem::take(&mut *lock(&self.unsynced));
+        for (_, mut earlier) in unsynced {
             earlier.sync().map_err(|e| self.fail(e))?;
         }
         log.writer.sync().map_err(|e| self.fail(e))
@@ -218,13 +216,15 @@ impl Core {
         let id = self.take_id();
         let fresh = Arc::new(Memtable::new(self.options.memtable_bytes)?);
         let path = self.path_of(id, FileKind::Wal);
-        let writer = wal::Writer::create(&*self.fs, &path, id, self.header.store_id, log.next_seq)
-            .map_err(|e| self.fail(e))?;
+        let writer =
+            wal::Writer::create(&*self.fs, &path, id, self.header.store_id, log.next_seq).map_err(|e| {
+                let _ = self.fs.remove(&path); // It is empty: a later opening needs nothing of it.
+                self.fail(e)
+            })?;
         let earlier = std::mem::replace(&mut log.writer, writer);
-        log.unsynced.push((std::mem::replace(&mut log.id, id), earlier));
+        lock(&self.unsynced).push((std::mem::replace(&mut log.id, id), earlier));
         let full = std::mem::replace(&mut log.active, fresh);
         let mut control = lock(&self.control);
-        log.unsynced.retain(|(earlier, _)| *earlier >= control.log_floor);
         control.to_flush.push_back((Arc::clone(&full), id));
         control.last_full = Some(Instant::now());
         self.change_view(&mut control, |view| {

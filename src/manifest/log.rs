@@ -32,13 +32,16 @@ pub struct Manifest {
     len: u64,
     /// Length of the header and the snapshot behind it.
     snapshot_len: u64,
+    is_name_durable: bool,
 }
 
 impl Manifest {
     /// Makes `dir` a store; `initial` is its state. Durable when this returns; before that, the directory is no store.
     pub fn create(fs: Arc<dyn Fs>, dir: &Path, initial: &State) -> Result<Self> {
         let (file, len) = write_anew(&*fs, dir, initial)?;
-        Ok(Manifest { fs, dir: dir.to_path_buf(), file, tag: tag(initial.header), len, snapshot_len: len })
+        fs.sync_dir(dir)?;
+        let (tag, snapshot_len) = (tag(initial.header), len);
+        Ok(Manifest { fs, dir: dir.to_path_buf(), file, tag, len, snapshot_len, is_name_durable: true })
     }
 
     /// Opens the manifest of the store in `dir` for writing: writes it anew, without the edits that cancelled out and without a last
@@ -60,12 +63,32 @@ impl Manifest {
     /// edit may be there when the store is opened again, so no file that it names may be removed (invariant I5).
     pub fn append(&mut self, edit: &Edit, state_after: &State) -> Result<()> {
         let encoded = encode_edit(edit, self.tag)?;
+        self.sync_name()?;
         self.file.append(&encoded)?;
         self.file.sync()?;
         self.len += encoded.len() as u64;
         if self.len > REWRITE_BYTES && self.len > REWRITE_FACTOR * self.snapshot_len {
-            (self.file, self.len) = write_anew(&*self.fs, &self.dir, state_after)?;
-            self.snapshot_len = self.len;
+            match self.rewrite(state_after) {
+                // The edit is durable; the next one tries again.
+                Err(error) if error.is_out_of_descriptors() => {}
+                outcome => return outcome,
+            }
+        }
+        Ok(())
+    }
+
+    fn rewrite(&mut self, state: &State) -> Result<()> {
+        let (file, len) = write_anew(&*self.fs, &self.dir, state)?;
+        (self.file, self.len, self.snapshot_len) = (file, len, len);
+        self.is_name_durable = false;
+        self.sync_name()
+    }
+
+    /// Before an edit counts as durable, the file that it is in must be found under the manifest's name.
+    fn sync_name(&mut self) -> Result<()> {
+        if !self.is_name_durable {
+            self.fs.sync_dir(&self.dir)?;
+            self.is_name_durable = true;
         }
         Ok(())
     }
@@ -91,7 +114,7 @@ pub fn read_state(fs: &dyn Fs, dir: &Path) -> Result<State> {
     replay(&bytes, &path)
 }
 
-/// Writes a manifest that holds `state` only, and puts it in the place of the one before.
+/// Writes a manifest that holds `state` only, durably, and puts it in the place of the one before. The caller makes its name durable.
 fn write_anew(fs: &dyn Fs, dir: &Path, state: &State) -> Result<(Box<dyn AppendFile>, u64)> {
     let (path, tmp) = (dir.join(MANIFEST), dir.join(MANIFEST_TMP));
     if fs.file_len(&tmp)?.is_some() {
@@ -103,8 +126,12 @@ fn write_anew(fs: &dyn Fs, dir: &Path, state: &State) -> Result<(Box<dyn AppendF
     file.append(&bytes)?;
     file.sync()?;
     fs.rename(&tmp, &path)?;
-    fs.sync_dir(dir)?;
-    Ok((fs.append(&path)?, bytes.len() as u64))
+    // Opened anew only so that errors name the file as it is called now.
+    match fs.append(&path) {
+        Err(error) if error.is_out_of_descriptors() => {}
+        renamed => file = renamed?,
+    }
+    Ok((file, bytes.len() as u64))
 }
 
 /// Folds the edits of a whole manifest.

@@ -47,6 +47,17 @@ pub enum Unusable {
     OtherHash,
 }
 
+impl Unusable {
+    /// Whether memory or a descriptor was missing, which says nothing about the file.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Unusable::Io(Error::Io { source, .. }) if source.kind() == ErrorKind::OutOfMemory => true,
+            Unusable::Io(error) => error.is_out_of_descriptors(),
+            _ => false,
+        }
+    }
+}
+
 impl From<BadHeader> for Unusable {
     fn from(bad: BadHeader) -> Self {
         match bad {

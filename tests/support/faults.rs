@@ -60,6 +60,12 @@ pub enum Errno {
     OtherDevice,
     /// No permission (EACCES).
     Denied,
+    /// The process is out of descriptors (EMFILE).
+    TooManyFiles,
+    /// The system is out of descriptors (ENFILE).
+    TooManyFilesInSystem,
+    /// No memory (ENOMEM), such as for another map.
+    NoMemory,
     /// No error: the operation panics, as a bug in the thread that does it would.
     Panic,
 }
@@ -71,6 +77,9 @@ impl Errno {
             Errno::NoSpace => 28,
             Errno::OtherDevice => 18,
             Errno::Denied => 13,
+            Errno::TooManyFiles => 24,
+            Errno::TooManyFilesInSystem => 23,
+            Errno::NoMemory => 12,
             Errno::Panic => panic!("a planned panic"),
         })
     }
