@@ -13,8 +13,8 @@ use sidebloom::{Db, FilterPolicy, Options, Residency};
 use std::fs;
 use std::path::{Path, PathBuf};
 use support::{
-    Contents, Crash, Rng, STORE, SimFs, assert_holds, contents, copy_store, count_warnings, eventually,
-    fast_dir, files_with, fingerprints, tiny, tiny_on, warnings_about,
+    Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, copy_store, count_warnings,
+    eventually, fast_dir, files_with, fill_deep, fingerprints, tiny, tiny_on, warnings_about,
 };
 
 const HEADER_BYTES: usize = 4096;
@@ -332,4 +332,31 @@ fn i2_a_power_cut_after_a_flush_or_a_compaction_costs_no_filter() {
         assert_eq!(db.stats().filters_unavailable, 0, "seed {seed}");
         assert!(is_whole(&db), "seed {seed}");
     }
+}
+
+/// No file may be mapped from here on.
+fn refuse_maps(fs: &SimFs) {
+    fs.fail(Fault { forever: true, ..Fault::once(OpKind::Map, 0) });
+}
+
+#[test]
+fn pinned_sidecars_are_never_mapped() {
+    let fs = SimFs::new();
+    let expected = fill_deep(&tiny_on(&fs).residency(Residency::Pinned).open(STORE).unwrap(), 5);
+    refuse_maps(&fs);
+    let db = tiny_on(&fs).residency(Residency::Pinned).open(STORE).unwrap();
+    db.warm().unwrap();
+    assert!(is_whole(&db));
+    assert_eq!(db.stats().filters_unavailable, 0);
+    assert_holds(&db, &expected);
+}
+
+#[test]
+fn verification_reads_sidecars_and_maps_none_so_that_a_failing_disk_is_a_finding_and_no_signal() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    fill_deep(&db, 6);
+    refuse_maps(&fs);
+    let report = db.verify().unwrap();
+    assert!(report.is_ok() && report.filters == report.segments && report.filters > 0, "{report:?}");
 }

@@ -60,7 +60,8 @@ impl Core {
     fn verify_segment(&self, live: &LiveSegment, report: &mut VerifyReport) {
         let meta = &live.meta;
         let path = self.path_of(meta.id, FileKind::Filter);
-        let opened = Sidecar::open(&*self.fs, &path, &self.expected_sidecar(meta), Residency::Mapped);
+        // Pinned: with ordinary reads, a disk that fails is a finding and no SIGBUS.
+        let opened = Sidecar::open(&*self.fs, &path, &self.expected_sidecar(meta), Residency::Pinned);
         let sidecar = opened.and_then(|sidecar| sidecar.verify(&*self.fs).map(|_| sidecar));
         if let Err(reason) = &sidecar
             && self.filters_on()

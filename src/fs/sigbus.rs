@@ -23,6 +23,9 @@ const SLOTS: usize = 1 << 16;
 const LENGTH_BITS: u32 = 27;
 const PAGE_BITS: u32 = 12;
 
+/// "Action optional": memory is bad, but the thread that gets the signal has not touched it (Linux, `asm-generic/siginfo.h`).
+const BUS_MCEERR_AO: c_int = 5;
+
 /// Ranges of maps; 0 for a free slot.
 static RANGES: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 static FAULTED: [AtomicBool; SLOTS] = [const { AtomicBool::new(false) }; SLOTS];
@@ -129,7 +132,9 @@ impl Drop for Watched {
 extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid structure to a handler with SA_SIGINFO, and SIGBUS fills the address.
     let (address, code) = unsafe { ((*info).si_addr().addr(), (*info).si_code) };
-    let is_fault = code > 0; // Others were sent, by kill or sigqueue.
+    // A signal that was sent (by kill, say), or a notice of bad memory that nobody reads right now, concerns no thread: our claim that the
+    // one which runs here holds the map would be wrong.
+    let is_fault = code > 0 && code != BUS_MCEERR_AO;
     if !(is_fault && blank(address)) {
         pass_on(signal, info, context, is_fault);
     }

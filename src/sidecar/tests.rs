@@ -11,6 +11,7 @@ use crate::hash::KeyHasher;
 use crate::id::FileId;
 use proptest::prelude::*;
 use std::fs;
+use std::ops::Range;
 use std::path::PathBuf;
 
 const HASHER: KeyHasher = KeyHasher::siphash13([77, 78]);
@@ -231,8 +232,11 @@ fn a_pinned_sidecar_that_is_cut_after_opening_is_an_error_and_no_signal() {
     }
 }
 
-/// A case of many groups: its hashes, its bytes, and the bytes of each group and of its checksum.
-fn large(spec: FilterSpec) -> (Case, Vec<u64>, Vec<u8>, Vec<[std::ops::Range<usize>; 2]>) {
+/// Where a group's lines are, and its checksum.
+type Group = [Range<usize>; 2];
+
+/// A case of many groups, its hashes and its bytes.
+fn large(spec: FilterSpec) -> (Case, Vec<u64>, Vec<u8>, Vec<Group>) {
     let hashes: Vec<u64> = (0..60_000u64).map(|i| HASHER.hash(&i.to_le_bytes())).collect();
     let case = Case::new(spec);
     create(&RealFs, &case.path, &hashes, spec, HASHER, Some(BINDING)).unwrap();
