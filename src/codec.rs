@@ -2,9 +2,27 @@
 
 /// CRC-32 (IEEE) of `parts` in order: the checksum of records, blocks and headers.
 pub fn crc32(parts: &[&[u8]]) -> u32 {
-    let mut hasher = crc32fast::Hasher::new();
-    parts.iter().for_each(|part| hasher.update(part));
-    hasher.finalize()
+    let mut crc = Crc32::default();
+    parts.iter().for_each(|part| crc.update(part));
+    crc.value()
+}
+
+/// A [`crc32`] under way: each prefix of some bytes in one pass.
+#[derive(Clone, Default)]
+pub struct Crc32(crc32fast::Hasher);
+
+impl Crc32 {
+    /// Takes further bytes into account.
+    #[inline]
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of the bytes so far.
+    #[inline]
+    pub fn value(&self) -> u32 {
+        self.0.clone().finalize()
+    }
 }
 
 /// Appends integers and length-prefixed bytes to a buffer.

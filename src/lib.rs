@@ -75,8 +75,8 @@ mod sidecar;
 mod wal;
 
 pub use db::{
-    Db, Durability, FilterPolicy, LevelStats, Options, Range, RebuildReport, RepairReport, Snapshot, Stats,
-    VerifyReport, repair,
+    Db, Durability, FilterPolicy, LevelStats, LostRange, Options, Range, RebuildReport, RepairReport,
+    Snapshot, Stats, VerifyReport, repair,
 };
 pub use error::{Error, Result};
 pub use hash::{KeyHash, KeyHasher};

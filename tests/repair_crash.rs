@@ -9,7 +9,7 @@
 mod support;
 
 use std::path::PathBuf;
-use support::{Crash, Fault, STORE, Sequence, SimFs, tiny_on};
+use support::{Crash, Fault, STORE, Sequence, SimFs, contents, fill_deep, tiny_on};
 
 fn files(fs: &SimFs, ending: &str) -> Vec<PathBuf> {
     fs.files().into_iter().filter(|path| path.to_str().unwrap().ends_with(ending)).collect()
@@ -56,4 +56,40 @@ fn the_sound_part_of_a_log_survives_a_crash_at_any_write_of_the_repair() {
         assert!(files(fs, ".damaged").iter().any(|path| fs.read(path).unwrap() == bytes));
         assert_eq!(sequence.prefix_of(&tiny_on(fs).open(STORE).unwrap()), whole);
     });
+}
+
+#[test]
+fn the_rows_of_damaged_segments_survive_a_crash_at_any_write_of_the_repair() {
+    let sound = SimFs::new();
+    let db = tiny_on(&sound).open(STORE).unwrap();
+    fill_deep(&db, 7);
+    drop(db);
+    let segments = files(&sound, ".segment");
+    let damaged = [&segments[0], &segments[segments.len() / 2], &segments[segments.len() - 1]];
+    for path in damaged {
+        let mut bytes = sound.read(path).unwrap();
+        bytes[200] ^= 1;
+        sound.write(path, bytes);
+    }
+    for without_manifest in [false, true] {
+        let fs = sound.crash(Crash::Kill, 0);
+        if without_manifest {
+            sidebloom::fs::Fs::remove(&fs, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
+            sidebloom::fs::Fs::sync_dir(&fs, &PathBuf::from(STORE)).unwrap();
+        }
+        let expected = {
+            let fs = fs.crash(Crash::Kill, 0);
+            assert_eq!(tiny_on(&fs).repair(STORE).unwrap().lost.len(), 3);
+            contents(&tiny_on(&fs).open(STORE).unwrap())
+        };
+        each_crash(&fs, |fs| {
+            for path in damaged {
+                let bytes = sound.read(path).unwrap();
+                let mut aside =
+                    fs.files().into_iter().filter(|path| path.to_str().unwrap().contains(".damaged"));
+                assert!(aside.any(|aside| fs.read(aside).unwrap() == bytes));
+            }
+            assert!(contents(&tiny_on(fs).read_only(true).open(STORE).unwrap()) == expected);
+        });
+    }
 }

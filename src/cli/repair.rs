@@ -1,13 +1,15 @@
-//! `sidebloom repair`: rebuilds the manifest of a store from its segments.
+//! `sidebloom repair`: salvages what is readable of a damaged store.
 
 use super::context::{Context, Failure, Outcome};
 use super::{human, progress};
 use std::io::Write;
 
-/// Rebuild a lost or damaged manifest from the segments
+/// Salvage what is readable of a damaged store
 ///
-/// For a store that does not open. Nothing is removed: files that cannot be read are renamed to *.damaged and named here. Run
-/// `verify` afterwards.
+/// For a store that does not open, or of which a part cannot be read. Every block is read. The rows around a damaged one are
+/// written anew, a lost manifest is rebuilt from the segments. Nothing is removed: damaged files are renamed to *.damaged and
+/// named here, and so are the key ranges in which rows are lost: keys there may be missing, have an older value, or be back although
+/// they were deleted.
 #[derive(clap::Args)]
 pub struct Args {}
 
@@ -17,6 +19,10 @@ struct Report {
     segments: u64,
     entries: u64,
     set_aside: Vec<String>,
+    bytes_set_aside: u64,
+    rows_salvaged: u64,
+    bytes_unreadable: u64,
+    lost: Vec<String>,
 }
 
 impl Args {
@@ -29,6 +35,10 @@ impl Args {
             segments: repaired.segments,
             entries: repaired.entries,
             set_aside: repaired.set_aside.iter().map(ToString::to_string).collect(),
+            bytes_set_aside: repaired.bytes_set_aside,
+            rows_salvaged: repaired.rows_salvaged,
+            bytes_unreadable: repaired.bytes_unreadable,
+            lost: repaired.lost.iter().map(ToString::to_string).collect(),
         };
         if cx.json {
             cx.print_json(&report)?;
@@ -42,8 +52,20 @@ impl Args {
 impl Report {
     fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
         self.set_aside.iter().try_for_each(|file| writeln!(out, "set aside: {file}"))?;
+        self.lost.iter().try_for_each(|range| {
+            writeln!(out, "rows lost: {range}: keys there may be missing, have an older value or be back although deleted")
+        })?;
+        if !self.set_aside.is_empty() {
+            let [aside, unreadable] =
+                [self.bytes_set_aside, self.bytes_unreadable].map(|n| human::bytes(n as f64));
+            let salvaged = human::count(self.rows_salvaged);
+            writeln!(
+                out,
+                "{aside} set aside: {salvaged} rows of them salvaged, {unreadable} of rows unreadable"
+            )?;
+        }
         let [segments, entries] = [self.segments, self.entries].map(human::count);
-        let verdict = if self.rebuilt { "manifest rebuilt" } else { "the manifest was in order" };
+        let verdict = if self.rebuilt { "manifest written anew" } else { "the manifest was in order" };
         Ok(writeln!(out, "{verdict}: {segments} segments, {entries} entries")?)
     }
 }

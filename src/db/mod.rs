@@ -38,7 +38,7 @@ pub use open::Db;
 pub use options::{Durability, Options};
 pub use policy::FilterPolicy;
 pub use range::Range;
-pub use repair::{RepairReport, repair};
+pub use repair::{LostRange, RepairReport, repair};
 pub(crate) use shards::Shards;
 pub use sidecars::RebuildReport;
 pub use snapshot::Snapshot;

@@ -54,7 +54,7 @@
 //! version of 0, a segment id other than the file's number.
 
 use super::Compression;
-use crate::codec::{Decoder, Encode, crc32};
+use crate::codec::{Crc32, Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
 use crate::id::FileId;
@@ -118,10 +118,34 @@ impl Place<'_> {
 
 /// The crc of the block at `offset` of segment `id`, over the payload and its type byte.
 pub fn block_crc(id: FileId, offset: u64, payload_and_type: &[u8]) -> u32 {
+    crc32(&[payload_and_type, &place_bytes(id, offset)])
+}
+
+fn place_bytes(id: FileId, offset: u64) -> [u8; 16] {
     let mut place = [0; 16];
     place[..8].copy_from_slice(&id.0.to_le_bytes());
     place[8..].copy_from_slice(&offset.to_le_bytes());
-    crc32(&[payload_and_type, &place])
+    place
+}
+
+/// The length of the block that begins at `offset` of segment `id`, where `bytes` stand, if one does: the first with which its checksum
+/// matches. For segments without an index.
+pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
+    let place = place_bytes(id, offset);
+    let mut crc = Crc32::default();
+    for (at, kind) in bytes.iter().enumerate() {
+        crc.update(std::slice::from_ref(kind));
+        let stored = bytes.get(at + 1..)?.first_chunk()?;
+        if at == 0 || Compression::from_u8(*kind).is_none() {
+            continue;
+        }
+        let mut whole = crc.clone();
+        whole.update(&place);
+        if whole.value() == u32::from_le_bytes(*stored) {
+            return Some(at + TRAILER_BYTES);
+        }
+    }
+    None
 }
 
 /// Checks a stored block; gives its type and its payload.

@@ -216,7 +216,8 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(Tail, Index)
     Ok((Tail { footer, summary, origin, compression }, top))
 }
 
-fn parse_index(place: Place<'_>, stored: &[u8]) -> Result<Index> {
+/// Checks and reads a stored index block.
+pub(super) fn parse_index(place: Place<'_>, stored: &[u8]) -> Result<Index> {
     let (kind, payload) = open_block(place, stored)?;
     match kind {
         Compression::None => Index::parse(payload).map_err(|what| place.damaged(what)),

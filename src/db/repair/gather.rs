@@ -1,11 +1,13 @@
 //! A state without a manifest.
 
 use super::Repair;
+use crate::db::recover::next_free_id;
 use crate::error::{Error, Result};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::{State, StoreHeader};
+use crate::segment::is_damage;
 use crate::wal;
 
 impl Repair<'_> {
@@ -15,18 +17,19 @@ impl Repair<'_> {
         let identify = |id: &FileId| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal)));
         let first_log = logs.iter().find_map(|id| identify(id).ok().flatten());
         let mut header = None;
-        let mut metas = Vec::new();
+        let (mut metas, mut damaged) = (Vec::new(), Vec::new());
         for id in self.files(FileKind::Segment) {
-            match self.open(id) {
+            match self.read_whole(id, header) {
                 Ok((meta, origin)) if *header.get_or_insert(origin) == origin => metas.push(meta),
                 Ok(_) => {
-                    let file = self.path.join(id.file_name(FileKind::Segment));
-                    self.set_aside(
-                        &id.file_name(FileKind::Segment),
-                        Error::corruption(file, 0, "a segment of another store"),
-                    )?;
+                    let foreign = Error::corruption(self.segment_path(id), 0, "a segment of another store");
+                    self.set_aside(&id.file_name(FileKind::Segment), foreign)?;
                 }
-                Err(error) => self.set_aside(&id.file_name(FileKind::Segment), error)?,
+                Err(error) if is_damage(&error) => {
+                    header = header.or_else(|| self.store_of(id));
+                    damaged.push((id, error));
+                }
+                Err(error) => return Err(error),
             }
         }
         let header = match (header, &first_log) {
@@ -36,8 +39,12 @@ impl Repair<'_> {
                 hasher: KeyHasher::random(KeyHash::default())?,
             },
         };
-        let newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
         let mut state = State::new(header);
+        self.next_id = FileId(next_free_id(&state, &self.names));
+        for (id, error) in damaged {
+            metas.extend(self.rescue(id, None, header, error)?);
+        }
+        let newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
         state.segments = metas.into_iter().map(|meta| (meta.id, meta)).collect();
         // A log may repeat what a segment has already: the same operations under the same numbers.
         state.last_seq = first_log.map_or(newest, |log| log.first_seq.saturating_sub(1));

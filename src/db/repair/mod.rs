@@ -1,41 +1,34 @@
 //! Repair: a store whose manifest is lost, or names segments that are lost, becomes openable again with all that is readable.
 //!
-//! 1. A readable manifest is kept, less the segments that cannot be opened; if the segments of a sorted level overlap, all go to level 0. One that names files which are not there, or that ends
-//!    before the logs begin, has lost its last edits, and with them the names of segments: it counts as unreadable.
-//! 2. Without one, every segment that opens goes to level 0. Their ages may interleave, so each entry's own sequence number decides:
+//! 1. Every block of every segment is read. Of a damaged segment, the rows around the damage are written to a new segment of the same
+//!    level; the old one is set aside once the manifest does without it.
+//! 2. A readable manifest is kept; if the segments of a sorted level overlap, all go to level 0. One that names files which are not
+//!    there, or that ends before the logs begin, has lost its last edits, and with them the names of segments: it counts as unreadable.
+//! 3. Without one, every segment goes to level 0. Their ages may interleave, so each entry's own sequence number decides:
 //!    reads and compaction compare them, and the next compaction sorts level 0 out.
-//! 3. Logs stay: the next opening replays them. Of a damaged one, the batches before the damage are written anew; the logs after it
+//! 4. Logs stay: the next opening replays them. Of a damaged one, the batches before the damage are written anew; the logs after it
 //!    would leave a gap and are set aside.
-//! 4. What is set aside is renamed to `*.damaged`, never removed, and what replaces a file is complete and durable before: a repair
+//! 5. What is set aside is renamed to `*.damaged`, never removed, and what replaces a file is complete and durable before: a repair
 //!    that a crash interrupts can start again without loss.
 
 mod gather;
 mod logs;
+mod report;
+mod segments;
+
+pub use report::{LostRange, RepairReport};
 
 use super::options::Options;
 use super::recover::{LOCK, next_free_id};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode};
 use crate::id::{FileId, FileKind};
-use crate::manifest::{MANIFEST, Manifest, SegmentMeta, State, StoreHeader, check_levels, read_state};
-use crate::segment::{BlockCache, Counters, Segment};
+use crate::manifest::{MANIFEST, Manifest, State, read_state};
+use crate::segment::is_damage;
 use crate::wal;
+use segments::Replaced;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// What [`repair`] found and did.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct RepairReport {
-    /// Whether a new manifest was written; otherwise the store needed none.
-    pub rebuilt: bool,
-    /// Segments that the store has now.
-    pub segments: u64,
-    /// Entries in them.
-    pub entries: u64,
-    /// What could not be kept, and why; the files are still there as `*.damaged`.
-    pub set_aside: Vec<Error>,
-}
 
 /// Repairs the store in directory `path`. Nothing readable is lost, nothing is removed; nobody may have the store open.
 ///
@@ -56,7 +49,8 @@ pub(super) fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
         return Err(Error::NotAStore { path: path.to_path_buf(), what });
     }
     let _lock = fs.lock(&path.join(LOCK), LockMode::Exclusive)?;
-    Repair { fs, path, names, report: RepairReport::default() }.run()
+    let next_id = FileId(0);
+    Repair { fs, path, names, report: RepairReport::default(), next_id, replaced: Vec::new() }.run()
 }
 
 struct Repair<'a> {
@@ -64,6 +58,10 @@ struct Repair<'a> {
     path: &'a Path,
     names: Vec<String>,
     report: RepairReport,
+    /// For the next segment that is written anew.
+    next_id: FileId,
+    /// Damaged segments, to be set aside once the manifest does without them.
+    replaced: Vec<Replaced>,
 }
 
 impl Repair<'_> {
@@ -71,53 +69,26 @@ impl Repair<'_> {
         let known = match read_state(&*self.fs, self.path) {
             Ok(state) => self.keep_if_complete(state)?,
             Err(Error::NotAStore { .. }) => None,
-            Err(error) => {
+            Err(error) if is_damage(&error) => {
                 self.set_aside(MANIFEST, error)?;
                 None
             }
+            Err(error) => return Err(error),
         };
         let (state, changed) = match known {
-            Some(mut state) => {
-                let before = state.segments.len();
-                let mut kept = std::mem::take(&mut state.segments);
-                let mut lost = Vec::new();
-                kept.retain(|id, meta| match self.open(*id) {
-                    Ok((found, _)) if found.digest == meta.digest => true,
-                    Ok(_) => {
-                        let file = self.path.join(id.file_name(FileKind::Segment));
-                        lost.push((
-                            *id,
-                            Error::corruption(file, 0, "not the segment that the manifest means"),
-                        ));
-                        false
-                    }
-                    Err(error) => {
-                        lost.push((*id, error));
-                        false
-                    }
-                });
-                for (id, error) in lost {
-                    self.set_aside(&id.file_name(FileKind::Segment), error)?;
-                }
-                let mut changed = kept.len() != before;
-                let mut state = State { segments: kept, ..state };
-                if let Err(error) = check_levels(&state, self.path) {
-                    tracing::warn!(%error, "every segment goes to level 0, which may overlap");
-                    state.segments.values_mut().for_each(|meta| meta.level = 0);
-                    changed = true;
-                }
-                (state, changed)
-            }
+            Some(state) => self.check_segments(state)?,
             None => (self.gather()?, true),
         };
         self.report.segments = state.segments.len() as u64;
         self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
         self.report.rebuilt = changed;
         if changed {
-            let next_id = FileId(next_free_id(&state, &self.names));
+            let next_id = FileId(next_free_id(&state, &self.names).max(self.next_id.0));
             let state = State { next_id, ..state.clone() };
+            self.fs.sync_dir(self.path)?;
             Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
         }
+        self.take_away_replaced()?;
         self.mend_logs(&state)?;
         self.fs.sync_dir(self.path)?;
         Ok(self.report)
@@ -159,19 +130,11 @@ impl Repair<'_> {
         ids.into_iter().map(|(id, _)| id).collect()
     }
 
-    fn open(&self, id: FileId) -> Result<(SegmentMeta, StoreHeader)> {
-        let path = self.path.join(id.file_name(FileKind::Segment));
-        let (cache, counters) = (Arc::new(BlockCache::new(0)), Arc::new(Counters::default()));
-        let segment = Segment::open(&*self.fs, &path, id, cache, counters)?;
-        let origin = segment.origin();
-        let header = StoreHeader { store_id: origin.store_id, hasher: origin.hasher };
-        Ok((SegmentMeta::of(0, segment.summary()), header))
-    }
-
     fn set_aside(&mut self, name: &str, why: Error) -> Result<()> {
         tracing::warn!(%why, name, "set aside");
         let file = self.path.join(name);
         if self.fs.file_len(&file)?.is_some() {
+            self.report.bytes_set_aside += self.fs.file_len(&file)?.unwrap_or(0);
             self.fs.rename(&file, &self.aside(name)?)?;
         }
         self.report.set_aside.push(why);
@@ -186,6 +149,7 @@ impl Repair<'_> {
             self.copy(&file, &aside)?; // Not every file system has links.
         }
         self.fs.sync_dir(self.path)?;
+        self.report.bytes_set_aside += self.fs.file_len(&aside)?.unwrap_or(0);
         self.fs.rename(replacement, &file)?;
         self.report.set_aside.push(why);
         Ok(())

@@ -1,0 +1,221 @@
+//! Repair of segments: each is read whole, and of a damaged one the readable rows are written anew.
+
+use super::Repair;
+use super::report::LostRange;
+use crate::db::recover::next_free_id;
+use crate::error::{Error, Result};
+use crate::id::{FileId, FileKind};
+use crate::manifest::{QUARANTINE, SegmentMeta, State, StoreHeader, check_levels};
+use crate::segment::{
+    BlockCache, Counters, Gap, Origin, Segment, Summary, Writer, WriterOptions, is_damage, read_properties,
+    salvage,
+};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A damaged segment that the new manifest does without.
+pub(super) struct Replaced {
+    id: FileId,
+    why: Error,
+    /// It has its name as `*.damaged` already.
+    linked: bool,
+}
+
+impl Repair<'_> {
+    /// Checks the segments that a manifest names, and what it says of them. `true` when something had to change.
+    pub(super) fn check_segments(&mut self, state: State) -> Result<(State, bool)> {
+        self.next_id = FileId(next_free_id(&state, &self.names));
+        let mut changed = false;
+        let mut kept = BTreeMap::new();
+        for (id, meta) in &state.segments {
+            let found = match self.read_whole(*id, None) {
+                Ok((found, _)) if found.digest == meta.digest => Some(meta.clone()),
+                Ok(_) => {
+                    let what = "not the segment that the manifest means";
+                    self.put_aside(*id, Error::corruption(self.segment_path(*id), 0, what))?;
+                    self.report.lost.push(self.whole(meta));
+                    None
+                }
+                Err(error) if is_damage(&error) => self.rescue(*id, Some(meta), state.header, error)?,
+                Err(error) => return Err(error),
+            };
+            changed |= found.as_ref() != Some(meta);
+            kept.extend(found.map(|found| (found.id, found)));
+        }
+        let homes: Vec<_> = kept.values().filter_map(|meta| Some((meta.id, home_of(meta, &kept)?))).collect();
+        for (id, level) in homes {
+            if let Some(meta) = kept.get_mut(&id).filter(|meta| meta.level != level) {
+                meta.level = level;
+                changed = true;
+            }
+        }
+        let mut state = State { segments: kept, ..state };
+        if let Err(error) = check_levels(&state, self.path) {
+            tracing::warn!(%error, "every segment goes to level 0, which may overlap");
+            state.segments.values_mut().for_each(|meta| meta.level = 0);
+            changed = true;
+        }
+        Ok((state, changed))
+    }
+
+    pub(super) fn segment_path(&self, id: FileId) -> PathBuf {
+        self.path.join(id.file_name(FileKind::Segment))
+    }
+
+    /// Opens a segment and reads every byte of it. It must be of the store, if that is known.
+    pub(super) fn read_whole(
+        &self,
+        id: FileId,
+        store: Option<StoreHeader>,
+    ) -> Result<(SegmentMeta, StoreHeader)> {
+        let path = self.segment_path(id);
+        let (cache, counters) = (Arc::new(BlockCache::new(0)), Arc::new(Counters::default()));
+        let segment = Segment::open(&*self.fs, &path, id, cache, counters)?;
+        let Origin { store_id, hasher } = segment.origin();
+        let found = StoreHeader { store_id, hasher };
+        if store.is_none_or(|store| store == found) {
+            segment.verify(&mut |_, _, _| Ok(()))?;
+        }
+        Ok((SegmentMeta::of(0, segment.summary()), found))
+    }
+
+    /// The store that a segment says it is of, if that much of it is readable.
+    pub(super) fn store_of(&self, id: FileId) -> Option<StoreHeader> {
+        let properties = read_properties(&*self.fs.open(&self.segment_path(id)).ok()?, id)?;
+        let Origin { store_id, hasher } = properties.origin;
+        Some(StoreHeader { store_id, hasher })
+    }
+
+    /// Writes what is readable of a damaged segment to a new one; `None` when that is nothing. `known` is what the manifest says of it.
+    pub(super) fn rescue(
+        &mut self,
+        id: FileId,
+        known: Option<&SegmentMeta>,
+        store: StoreHeader,
+        error: Error,
+    ) -> Result<Option<SegmentMeta>> {
+        let file = self.fs.open(&self.segment_path(id))?;
+        let origin = Origin { store_id: store.store_id, hasher: store.hasher };
+        let new_id = self.next_id;
+        let mut writer: Option<Writer> = None;
+        let salvaged =
+            salvage(&*file, id, known.map(|meta| meta.data_bytes), &mut |key, seq, kind, value| {
+                let writer = match &mut writer {
+                    Some(writer) => writer,
+                    None => {
+                        let path = self.path.join(new_id.file_name(FileKind::Segment));
+                        writer.insert(Writer::create(
+                            &*self.fs,
+                            &path,
+                            new_id,
+                            origin,
+                            WriterOptions::default(),
+                        )?)
+                    }
+                };
+                writer.append(key, seq, kind, value)
+            })?;
+        let summary = writer.map(Writer::finish).transpose()?;
+        self.next_id = FileId(new_id.0 + 1);
+        self.put_aside(id, error)?;
+
+        let is_foreign = salvaged
+            .properties
+            .as_ref()
+            .is_some_and(|own| own.origin.store_id != store.store_id)
+            || summary.as_ref().is_some_and(|summary| known.is_some_and(|meta| !is_part_of(summary, meta)));
+        if is_foreign {
+            if summary.is_some() {
+                self.fs.remove(&self.segment_path(new_id))?;
+            }
+            self.report.lost.extend(known.map(|meta| self.whole(meta)));
+            return Ok(None);
+        }
+        let ends = match (known, salvaged.properties) {
+            (Some(meta), _) => Some((meta.smallest.clone(), meta.largest.clone())),
+            (None, own) => own.map(|own| (own.smallest, own.largest)),
+        };
+        self.report.rows_salvaged += summary.as_ref().map_or(0, |summary| summary.entries);
+        for gap in salvaged.gaps {
+            self.report.bytes_unreadable += gap.bytes;
+            self.report.lost.push(LostRange { file: self.segment_path(id), ..range_of(gap, ends.as_ref()) });
+        }
+        let level = known.map_or(0, |meta| meta.level);
+        Ok(summary.map(|summary| SegmentMeta::of(level, &summary)))
+    }
+
+    /// Gives a damaged segment its second name; the first goes when the manifest does without it.
+    fn put_aside(&mut self, id: FileId, why: Error) -> Result<()> {
+        let name = id.file_name(FileKind::Segment);
+        let linked = self.fs.hard_link(&self.path.join(&name), &self.aside(&name)?).is_ok();
+        self.replaced.push(Replaced { id, why, linked });
+        Ok(())
+    }
+
+    /// The second half of `put_aside`.
+    pub(super) fn take_away_replaced(&mut self) -> Result<()> {
+        for Replaced { id, why, linked } in std::mem::take(&mut self.replaced) {
+            let (name, path) = (id.file_name(FileKind::Segment), self.segment_path(id));
+            if !linked {
+                self.set_aside(&name, why)?; // Not every file system has links.
+                continue;
+            }
+            tracing::warn!(%why, name, "set aside, what is readable of it was written anew");
+            self.report.bytes_set_aside += self.fs.file_len(&path)?.unwrap_or(0);
+            self.fs.remove(&path)?;
+            self.report.set_aside.push(why);
+        }
+        Ok(())
+    }
+
+    fn whole(&self, meta: &SegmentMeta) -> LostRange {
+        let (first, last) = (meta.smallest.clone(), meta.largest.clone());
+        LostRange {
+            file: self.segment_path(meta.id),
+            first: Bound::Included(first),
+            last: Bound::Included(last),
+        }
+    }
+}
+
+/// Whether rows can have been rows of the segment that the manifest means.
+fn is_part_of(rows: &Summary, meta: &SegmentMeta) -> bool {
+    meta.smallest <= rows.smallest
+        && rows.largest <= meta.largest
+        && meta.min_seq <= rows.min_seq
+        && rows.max_seq <= meta.max_seq
+        && rows.entries <= meta.entries
+}
+
+/// The keys that a gap may have had, in a segment from and to these keys.
+fn range_of(gap: Gap, ends: Option<&(Vec<u8>, Vec<u8>)>) -> LostRange {
+    let from_start = || ends.map_or(Bound::Unbounded, |(smallest, _)| Bound::Included(smallest.clone()));
+    let to_end = || ends.map_or(Bound::Unbounded, |(_, largest)| Bound::Included(largest.clone()));
+    LostRange {
+        file: PathBuf::new(),
+        first: gap.after.map_or_else(from_start, Bound::Excluded),
+        last: gap.before.map_or_else(to_end, Bound::Excluded),
+    }
+}
+
+/// The level where a segment from quarantine, sound by now, is in the order of ages again: what overlaps it above is newer as a whole, what
+/// overlaps it below is older, and nothing overlaps it there. `None` when there is no such level: it stays where it is.
+fn home_of(meta: &SegmentMeta, all: &BTreeMap<FileId, SegmentMeta>) -> Option<u8> {
+    let overlapping: Vec<&SegmentMeta> = all
+        .values()
+        .filter(|other| {
+            other.id != meta.id && other.smallest <= meta.largest && other.largest >= meta.smallest
+        })
+        .collect();
+    let fits = |level: &u8| {
+        meta.level == QUARANTINE
+            && overlapping.iter().all(|other| match other.level.cmp(level) {
+                std::cmp::Ordering::Less => other.min_seq > meta.max_seq,
+                std::cmp::Ordering::Equal => *level == 0,
+                std::cmp::Ordering::Greater => other.max_seq < meta.min_seq && other.level != QUARANTINE,
+            })
+    };
+    (1..QUARANTINE).chain([0]).find(fits)
+}

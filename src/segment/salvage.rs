@@ -1,0 +1,301 @@
+//! Salvage: every row of a damaged segment that can still be read.
+//!
+//! 1. Where an index partition is readable it says where blocks lie, and each of them is read by itself.
+//! 2. Elsewhere blocks are found without an index. A block's checksum covers its place, so of all bytes behind a border only the
+//!    true end of the block there has a checksum that matches: one pass that carries the CRC along finds it.
+//! 3. Behind a damaged block that no index names, the next one may begin anywhere: each offset is tried, with bounded effort.
+//! 4. A data block counts when it is what the writer makes of its entries, and its keys follow those before it.
+
+use super::block::{Block, BlockBuilder};
+use super::compress::unpack;
+use super::format::{
+    FOOTER_BYTES, Footer, Handle, MAX_BLOCK_BYTES, Place, Properties, TRAILER_BYTES, block_len, open_block,
+};
+use super::index::Index;
+use super::interval::Interval;
+use super::reader::parse_index;
+use crate::error::{Error, Result};
+use crate::fs::ReadFile;
+use crate::id::FileId;
+use crate::key::{EntryKind, Seq, common_prefix};
+use std::ops::Range;
+
+/// Sees each row: key, sequence number, kind, value.
+pub type OnRow<'a> = dyn FnMut(&[u8], Seq, EntryKind, &[u8]) -> Result<()> + 'a;
+
+/// What [`salvage`] found beside the rows.
+#[derive(Default)]
+pub struct Salvaged {
+    /// Where rows are missing, in the order of keys.
+    pub gaps: Vec<Gap>,
+    /// What the segment says of itself, if that is readable.
+    pub properties: Option<Properties>,
+}
+
+/// Data that could not be read, and the rows around it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The last key before it; `None` at the start of the segment.
+    pub after: Option<Vec<u8>>,
+    /// The first key behind it; `None` at the end of the segment.
+    pub before: Option<Vec<u8>>,
+}
+
+/// The pieces in which a range is read that cannot be read at once.
+const PIECE_BYTES: u64 = 4096;
+/// A block behind a damaged one may be this large; larger when larger ones were seen.
+const WINDOW_BYTES: usize = 64 << 10;
+/// So many bytes are hashed at most in search of blocks behind damaged ones: about ten seconds.
+const SEARCH_BYTES: usize = 1 << 30;
+
+/// Gives `on_row` every readable row of segment `id`, in the order of keys. `data_bytes` is the length of its data blocks as far as the
+/// manifest knows it.
+///
+/// # Errors
+/// Those of `on_row`, and a file whose length cannot be read; damage is in the report.
+pub fn salvage(
+    file: &dyn ReadFile,
+    id: FileId,
+    data_bytes: Option<u64>,
+    on_row: &mut OnRow<'_>,
+) -> Result<Salvaged> {
+    let mut walk = Walk { file, id, largest: WINDOW_BYTES, effort: SEARCH_BYTES, last_key: None };
+    let len = file.len()?;
+    let tail = walk.tail(len);
+    let mut salvaged = Salvaged { gaps: Vec::new(), properties: tail.properties };
+    let mut partitions = walk.partitions(tail.top.as_ref());
+    let mut end = tail.top.as_ref().map(|top| top.area().start).or(data_bytes);
+    if tail.top.is_none() {
+        let found = walk.find(end.unwrap_or(0)..len);
+        partitions.extend(found.iter().filter_map(|handle| Some((handle.offset, walk.index(*handle)?))));
+        end = end.or_else(|| partitions.first().map(|(at, _)| *at));
+    }
+    let blocks = walk.blocks(partitions.iter().map(|(_, partition)| partition), end.unwrap_or(len).min(len));
+
+    let mut read_to = 0;
+    for handle in blocks {
+        let Some(rows) = walk.rows(handle)? else { continue };
+        let Some(first) = rows.first() else { continue };
+        if handle.offset > read_to {
+            salvaged.gaps.push(walk.gap(handle.offset - read_to, Some(rows.key(first).to_vec())));
+        }
+        for row in &rows.slots {
+            on_row(rows.key(row), row.seq, row.kind, rows.value(row))?;
+        }
+        walk.last_key = rows.slots.last().map(|last| rows.key(last).to_vec());
+        read_to = handle.end();
+    }
+    // Without an end that is known, nobody can tell whether more stood there.
+    if end.is_none_or(|end| read_to < end) {
+        salvaged.gaps.push(walk.gap(end.unwrap_or(len).saturating_sub(read_to), None));
+    }
+    Ok(salvaged)
+}
+
+/// The properties of segment `id`, if they are readable, though other parts of it may not be.
+pub fn read_properties(file: &dyn ReadFile, id: FileId) -> Option<Properties> {
+    let walk = Walk { file, id, largest: 0, effort: 0, last_key: None };
+    walk.tail(file.len().ok()?).properties
+}
+
+struct Walk<'a> {
+    file: &'a dyn ReadFile,
+    id: FileId,
+    /// No block was larger so far.
+    largest: usize,
+    /// Bytes that may still be hashed in search of blocks.
+    effort: usize,
+    last_key: Option<Vec<u8>>,
+}
+
+#[derive(Default)]
+struct Tail {
+    top: Option<Index>,
+    properties: Option<Properties>,
+}
+
+/// The entries of one block.
+struct Rows {
+    keys: Vec<u8>,
+    block: Block,
+    slots: Vec<Row>,
+}
+
+struct Row {
+    key: Range<usize>,
+    value: Range<usize>,
+    seq: Seq,
+    kind: EntryKind,
+}
+
+impl Rows {
+    fn first(&self) -> Option<&Row> {
+        self.slots.first()
+    }
+
+    fn key(&self, row: &Row) -> &[u8] {
+        &self.keys[row.key.clone()]
+    }
+
+    fn value(&self, row: &Row) -> &[u8] {
+        &self.block.bytes()[row.value.clone()]
+    }
+}
+
+impl Walk<'_> {
+    fn place(&self, offset: u64) -> Place<'_> {
+        Place { path: self.file.path(), id: self.id, offset }
+    }
+
+    /// The bytes of a range; what cannot be read of it is zeros, which pass no checksum.
+    fn read(&self, range: Range<u64>) -> Vec<u8> {
+        let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
+        if self.file.read_exact_at(&mut bytes, range.start).is_err() {
+            for (piece, at) in
+                bytes.chunks_mut(PIECE_BYTES as usize).zip((range.start..).step_by(PIECE_BYTES as usize))
+            {
+                if self.file.read_exact_at(piece, at).is_err() {
+                    piece.fill(0);
+                }
+            }
+        }
+        bytes
+    }
+
+    fn stored(&self, handle: Handle) -> Vec<u8> {
+        self.read(handle.offset..handle.end())
+    }
+
+    fn index(&self, handle: Handle) -> Option<Index> {
+        parse_index(self.place(handle.offset), &self.stored(handle)).ok()
+    }
+
+    /// Top index and properties, as far as they are readable.
+    fn tail(&self, len: u64) -> Tail {
+        let footer_at = len.saturating_sub(FOOTER_BYTES as u64);
+        let bytes = self.read(footer_at..footer_at + FOOTER_BYTES as u64);
+        let Some(footer) =
+            bytes.first_chunk().and_then(|bytes| Footer::decode(self.place(footer_at), bytes).ok())
+        else {
+            return Tail::default();
+        };
+        let properties = self.stored(footer.properties);
+        let properties = open_block(self.place(footer.properties.offset), &properties).ok();
+        let properties = properties.and_then(|(_, payload)| Properties::decode(payload).ok());
+        Tail { top: self.index(footer.top), properties }
+    }
+
+    /// The readable partitions that the top index names, with their offsets.
+    fn partitions(&self, top: Option<&Index>) -> Vec<(u64, Index)> {
+        let handles = top.into_iter().flat_map(|top| (0..top.len()).map(|at| top.handle(at)));
+        handles.filter_map(|handle| Some((handle.offset, self.index(handle)?))).collect()
+    }
+
+    /// All blocks before `end` that an index names, or that are found where none does; in order and without overlap.
+    fn blocks<'i>(&mut self, partitions: impl Iterator<Item = &'i Index>, end: u64) -> Vec<Handle> {
+        let named = partitions.flat_map(|partition| (0..partition.len()).map(|at| partition.handle(at)));
+        let mut named: Vec<Handle> = named.filter(|handle| handle.end() <= end).collect();
+        named.sort_by_key(|handle| handle.offset);
+        let (mut blocks, mut at) = (Vec::new(), 0);
+        for handle in named {
+            if handle.offset < at {
+                continue;
+            }
+            blocks.extend(self.find(at..handle.offset));
+            blocks.push(handle);
+            self.largest = self.largest.max(2 * handle.len as usize);
+            at = handle.end();
+        }
+        blocks.extend(self.find(at..end));
+        blocks
+    }
+
+    /// The blocks of a range that begins at a border, without an index.
+    fn find(&mut self, range: Range<u64>) -> Vec<Handle> {
+        let bytes = if range.is_empty() { Vec::new() } else { self.read(range.clone()) };
+        let (mut found, mut at, mut on_border) = (Vec::new(), 0, true);
+        while at < bytes.len() {
+            let offset = range.start + at as u64;
+            let most = match on_border && self.effort > 0 {
+                true => MAX_BLOCK_BYTES + TRAILER_BYTES,
+                false => self.largest,
+            };
+            let candidate = &bytes[at..bytes.len().min(at + most)];
+            let len = match on_border || self.may_begin(candidate) {
+                true => block_len(self.id, offset, candidate),
+                false => None,
+            };
+            if on_border && len.is_none() {
+                self.effort = self.effort.saturating_sub(candidate.len());
+            }
+            on_border = len.is_some();
+            match len {
+                Some(len) => {
+                    found.push(Handle { offset, len: len as u32 });
+                    self.largest = self.largest.max(2 * len);
+                    at += len;
+                }
+                None => at += 1,
+            }
+        }
+        found
+    }
+
+    /// Whether a block may begin here: its first number is a count or a length. Counts the effort of finding its end.
+    fn may_begin(&mut self, bytes: &[u8]) -> bool {
+        let number = bytes.first_chunk().map_or(0, |number| u32::from_le_bytes(*number)) as usize;
+        let plausible = (1..=MAX_BLOCK_BYTES).contains(&number) && self.effort >= bytes.len();
+        if plausible {
+            self.effort -= bytes.len();
+        }
+        plausible
+    }
+
+    /// The rows of a data block; `None` when it is damaged, or something else. An error when this build cannot decompress it.
+    fn rows(&self, handle: Handle) -> Result<Option<Rows>> {
+        let (stored, place) = (self.stored(handle), self.place(handle.offset));
+        let unpacked = open_block(place, &stored).and_then(|(kind, payload)| unpack(place, kind, payload));
+        match unpacked {
+            Ok(payload) => Ok(self.parse(payload)),
+            Err(error) if is_damage(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn parse(&self, payload: Vec<u8>) -> Option<Rows> {
+        let block = Block::parse(payload).ok()?;
+        let mut rows = Rows { keys: Vec::new(), block, slots: Vec::new() };
+        let (mut interval, mut builder, mut rebuilt) =
+            (Interval::default(), BlockBuilder::default(), Vec::new());
+        let mut last = self.last_key.clone();
+        for number in 0..rows.block.intervals() {
+            interval.decode(&rows.block, number).ok()?;
+            for at in 0..interval.len() {
+                let (slot, key) = (interval.slot(at)?, interval.key(at));
+                if last.as_deref().is_some_and(|last| last >= key) {
+                    return None;
+                }
+                let shared = common_prefix(last.as_deref().unwrap_or_default(), key);
+                builder.append(key, shared, slot.seq, slot.kind, &rows.block.bytes()[slot.value.clone()]);
+                let start = rows.keys.len();
+                rows.keys.extend_from_slice(key);
+                let (value, seq, kind) = (slot.value.clone(), slot.seq, slot.kind);
+                rows.slots.push(Row { key: start..rows.keys.len(), value, seq, kind });
+                last = Some(key.to_vec());
+            }
+        }
+        builder.finish_into(&mut rebuilt);
+        (rebuilt == *rows.block.bytes()).then_some(rows)
+    }
+
+    fn gap(&self, bytes: u64, before: Option<Vec<u8>>) -> Gap {
+        Gap { bytes, after: self.last_key.clone(), before }
+    }
+}
+
+/// Whether an error tells of damage, rather than of a file that may not be opened or that a newer version wrote.
+pub fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corruption { .. } | Error::Io { op: "read" | "map", .. })
+}
