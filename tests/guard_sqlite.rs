@@ -46,9 +46,113 @@ fn every_kind_of_key_is_streamed_counted_inserted_and_removed() {
 
 #[test]
 fn a_number_with_a_fraction_is_refused_with_its_column() {
-    let case = Case::new("CREATE TABLE songs (title REAL); INSERT INTO songs VALUES (1.5)");
+    let case =
+        Case::new("CREATE TABLE songs (title NUMERIC, rate DOUBLE); INSERT INTO songs VALUES (1.5, 1)");
     let error = keys(&mut case.source()).unwrap_err().to_string();
     assert!(error.contains("\"songs\".\"title\"") && error.contains("1.5"), "{error}");
+    let error = case.refused("songs", "rate");
+    assert!(error.contains("\"songs\".\"rate\"") && error.contains("DOUBLE"), "{error}");
+}
+
+/// The database is asked, bound as text and bound as a number, for every spelling of every column.
+#[test]
+fn no_spelling_that_the_column_takes_for_one_of_its_keys_gets_a_no() {
+    let asked = [
+        "5",
+        "05",
+        "+5",
+        "5.0",
+        "5.",
+        " 5",
+        "5\t",
+        "5e0",
+        "50e-1",
+        ".5e1",
+        "0x5",
+        "5_0",
+        "5.00000000000000000000001",
+        "-7",
+        "-07.0",
+        "0",
+        "-0",
+        "+0.0",
+        "",
+        " ",
+        "42",
+        "1e400",
+        "9007199254740993",
+        "9007199254740993.0",
+        "9007199254740992.0",
+        "ABBA",
+        "abba",
+        "abba  ",
+        "9223372036854775807",
+        "9223372036854775808",
+        "09223372036854775807",
+        "9223372036854775807.0",
+        "-9223372036854775808.0",
+        "2024-01-02",
+        "1_0",
+        "12AB",
+        "12ab",
+        "5 ABBA",
+        "nan",
+    ];
+    let types = [
+        "INTEGER",
+        "INT",
+        "BIGINT UNSIGNED",
+        "INTEGER PRIMARY KEY",
+        "NUMERIC",
+        "BOOLEAN",
+        "DATE",
+        "DECIMAL(10, 2)",
+        "TEXT",
+        "VARCHAR(3)",
+        "",
+        "BLOB",
+        "TEXT COLLATE NOCASE",
+        "NUMERIC COLLATE NOCASE",
+        "TEXT COLLATE RTRIM",
+        "INT COLLATE RTRIM",
+    ];
+    for declared in types {
+        let case = Case::new(&format!(
+            "CREATE TABLE songs (title {declared}); INSERT INTO songs VALUES (5), (-7), (0), (9007199254740993),
+             (9007199254740992), (9223372036854775807), (-9223372036854775807 - 1);"
+        ));
+        let db = case.db();
+        if !declared.ends_with("KEY") {
+            db.execute_batch("INSERT INTO songs VALUES ('Abba'), ('2024-01-02'), ('12AB'), ('1_0'), ('')")
+                .unwrap();
+        }
+        let guard = GuardOptions::new().build_from(case.guard(), &mut case.source()).unwrap();
+        let mut found = 0;
+        for key in asked {
+            let as_text: i64 =
+                db.query_row("SELECT count(*) FROM songs WHERE title = ?", [key], |row| row.get(0)).unwrap();
+            let by_affinity = declared.is_empty()
+                || declared == "BLOB"
+                || declared.starts_with("TEXT")
+                || declared.starts_with("VAR");
+            let as_number: i64 = match key.parse::<f64>() {
+                Ok(number) if !by_affinity => db
+                    .query_row("SELECT count(*) FROM songs WHERE title = ?", [number], |row| row.get(0))
+                    .unwrap(),
+                _ => 0,
+            };
+            if as_text + as_number > 0 {
+                found += 1;
+                assert_eq!(
+                    guard.may_contain(key),
+                    Verdict::Maybe,
+                    "{declared} takes {key:?} for a key that it has"
+                );
+            }
+        }
+        assert!(found >= 3, "{declared}: {found}");
+        assert_eq!(guard.may_contain("6"), Verdict::Absent);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! When two keys count as one.
 
+use super::spelling::{self, Number};
 use crate::error::{Error, Result};
 use caseless::Caseless;
 use std::borrow::Cow;
@@ -12,20 +13,32 @@ use unicode_normalization::char::canonical_combining_class;
 ///
 /// It must be at least as coarse as the database's own notion of equality: what the database takes for one key must be one key here, or
 /// the guard would say no to a key that exists. Coarser is safe, and says "maybe" a little more often. So a `NOCASE` column of SQLite
-/// or a `citext` column of PostgreSQL needs [`fold_case`](Self::fold_case), and a `CHAR(n)` or `RTRIM` column
-/// [`trim_padding`](Self::trim_padding).
+/// or a `citext` column of PostgreSQL needs [`fold_case`](Self::fold_case), a `CHAR(n)` or `RTRIM` column
+/// [`trim_padding`](Self::trim_padding), a column of integers [`integers`](Self::integers), and one of uuids [`uuids`](Self::uuids).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Canonical {
     fold: bool,
     pad: bool,
+    values: Values,
+}
+
+/// What keys are spellings of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Values {
+    #[default]
+    Texts,
+    Integers,
+    Uuids,
 }
 
 const FOLD: u8 = 1;
 const PAD: u8 = 2;
+const INTEGERS: u8 = 4;
+const UUIDS: u8 = 8;
 
 impl Canonical {
     /// Every byte counts.
-    pub const EXACT: Canonical = Canonical { fold: false, pad: false };
+    pub const EXACT: Canonical = Canonical { fold: false, pad: false, values: Values::Texts };
 
     /// Letters in upper and lower case are the same, and so are the ways in which Unicode can spell a letter: canonical caseless matching
     /// (The Unicode Standard, section 3.13, D145), stored in normal form C. Keys must be UTF-8. Beyond that all letters i are one, with a dot
@@ -39,21 +52,55 @@ impl Canonical {
         Canonical { pad: true, ..self }
     }
 
+    /// All spellings of an integer are one key, as a column of integers takes them: `5`, `05`, `+5`, ` 5 `, `5.0`, and PostgreSQL's `0x5`
+    /// and `1_000`. A key that is no number stays as it is.
+    pub const fn integers(self) -> Self {
+        Canonical { values: Values::Integers, ..self }
+    }
+
+    /// All spellings of a uuid are one key: in upper or lower case, with braces, with and without hyphens. A key that is no uuid stays as it is.
+    pub const fn uuids(self) -> Self {
+        Canonical { values: Values::Uuids, ..self }
+    }
+
     /// Whether all keys that are the same by `other` are the same by this one.
     pub fn covers(&self, other: Canonical) -> bool {
         self.and(other) == *self
     }
 
-    /// What ignores the differences that either of both ignores.
+    /// What ignores the differences that either of both ignores. Integers and uuids do not go together: then it is those of `other`.
     pub fn and(self, other: Canonical) -> Self {
-        Canonical { fold: self.fold || other.fold, pad: self.pad || other.pad }
+        let values = if other.values == Values::Texts { self.values } else { other.values };
+        Canonical { fold: self.fold || other.fold, pad: self.pad || other.pad, values }
     }
 
     /// The one spelling that stands for all that are the same.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key that is not UTF-8 where case is folded.
+    /// [`Error::InvalidArgument`] for a key that is not UTF-8 where case is folded, and for one that is a number, but no integer that it can
+    /// tell from all others, where integers are expected: `5.5`, `1e3`, or beyond 64 bits.
     pub fn apply<'k>(&self, key: &'k [u8]) -> Result<Cow<'k, [u8]>> {
+        match self.values {
+            Values::Texts => {}
+            Values::Integers => match spelling::integer(key) {
+                Number::Integer(number) if number.to_string().as_bytes() == key => {
+                    return Ok(Cow::Borrowed(key));
+                }
+                Number::Integer(number) => return Ok(Cow::Owned(number.to_string().into_bytes())),
+                Number::Other => {
+                    return Err(Error::InvalidArgument(format!(
+                        "the key \"{}\" is a number, but not spelled as an integer of 64 bits, which this guard needs",
+                        key.escape_ascii()
+                    )));
+                }
+                Number::None => {}
+            },
+            Values::Uuids => {
+                if let Some(uuid) = spelling::uuid(key) {
+                    return Ok(Cow::Owned(uuid.into()));
+                }
+            }
+        }
         let key = if self.pad { key.trim_suffix_spaces() } else { key };
         if !self.fold || key.iter().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
             return Ok(Cow::Borrowed(key));
@@ -73,12 +120,23 @@ impl Canonical {
     }
 
     pub(super) fn to_bits(self) -> u8 {
-        u8::from(self.fold) * FOLD + u8::from(self.pad) * PAD
+        let values = match self.values {
+            Values::Texts => 0,
+            Values::Integers => INTEGERS,
+            Values::Uuids => UUIDS,
+        };
+        u8::from(self.fold) * FOLD + u8::from(self.pad) * PAD + values
     }
 
     /// `None` for bits of a later version.
     pub(super) fn from_bits(bits: u8) -> Option<Self> {
-        (bits & !(FOLD | PAD) == 0).then_some(Canonical { fold: bits & FOLD != 0, pad: bits & PAD != 0 })
+        let values = match bits & !(FOLD | PAD) {
+            0 => Values::Texts,
+            INTEGERS => Values::Integers,
+            UUIDS => Values::Uuids,
+            _ => return None,
+        };
+        Some(Canonical { fold: bits & FOLD != 0, pad: bits & PAD != 0, values })
     }
 }
 
@@ -112,27 +170,34 @@ impl TrimSpaces for [u8] {
 
 impl fmt::Display for Canonical {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match (self.fold, self.pad) {
-            (false, false) => "exact",
-            (true, false) => "fold",
-            (false, true) => "pad",
-            (true, true) => "fold,pad",
-        })
+        let values = match self.values {
+            Values::Texts => None,
+            Values::Integers => Some("integer"),
+            Values::Uuids => Some("uuid"),
+        };
+        let words = [self.fold.then_some("fold"), self.pad.then_some("pad"), values];
+        let words: Vec<&str> = words.into_iter().flatten().collect();
+        match words.is_empty() {
+            true => f.write_str("exact"),
+            false => f.write_str(&words.join(",")),
+        }
     }
 }
 
 impl FromStr for Canonical {
     type Err = Error;
 
-    /// `exact`, or `fold` and `pad` with a comma between them.
+    /// `exact`, or of `fold`, `pad`, and `integer` or `uuid`, some with commas between them.
     fn from_str(text: &str) -> Result<Self> {
         let add = |canonical: Canonical, word: &str| match word {
             "exact" => Ok(canonical),
             "fold" => Ok(canonical.fold_case()),
             "pad" => Ok(canonical.trim_padding()),
-            other => {
-                Err(Error::InvalidArgument(format!("\"{other}\" for keys: exact, fold, pad or fold,pad")))
-            }
+            "integer" if canonical.values != Values::Uuids => Ok(canonical.integers()),
+            "uuid" if canonical.values != Values::Integers => Ok(canonical.uuids()),
+            other => Err(Error::InvalidArgument(format!(
+                "\"{other}\" for keys: exact, or some of fold, pad, and integer or uuid, as in fold,pad"
+            ))),
         };
         text.split(',').try_fold(Canonical::EXACT, add)
     }
@@ -189,6 +254,40 @@ mod tests {
     }
 
     #[test]
+    fn spellings_of_an_integer_and_of_a_uuid_are_one_key_and_other_keys_stay_what_they_are() {
+        let integers = Canonical::EXACT.integers();
+        for spelling in ["5", "05", "+5", " 5", "5\n", "5.0", "5.", "0x5", "0b101", "0_5"] {
+            assert!(same(integers, "5", spelling), "{spelling}");
+        }
+        assert!(same(integers, "-9223372036854775808", "-09223372036854775808"));
+        assert!(same(integers, "0", "-0"));
+        for (a, b) in [("5", "-5"), ("5", "50"), ("abba", "ABBA"), ("a", "a "), ("12AB", "12ab"), ("", "0")] {
+            assert!(!same(integers, a, b), "{a} and {b}");
+        }
+        for doubtful in ["5.5", "5e0", "1E3", ".5", "9223372036854775808", "9007199254740993.0"] {
+            let error = integers.apply(doubtful.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(doubtful) && error.contains("64 bits"), "{error}");
+        }
+        assert!(same(integers.fold_case().trim_padding(), "abba", "ABBA "));
+        let uuids = Canonical::EXACT.uuids();
+        let uuid = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
+        for spelling in [
+            "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11",
+            "{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11}",
+            "a0eebc999c0b4ef8bb6d6bb9bd380a11",
+            "a0ee-bc99-9c0b-4ef8-bb6d-6bb9-bd38-0a11",
+            "{a0eebc99-9c0b4ef8-bb6d6bb9-bd380a11}",
+            "urn:uuid:a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+        ] {
+            assert!(same(uuids, uuid, spelling), "{spelling}");
+        }
+        assert_eq!(*uuids.apply(b"{A0EEBC999C0B4EF8BB6D6BB9BD380A11}").unwrap(), *uuid.as_bytes());
+        for (a, b) in [(uuid, "b0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"), (uuid, &uuid[1..]), ("x", "X")] {
+            assert!(!same(uuids, a, b), "{a} and {b}");
+        }
+    }
+
+    #[test]
     fn a_key_that_is_not_utf8_cannot_be_folded() {
         let error = Canonical::EXACT.fold_case().apply(b"caf\xe9").unwrap_err().to_string();
         assert!(error.contains("caf\\xe9") && error.contains("byte 3"), "{error}");
@@ -201,16 +300,21 @@ mod tests {
         let covered = |of: &Canonical| all.iter().filter(|other| of.covers(**other)).count();
         assert_eq!(all.iter().map(covered).collect::<Vec<_>>(), [1, 2, 2, 4]);
         assert_eq!(all[1].and(all[2]), all[3]);
+        let (integers, uuids) = (Canonical::EXACT.integers(), Canonical::EXACT.uuids());
+        assert!(integers.covers(Canonical::EXACT) && integers.fold_case().covers(integers));
+        assert!(!integers.covers(uuids) && !uuids.covers(integers) && !all[3].covers(integers));
+        assert_eq!(all[1].and(uuids).to_string(), "fold,uuid");
     }
 
     #[test]
     fn names_and_bits_come_back() {
-        for text in ["exact", "fold", "pad", "fold,pad"] {
+        for text in ["exact", "fold", "pad", "fold,pad", "integer", "uuid", "pad,integer", "fold,pad,uuid"] {
             let canonical: Canonical = text.parse().unwrap();
             assert_eq!(canonical.to_string(), text);
             assert_eq!(Canonical::from_bits(canonical.to_bits()), Some(canonical));
         }
-        assert_eq!(Canonical::from_bits(4), None);
+        assert!([12, 16].iter().all(|&bits| Canonical::from_bits(bits).is_none()));
+        assert!("integer,uuid".parse::<Canonical>().is_err());
         assert!("".parse::<Canonical>().is_err());
         assert!("fold, pad".parse::<Canonical>().is_err());
     }

@@ -15,7 +15,8 @@
 //!
 //! - *version*: 2. Every later version keeps magic and version in these places.
 //! - *bytes per key hash*: 8 or 16: the key's SipHash-1-3 of that width. They are the keys of the store, big-endian.
-//! - *which differences*: bit 0, letter case and Unicode spelling; bit 1, spaces at the end. Others are of a later version.
+//! - *which differences*: bit 0, letter case and Unicode spelling; bit 1, spaces at the end; bit 2, spellings of an integer; bit 3, spellings of a
+//!   uuid; never bits 2 and 3 together. Others are of a later version.
 //! - *which filter policy*, *number*: 0 no filters, 0; 1 bits per key on average, 2 a false-positive rate, both IEEE 754; 3 bytes of
 //!   memory; 4 bits per key of blocked Bloom filters, IEEE 754.
 //! - *hash code*: 4, SipHash-1-3 ([`crate::hash`]). A removal of one key takes away what another of the same hash counts for, so the hash

@@ -60,6 +60,7 @@ pub mod postgres;
 mod refresh;
 mod sort;
 mod source;
+mod spelling;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
 mod stats;

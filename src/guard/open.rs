@@ -52,14 +52,16 @@ impl GuardOptions {
         })
     }
 
-    /// Builds a guard of a database's keys; otherwise as [`build`](Self::build).
+    /// Builds a guard of a database's keys; otherwise as [`build`](Self::build). Unless [`canonical`](Self::canonical) is given, keys count
+    /// as one when the database's column takes them for one ([`Guard::canonical`] says when).
     ///
     /// # Errors
     /// As [`build`](Self::build), the database's, and [`Error::InvalidArgument`] when the database takes more keys for one than the
     /// guard would ([`Source::equality`]).
     pub fn build_from(self, path: impl AsRef<Path>, source: &mut dyn Source) -> Result<Guard> {
-        check_equality(self.canonical.unwrap_or_default(), source)?;
-        self.build_with(path.as_ref(), |visit| {
+        let canonical = self.canonical.unwrap_or_else(|| source.equality());
+        check_equality(canonical, source)?;
+        self.canonical(canonical).build_with(path.as_ref(), |visit| {
             source.stream(visit)?;
             Ok(source.note())
         })

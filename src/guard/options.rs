@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// may differ at each opening.
 #[derive(Debug, Clone)]
 pub struct GuardOptions {
-    /// `None`: whatever the guard was built with.
+    /// `None`: as the source, or whatever the guard was built with.
     pub(super) canonical: Option<Canonical>,
     pub(super) width: HashWidth,
     /// `None`: the guard's own, or the default for a new one.
@@ -54,8 +54,9 @@ impl GuardOptions {
         Self::default()
     }
 
-    /// When two keys count as one. Default: exact for a new guard, as built for one that is opened. Another one than it was built
-    /// with is refused.
+    /// When two keys count as one. Default: for a guard that is built from a database, what its column takes for one key
+    /// ([`Source::equality`](super::Source::equality)), for another new guard exact, and for one that is opened as it was built; another
+    /// one than that is refused.
     pub fn canonical(mut self, canonical: Canonical) -> Self {
         self.canonical = Some(canonical);
         self

@@ -33,8 +33,8 @@ pub trait Source {
     /// The database's. It may have committed all the same, as when the connection breaks at the end.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<()>;
 
-    /// When the database itself takes two keys for one. A guard that tells such keys apart is refused: it would say no to a key that
-    /// exists in another spelling.
+    /// When the database itself takes two keys for one, by type and collation. A guard is built with this, unless told otherwise, and one
+    /// that tells such keys apart is refused: it would say no to a key that exists in another spelling.
     fn equality(&self) -> Canonical {
         Canonical::EXACT
     }

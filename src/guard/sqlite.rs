@@ -9,8 +9,10 @@
 //! | NULL | none: the row is skipped |
 //! | REAL | an error: one number has many spellings |
 //!
-//! A question for an integer must be spelled as SQLite prints it: a column of affinity INTEGER takes `'042'` for 42, and the guard
-//! does not. `NOCASE` and `RTRIM`, declared for the column, are what [`Source::equality`] reports, so that a guard which tells such keys
+//! A column of affinity INTEGER or NUMERIC takes `'042'`, `'+42'` and `'42.0'` for 42, and its guard does too
+//! ([`Canonical::integers`](super::Canonical::integers)). One of affinity REAL is refused. In a column of no type (affinity BLOB) nothing is
+//! converted, and '042' is another key than 42: ask for an integer there as SQLite prints it. `NOCASE` and `RTRIM`, declared for the column,
+//! are part of what [`Source::equality`] reports, so that a guard which tells such keys
 //! apart is refused; a collation of the application's own is refused, because nobody knows what it takes for the same. A query that
 //! names another collation than the column's (`= ? COLLATE NOCASE`) is not covered: build the guard with fold or pad for it.
 //!
@@ -72,6 +74,7 @@ enum Affinity {
     Text,
     Blob,
     Number,
+    Real,
 }
 
 /// A bound text of any bytes.
@@ -95,7 +98,7 @@ impl SqliteSource {
         let opened = Opened { path: &path, db: &db };
         let (table, without_row_id) = opened.table(table)?;
         let (column, affinity) = opened.column(&table, column)?;
-        let equality = opened.equality(&table, &column)?;
+        let equality = opened.equality(&table, &column, affinity)?;
         let row_id = opened.row_id(&table, without_row_id)?;
         Ok(SqliteSource { table, column, equality, affinity, row_id, busy_timeout: BUSY_TIMEOUT, db, path })
     }
@@ -288,20 +291,34 @@ impl Opened<'_> {
             () if says(&["INT"]) => Affinity::Number,
             () if says(&["CHAR", "CLOB", "TEXT"]) => Affinity::Text,
             () if declared.is_empty() || says(&["BLOB"]) => Affinity::Blob,
+            () if says(&["REAL", "FLOA", "DOUB"]) => Affinity::Real,
             () => Affinity::Number,
         };
+        if affinity == Affinity::Real {
+            return Err(wrong(
+                self.path,
+                format!(
+                    "the column \"{table}\".\"{name}\" has the type {declared}, and one REAL can be spelled in many ways: \
+                     name a column of texts, BLOBs or integers"
+                ),
+            ));
+        }
         Ok((name, affinity))
     }
 
-    /// From the collation that the column declares.
-    fn equality(&self, table: &str, column: &str) -> Result<Canonical> {
+    /// From the type and the collation that the column declares.
+    fn equality(&self, table: &str, column: &str, affinity: Affinity) -> Result<Canonical> {
+        let equality = match affinity {
+            Affinity::Number => Canonical::EXACT.integers(),
+            Affinity::Text | Affinity::Blob | Affinity::Real => Canonical::EXACT,
+        };
         let metadata =
             self.db.column_metadata(None::<&str>, table, column).map_err(|e| failed(self.path, &e))?;
         let collation = metadata.1.map_or(String::new(), |name| name.to_string_lossy().to_uppercase());
         match collation.as_str() {
-            "" | "BINARY" => Ok(Canonical::EXACT),
-            "NOCASE" => Ok(Canonical::EXACT.fold_case()),
-            "RTRIM" => Ok(Canonical::EXACT.trim_padding()),
+            "" | "BINARY" => Ok(equality),
+            "NOCASE" => Ok(equality.fold_case()),
+            "RTRIM" => Ok(equality.trim_padding()),
             other => Err(wrong(
                 self.path,
                 format!(

@@ -1,10 +1,10 @@
 //! A column of a PostgreSQL table as a guard's source, and other writers followed; with the feature `postgres`.
 //!
 //! # What is a key
-//! The bytes of `bytea`, and the text of `text`, `varchar`, `name`, `char(n)` (without the padding), `citext`, integers (decimal),
-//! `uuid` (lower case with hyphens), enums, and domains over them. Rows with NULL are skipped. Other types are refused: `numeric` takes
-//! 1.0 and 1.00 for the same, and no text of it is the only one. `citext` needs a guard that folds case and `char(n)` one that trims
-//! padding ([`Source::equality`]); columns whose collation is not deterministic are refused.
+//! The bytes of `bytea`, and the text of `text`, `varchar`, `char(n)` (without the padding), `citext`, integers, `uuid`, enums, and domains
+//! over them. Rows with NULL are skipped. Other types are refused: `numeric` takes 1.0 and 1.00 for the same, and no text of it is the only
+//! one; `name` cuts long texts off. A guard counts keys as one as the column's type does ([`Source::equality`]): `citext` folds case,
+//! `char(n)` ignores padding, integers and uuids may be spelled in all the ways that PostgreSQL takes; columns whose collation is not deterministic are refused.
 //!
 //! # Writers that do not know the guard
 //! [`PostgresSource::install_trigger`] lets every change of the table leave its key in an *outbox*, a table that is written in the same

@@ -101,16 +101,22 @@ impl Table {
             )));
         }
         let (equality, type_name) = match (base, kind) {
-            ("text" | "varchar" | "name" | "int2" | "int4" | "int8" | "uuid" | "bytea", "b") | (_, "e") => {
-                (Canonical::EXACT, formatted.to_owned())
-            }
+            ("text" | "varchar" | "bytea", "b") | (_, "e") => (Canonical::EXACT, formatted.to_owned()),
+            ("int2" | "int4" | "int8", "b") => (Canonical::EXACT.integers(), formatted.to_owned()),
+            ("uuid", "b") => (Canonical::EXACT.uuids(), formatted.to_owned()),
             // `character` would mean one character.
             ("bpchar", "b") => (Canonical::EXACT.trim_padding(), "bpchar".to_owned()),
             ("citext", "b") => (Canonical::EXACT.fold_case(), formatted.to_owned()),
+            ("name", "b") => {
+                return Err(Unfit::What(format!(
+                    "the column \"{column}\" is of type name, which cuts a longer text off to compare it: keys are text, varchar, char, \
+                     citext, bytea, integers, uuid or an enum"
+                )));
+            }
             _ => {
                 return Err(Unfit::What(format!(
                     "the column \"{column}\" is of type {formatted}, whose values can be spelled in more than one way: keys are text, varchar, \
-                     char, citext, name, bytea, integers, uuid or an enum"
+                     char, citext, bytea, integers, uuid or an enum"
                 )));
             }
         };
