@@ -75,8 +75,8 @@ mod sidecar;
 mod wal;
 
 pub use db::{
-    Db, Durability, FilterPolicy, LevelStats, LostRange, Options, Range, RebuildReport, RepairReport,
-    Snapshot, Stats, VerifyReport, repair,
+    Db, Durability, FilterPolicy, LevelStats, LogSalvage, LostRange, Options, Range, RebuildReport,
+    RepairReport, Snapshot, Stats, VerifyReport, repair,
 };
 pub use error::{Error, Result};
 pub use hash::{KeyHash, KeyHasher};
@@ -97,7 +97,7 @@ pub mod fuzzing {
     pub use crate::segment::format as segment_format;
     pub use crate::segment::{Access, BlockCache, Direction, Segment};
     pub use crate::sidecar::{Binding, Expect, Sidecar};
-    pub use crate::wal::{End, Record, Writer, identify, ops, replay};
+    pub use crate::wal::{End, Expected, Record, Writer, identify, ops, replay};
 }
 
 /// What `benches/` reaches of the private modules. Only the cargo feature `bench-support` shows it; it is no part of the interface.

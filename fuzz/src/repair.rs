@@ -24,18 +24,19 @@ fn u64_at(file: &[u8], at: usize) -> Option<u64> {
 
 /// A log: its header, and every record that its length field makes out.
 pub fn wal(file: &mut [u8]) -> Option<()> {
-    put(file, 0, b"SBLMWAL\n\x01\0\0\0")?;
+    put(file, 0, b"SBLMWAL\n\x02\0\0\0")?;
     let (id, store) = (u64_at(file, 12)?, u64_at(file, 20)?);
     let crc = crc32(&[file.get(..36)?]);
     put_u32(file, 36, crc)?;
     let tag = crc32(&[&store.to_le_bytes(), &id.to_le_bytes()]) | 0x0303_0303;
     let mut at = 40;
-    while let Some(len) = u32_at(file, at + 8) {
-        let end = at + 32 + len as usize;
-        let Some(rest) = file.get(at + 8..end) else { break };
-        let crc = crc32(&[&tag.to_le_bytes(), rest]);
+    while let Some(len) = u32_at(file, at + 4) {
+        let end = at + 37 + len as usize;
+        let payload_crc = file.get(at + 36..end).map_or(0, |payload| crc32(&[payload]));
         put_u32(file, at, tag)?;
-        put_u32(file, at + 4, crc)?;
+        put_u32(file, at + 28, payload_crc)?;
+        let head_crc = crc32(&[file.get(at..at + 32)?]);
+        put_u32(file, at + 32, head_crc)?;
         at = end;
     }
     Some(())
@@ -43,11 +44,11 @@ pub fn wal(file: &mut [u8]) -> Option<()> {
 
 /// A manifest: its header, and every edit that its length field makes out.
 pub fn manifest(file: &mut [u8]) -> Option<()> {
-    put(file, 0, b"SBLMMAN\n\x01\0\0\0")?;
-    let crc = crc32(&[file.get(..28)?]);
-    put_u32(file, 28, crc)?;
+    put(file, 0, b"SBLMMAN\n\x02\0\0\0")?;
+    let crc = crc32(&[file.get(..40)?]);
+    put_u32(file, 40, crc)?;
     let tag = crc32(&[file.get(12..20)?]) | 0x0303_0303;
-    let mut at = 32;
+    let mut at = 44;
     while let Some(len) = u32_at(file, at + 4) {
         let payload = file.get(at + 16..at + 16 + len as usize);
         let payload_crc = payload.map_or(0, |payload| crc32(&[payload]));

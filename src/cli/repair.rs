@@ -23,6 +23,15 @@ struct Report {
     rows_salvaged: u64,
     bytes_unreadable: u64,
     lost: Vec<String>,
+    logs: Option<Logs>,
+}
+
+#[derive(serde::Serialize)]
+struct Logs {
+    operations_kept: u64,
+    bytes_unreadable: u64,
+    /// First and last.
+    operations_lost: Vec<(u64, u64)>,
 }
 
 impl Args {
@@ -39,6 +48,11 @@ impl Args {
             rows_salvaged: repaired.rows_salvaged,
             bytes_unreadable: repaired.bytes_unreadable,
             lost: repaired.lost.iter().map(ToString::to_string).collect(),
+            logs: repaired.logs.map(|logs| Logs {
+                operations_kept: logs.operations_kept,
+                bytes_unreadable: logs.bytes_unreadable,
+                operations_lost: logs.operations_lost.iter().map(|r| (*r.start(), *r.end())).collect(),
+            }),
         };
         if cx.json {
             cx.print_json(&report)?;
@@ -64,8 +78,21 @@ impl Report {
                 "{aside} set aside: {salvaged} rows of them salvaged, {unreadable} of rows unreadable"
             )?;
         }
+        if let Some(logs) = &self.logs {
+            logs.print(out)?;
+        }
         let [segments, entries] = [self.segments, self.entries].map(human::count);
         let verdict = if self.rebuilt { "manifest written anew" } else { "the manifest was in order" };
         Ok(writeln!(out, "{verdict}: {segments} segments, {entries} entries")?)
+    }
+}
+
+impl Logs {
+    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let (kept, unreadable) =
+            (human::count(self.operations_kept), human::bytes(self.bytes_unreadable as f64));
+        writeln!(out, "logs written anew: {kept} operations kept, {unreadable} unreadable")?;
+        let mut lost = self.operations_lost.iter();
+        Ok(lost.try_for_each(|(first, last)| writeln!(out, "operations lost: {first} to {last}"))?)
     }
 }

@@ -32,7 +32,7 @@ impl Core {
             (state.clone(), self.live())
         };
         let next_id = FileId(self.next_id.load(Ordering::Relaxed));
-        let state = State { next_id, log_floor: next_id, ..state };
+        let state = State { next_id, log_floor: next_id, log_mark: None, ..state };
         create_dir_durably(&*self.fs, target)?;
         let made = self.fill_checkpoint(&state, target);
         if made.is_err() {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{LiveSet, Manifest, State, StoreHeader};
+use crate::manifest::{LiveSet, LogMark, Manifest, State, StoreHeader};
 use crate::memtable::Memtable;
 use crate::segment::OpenFiles;
 use crate::wal;
@@ -69,6 +69,8 @@ pub(crate) struct Control {
     pub flushing: Option<FileId>,
     /// Logs below hold nothing that segments do not have.
     pub log_floor: FileId,
+    /// How much of the logs was synced, as far as this process knows.
+    pub synced: Option<LogMark>,
     /// When a memtable was last full: a store that takes writes postpones what can wait.
     pub last_full: Option<Instant>,
     /// Threads that wait for compaction to come to an end.
@@ -94,6 +96,7 @@ impl Control {
             to_flush: VecDeque::new(),
             flushing: None,
             log_floor,
+            synced: None,
             last_full: None,
             settling: 0,
             running: Vec::new(),

@@ -399,7 +399,8 @@ impl Core {
         let Some(log) = log.as_mut() else { return Ok(()) };
         let waiting: usize = lock(&self.control).to_flush.iter().map(|(table, _)| table.bytes()).sum();
         if waiting + log.active.bytes() < LOG_KEPT_BYTES {
-            return self.sync_log(log);
+            self.sync_log(log)?;
+            return self.publish_log_mark();
         }
         let flushed = self.flush_all(log);
         if flushed.is_err() && self.check_writable().is_ok() {

@@ -6,7 +6,7 @@ use super::view::View;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{Edit, LiveSegment, check_levels};
+use crate::manifest::{Edit, LiveSegment, LogMark, check_levels};
 use crate::memtable::Memtable;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,12 +28,16 @@ impl Core {
         // After a failed append the manifest's end is unknown, and `state` is ahead of it: nothing may follow (I5).
         self.check_writable()?;
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
+        let flushed = change.flushed.as_ref();
+        // The log at the new floor is there, whether or not any of it was synced.
+        let at_floor = flushed.map(|(_, seq, floor)| LogMark { log: *floor, bytes: 0, next_seq: seq + 1 });
         let edit = Edit {
             added: change.added.iter().map(|s| (*s.meta).clone()).collect(),
             removed: change.removed.iter().map(|s| s.meta.id).collect(),
-            log_floor: change.flushed.as_ref().map(|(_, _, floor)| *floor),
-            last_seq: change.flushed.as_ref().map(|(_, seq, _)| *seq),
+            log_floor: flushed.map(|(_, _, floor)| *floor),
+            last_seq: flushed.map(|(_, seq, _)| *seq),
             next_id: Some(FileId(self.next_id.load(Ordering::Relaxed))),
+            log_mark: lock(&self.control).synced.max(at_floor),
         };
         if let Err(error) = self.fs.sync_dir(&self.dir) {
             if error.is_out_of_descriptors() {
@@ -77,6 +81,20 @@ impl Core {
         self.work.notify_all();
         self.progress.notify_all();
         Ok(())
+    }
+
+    /// Tells the manifest how much of the logs was synced, so that a log that loses any of it is found out.
+    pub fn publish_log_mark(&self) -> Result<()> {
+        let mut manifest = lock(&self.manifest);
+        self.check_writable()?;
+        let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
+        let log_mark = lock(&self.control).synced;
+        if log_mark.map(|mark| mark.next_seq) <= state.log_mark.map(|mark| mark.next_seq) {
+            return Ok(());
+        }
+        let edit = Edit { log_mark, ..Edit::default() };
+        state.apply(&edit).map_err(|e| self.fail(e))?;
+        log.append(&edit, state).map_err(|e| self.fail(e))
     }
 
     /// Unlinks the logs from `from` up to and without `to`. One that stays is harmless: the next open removes it.

@@ -11,14 +11,17 @@
 //! what it repeats of the old ones is skipped. A crash after the edit leaves only files to remove.
 
 use super::core::Core;
+use super::logs::replay_all;
 use super::write::{Arena, Log};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{Edit, LiveSegment, LiveSet, MANIFEST, MANIFEST_TMP, Manifest, SegmentMeta, State};
+use crate::manifest::{
+    Edit, LiveSegment, LiveSet, LogMark, MANIFEST, MANIFEST_TMP, Manifest, SegmentMeta, State,
+};
 use crate::memtable::Memtable;
 use crate::segment::SegmentFile;
-use crate::wal::{self, End};
+use crate::wal;
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
@@ -106,69 +109,26 @@ impl Core {
 
     /// Step 2. A read-only store keeps everything in one memtable and writes nothing.
     pub fn replay_logs(&self, state: &State, names: &[String]) -> Result<Replayed> {
-        let mut logs: Vec<FileId> = names
-            .iter()
-            .filter_map(|name| FileKind::parse(name))
-            .filter_map(|(id, kind)| (kind == FileKind::Wal && id >= state.log_floor).then_some(id))
-            .collect();
-        logs.sort_unstable();
         let fresh = || Memtable::new(self.options.memtable_bytes);
         let (table, next_seq) = (fresh()?, state.last_seq + 1);
         let mut replayed = Replayed { built: Vec::new(), table, batches: Vec::new(), next_seq };
-        for (i, id) in logs.into_iter().enumerate() {
-            let (is_first, path) = (i == 0, self.path_of(id, FileKind::Wal));
-            let outcome = wal::replay(
-                &*self.fs,
-                &path,
-                id,
-                self.header.store_id,
-                replayed.next_seq,
-                &mut |seq, payload, count| {
-                    self.apply(&replayed.table, seq, payload.clone());
-                    if self.options.read_only {
-                        return Ok(());
-                    }
-                    match replayed.table.bytes() < LOG_KEPT_BYTES {
-                        true => replayed.batches.push((seq, payload, count)),
-                        false => replayed.batches = Vec::new(),
-                    }
-                    if replayed.table.bytes() as u64 > self.options.memtable_bytes {
-                        let table = std::mem::replace(&mut replayed.table, fresh()?);
-                        replayed.batches = Vec::new();
-                        replayed.built.extend(self.build_level0(&table)?);
-                    }
-                    Ok(())
-                },
-            )?;
-            match outcome.end {
-                End::Clean => {}
-                End::Torn { offset } => {
-                    tracing::info!(log = %path.display(), offset, "the log ends in an unfinished record, which was never acknowledged as durable");
-                }
-                End::Lost { offset } => {
-                    tracing::warn!(log = %path.display(), offset, "unsynced writes from here on did not reach the disk");
-                }
-                // The log at the floor begins where the manifest says that the segments end: a gap there is the manifest's.
-                End::Gap { first_seq, .. } if is_first => {
-                    let what = format!(
-                        "the log starts at operation {first_seq}, but the manifest ends at {}: it has lost its last edits; run `sidebloom repair`",
-                        state.last_seq
-                    );
-                    return Err(Error::corruption(&path, 0, what));
-                }
-                End::Gap { had_synced: true, first_seq } => {
-                    let what = format!(
-                        "the log starts at operation {first_seq}, but the log before it ends at {}, and both were synced: synced writes are missing",
-                        replayed.next_seq - 1
-                    );
-                    return Err(Error::corruption(&path, 0, what));
-                }
-                End::Gap { had_synced: false, .. } => {
-                    tracing::warn!(log = %path.display(), "the end of the log before this one was never synced and is lost: what follows it is left out");
-                }
+        let outcome = replay_all(&*self.fs, &self.dir, state, names, &mut |seq, payload, count| {
+            self.apply(&replayed.table, seq, payload.clone());
+            if self.options.read_only {
+                return Ok(());
             }
-            replayed.next_seq = outcome.next_seq;
-        }
+            match replayed.table.bytes() < LOG_KEPT_BYTES {
+                true => replayed.batches.push((seq, payload, count)),
+                false => replayed.batches = Vec::new(),
+            }
+            if replayed.table.bytes() as u64 > self.options.memtable_bytes {
+                let table = std::mem::replace(&mut replayed.table, fresh()?);
+                replayed.batches = Vec::new();
+                replayed.built.extend(self.build_level0(&table)?);
+            }
+            Ok(())
+        })?;
+        replayed.next_seq = outcome.next_seq;
         Ok(replayed)
     }
 
@@ -181,17 +141,13 @@ impl Core {
         replayed: Replayed,
         names: &[String],
     ) -> Result<(Log, Vec<LiveSegment>)> {
-        let Replayed { mut built, table, batches, next_seq: end } = replayed;
+        let Replayed { mut built, table, mut batches, next_seq: end } = replayed;
         let next_seq = end.max(live.max_seq() + 1); // After a repair, segments may be ahead of the logs.
-        let carried: Vec<wal::Record<'_>> = match next_seq == end {
-            true => batches
-                .iter()
-                .map(|(seq, payload, n)| wal::Record { first_seq: *seq, count: *n, payload })
-                .collect(),
-            false => Vec::new(), // The numbers of a log's operations have no gap.
-        };
-        let first_seq = carried.first().map_or(next_seq, |record| record.first_seq);
-        let active = match carried.is_empty() {
+        if batches.first().is_some_and(|(seq, _, _)| *seq <= live.max_seq()) {
+            batches.clear(); // A memtable answers before every segment; on level 0 the sequence numbers decide.
+        }
+        let first_seq = batches.first().map_or(next_seq, |(seq, _, _)| *seq);
+        let active = match batches.is_empty() {
             true => {
                 built.extend(self.build_level0(&table)?);
                 Memtable::new(self.options.memtable_bytes)?
@@ -201,15 +157,17 @@ impl Core {
         let id = self.take_id();
         let path = self.path_of(id, FileKind::Wal);
         let mut writer = wal::Writer::create(&*self.fs, &path, id, self.header.store_id, first_seq)?;
-        if !carried.is_empty() {
-            writer.append_group(&carried)?;
-            writer.sync()?;
+        if !batches.is_empty() {
+            carry(&mut writer, &batches, next_seq)?;
         }
+        let synced = if batches.is_empty() { 0 } else { writer.len() };
+        let mark = LogMark { log: id, bytes: synced, next_seq };
         let edit = Edit {
             added: built.iter().map(|segment| (*segment.meta).clone()).collect(),
             log_floor: Some(id),
             last_seq: Some(first_seq - 1),
             next_id: Some(FileId(self.next_id.load(Ordering::Relaxed))),
+            log_mark: Some(mark),
             ..Edit::default()
         };
         self.fs.sync_dir(&self.dir)?;
@@ -242,6 +200,24 @@ impl Core {
             }
         }
     }
+}
+
+/// Writes the batches of earlier logs into a new one, with the gaps that a repair has left between them, and syncs it.
+fn carry(writer: &mut wal::Writer, batches: &[(Seq, Bytes, u32)], next_seq: Seq) -> Result<()> {
+    for run in batches.chunk_by(|(seq, _, count), (next, _, _)| seq + Seq::from(*count) == *next) {
+        let records: Vec<wal::Record<'_>> = run
+            .iter()
+            .map(|(seq, payload, count)| wal::Record { first_seq: *seq, count: *count, payload })
+            .collect();
+        if let Some(first) = records.first().filter(|first| first.first_seq != writer.next_seq()) {
+            writer.append_gap(first.first_seq)?;
+        }
+        writer.append_group(&records)?;
+    }
+    if writer.next_seq() != next_seq {
+        writer.append_gap(next_seq)?;
+    }
+    writer.sync()
 }
 
 /// The least file number above every number in use or ever reserved. A file with the last number of all is no file of this store.

@@ -10,6 +10,7 @@ use super::options::Durability;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
+use crate::manifest::LogMark;
 use crate::memtable::Memtable;
 use crate::wal::{self, Batch};
 use bytes::{Bytes, BytesMut};
@@ -38,6 +39,13 @@ pub(crate) struct Log {
     pub arena: Arena,
     /// Slowdown not slept yet.
     pub sleep_debt: Duration,
+}
+
+impl Log {
+    /// What is durable once this log and those before it were synced.
+    fn mark(&self) -> LogMark {
+        LogMark { log: self.id, bytes: self.writer.len(), next_seq: self.writer.next_seq() }
+    }
 }
 
 /// Where the memtables' entries live: chunks that many batches share. An allocation of their own would have each entry freed by
@@ -176,7 +184,9 @@ impl Core {
         for (_, mut earlier) in unsynced {
             earlier.sync().map_err(|e| self.fail(e))?;
         }
-        log.writer.sync().map_err(|e| self.fail(e))
+        log.writer.sync().map_err(|e| self.fail(e))?;
+        lock(&self.control).synced = Some(log.mark());
+        Ok(())
     }
 
     /// Rotates a full memtable and holds writers back: slowly when level 0 grows, wholly when flushing cannot keep up.

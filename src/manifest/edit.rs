@@ -45,6 +45,17 @@ pub struct SegmentMeta {
     pub raw_bytes: u64,
 }
 
+/// How much of the logs is known to be durable. Logs with lower numbers are durable as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LogMark {
+    /// The log, which must be there.
+    pub log: FileId,
+    /// So many bytes of it were synced.
+    pub bytes: u64,
+    /// The sequence number after the last operation in them.
+    pub next_seq: Seq,
+}
+
 /// One atomic change of a store: all of it is durable, or none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edit {
@@ -58,6 +69,8 @@ pub struct Edit {
     pub next_id: Option<FileId>,
     /// The greatest sequence number that stands in segments.
     pub last_seq: Option<Seq>,
+    /// How much of the logs is known to be durable; less than was known before changes nothing.
+    pub log_mark: Option<LogMark>,
 }
 
 /// The sum of all edits.
@@ -74,12 +87,21 @@ pub struct State {
     pub next_id: FileId,
     /// The greatest sequence number that stands in segments.
     pub last_seq: Seq,
+    /// How much of the logs is known to be durable. `None` in a store that has had none yet.
+    pub log_mark: Option<LogMark>,
 }
 
 impl State {
     /// A store without segments. File numbers begin with 1.
     pub fn new(header: StoreHeader) -> Self {
-        State { header, segments: BTreeMap::new(), log_floor: FileId(0), next_id: FileId(1), last_seq: 0 }
+        State {
+            header,
+            segments: BTreeMap::new(),
+            log_floor: FileId(0),
+            next_id: FileId(1),
+            last_seq: 0,
+            log_mark: None,
+        }
     }
 
     /// Adds `edit`, removals first. `next_id` never goes down, and moves beyond every segment that joins.
@@ -99,6 +121,7 @@ impl State {
         self.log_floor = edit.log_floor.unwrap_or(self.log_floor);
         self.next_id = self.next_id.max(edit.next_id.unwrap_or(self.next_id));
         self.last_seq = edit.last_seq.unwrap_or(self.last_seq);
+        self.log_mark = self.log_mark.max(edit.log_mark);
         Ok(())
     }
 
@@ -156,6 +179,7 @@ impl State {
             log_floor: Some(self.log_floor),
             next_id: Some(self.next_id),
             last_seq: Some(self.last_seq),
+            log_mark: self.log_mark,
         }
     }
 }

@@ -20,6 +20,7 @@
 //!       | 3, file number                            log floor
 //!       | 4, file number                            next file number
 //!       | 5, sequence number                        last sequence number
+//!       | 6, file number, length, sequence number   log mark
 //! ```
 //!
 //! - *version*: 2. Every later version keeps magic, version and CRC in these places, so that an old build can name the version. In version 1
@@ -30,13 +31,15 @@
 //! - *tag*: 32 bits drawn from the store id; with the CRC of the head it finds the edits behind a damaged one. None of its bytes, and not
 //!   the last byte of a payload, is zero or one flipped bit away from it: so the part of an edit in a sector that it shares with others
 //!   looks lost only when it was.
+//! - *log mark*: so many bytes of this log, whose operations end before this sequence number, and the whole of the logs before it were
+//!   synced. The log is there, unless it is below the log floor. A log that ends before its mark, or is missing, was damaged.
 //! - *payload length*: has its own checksum, so that an edit which ends beyond the file was cut short and is not damaged.
 //! - fields come in any order, each kind any number of times; removals apply first and of a number the last counts. A segment's least
 //!   key and sequence number are not above its greatest, and its tombstones not above its entries. A level is 0 to 6, or 7 for a
 //!   segment in quarantine, which cannot be read whole and stands beside the levels. A sequence number
 //!   is below 2⁶³: room for the next ones.
 
-use super::edit::{Edit, SegmentMeta, StoreHeader};
+use super::edit::{Edit, LogMark, SegmentMeta, StoreHeader};
 use super::live::QUARANTINE;
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
@@ -61,6 +64,7 @@ const ADDED: u8 = 2;
 const LOG_FLOOR: u8 = 3;
 const NEXT_ID: u8 = 4;
 const LAST_SEQ: u8 = 5;
+const LOG_MARK: u8 = 6;
 const END: u8 = 0xff;
 
 pub(super) fn encode_header(header: StoreHeader) -> Vec<u8> {
@@ -163,6 +167,12 @@ fn encode_payload(edit: &Edit) -> Vec<u8> {
             buf.put_varint(number);
         }
     }
+    if let Some(mark) = edit.log_mark {
+        buf.put_u8(LOG_MARK);
+        buf.put_varint(mark.log.0);
+        buf.put_varint(mark.bytes);
+        buf.put_varint(mark.next_seq);
+    }
     buf.put_u8(END);
     buf
 }
@@ -192,6 +202,11 @@ pub(super) fn decode_payload(payload: &[u8]) -> Option<Edit> {
             ADDED => edit.added.push(decode_segment(&mut d)?),
             LOG_FLOOR => edit.log_floor = Some(FileId(d.varint()?)),
             NEXT_ID => edit.next_id = Some(FileId(d.varint()?)),
+            LOG_MARK => {
+                let (log, bytes) = (FileId(d.varint()?), d.varint()?);
+                let next_seq = d.varint().filter(|&seq| seq <= MAX_SEQ)?;
+                edit.log_mark = Some(LogMark { log, bytes, next_seq });
+            }
             LAST_SEQ => edit.last_seq = Some(d.varint().filter(|&seq| seq <= MAX_SEQ)?),
             END => return (d.remaining() == 0).then_some(edit),
             _ => return None,

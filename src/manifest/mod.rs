@@ -7,6 +7,6 @@ mod log;
 #[cfg(test)]
 mod tests;
 
-pub use edit::{Edit, SegmentMeta, State, StoreHeader};
+pub use edit::{Edit, LogMark, SegmentMeta, State, StoreHeader};
 pub use live::{LEVELS, LiveSegment, LiveSet, QUARANTINE, hull};
 pub use log::{MANIFEST, MANIFEST_TMP, Manifest, check_levels, read_state};

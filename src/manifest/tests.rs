@@ -21,7 +21,7 @@ fn segment(id: u64) -> SegmentMeta {
         entries: 1000 * id,
         tombstones: id,
         smallest: format!("key {id}").into_bytes(),
-        largest: vec![0xff; 300],
+        largest: format!("key {id}{}", "\0".repeat(290)).into_bytes(),
         min_seq: id,
         max_seq: 2 * id,
         file_bytes: 4096,
@@ -338,6 +338,7 @@ proptest! {
         removed: Vec<u64>,
         added in prop::collection::vec(any_segment(), 0..4),
         numbers: [Option<u64>; 3],
+        mark: Option<(u64, u64, u64)>,
     ) {
         let edit = Edit {
             removed: removed.into_iter().map(FileId).collect(),
@@ -345,6 +346,7 @@ proptest! {
             log_floor: numbers[0].map(FileId),
             next_id: numbers[1].map(FileId),
             last_seq: numbers[2].map(|seq| seq >> 1),
+            log_mark: mark.map(|(log, bytes, seq)| LogMark { log: FileId(log), bytes, next_seq: seq >> 1 }),
         };
         let encoded = encode_edit(&edit, tag(HEADER)).unwrap();
         let payload = &encoded[format::EDIT_HEAD_BYTES..];
@@ -369,7 +371,7 @@ fn i6_a_level_that_no_store_has_and_a_sequence_number_without_successors_are_ref
     };
     let added = |meta| Edit { added: vec![meta], ..Edit::default() };
     assert!(with(added(SegmentMeta { level: 6, max_seq: u64::MAX >> 1, ..segment(1) })).is_ok());
-    assert!(is_corruption(&with(added(SegmentMeta { level: 7, ..segment(1) }))));
+    assert!(is_corruption(&with(added(SegmentMeta { level: 8, ..segment(1) }))));
     assert!(is_corruption(&with(added(SegmentMeta { max_seq: 1 << 63, ..segment(1) }))));
     assert!(is_corruption(&with(Edit { last_seq: Some(u64::MAX), ..Edit::default() })));
 }
@@ -385,6 +387,7 @@ fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
         log_floor: Some(FileId(3)),
         next_id: Some(FileId(4)),
         last_seq: Some(1000),
+        log_mark: Some(LogMark { log: FileId(3), bytes: 300, next_seq: 1005 }),
         ..Edit::default()
     };
     bytes.extend(encode_edit(&flush, tag(HEADER)).unwrap());
@@ -404,11 +407,12 @@ fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
     .into_iter()
     .chain(head("payload of 7 bytes"))
     .chain([(2, "log floor 1"), (2, "next file number 1"), (2, "last sequence number 0"), (1, "end")])
-    .chain(head("payload of 42 bytes"))
+    .chain(head("payload of 48 bytes"))
     .chain([(2, "segment 2 joins"), (1, "level 2"), (8, "digest"), (2, "2000 entries"), (1, "2 tombstones")])
     .chain([(6, "smallest key"), (6, "largest key"), (2, "sequence numbers 2 to 4")])
     .chain([(2, "4096 bytes of file"), (2, "4000 bytes of data"), (2, "9000 bytes raw")])
-    .chain([(2, "log floor 3"), (2, "next file number 4"), (3, "last sequence number 1000"), (1, "end")])
+    .chain([(2, "log floor 3"), (2, "next file number 4"), (3, "last sequence number 1000")])
+    .chain([(6, "300 bytes of log 3 synced, to sequence number 1005"), (1, "end")])
     .chain(head("payload of 3 bytes"))
     .chain([(2, "segment 2 leaves"), (1, "end")])
     .collect();

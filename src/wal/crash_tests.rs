@@ -2,7 +2,7 @@
 //! all that was synced.
 
 use super::reader::Replay;
-use super::{Batch, End, Record, Writer, replay};
+use super::{Batch, End, Expected, Record, Writer, replay};
 use crate::error::Result;
 use crate::fs::{Fs, create_dir_durably};
 use crate::id::FileId;
@@ -79,7 +79,8 @@ impl Run {
             if fs.file_len(&path(id)).unwrap().is_none() {
                 continue;
             }
-            let outcome = replay(fs, &path(id), FileId(id), STORE, next, &mut |seq, payload, count| {
+            let expected = Expected { id: FileId(id), store_id: STORE, next_seq: next, synced: 0 };
+            let outcome = replay(fs, &path(id), expected, &mut |seq, payload, count| {
                 replayed.push((seq, payload, count));
                 Ok(())
             });

@@ -5,11 +5,13 @@ mod batch;
 mod crash_tests;
 mod format;
 mod reader;
+mod salvage;
 #[cfg(test)]
 mod tests;
 mod writer;
 
 pub use batch::{Batch, ops};
 
-pub use reader::{End, identify, replay};
+pub use reader::{End, Expected, identify, replay};
+pub use salvage::salvage;
 pub use writer::{Record, Writer};

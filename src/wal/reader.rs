@@ -2,16 +2,20 @@
 //!
 //! Records are taken from the front for as long as each is valid. Then the question is what ended them:
 //!
-//! 1. Nothing valid follows: the last append was cut short ([`End::Torn`]).
-//! 2. Valid records follow, all of them written before anything from the damage on was synced, and a sector between reads as
-//!    zeros: a power cut, which may keep a later write and lose an earlier one. What is before the damage is a prefix of what was
-//!    written, and that is what a store without sync promises (invariant I4): [`End::Lost`].
-//! 3. Anything else was written correctly and damaged later: [`Error::Corruption`].
+//! 1. Anything that was known to be synced: it was damaged later, [`Error::Corruption`]. Later records tell what was synced before
+//!    them, and the caller what the manifest says.
+//! 2. A file that ends within the record, or a sector of the record that reads as zeros from the record on: the append did not reach
+//!    the disk as a whole. If nothing valid follows, it was the last one ([`End::Torn`]). If valid records follow, a power cut
+//!    kept a later write and lost an earlier one: what is before the damage is a prefix of what was written, and that is what a
+//!    store without sync promises (invariant I4): [`End::Lost`].
+//! 3. Anything else was written whole and damaged later: [`Error::Corruption`], in the last record as in any other.
+//!
+//! What remains ambiguous stands in [`format`](super::format).
 
 use super::batch::is_well_formed;
-use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, RecordHead, record_crc};
+use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, RecordHead, payload_of};
 use crate::error::{Error, Result};
-use crate::fs::{Fs, ReadFile, SECTOR_BYTES, has_lost_sector};
+use crate::fs::{Fs, ReadFile, SECTOR_BYTES};
 use crate::id::FileId;
 use crate::key::Seq;
 use bytes::Bytes;
@@ -54,21 +58,42 @@ pub enum End {
     },
 }
 
-/// Reads the log `id` of the store `store_id`, which should continue at sequence number `expected`, and gives `sink` every batch in
-/// order: the sequence number of its first operation, its bytes (for [`ops`](super::ops)), the number of its operations. Batches
-/// before `expected` are skipped.
+/// What is known of a log before it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Expected {
+    /// Its number.
+    pub id: FileId,
+    /// The store it belongs to.
+    pub store_id: u64,
+    /// The sequence number that it should continue at.
+    pub next_seq: Seq,
+    /// So many bytes of it were synced; 0 when nobody knows of any.
+    pub synced: u64,
+}
+
+/// Who takes what a log holds: the sequence number of a batch's first operation, its bytes (for [`ops`](super::ops)), the number of
+/// its operations.
+pub type Sink<'a> = &'a mut dyn FnMut(Seq, Bytes, u32) -> Result<()>;
+
+/// Reads a log and gives `sink` every batch in order. Batches before the expected sequence number are skipped.
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`], whatever the file system or `sink` says.
-pub fn replay(
-    fs: &dyn Fs,
-    path: &Path,
-    id: FileId,
-    store_id: u64,
-    expected: Seq,
-    sink: &mut dyn FnMut(Seq, Bytes, u32) -> Result<()>,
-) -> Result<Replay> {
-    let mut log = Log::open(fs, path, Header::tag(id, store_id))?;
+pub fn replay(fs: &dyn Fs, path: &Path, expected: Expected, sink: Sink<'_>) -> Result<Replay> {
+    let mut log = Log::open(fs, path, Header::tag(expected.id, expected.store_id))?;
+    let replayed = replay_from_header(&mut log, expected, sink)?;
+    let (end, synced) = (log.end_offset(replayed.end), expected.synced);
+    if end < synced {
+        let what = format!(
+            "the log ends here, but {synced} bytes of it had been synced: synced writes are missing; run `sidebloom repair`"
+        );
+        return Err(log.corruption(end, what));
+    }
+    Ok(replayed)
+}
+
+fn replay_from_header(log: &mut Log, expected: Expected, sink: Sink<'_>) -> Result<Replay> {
+    let Expected { id, store_id, next_seq: expected, .. } = expected;
     let Some(header) = log.header()? else {
         return Ok(Replay { next_seq: expected, end: log.end_at(0, expected)? });
     };
@@ -85,6 +110,7 @@ pub fn replay(
         return Ok(Replay { next_seq: expected, end });
     }
     // A recovery that crashed before its end leaves a log that repeats the ones before it, batch by batch.
+    let file = Arc::clone(&log.file);
     let replay = log.records(header.first_seq, &mut |first_seq, payload, count| {
         if first_seq >= expected {
             return sink(first_seq, payload, count);
@@ -92,7 +118,7 @@ pub fn replay(
         match first_seq + Seq::from(count) <= expected {
             true => Ok(()),
             false => Err(Error::corruption(
-                path,
+                file.path(),
                 0,
                 format!("a batch starts at sequence number {first_seq} and ends after {expected}, where a batch must start"),
             )),
@@ -110,9 +136,9 @@ pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<Header>> {
 }
 
 /// A log file, read through a window that moves forward.
-struct Log {
+pub(super) struct Log {
     file: Arc<dyn ReadFile>,
-    len: u64,
+    pub len: u64,
     tag: u32,
     window: Vec<u8>,
     window_at: u64,
@@ -120,7 +146,7 @@ struct Log {
 }
 
 impl Log {
-    fn open(fs: &dyn Fs, path: &Path, tag: u32) -> Result<Self> {
+    pub fn open(fs: &dyn Fs, path: &Path, tag: u32) -> Result<Self> {
         let file = fs.open(path)?;
         let len = file.len()?;
         Ok(Log { file, len, tag, window: Vec::new(), window_at: 0, had_synced: false })
@@ -128,6 +154,14 @@ impl Log {
 
     fn corruption(&self, offset: u64, what: impl Into<String>) -> Error {
         Error::corruption(self.file.path(), offset, what)
+    }
+
+    /// Where what was replayed ends.
+    fn end_offset(&self, end: End) -> u64 {
+        match end {
+            End::Clean | End::Gap { .. } => self.len,
+            End::Torn { offset } | End::Lost { offset } => offset,
+        }
     }
 
     /// The bytes from `at` on, at least `n` of them, which must lie within the file.
@@ -144,7 +178,7 @@ impl Log {
     }
 
     /// `None` when a crash at creation left no header.
-    fn header(&mut self) -> Result<Option<Header>> {
+    pub fn header(&mut self) -> Result<Option<Header>> {
         if self.len < HEADER_BYTES as u64 {
             return Ok(None);
         }
@@ -152,7 +186,7 @@ impl Log {
         let bytes = &self.view(0, HEADER_BYTES)?[..HEADER_BYTES];
         let decoded = Header::decode(bytes, path.path())?;
         let was_written = bytes.iter().any(|&byte| byte != 0);
-        if decoded.is_none() && was_written && self.len > HEADER_BYTES as u64 {
+        if decoded.is_none() && was_written {
             return Err(
                 self.corruption(0, "the header of the log fails its checksum; run `sidebloom repair`")
             );
@@ -161,58 +195,63 @@ impl Log {
     }
 
     /// Replays all records; `next` is the sequence number of the first.
-    fn records(
-        &mut self,
-        mut next: Seq,
-        sink: &mut dyn FnMut(Seq, Bytes, u32) -> Result<()>,
-    ) -> Result<Replay> {
+    fn records(&mut self, mut next: Seq, sink: Sink<'_>) -> Result<Replay> {
         let mut at = HEADER_BYTES as u64;
         while at < self.len {
             let Some((head, after)) = self.record(at, 0)? else {
                 return Ok(Replay { next_seq: next, end: self.end_at(at, next)? });
             };
-            if head.first_seq != next {
+            let is_gap = head.count == 0;
+            if head.first_seq != next && !(is_gap && head.first_seq > next) {
                 let found = head.first_seq;
                 return Err(self.corruption(
                     at,
                     format!("a record of sequence number {found} stands where {next} must follow"),
                 ));
             }
-            let payload =
-                &self.view(at, head.record_len() as usize)?[RECORD_HEAD_BYTES..head.record_len() as usize];
+            let payload = self.payload(at, &head)?;
             if !is_well_formed(payload, head.count) {
                 return Err(
                     self.corruption(at, format!("the record does not hold {} operations", head.count))
                 );
             }
-            sink(next, Bytes::copy_from_slice(payload), head.count)?;
+            if !is_gap {
+                let payload = Bytes::copy_from_slice(payload);
+                sink(next, payload, head.count)?;
+            }
             next = after;
             at += head.record_len();
         }
         Ok(Replay { next_seq: next, end: End::Clean })
     }
 
-    /// The valid record of this log at `at` whose sequence number is at least `least`, with the sequence number after it.
-    /// The checksum comes last: it is only computed where everything else fits.
-    fn record(&mut self, at: u64, least: Seq) -> Result<Option<(RecordHead, Seq)>> {
-        let room = self.len - at;
-        if room < RECORD_HEAD_BYTES as u64 {
+    /// The payload of the valid record at `at`.
+    pub fn payload(&mut self, at: u64, head: &RecordHead) -> Result<&[u8]> {
+        let record = self.view(at, head.record_len() as usize)?;
+        Ok(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + head.payload_len as usize])
+    }
+
+    /// The head of a record of this log at `at`, which may lie behind the end of the file and so be cut short.
+    fn head(&mut self, at: u64) -> Result<Option<RecordHead>> {
+        if self.len - at < RECORD_HEAD_BYTES as u64 {
             return Ok(None);
         }
         let tag = self.tag;
-        let fits = |head: &RecordHead| {
-            head.tag == tag
-                && head.record_len() <= room
-                && head.count > 0
-                && head.first_seq >= least
-                && head.synced <= at
-        };
-        let head = RecordHead::decode(self.view(at, RECORD_HEAD_BYTES)?).filter(fits);
+        Ok(RecordHead::decode(self.view(at, RECORD_HEAD_BYTES)?).filter(|head| head.tag == tag))
+    }
+
+    /// The valid record of this log at `at` whose sequence number is at least `least`, with the sequence number after it.
+    /// The payload's checksum comes last: it is only computed where everything else fits.
+    pub fn record(&mut self, at: u64, least: Seq) -> Result<Option<(RecordHead, Seq)>> {
+        let room = self.len - at;
+        let fits =
+            |head: &RecordHead| head.record_len() <= room && head.first_seq >= least && head.synced <= at;
+        let head = self.head(at)?.filter(fits);
         let Some((head, after)) = head.and_then(|head| Some((head, head.next_seq()?))) else {
             return Ok(None);
         };
         let record_len = head.record_len() as usize;
-        if record_crc(&self.view(at, record_len)?[..record_len]) != head.crc {
+        if payload_of(&head, &self.view(at, record_len)?[..record_len]).is_none() {
             return Ok(None);
         }
         self.had_synced |= head.synced > 0;
@@ -221,8 +260,15 @@ impl Log {
 
     /// What ended the log at `offset`, where no valid record stands and sequence number `next` would follow.
     fn end_at(&mut self, offset: u64, next: Seq) -> Result<End> {
+        let may_be_torn = self.may_be_torn(offset)?;
         let Some((first_later, mut head, mut after)) = self.find_record(offset, next)? else {
-            return Ok(End::Torn { offset });
+            return if may_be_torn {
+                Ok(End::Torn { offset })
+            } else {
+                let what = "the last record fails its checksum, although it was written whole: the log was damaged after it was \
+                            written; run `sidebloom repair`";
+                Err(self.corruption(offset, what))
+            };
         };
         let damage = |note| {
             format!(
@@ -240,14 +286,11 @@ impl Log {
                 None => break,
             }
         }
-        if self.lost_sector_between(offset, first_later)? {
-            return Ok(End::Lost { offset });
-        }
-        Err(self.corruption(offset, damage("")))
+        if may_be_torn { Ok(End::Lost { offset }) } else { Err(self.corruption(offset, damage(""))) }
     }
 
     /// The first valid record at or after `at`, wherever it starts.
-    fn find_record(&mut self, mut at: u64, least: Seq) -> Result<Option<(u64, RecordHead, Seq)>> {
+    pub fn find_record(&mut self, mut at: u64, least: Seq) -> Result<Option<(u64, RecordHead, Seq)>> {
         let tag = self.tag.to_le_bytes();
         while at + RECORD_HEAD_BYTES as u64 <= self.len {
             let view = self.view(at, RECORD_HEAD_BYTES)?;
@@ -264,17 +307,26 @@ impl Log {
         Ok(None)
     }
 
-    /// Whether a sector between `from` and the valid record at `to` reads as zeros. The sector that this record begins in was not
-    /// lost, and what is zero before `to` in it says nothing.
-    fn lost_sector_between(&mut self, mut from: u64, to: u64) -> Result<bool> {
-        let sector = SECTOR_BYTES as u64;
-        let to = to - to % sector;
-        while from < to {
-            let size = (CHUNK_BYTES as u64 - from % sector).min(to - from) as usize;
-            if has_lost_sector(&self.view(from, size)?[..size], from) {
+    /// Whether a crash explains that no valid record (at 0: no header) stands at `offset`: the file ends within it, or one of its
+    /// sectors is zeros from the record on. A sector that was lost holds nothing of what was appended with the record or later.
+    fn may_be_torn(&mut self, offset: u64) -> Result<bool> {
+        let head = if offset == 0 { None } else { self.head(offset)? };
+        let end = match head {
+            Some(head) => offset + head.record_len(),
+            None if offset == 0 => HEADER_BYTES as u64,
+            None => offset + RECORD_HEAD_BYTES as u64,
+        };
+        if end > self.len {
+            return Ok(true);
+        }
+        let mut from = offset;
+        while from < end {
+            let to = (from / SECTOR_BYTES as u64 + 1) * SECTOR_BYTES as u64;
+            let size = (to.min(self.len) - from) as usize;
+            if self.view(from, size)?[..size].iter().all(|&byte| byte == 0) {
                 return Ok(true);
             }
-            from += size as u64;
+            from = to;
         }
         Ok(false)
     }

@@ -1,8 +1,9 @@
 //! What a log promises, checked on whole files.
 
-use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, RecordHead, encode_record};
+use super::format::{HEADER_BYTES, Header, RECORD_FRAME_BYTES, RecordHead, encode_record};
 use super::reader::Replay;
-use super::{Batch, End, Record, Writer, ops, replay};
+use super::salvage::Unreadable;
+use super::{Batch, End, Expected, Record, Writer, ops, replay, salvage};
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
@@ -14,6 +15,7 @@ use std::path::Path;
 const ID: FileId = FileId(7);
 const STORE: u64 = 0x5eed_cafe;
 const FIRST: Seq = 100;
+const EXPECTED: Expected = Expected { id: ID, store_id: STORE, next_seq: FIRST, synced: 0 };
 
 /// A log of which the test keeps what it wrote.
 struct Log {
@@ -39,7 +41,7 @@ impl Log {
             let mut batch = Batch::new();
             batch.put(seq.to_be_bytes(), vec![seq as u8 | 1; size]);
             self.written.push((seq, batch.into_bytes(), 1));
-            let len = RECORD_HEAD_BYTES + self.written.last().unwrap().1.len();
+            let len = RECORD_FRAME_BYTES + self.written.last().unwrap().1.len();
             self.bounds.push(self.bounds.last().unwrap() + len);
         }
         let group: Vec<_> = self.written[start..]
@@ -76,12 +78,28 @@ impl Log {
         store: u64,
         expected: Seq,
     ) -> (Vec<(Seq, Bytes, u32)>, Result<Replay>) {
+        self.replay(name, Expected { id, store_id: store, next_seq: expected, synced: 0 })
+    }
+
+    fn replay(&self, name: &str, expected: Expected) -> (Vec<(Seq, Bytes, u32)>, Result<Replay>) {
         let mut replayed = Vec::new();
-        let outcome = replay(&self.fs, Path::new(name), id, store, expected, &mut |seq, payload, count| {
+        let outcome = replay(&self.fs, Path::new(name), expected, &mut |seq, payload, count| {
             replayed.push((seq, payload, count));
             Ok(())
         });
         (replayed, outcome)
+    }
+
+    /// The numbers of the batches that a salvage of `bytes` finds, from 0, and what it cannot read.
+    fn salvaged_from(&self, bytes: &[u8]) -> (Vec<u64>, Unreadable) {
+        self.fs.write("damaged", bytes);
+        let mut found = Vec::new();
+        let unreadable = salvage(&self.fs, Path::new("damaged"), EXPECTED, &mut |seq, payload, count| {
+            assert_eq!(self.written[(seq - FIRST) as usize], (seq, payload, count));
+            found.push(seq - FIRST);
+            Ok(())
+        });
+        (found, unreadable.unwrap())
     }
 }
 
@@ -121,22 +139,70 @@ fn i4_a_log_cut_at_any_byte_gives_exactly_the_records_before_the_cut() {
 }
 
 #[test]
-fn i6_every_flipped_byte_is_corruption_except_in_the_last_record() {
-    let mut log = Log::new();
-    log.append(&[10, 0]).sync().append(&[300]).append(&[700, 1]);
-    let bytes = log.bytes();
-    let last = log.bounds[log.bounds.len() - 2];
-    for at in 0..bytes.len() {
-        for bit in [0x01, 0x80] {
+fn i6_every_flipped_bit_is_corruption_in_the_last_record_too() {
+    // The last record begins and ends at every offset within a sector.
+    for fill in 0..520 {
+        let mut log = Log::new();
+        log.append(&[10, 0]).sync().append(&[fill]).append(&[0]);
+        let bytes = log.bytes();
+        let from = if fill == 300 { 0 } else { log.bounds[log.bounds.len() - 2] };
+        for (at, bit) in (from..bytes.len()).flat_map(|at| (0..8).map(move |bit| (at, 1 << bit))) {
             let mut flipped = bytes.clone();
             flipped[at] ^= bit;
             let outcome = log.prefix_in(&flipped);
-            if at < last {
-                assert!(is_corruption(&outcome), "byte {at}: {outcome:?}");
-            } else {
-                assert_eq!(outcome.unwrap(), (4, End::Torn { offset: last as u64 }), "byte {at}");
-            }
+            assert!(is_corruption(&outcome), "byte {at}: {outcome:?}");
         }
+    }
+}
+
+#[test]
+fn i4_a_log_that_ends_before_what_was_synced_is_corruption_at_its_end() {
+    let mut log = Log::new();
+    log.append(&[10]).append(&[20]).sync().append(&[30]);
+    let (bytes, synced) = (log.bytes(), log.bounds[2] as u64);
+    for cut in 0..=bytes.len() {
+        log.fs.write("damaged", &bytes[..cut]);
+        let (replayed, outcome) = log.replay("damaged", Expected { synced, ..EXPECTED });
+        if cut as u64 >= synced {
+            assert!(outcome.is_ok() && replayed.len() >= 2, "cut at {cut}");
+        } else {
+            assert!(is_corruption(&outcome), "cut at {cut}: {outcome:?}");
+        }
+    }
+}
+
+#[test]
+fn a_gap_moves_on_and_never_back() {
+    let mut log = Log::new();
+    log.append(&[10]);
+    log.writer.append_gap(FIRST + 50).unwrap();
+    assert!(matches!(log.writer.append_gap(FIRST), Err(Error::InvalidArgument(_))));
+    let mut batch = Batch::new();
+    batch.put(b"k", b"v");
+    let payload = batch.into_bytes();
+    log.writer.append_group(&[Record { first_seq: FIRST + 50, count: 1, payload: &payload }]).unwrap();
+    let (replayed, outcome) = log.replay("log", EXPECTED);
+    assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST + 51, end: End::Clean });
+    assert_eq!(replayed, [log.written[0].clone(), (FIRST + 50, payload, 1)]);
+}
+
+#[test]
+fn a_salvage_keeps_every_batch_before_and_behind_the_damage() {
+    let mut log = Log::new();
+    log.append(&[10, 700]).append(&[300]).append(&[700, 1]);
+    let bytes = log.bytes();
+    assert_eq!(log.salvaged_from(&bytes), (vec![0, 1, 2, 3, 4], Unreadable::default()));
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 4;
+        let damaged = log.bounds.iter().filter(|&&bound| bound <= at).count() as u64;
+        let (from, to) = match damaged {
+            0 => (0, HEADER_BYTES),
+            n => (log.bounds[n as usize - 1], log.bounds[n as usize]),
+        };
+        let whole = (0..5).filter(|&n| n + 1 != damaged).collect();
+        let unreadable = Unreadable { first: Some(from as u64), bytes: (to - from) as u64 };
+        assert_eq!(log.salvaged_from(&flipped), (whole, unreadable), "byte {at}");
     }
 }
 
@@ -194,13 +260,14 @@ fn i4_a_log_of_which_only_zeros_reached_the_disk_is_empty_unless_something_was_s
 }
 
 #[test]
-fn stale_records_of_another_log_or_store_behind_the_end_are_not_taken() {
+fn records_of_another_log_or_store_behind_the_end_are_damage_and_not_taken() {
     let mut log = Log::new();
     log.append(&[10]);
     for (id, store) in [(FileId(6), STORE), (ID, STORE + 1)] {
         let mut bytes = log.bytes();
         encode_record(&mut bytes, Header::tag(id, store), FIRST + 1, 1, 0, &log.written[0].1);
-        assert_eq!(log.prefix_in(&bytes).unwrap(), (1, End::Torn { offset: log.bounds[1] as u64 }));
+        assert!(is_corruption(&log.prefix_in(&bytes)));
+        assert_eq!(log.salvaged_from(&bytes).0, [0]);
     }
 }
 
@@ -211,11 +278,14 @@ fn a_log_of_another_number_or_store_or_version_is_refused_by_name() {
         let error = log.replay_as("log", id, store, FIRST).1.unwrap_err();
         assert!(error.to_string().contains("belongs to"), "{error}");
     }
-    let mut newer = log.bytes();
-    newer[8] = 2;
-    let crc = crate::codec::crc32(&[&newer[..36]]);
-    newer[36..].copy_from_slice(&crc.to_le_bytes());
-    assert!(matches!(log.prefix_in(&newer), Err(Error::UnsupportedVersion { found: 2, .. })));
+    for version in [1, 3] {
+        let mut other = log.bytes();
+        other[8] = version;
+        let crc = crate::codec::crc32(&[&other[..36]]);
+        other[36..].copy_from_slice(&crc.to_le_bytes());
+        let error = log.prefix_in(&other).unwrap_err();
+        assert!(matches!(error, Error::UnsupportedVersion { found, .. } if found == u32::from(version)));
+    }
 }
 
 #[test]
@@ -259,7 +329,7 @@ fn i6_a_valid_record_out_of_sequence_or_with_other_contents_than_it_says_is_corr
     batch.put(b"k", b"v");
     let payload = batch.into_bytes();
     assert_eq!(ops(payload.clone()).count(), 1);
-    for (seq, count) in [(FIRST + 1, 1), (FIRST - 1, 1), (FIRST, 2)] {
+    for (seq, count) in [(FIRST + 1, 1), (FIRST - 1, 1), (FIRST, 2), (FIRST, 0)] {
         let mut bytes = log.bytes();
         encode_record(&mut bytes, Header::tag(ID, STORE), seq, count, 0, &payload);
         assert!(is_corruption(&log.prefix_in(&bytes)), "sequence number {seq}, {count} operations");
@@ -270,7 +340,7 @@ fn i6_a_valid_record_out_of_sequence_or_with_other_contents_than_it_says_is_corr
 fn an_error_of_the_sink_ends_the_replay() {
     let mut log = Log::new();
     log.append(&[1, 1]);
-    let outcome = replay(&log.fs, Path::new("log"), ID, STORE, FIRST, &mut |_, _, _| Err(Error::ReadOnly));
+    let outcome = replay(&log.fs, Path::new("log"), EXPECTED, &mut |_, _, _| Err(Error::ReadOnly));
     assert!(matches!(outcome, Err(Error::ReadOnly)));
 }
 
@@ -316,14 +386,14 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     batch.put(b"", b"the empty key");
     let synced = bytes.len() as u64;
     encode_record(&mut bytes, tag, FIRST + 2, 1, synced, &batch.into_bytes());
-    let record = [(4, "record: tag of log and store"), (4, "CRC-32 of the rest of the record")];
     let record = |len, count, seq, synced| {
-        let rest = [(4, len), (4, count), (8, seq), (8, synced)];
-        record.into_iter().chain(rest)
+        let head = [(4, "record: tag of log and store"), (4, len), (4, count), (8, seq), (8, synced)];
+        let checksums = [(4, "CRC-32 of the payload and the end"), (4, "CRC-32 of the head")];
+        head.into_iter().chain(checksums)
     };
     let fields: Vec<(usize, &str)> = [
         (8, "magic"),
-        (4, "version 1"),
+        (4, "version 2"),
         (8, "log id 7"),
         (8, "store id"),
         (8, "first sequence number 100"),
@@ -332,9 +402,9 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     .into_iter()
     .chain(record("payload of 17 bytes", "2 operations", "sequence number 100", "nothing synced"))
     .chain([(1, "put"), (2, "lengths of key and value"), (8, "apple, red")])
-    .chain([(1, "tombstone"), (1, "length of key"), (4, "pear")])
-    .chain(record("payload of 16 bytes", "1 operation", "sequence number 102", "89 bytes synced"))
-    .chain([(1, "put"), (2, "lengths of key and value"), (13, "empty key, its value")])
+    .chain([(1, "tombstone"), (1, "length of key"), (4, "pear"), (1, "end")])
+    .chain(record("payload of 16 bytes", "1 operation", "sequence number 102", "94 bytes synced"))
+    .chain([(1, "put"), (2, "lengths of key and value"), (13, "empty key, its value"), (1, "end")])
     .collect();
     crate::golden::check("wal", &bytes, &fields);
     log.fs.write("golden", &*bytes);

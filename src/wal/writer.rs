@@ -1,6 +1,6 @@
-//! Appends to a log. Call protocol: `create (append_group | sync)*`; after an error, nothing more (invariant I5).
+//! Appends to a log. Call protocol: `create (append_group | append_gap | sync)*`; after an error, nothing more (invariant I5).
 
-use super::format::{Header, RECORD_HEAD_BYTES, encode_record};
+use super::format::{Header, RECORD_FRAME_BYTES, encode_record};
 use crate::error::{Error, Result};
 use crate::fs::{AppendFile, Fs};
 use crate::id::FileId;
@@ -55,7 +55,7 @@ impl Writer {
     /// Appends a group of batches, which continue the sequence numbers of this log without a gap, in one call to the file system.
     pub fn append_group(&mut self, records: &[Record<'_>]) -> Result<()> {
         self.buffer.clear();
-        self.buffer.reserve(records.iter().map(|r| RECORD_HEAD_BYTES + r.payload.len()).sum());
+        self.buffer.reserve(records.iter().map(|r| RECORD_FRAME_BYTES + r.payload.len()).sum());
         for &Record { first_seq, count, payload } in records {
             if first_seq != self.next_seq || count == 0 || u32::try_from(payload.len()).is_err() {
                 return Err(Error::InvalidArgument(format!(
@@ -67,11 +67,28 @@ impl Writer {
             encode_record(&mut self.buffer, self.tag, first_seq, count, self.synced, payload);
             self.next_seq += u64::from(count);
         }
-        self.file.append(&self.buffer)?;
-        self.len += self.buffer.len() as u64;
+        self.append_buffer()?;
         if self.buffer.capacity() > BUFFER_KEPT_BYTES {
             self.buffer = Vec::new();
         }
+        Ok(())
+    }
+
+    /// Goes on at sequence number `next_seq`: the operations before it are lost.
+    pub fn append_gap(&mut self, next_seq: Seq) -> Result<()> {
+        if next_seq < self.next_seq {
+            let next = self.next_seq;
+            return Err(Error::InvalidArgument(format!("a gap in a log back from {next} to {next_seq}")));
+        }
+        self.buffer.clear();
+        encode_record(&mut self.buffer, self.tag, next_seq, 0, self.synced, &[]);
+        self.next_seq = next_seq;
+        self.append_buffer()
+    }
+
+    fn append_buffer(&mut self) -> Result<()> {
+        self.file.append(&self.buffer)?;
+        self.len += self.buffer.len() as u64;
         Ok(())
     }
 
@@ -80,6 +97,11 @@ impl Writer {
         self.file.sync()?;
         self.synced = self.len;
         Ok(())
+    }
+
+    /// The sequence number that the next operation will have.
+    pub fn next_seq(&self) -> Seq {
+        self.next_seq
     }
 
     /// Length of the file, in bytes.

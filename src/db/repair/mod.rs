@@ -6,8 +6,7 @@
 //!    there, or that ends before the logs begin, has lost its last edits, and with them the names of segments: it counts as unreadable.
 //! 3. Without one, every segment goes to level 0. Their ages may interleave, so each entry's own sequence number decides:
 //!    reads and compaction compare them, and the next compaction sorts level 0 out.
-//! 4. Logs stay: the next opening replays them. Of a damaged one, the batches before the damage are written anew; the logs after it
-//!    would leave a gap and are set aside.
+//! 4. Logs stay: the next opening replays them. If that would fail, all batches that are readable are written anew (see `logs`).
 //! 5. What is set aside is renamed to `*.damaged`, never removed, and what replaces a file is complete and durable before: a repair
 //!    that a crash interrupts can start again without loss.
 
@@ -16,6 +15,7 @@ mod logs;
 mod report;
 mod segments;
 
+pub use logs::LogSalvage;
 pub use report::{LostRange, RepairReport};
 
 use super::options::Options;
@@ -110,7 +110,8 @@ impl Repair<'_> {
         let first_log =
             needed.map(|id| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal))));
         match first_log {
-            Some(Ok(Some(log))) if log.first_seq > state.last_seq + 1 => {
+            // Only lost edits leave segments that it does not name; otherwise it is a log that was lost.
+            Some(Ok(Some(log))) if log.first_seq > state.last_seq + 1 && self.has_unnamed_segment(&state) => {
                 let what = format!(
                     "it ends at operation {}, but the first log begins at {}",
                     state.last_seq, log.first_seq
@@ -120,6 +121,10 @@ impl Repair<'_> {
             }
             _ => Ok(Some(state)),
         }
+    }
+
+    fn has_unnamed_segment(&self, state: &State) -> bool {
+        self.files(FileKind::Segment).iter().any(|id| !state.segments.contains_key(id))
     }
 
     /// The numbers of all files of a kind, in order.
@@ -141,18 +146,13 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Sets a file aside and puts `replacement`, which is durable, in its place: at each moment one of the two has the name.
-    fn replace(&mut self, name: &str, replacement: &Path, why: Error) -> Result<()> {
-        tracing::warn!(%why, name, "set aside, what is readable of it was written anew");
+    /// Gives a file the name under which it stays, beside the one that it has.
+    fn keep_aside(&self, name: &str) -> Result<()> {
         let (file, aside) = (self.path.join(name), self.aside(name)?);
-        if self.fs.hard_link(&file, &aside).is_err() {
-            self.copy(&file, &aside)?; // Not every file system has links.
+        match self.fs.hard_link(&file, &aside) {
+            Ok(()) => Ok(()),
+            Err(_) => self.copy(&file, &aside), // Not every file system has links.
         }
-        self.fs.sync_dir(self.path)?;
-        self.report.bytes_set_aside += self.fs.file_len(&aside)?.unwrap_or(0);
-        self.fs.rename(replacement, &file)?;
-        self.report.set_aside.push(why);
-        Ok(())
     }
 
     fn copy(&self, from: &Path, to: &Path) -> Result<()> {

@@ -1,5 +1,6 @@
 //! What a repair reports.
 
+use super::logs::LogSalvage;
 use crate::error::Error;
 use std::fmt;
 use std::ops::Bound;
@@ -25,6 +26,8 @@ pub struct RepairReport {
     pub bytes_unreadable: u64,
     /// Where rows are lost: there, a key may be missing, have an older value again, or be back although it was deleted.
     pub lost: Vec<LostRange>,
+    /// What became of the logs; `None` when they were in order.
+    pub logs: Option<LogSalvage>,
 }
 
 /// Keys whose newest entries may have been lost with a part of a file.

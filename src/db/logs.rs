@@ -1,0 +1,95 @@
+//! Reads all logs that a manifest needs, in order, and decides whether what is missing of them is what a crash may take.
+
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use crate::id::{FileId, FileKind};
+use crate::key::Seq;
+use crate::manifest::State;
+use crate::wal::{self, End, Expected};
+use bytes::Bytes;
+use std::path::Path;
+
+/// What the logs came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// The sequence number after the last operation.
+    pub next_seq: Seq,
+    /// A log was left out because the one before it had lost its end, which was never synced.
+    pub left_out: bool,
+}
+
+/// The logs among `names` that are still needed, oldest first.
+pub(crate) fn needed_logs(state: &State, names: &[String]) -> Vec<FileId> {
+    let ids = names.iter().filter_map(|name| FileKind::parse(name));
+    let is_needed = |(id, kind)| (kind == FileKind::Wal && id >= state.log_floor).then_some(id);
+    let mut logs: Vec<FileId> = ids.filter_map(is_needed).collect();
+    logs.sort_unstable();
+    logs
+}
+
+/// Gives `sink` every batch of the logs that is not in segments yet, in order: sequence number, bytes, number of operations.
+///
+/// # Errors
+/// [`Error::Corruption`] where operations are missing that no crash can have taken: before something that was synced, or before
+/// the manifest's log mark. Whatever the file system or `sink` says.
+pub(crate) fn replay_all(
+    fs: &dyn Fs,
+    dir: &Path,
+    state: &State,
+    names: &[String],
+    sink: &mut dyn FnMut(Seq, Bytes, u32) -> Result<()>,
+) -> Result<Outcome> {
+    let path_of = |id: FileId| dir.join(id.file_name(FileKind::Wal));
+    let logs = needed_logs(state, names);
+    let mark = state.log_mark.filter(|mark| mark.log >= state.log_floor);
+    if let Some(mark) = mark.filter(|mark| !logs.contains(&mark.log)) {
+        let what =
+            "the manifest needs this log, but the file is missing: restore it, or run `sidebloom repair`";
+        return Err(Error::corruption(path_of(mark.log), 0, what));
+    }
+    let mut outcome = Outcome { next_seq: state.last_seq + 1, left_out: false };
+    for (i, id) in logs.into_iter().enumerate() {
+        let (is_first, path) = (i == 0, path_of(id));
+        let synced = mark.filter(|mark| mark.log == id).map_or(0, |mark| mark.bytes);
+        let expected = Expected { id, store_id: state.header.store_id, next_seq: outcome.next_seq, synced };
+        let replayed = wal::replay(fs, &path, expected, sink)?;
+        let before_mark = mark.is_some_and(|mark| id < mark.log);
+        let up_to_mark = mark.is_some_and(|mark| id <= mark.log);
+        match replayed.end {
+            End::Clean => {}
+            End::Torn { offset } | End::Lost { offset } if before_mark => {
+                let what = "the log is cut short here, but had been synced before the log after it: synced writes are missing; run \
+                            `sidebloom repair`";
+                return Err(Error::corruption(&path, offset, what));
+            }
+            End::Torn { offset } => {
+                tracing::info!(log = %path.display(), offset, "the log ends in an unfinished record, which was never acknowledged as durable");
+            }
+            End::Lost { offset } => {
+                tracing::warn!(log = %path.display(), offset, "unsynced writes from here on did not reach the disk");
+            }
+            // The log at the floor begins where the manifest says that the segments end: a gap there is the manifest's.
+            End::Gap { first_seq, .. } if is_first => {
+                let what = format!(
+                    "the log starts at operation {first_seq}, but the manifest ends at {}: it has lost its last edits; run `sidebloom repair`",
+                    state.last_seq
+                );
+                return Err(Error::corruption(&path, 0, what));
+            }
+            End::Gap { first_seq, had_synced } if had_synced || up_to_mark => {
+                let what = format!(
+                    "the log starts at operation {first_seq}, but the log before it ends at {}, and both were synced: synced writes are \
+                     missing; run `sidebloom repair`",
+                    outcome.next_seq - 1
+                );
+                return Err(Error::corruption(&path, 0, what));
+            }
+            End::Gap { .. } => {
+                tracing::warn!(log = %path.display(), "the end of the log before this one was never synced and is lost: what follows it is left out");
+                outcome.left_out = true;
+            }
+        }
+        outcome.next_seq = replayed.next_seq;
+    }
+    Ok(outcome)
+}

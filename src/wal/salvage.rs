@@ -1,0 +1,65 @@
+//! Reads what is readable of a damaged log, before the damage and behind it. For repair only: an opening takes nothing from behind.
+
+use super::batch::is_well_formed;
+use super::format::{HEADER_BYTES, Header};
+use super::reader::{Expected, Log, Sink};
+use crate::error::{Error, Result};
+use crate::fs::Fs;
+use bytes::Bytes;
+use std::path::Path;
+
+/// What of a log cannot be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Where it begins, as an offset in bytes; `None` when all of the log can be read.
+    pub first: Option<u64>,
+    /// How many bytes that is in all.
+    pub bytes: u64,
+}
+
+impl Unreadable {
+    fn add(&mut self, from: u64, to: u64) {
+        if from < to {
+            self.first.get_or_insert(from);
+            self.bytes += to - from;
+        }
+    }
+}
+
+/// Gives `sink` every batch of a log from the expected sequence number on, in order. The batches may leave gaps.
+///
+/// # Errors
+/// [`Error::UnsupportedVersion`], whatever the file system or `sink` says. Damage is none.
+pub fn salvage(fs: &dyn Fs, path: &Path, expected: Expected, sink: Sink<'_>) -> Result<Unreadable> {
+    let mut log = Log::open(fs, path, Header::tag(expected.id, expected.store_id))?;
+    let has_header = match log.header() {
+        Ok(header) => header.is_some_and(|h| (h.id, h.store_id) == (expected.id, expected.store_id)),
+        Err(Error::Corruption { .. }) => false,
+        Err(error) => return Err(error),
+    };
+    let mut at = if has_header { HEADER_BYTES as u64 } else { 0 };
+    let (mut next, mut unreadable) = (expected.next_seq, Unreadable::default());
+    while at < log.len {
+        let found = match log.record(at, 0)? {
+            Some((head, after)) => Some((at, head, after)),
+            None => log.find_record(at, next)?,
+        };
+        let Some((start, head, after)) = found else {
+            unreadable.add(at, log.len);
+            break;
+        };
+        unreadable.add(at, start);
+        at = start + head.record_len();
+        let payload = log.payload(start, &head)?;
+        if !is_well_formed(payload, head.count) {
+            unreadable.add(start, at);
+        } else if head.first_seq >= next {
+            let payload = Bytes::copy_from_slice(payload);
+            if head.count > 0 {
+                sink(head.first_seq, payload, head.count)?;
+            }
+            next = after;
+        }
+    }
+    Ok(unreadable)
+}
