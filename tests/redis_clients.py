@@ -122,6 +122,7 @@ def redis_py(server, protocol):
     check(f"{name}: cf.insert", [int(n) for n in cf.insert("songs", items, capacity=1000, nocreate=True)], [1, 1, 1])
     check(f"{name}: cf.insertnx", [int(n) for n in cf.insertnx("songs", [*items, f"nx {protocol}"])], [0, 0, 0, 1])
     check(f"{name}: cf.count", cf.count("songs", items[0]), 2)
+    check(f"{name}: cf.delete", [int(cf.delete("songs", item)) for item in items], [1, 1, 1])
 
     raw = redis.Redis(port=server.port, protocol=protocol)
     every_byte = bytes(range(256))

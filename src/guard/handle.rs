@@ -13,6 +13,7 @@ use crate::filter::Verdict;
 use crate::fs::LockGuard;
 use arc_swap::ArcSwap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// An open guard. A clone is another handle to the same guard, to share between threads; the last one to go closes it.
@@ -35,6 +36,8 @@ pub(super) struct Shared {
     pub flux: Mutex<Flux>,
     pub refreshing: Mutex<()>,
     pub counters: Counters,
+    /// Whether every answer is "maybe": see [`Guard::suspend`].
+    pub suspended: AtomicBool,
     /// Why nothing can be changed any more: it is not known which generation a reopened guard would find.
     pub failure: OnceLock<Arc<str>>,
     pub _lock: Box<dyn LockGuard>,
@@ -54,6 +57,7 @@ impl Guard {
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let verdict = match self.shared.hash(key.as_ref()) {
+            _ if self.is_suspended() => Verdict::Maybe,
             Ok(hash) => self.shared.live.load().may_contain(hash),
             Err(_) => Verdict::Maybe,
         };
@@ -67,8 +71,9 @@ impl Guard {
         let hashed: Vec<Hashed> = hashes.iter().flatten().copied().collect();
         let mut answers = self.shared.live.load().may_contain_many(&hashed).into_iter();
         let verdict = |hash: &Result<Hashed>| hash.as_ref().ok().and_then(|_| answers.next());
-        let verdicts: Vec<Verdict> =
-            hashes.iter().map(verdict).map(|verdict| verdict.unwrap_or(Verdict::Maybe)).collect();
+        let is_suspended = self.is_suspended();
+        let known = |verdict: Option<Verdict>| verdict.filter(|_| !is_suspended).unwrap_or(Verdict::Maybe);
+        let verdicts: Vec<Verdict> = hashes.iter().map(verdict).map(known).collect();
         let absent = verdicts.iter().filter(|verdict| **verdict == Verdict::Absent).count();
         self.shared.counters.count(keys.len() as u64, absent as u64);
         verdicts
@@ -120,6 +125,23 @@ impl Guard {
     /// As [`Db::get`](crate::Db::get).
     pub fn note(&self) -> Result<Option<Vec<u8>>> {
         self.shared.live.load_full().note()
+    }
+
+    /// From now on every answer is "maybe", for all handles to this guard, until [`resume`](Self::resume): for one who has learnt that the
+    /// guard may lack rows, and will [`refresh`](Self::refresh) it. Not kept on disk.
+    pub fn suspend(&self) {
+        self.shared.suspended.store(true, Ordering::Release);
+    }
+
+    /// Ends [`suspend`](Self::suspend): the guard has all rows again.
+    pub fn resume(&self) {
+        self.shared.suspended.store(false, Ordering::Release);
+    }
+
+    /// Whether every answer is "maybe" for now.
+    #[inline]
+    pub fn is_suspended(&self) -> bool {
+        self.shared.suspended.load(Ordering::Acquire)
     }
 
     /// Makes every change so far durable; for a guard with [`Durability::Os`](crate::Durability::Os).

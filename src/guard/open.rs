@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::fs::{Fs, LockGuard, LockMode, create_dir_durably};
 use arc_swap::ArcSwap;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 
 impl Guard {
@@ -149,6 +150,7 @@ impl GuardOptions {
             flux: Mutex::new(Flux::default()),
             refreshing: Mutex::new(()),
             counters: Counters::default(),
+            suspended: AtomicBool::new(false),
             failure: OnceLock::new(),
             _lock: lock,
         })

@@ -61,6 +61,8 @@ pub struct GuardStats {
     pub disk_bytes: u64,
     /// The expected share of missing keys that get a "maybe", 0 to 1; exceptions and the latest changes left aside.
     pub expected_fpr: f64,
+    /// Whether every answer is "maybe" for now: see [`Guard::suspend`].
+    pub suspended: bool,
     /// Filters that cannot be used until they are rebuilt: their keys are all "maybe" meanwhile.
     pub filters_unavailable: u64,
     /// The number of this generation: refreshes so far, and one.
@@ -90,6 +92,7 @@ impl Guard {
             memtable_bytes: store.memtable_bytes,
             disk_bytes: store.levels.iter().map(|level| level.data_bytes + level.filter_bytes).sum(),
             expected_fpr: store.expected_false_positives().min(1.0),
+            suspended: self.is_suspended(),
             filters_unavailable: store.filters_unavailable,
             generation: live.number,
         }

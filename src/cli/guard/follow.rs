@@ -8,7 +8,8 @@ use std::path::PathBuf;
 /// Creates triggers on the table (as its owner) that write every change into an outbox, unless they are there, and applies the changes to
 /// the guard as they come; refreshes it first when it has not followed this outbox to the end. The guard answers as of the change that
 /// it has seen last: each line of output says how far it was behind. When the server goes away it is tried again; until then the guard
-/// stays as it is. Runs until it is interrupted, which is safe at any moment. In builds with the feature postgres.
+/// stays as it is. Every second it looks whether the triggers and partitions are as they were; when changes may have got past them, every
+/// answer is "maybe" until all is in place again and the rows have been counted anew. Runs until it is interrupted, which is safe at any moment. In builds with the feature postgres.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory
@@ -28,7 +29,8 @@ pub struct Args {
     /// End when every change that can be seen is in the guard
     #[arg(long, conflicts_with = "remove_trigger")]
     once: bool,
-    /// Remove the triggers and the outbox instead: nobody follows any more
+    /// Remove the triggers and the outbox instead: nobody follows any more. Table and column are named as they are now or as they were
+    /// then; exit code 1 when there was nothing
     #[arg(long, conflicts_with = "refresh")]
     remove_trigger: bool,
 }
@@ -48,11 +50,14 @@ impl Args {
         use std::ops::ControlFlow;
 
         let guard = Guard::open(&self.dir)?;
-        let mut source = PostgresSource::connect(&self.postgres, &self.table, &self.column)?;
         if self.remove_trigger {
-            source.remove_trigger()?;
-            return Ok(Outcome::Found);
+            let removed = PostgresSource::remove_triggers_at(&self.postgres, &self.table, &self.column)?;
+            if !removed {
+                eprintln!("sidebloom: nothing is installed for {} of {}", self.column, self.table);
+            }
+            return Ok(Outcome::found(removed));
         }
+        let mut source = PostgresSource::connect(&self.postgres, &self.table, &self.column)?;
         source.install_trigger()?;
         let mut printed = Ok(());
         source.follow(&guard, FollowOptions::new().refresh(self.refresh), &mut |event| {
@@ -91,6 +96,14 @@ fn print(cx: &Context, event: &sidebloom::guard::postgres::FollowEvent) -> Resul
         }
         FollowEvent::Disconnected { error, retry_in } => {
             eprintln!("sidebloom: {error}; trying again in {:.1} s", retry_in.as_secs_f64());
+            return Ok(());
+        }
+        FollowEvent::Suspended { reason } => {
+            eprintln!("sidebloom: every answer is \"maybe\" from now on: {reason}");
+            return Ok(());
+        }
+        FollowEvent::Renamed { table, column } => {
+            eprintln!("sidebloom: the column is now {column} of {table}: name it so at the next start");
             return Ok(());
         }
         _ => return Ok(()),

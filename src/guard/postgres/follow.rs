@@ -1,5 +1,6 @@
 //! Keeps a guard up to date with a table that others write.
 
+use super::installed;
 use super::note::Note;
 use super::outbox::{self, Op};
 use super::table::{Table, quoted};
@@ -10,19 +11,25 @@ use crate::guard::refresh::RefreshReport;
 use crate::guard::write::Changes;
 use ::postgres::fallible_iterator::FallibleIterator;
 use std::ops::ControlFlow;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How to follow.
 #[derive(Debug, Clone, Copy)]
 pub struct FollowOptions {
     refresh: bool,
     poll: Duration,
+    check: Duration,
     retry_max: Duration,
 }
 
 impl Default for FollowOptions {
     fn default() -> Self {
-        FollowOptions { refresh: false, poll: Duration::from_secs(1), retry_max: Duration::from_secs(10) }
+        FollowOptions {
+            refresh: false,
+            poll: Duration::from_secs(1),
+            check: Duration::from_secs(1),
+            retry_max: Duration::from_secs(10),
+        }
     }
 }
 
@@ -42,6 +49,13 @@ impl FollowOptions {
     /// Default one second.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll;
+        self
+    }
+
+    /// How often to look whether the triggers are all there and the partitions are the same; for so long, and [`poll`](Self::poll), what
+    /// got past them may get a wrong "no". One short query. Default one second.
+    pub fn check(mut self, check: Duration) -> Self {
+        self.check = check;
         self
     }
 
@@ -70,6 +84,21 @@ pub enum FollowEvent {
     },
     /// Every change that can be seen is in the guard.
     CaughtUp,
+    /// Still suspended; comes again with every look at the catalogue.
+    Waiting,
+    /// Changes may have got past the triggers: from now on the guard answers "maybe" to everything, until the next
+    /// [`Refreshed`](Self::Refreshed). That comes by itself, once what is wrong has been put right.
+    Suspended {
+        /// What is wrong.
+        reason: String,
+    },
+    /// The table or the column has a new name. It is followed under that; a follower that starts anew must be given it.
+    Renamed {
+        /// SCHEMA.TABLE.
+        table: String,
+        /// The column.
+        column: String,
+    },
     /// The database went away. The guard answers as of the last change.
     Disconnected {
         /// What happened.
@@ -88,7 +117,8 @@ type Flow = ControlFlow<()>;
 impl PostgresSource {
     /// Creates an outbox for this column and the triggers that fill it, unless they are there: needs the rights of the table's owner.
     /// Waits for transactions that have written the table. Every later change writes one row more, and one for each key of an UPDATE.
-    /// Before the column is renamed or dropped, [`remove_trigger`](Self::remove_trigger).
+    /// Renaming the column, the table or the schema later breaks no write. Before the column is dropped, or its type is changed,
+    /// [`remove_trigger`](Self::remove_trigger): the server refuses it until then.
     ///
     /// # Errors
     /// [`Error::Database`].
@@ -101,7 +131,8 @@ impl PostgresSource {
     /// # Errors
     /// [`Error::Database`].
     pub fn remove_trigger(&mut self) -> Result<()> {
-        outbox::remove(&mut self.client, &self.table).map_err(|error| self.failed(&error))
+        let Table { home, prefix, .. } = &self.table;
+        outbox::remove(&mut self.client, home, prefix).map_err(|error| self.failed(&error))
     }
 
     /// Applies every change of the table to the guard, until `report` breaks. Refreshes the guard first where it has not followed this
@@ -119,14 +150,24 @@ impl PostgresSource {
     ) -> Result<()> {
         let mut refresh = options.refresh;
         let mut retry_in = RETRY_MIN;
+        if !outbox::is_installed(&mut self.client, &self.table).map_err(|error| self.failed(&error))? {
+            return Err(self.wrong(format!(
+                "the triggers on \"{}\" that a follower needs are missing or disabled: install them (PostgresSource::install_trigger)",
+                self.table.name
+            )));
+        }
         loop {
-            let outcome = self.follow_connected(guard, options.poll, &mut refresh, &mut |event| {
+            let outcome = self.follow_connected(guard, options, &mut refresh, &mut |event| {
                 retry_in = RETRY_MIN;
                 report(event)
             });
             let mut error = match outcome {
                 Ok(()) => return Ok(()),
-                Err(error) if self.is_connected() => return Err(error),
+                // The statement before may have met a schema that was just renamed.
+                Err(error) if self.is_connected() => match self.has_moved()? {
+                    true => continue,
+                    false => return Err(error),
+                },
                 Err(error) => error,
             };
             loop {
@@ -147,40 +188,91 @@ impl PostgresSource {
     fn follow_connected(
         &mut self,
         guard: &Guard,
-        poll: Duration,
+        options: FollowOptions,
         refresh: &mut bool,
         report: &mut dyn FnMut(FollowEvent) -> Flow,
     ) -> Result<()> {
-        if !outbox::is_installed(&mut self.client, &self.table).map_err(|error| self.failed(&error))? {
-            return Err(self.wrong(format!(
-                "the triggers on \"{}\" that a follower needs are missing or disabled: install them (PostgresSource::install_trigger)",
-                self.table.name
-            )));
-        }
         let listen = format!("LISTEN {}", quoted(&outbox::channel(&self.table)));
         self.client.batch_execute(&listen).map_err(|error| self.failed(&error))?;
         // What the note names may be in the outbox still.
-        if *refresh || !self.delete_noted(guard)? {
-            let refreshed = self.refresh_following(guard)?;
-            *refresh = false;
-            if report(FollowEvent::Refreshed(refreshed)).is_break() {
-                return Ok(());
-            }
-        }
+        *refresh |= !self.delete_noted(guard)?;
+        let mut checked: Option<Instant> = None;
         loop {
-            while let Some(event) = self.follow_batch(guard)? {
-                if report(event).is_break() {
+            if *refresh || checked.is_none_or(|at| at.elapsed() >= options.check) {
+                if self.check(guard, refresh, report)?.is_break() {
                     return Ok(());
                 }
-                if !self.delete_noted(guard)? {
-                    return Err(self.taken_over());
+                checked = Some(Instant::now());
+            }
+            // While changes get past the outbox, those in it would not make the guard right: the refresh counts them.
+            match if self.is_suspended { None } else { self.follow_batch(guard)? } {
+                Some(event) => {
+                    if report(event).is_break() {
+                        return Ok(());
+                    }
+                    if !self.delete_noted(guard)? {
+                        return Err(self.taken_over());
+                    }
+                }
+                None => {
+                    if !self.is_suspended && report(FollowEvent::CaughtUp).is_break() {
+                        return Ok(());
+                    }
+                    if self.is_suspended && report(FollowEvent::Waiting).is_break() {
+                        return Ok(());
+                    }
+                    self.wait(options.poll.min(options.check))?;
                 }
             }
-            if report(FollowEvent::CaughtUp).is_break() {
-                return Ok(());
-            }
-            self.wait(poll)?;
         }
+    }
+
+    /// Looks at the catalogue: suspends the guard when changes may have got past the triggers, and refreshes it when none can any more.
+    fn check(
+        &mut self,
+        guard: &Guard,
+        refresh: &mut bool,
+        report: &mut dyn FnMut(FollowEvent) -> Flow,
+    ) -> Result<Flow> {
+        self.has_moved()?;
+        let found = installed::look(&mut self.client, &self.table).map_err(|error| self.failed(&error))?;
+        let counted = outbox::counted_version(&mut self.client, &self.table).map_err(|e| self.failed(&e))?;
+        if let Some([schema, name, column]) = &found.names
+            && (schema, name, column) != (&self.table.schema, &self.table.name, &self.table.column)
+        {
+            (self.table.schema, self.table.name, self.table.column) =
+                (schema.clone(), name.clone(), column.clone());
+            self.wanted = (format!("{schema}.{name}"), column.clone());
+            let renamed = FollowEvent::Renamed { table: self.wanted.0.clone(), column: column.clone() };
+            if report(renamed).is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        let has_changed = counted.is_some_and(|version| version != found.version);
+        let reason = match (&found.gap, has_changed && !*refresh) {
+            (Some(gap), _) => Some(format!(
+                "{gap}: enable them (ENABLE ALWAYS TRIGGER), or end the follower and start it again, which installs them anew"
+            )),
+            (None, true) => Some("triggers or partitions have changed: all rows are counted anew".to_owned()),
+            (None, false) => None,
+        };
+        if let Some(reason) = reason
+            && !std::mem::replace(&mut self.is_suspended, true)
+        {
+            guard.suspend();
+            if report(FollowEvent::Suspended { reason }).is_break() {
+                return Ok(Flow::Break(()));
+            }
+        }
+        if found.gap.is_some() || !(*refresh || self.is_suspended) {
+            return Ok(Flow::Continue(()));
+        }
+        let refreshed = self.refresh_following(guard)?;
+        *refresh = false;
+        if std::mem::replace(&mut self.is_suspended, false) {
+            guard.resume();
+        }
+        Ok(report(FollowEvent::Refreshed(refreshed)))
     }
 
     /// Applies the changes that can be seen; `None` when there are none.
@@ -247,6 +339,15 @@ impl PostgresSource {
         waited.map_err(|error| self.failed(&error))
     }
 
+    /// Whether the schema of the outbox has another name than before, which is used from now on.
+    fn has_moved(&mut self) -> Result<bool> {
+        let home = installed::home(&mut self.client, &self.table).map_err(|error| self.failed(&error))?;
+        let moved = home.filter(|home| *home != self.table.home);
+        let has_moved = moved.is_some();
+        self.table.home = moved.unwrap_or_else(|| std::mem::take(&mut self.table.home));
+        Ok(has_moved)
+    }
+
     fn is_connected(&mut self) -> bool {
         self.client.is_valid(Duration::from_secs(2)).is_ok()
     }
@@ -266,13 +367,14 @@ impl PostgresSource {
                 self.client = client;
                 Ok(None)
             }
-            Err(unfit) => {
-                let error = unfit_for(&self.name, unfit);
-                match client.is_valid(Duration::from_secs(2)) {
-                    Ok(()) => Err(error),
-                    Err(_) => Ok(Some(error)),
+            Err(unfit) => match client.is_valid(Duration::from_secs(2)) {
+                // Renamed or dropped meanwhile: the catalogue tells.
+                Ok(()) => {
+                    self.client = client;
+                    Ok(None)
                 }
-            }
+                Err(_) => Ok(Some(unfit_for(&self.name, unfit))),
+            },
         }
     }
 }

@@ -28,14 +28,25 @@
 //!    made anew, another guard has followed since) changes may be missing, and the guard is refreshed before it follows. So one outbox
 //!    serves one guard.
 //!
-//! TRUNCATE leaves a mark in the outbox that asks for a refresh. Nobody is told of what no trigger sees: a trigger that is
-//! disabled and enabled again, ATTACH PARTITION, a server that was restored from a backup or failed over to a replica that lagged.
-//! Refresh the guard after these.
+//! TRUNCATE leaves a mark in the outbox that asks for a refresh.
+//!
+//! # What happens to the table itself
+//! The triggers know their column by its number and look its name up, so renaming the column, the table or the schema breaks no write,
+//! and a follower goes on; when it starts again, it wants the new names. Every [`FollowOptions::check`] a follower looks at the catalogue.
+//! Where changes may have got past the triggers (one was disabled, dropped, or made anew; a partition was attached, created or detached;
+//! the column has gone), the guard is *suspended*: it answers "maybe" to everything ([`Guard::is_suspended`](super::Guard::is_suspended)),
+//! from then until all triggers are there again and all rows have been counted anew, which the follower does by itself. The database
+//! remembers what the last refresh has seen, so this holds for what happens while nobody follows, too.
+//!
+//! Until the next check, keys that came past the triggers get a wrong "no". Nobody is told of a server that was restored from a backup
+//! or failed over to a replica that lagged: refresh the guard after that.
 
 mod copy;
 mod follow;
+mod installed;
 mod note;
 mod outbox;
+mod place;
 mod table;
 
 /// The crate whose connections and transactions these are.
@@ -66,6 +77,8 @@ pub struct PostgresSource {
     client: Client,
     /// Whether the next stream takes the outbox over, for the guard that is refreshed.
     is_following: bool,
+    /// Whether the guard answers "maybe" to everything because changes may have got past the triggers.
+    is_suspended: bool,
     note: Vec<u8>,
 }
 
@@ -76,22 +89,17 @@ impl PostgresSource {
     /// # Errors
     /// [`Error::Database`] for a server that does not answer, a table or column that is not there, and a column that cannot be a key.
     pub fn connect(url: &str, table: &str, column: &str) -> Result<Self> {
-        let mut config = Config::from_str(url).map_err(|error| {
-            Error::InvalidArgument(format!("the address of the PostgreSQL server: {}", said(&error)))
-        })?;
-        if config.get_password().is_none()
-            && let Some(password) = std::env::var_os("PGPASSWORD")
-        {
-            config.password(password.as_encoded_bytes());
-        }
-        let host = match (config.get_hosts().first(), config.get_ports().first()) {
-            (Some(::postgres::config::Host::Tcp(host)), Some(port)) => format!("{host}:{port}"),
-            (Some(::postgres::config::Host::Tcp(host)), None) => host.clone(),
-            (Some(::postgres::config::Host::Unix(path)), _) => path.display().to_string(),
-            (None, _) => "without a host".to_owned(),
-        };
-        let name = format!("{} at {host}", config.get_dbname().or(config.get_user()).unwrap_or("postgres"));
+        let (name, config) = parse(url)?;
         Self::connect_with(&name, move || config.connect(NoTls), table, column)
+    }
+
+    /// [`remove_triggers_of`](Self::remove_triggers_of), with a connection as of [`connect`](Self::connect).
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect), but for a table or column that is not there.
+    pub fn remove_triggers_at(url: &str, table: &str, column: &str) -> Result<bool> {
+        let (name, config) = parse(url)?;
+        Self::remove_triggers_of(&name, || config.connect(NoTls), table, column)
     }
 
     /// Connects as the caller does, for instance with TLS; also anew, when a follower has lost its connection. `name` stands in errors.
@@ -114,8 +122,36 @@ impl PostgresSource {
             table: found,
             client,
             is_following: false,
+            is_suspended: false,
             note: Vec::new(),
         })
+    }
+
+    /// Removes what [`install_trigger`](Self::install_trigger) has created for a column, by the names that table and column have now or
+    /// had then, and also after they were dropped. Returns whether anything was there. `connect` and `name` are as for
+    /// [`connect_with`](Self::connect_with).
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub fn remove_triggers_of(
+        name: &str,
+        connect: impl FnOnce() -> Result<Client, ::postgres::Error>,
+        table: &str,
+        column: &str,
+    ) -> Result<bool> {
+        let (schema, table) = match table.split_once('.') {
+            Some((schema, table)) => (Some(schema), table),
+            None => (None, table),
+        };
+        let remove = || -> Result<bool, ::postgres::Error> {
+            let mut client = connect()?;
+            let found = installed::find(&mut client, schema, table, column)?;
+            for (home, prefix) in &found {
+                outbox::remove(&mut client, home, prefix)?;
+            }
+            Ok(!found.is_empty())
+        };
+        remove().map_err(|error| database(name, said(&error)))
     }
 
     fn failed(&self, error: &::postgres::Error) -> Error {
@@ -271,6 +307,26 @@ impl From<::postgres::Error> for Written {
     fn from(error: ::postgres::Error) -> Self {
         Written::Sql(error)
     }
+}
+
+/// The name of a server for errors, and how to reach it.
+fn parse(url: &str) -> Result<(String, Config)> {
+    let mut config = Config::from_str(url).map_err(|error| {
+        Error::InvalidArgument(format!("the address of the PostgreSQL server: {}", said(&error)))
+    })?;
+    if config.get_password().is_none()
+        && let Some(password) = std::env::var_os("PGPASSWORD")
+    {
+        config.password(password.as_encoded_bytes());
+    }
+    let host = match (config.get_hosts().first(), config.get_ports().first()) {
+        (Some(::postgres::config::Host::Tcp(host)), Some(port)) => format!("{host}:{port}"),
+        (Some(::postgres::config::Host::Tcp(host)), None) => host.clone(),
+        (Some(::postgres::config::Host::Unix(path)), _) => path.display().to_string(),
+        (None, _) => "without a host".to_owned(),
+    };
+    let name = format!("{} at {host}", config.get_dbname().or(config.get_user()).unwrap_or("postgres"));
+    Ok((name, config))
 }
 
 /// A key as a parameter; `None` when the column's type cannot have it.

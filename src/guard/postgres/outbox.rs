@@ -1,5 +1,6 @@
 //! The outbox: what the triggers write, and what a follower takes out of it.
 
+use super::installed;
 use super::note::{Ids, Note};
 use super::table::{Table, quoted};
 use crate::hash::random_u64;
@@ -41,20 +42,20 @@ impl<'r> FromSql<'r> for Raw {
 }
 
 fn outbox(table: &Table) -> String {
-    format!("{}.{}", quoted(&table.schema), quoted(&format!("{}_outbox", table.prefix())))
+    format!("{}.{}", quoted(&table.home), quoted(&format!("{}_outbox", table.prefix)))
 }
 
 fn follower(table: &Table) -> String {
-    format!("{}.{}", quoted(&table.schema), quoted(&format!("{}_follower", table.prefix())))
+    format!("{}.{}", quoted(&table.home), quoted(&format!("{}_follower", table.prefix)))
 }
 
 fn function(table: &Table) -> String {
-    format!("{}.{}", quoted(&table.schema), quoted(&table.prefix()))
+    format!("{}.{}", quoted(&table.home), quoted(&table.prefix))
 }
 
 /// What the triggers notify.
 pub(super) fn channel(table: &Table) -> String {
-    table.prefix()
+    table.prefix.clone()
 }
 
 /// Creates the outbox and the triggers, unless all of it is there. A guard that has followed before is refreshed afterwards: changes
@@ -64,9 +65,15 @@ pub(super) fn install(client: &mut Client, table: &Table) -> Result<(), Error> {
     if is_installed(&mut tx, table)? {
         return Ok(());
     }
-    let (prefix, on, column) = (table.prefix(), table.sql(), table.column_sql());
+    let (prefix, on, column) = (&table.prefix, table.sql(), table.column_sql());
     let (outbox, follower, function) = (outbox(table), follower(table), function(table));
     let [new, old] = ["NEW", "OLD"].map(|row| table.key_sql(&format!("{row}.{column}")));
+    let renamed = table.key_sql("($1).%I");
+    let [home, name] = [&table.home, &table.column].map(|name| literal(name));
+    let comment = literal(&format!(
+        "sidebloom guard: writes the changes of {}",
+        installed::described(Some(&table.schema), &table.name, &table.column)
+    ));
     let key = if table.is_bytes { "bytea" } else { "text" };
     let [rows, update, truncate] =
         ["rows", "update", "truncate"].map(|name| quoted(&format!("{prefix}_{name}")));
@@ -77,16 +84,27 @@ pub(super) fn install(client: &mut Client, table: &Table) -> Result<(), Error> {
             key {key},
             at timestamptz NOT NULL DEFAULT clock_timestamp());
         COMMENT ON TABLE {outbox} IS 'sidebloom guard: changes of a column that its follower has not taken yet';
-        CREATE TABLE IF NOT EXISTS {follower} (token bigint NOT NULL);
+        CREATE TABLE IF NOT EXISTS {follower} (token bigint NOT NULL, catalogue text);
         COMMENT ON TABLE {follower} IS 'sidebloom guard: which guard takes the changes';
         DELETE FROM {follower};
         INSERT INTO {follower} VALUES (0);
         CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql
         SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $sidebloom$
+        DECLARE
+            home name;
+            col name;
+            add text;
         BEGIN
-            IF TG_OP = 'TRUNCATE' THEN
-                INSERT INTO {outbox} (op) VALUES ('T');
-            ELSE
+            -- This trigger is called for UPDATE OF only so that the catalogue knows its column by number. The other one has the changes.
+            IF TG_OP = 'UPDATE' AND TG_NAME = '{prefix}_rows' THEN
+                RETURN NULL;
+            END IF;
+            -- What the schema and the column are called now.
+            SELECT n.nspname, a.attname INTO home, col
+            FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
+            LEFT JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attnum = t.tgattr[0] AND NOT a.attisdropped
+            WHERE t.tgrelid = TG_RELID AND t.tgname = '{prefix}_rows';
+            IF TG_OP <> 'TRUNCATE' AND home = {home} AND col = {name} THEN
                 IF TG_OP <> 'DELETE' THEN
                     IF NEW.{column} IS NOT NULL THEN
                         INSERT INTO {outbox} (op, key) VALUES ('+', {new});
@@ -97,14 +115,29 @@ pub(super) fn install(client: &mut Client, table: &Table) -> Result<(), Error> {
                         INSERT INTO {outbox} (op, key) VALUES ('-', {old});
                     END IF;
                 END IF;
+            ELSE
+                add := format('INSERT INTO %I.%I (op, key) ', coalesce(home, {home}), '{prefix}_outbox');
+                IF TG_OP = 'TRUNCATE' OR col IS NULL THEN
+                    EXECUTE add || 'VALUES (''T'', NULL)';
+                ELSE
+                    add := add || format('SELECT $2, {renamed} WHERE ($1).%I IS NOT NULL', col, col);
+                    IF TG_OP <> 'DELETE' THEN
+                        EXECUTE add USING NEW, '+'::\"char\";
+                    END IF;
+                    IF TG_OP <> 'INSERT' THEN
+                        EXECUTE add USING OLD, '-'::\"char\";
+                    END IF;
+                END IF;
             END IF;
             PERFORM pg_notify('{prefix}', '');
             RETURN NULL;
         END $sidebloom$;
+        COMMENT ON FUNCTION {function}() IS {comment};
         DROP TRIGGER IF EXISTS {rows} ON {on};
         DROP TRIGGER IF EXISTS {update} ON {on};
         DROP TRIGGER IF EXISTS {truncate} ON {on};
-        CREATE TRIGGER {rows} AFTER INSERT OR DELETE ON {on} FOR EACH ROW EXECUTE FUNCTION {function}();
+        CREATE TRIGGER {rows} AFTER INSERT OR DELETE OR UPDATE OF {column} ON {on}
+            FOR EACH ROW EXECUTE FUNCTION {function}();
         CREATE TRIGGER {update} AFTER UPDATE ON {on} FOR EACH ROW
             WHEN (OLD.{column} IS DISTINCT FROM NEW.{column}) EXECUTE FUNCTION {function}();
         CREATE TRIGGER {truncate} AFTER TRUNCATE ON {on} FOR EACH STATEMENT EXECUTE FUNCTION {function}();
@@ -115,9 +148,15 @@ pub(super) fn install(client: &mut Client, table: &Table) -> Result<(), Error> {
     tx.commit()
 }
 
-/// Removes the triggers and the outbox.
-pub(super) fn remove(client: &mut Client, table: &Table) -> Result<(), Error> {
-    let (outbox, follower, function) = (outbox(table), follower(table), function(table));
+/// Text as SQL takes it.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// Removes the triggers and the outbox with this prefix, wherever the triggers are.
+pub(super) fn remove(client: &mut Client, home: &str, prefix: &str) -> Result<(), Error> {
+    let [function, outbox, follower] = ["", "_outbox", "_follower"]
+        .map(|end| format!("{}.{}", quoted(home), quoted(&format!("{prefix}{end}"))));
     client.batch_execute(&format!(
         "BEGIN; DROP FUNCTION IF EXISTS {function}() CASCADE; DROP TABLE IF EXISTS {outbox}, {follower}; COMMIT"
     ))
@@ -129,7 +168,16 @@ pub(super) fn is_installed(client: &mut impl GenericClient, table: &Table) -> Re
         "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL",
         &[&outbox(table), &follower(table)],
     )?;
-    Ok(found.get(0) && table.has_triggers(client)?)
+    Ok(found.get(0) && installed::look(client, table)?.gap.is_none())
+}
+
+/// The version of the catalogue that the guard's keys were counted with.
+pub(super) fn counted_version(
+    client: &mut impl GenericClient,
+    table: &Table,
+) -> Result<Option<String>, Error> {
+    let row = client.query_opt(&format!("SELECT catalogue FROM {}", follower(table)), &[])?;
+    Ok(row.and_then(|row| row.get(0)))
 }
 
 /// SQL that keeps every other follower out until the transaction ends.
@@ -140,7 +188,9 @@ pub(super) fn lock(table: &Table) -> String {
 /// Makes the outbox that of the caller alone: a token of its own, and the ids of the changes that the transaction's snapshot has.
 pub(super) fn take_over(tx: &mut Transaction<'_>, table: &Table) -> Result<Note, Error> {
     let token = random_u64() | 1; // Never that of a new outbox, 0.
-    tx.execute(&format!("UPDATE {} SET token = $1", follower(table)), &[&token.cast_signed()])?;
+    let version = installed::look(tx, table)?.version;
+    let take = format!("UPDATE {} SET token = $1, catalogue = $2", follower(table));
+    tx.execute(&take, &[&token.cast_signed(), &version])?;
     let mut ids = Ids::default();
     let none: [&str; 0] = [];
     let mut rows = tx.query_raw(&format!("SELECT id FROM {} ORDER BY id", outbox(table)), none)?;

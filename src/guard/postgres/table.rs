@@ -1,8 +1,8 @@
 //! Which column of which table, and what its type means for keys.
 
+use super::place::place_of;
 use crate::guard::canonical::Canonical;
-use crate::hash::hash_key;
-use postgres::{Client, GenericClient};
+use postgres::Client;
 
 /// A column of a table, as the server has it now.
 #[derive(Debug, Clone)]
@@ -11,6 +11,11 @@ pub(super) struct Table {
     pub schema: String,
     pub name: String,
     pub column: String,
+    /// The number of the column, which a rename leaves alone.
+    pub number: i16,
+    /// The name that all that is made for a follower of this column begins with, and the schema that it is in.
+    pub prefix: String,
+    pub home: String,
     /// What a key given as text is cast to.
     pub type_name: String,
     /// Keys are the bytes of a `bytea`, and otherwise those of a text.
@@ -39,6 +44,7 @@ const COLUMN: &str = "
         SELECT t.oid, t.typname, t.typtype, t.typbasetype FROM type JOIN pg_type t ON t.oid = type.typbasetype
         WHERE type.typtype = 'd')
     SELECT typname::text, typtype::text, format_type(oid, NULL),
+        (SELECT a.attnum FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2),
         (SELECT c.collname::text FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation
          WHERE a.attrelid = $1 AND a.attname = $2 AND NOT c.collisdeterministic)
     FROM type WHERE typtype <> 'd'";
@@ -88,11 +94,12 @@ impl Table {
                 "the table \"{table}\" has no column \"{column}\"; it has {all}"
             )));
         };
+        let number: i16 = kind.get(3);
         let (base, kind, formatted, loose) = (
             kind.get::<_, &str>(0),
             kind.get::<_, &str>(1),
             kind.get::<_, &str>(2),
-            kind.get::<_, Option<&str>>(3),
+            kind.get::<_, Option<&str>>(4),
         );
         if let Some(collation) = loose {
             return Err(Unfit::What(format!(
@@ -120,11 +127,15 @@ impl Table {
                 )));
             }
         };
+        let (home, prefix) = place_of(client, oid, number, [&schema, name, column])?;
         Ok(Table {
             oid,
             schema,
             name: name.to_owned(),
             column: column.to_owned(),
+            number,
+            prefix,
+            home,
             type_name,
             is_bytes: base == "bytea",
             equality,
@@ -151,21 +162,6 @@ impl Table {
             true => format!("{parameter}::bytea"),
             false => format!("{parameter}::text::{}", self.type_name),
         }
-    }
-
-    /// The name that all that is made for a follower of this column begins with. Does not depend on anything that a restored dump changes.
-    pub fn prefix(&self) -> String {
-        let names = [&self.schema, &self.name, &self.column].map(String::as_bytes).join(&0);
-        format!("sidebloom_{:016x}", hash_key(&names, 0))
-    }
-
-    /// Whether all three triggers are there and fire always.
-    pub fn has_triggers(&self, client: &mut impl GenericClient) -> Result<bool, postgres::Error> {
-        let row = client.query_one(
-            "SELECT count(*) FROM pg_trigger WHERE tgrelid = $1 AND tgname LIKE $2 || '\\_%' AND tgenabled = 'A'",
-            &[&self.oid, &self.prefix()],
-        )?;
-        Ok(row.get::<_, i64>(0) == 3)
     }
 }
 

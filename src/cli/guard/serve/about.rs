@@ -74,13 +74,14 @@ fn guard_section(call: &mut Call<'_>, text: &mut String) {
     let stats = call.server.guard.stats();
     let _ = write!(
         text,
-        "guard_keys:{}\r\nguard_rows:{}\r\nguard_asked:{}\r\nguard_absent:{}\r\nguard_expected_fpr:{:.6}\r\n\
+        "guard_keys:{}\r\nguard_rows:{}\r\nguard_asked:{}\r\nguard_absent:{}\r\nguard_expected_fpr:{:.6}\r\nguard_suspended:{}\r\n\
          guard_unknown_removals:{}\r\nguard_filter_bytes:{}\r\nguard_memtable_bytes:{}\r\nguard_disk_bytes:{}\r\n",
         stats.keys,
         stats.rows,
         stats.asked,
         stats.absent,
         stats.expected_fpr,
+        u8::from(stats.suspended),
         stats.unknown_removals,
         stats.filter_bytes,
         stats.memtable_bytes,

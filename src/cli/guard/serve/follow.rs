@@ -79,6 +79,13 @@ pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failu
                 FollowEvent::Disconnected { error, retry_in } => {
                     tracing::warn!(%error, ?retry_in, "the guard falls behind its database");
                 }
+                FollowEvent::Suspended { reason } => {
+                    tracing::warn!("every answer is \"maybe\" from now on: {reason}");
+                }
+                FollowEvent::Renamed { table, column } => {
+                    tracing::warn!("the column is now {column} of {table}: name it so at the next start");
+                }
+                FollowEvent::Waiting => {}
                 FollowEvent::CaughtUp => drop(caught_up.send(())), // Nobody listens after the first.
                 event => tracing::info!(?event, "followed"),
             }

@@ -47,7 +47,8 @@ use std::time::{Duration, Instant};
 /// the same items. A change is answered when it is durable. Commands that are sent without waiting for replies are done together.
 ///
 /// With --postgres it follows a table and answers as of the change that it has seen last. It stops when it cannot follow any more; a
-/// server that is away is no reason for that.
+/// server that is away is no reason for that. When changes may have got past its triggers (it looks every second), a warning says so, and
+/// every answer is "maybe" until that is put right and the rows have been counted anew; INFO has it as guard_suspended.
 ///
 /// Prints `listening on ADDRESS` when it is ready. Ends on SIGINT and SIGTERM, with every answered change durable.
 #[derive(clap::Args)]

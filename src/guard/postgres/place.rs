@@ -1,0 +1,39 @@
+//! Where the triggers and the outbox of a column are, and what they are called.
+
+use crate::hash::hash_key;
+use postgres::{Client, Error};
+
+/// What the triggers and the outbox of a column are called at first. Does not depend on anything that a restored dump changes. `salt`
+/// tells it from what another table has that had these names before.
+fn prefix(names: [&str; 3], salt: u8) -> String {
+    let mut bytes = names.map(str::as_bytes).join(&0);
+    bytes.extend((salt > 0).then_some(salt));
+    format!("sidebloom_{:016x}", hash_key(&bytes, 0))
+}
+
+/// The schema and the prefix of what is installed for a column (and not for a table that its table is a partition of), whatever it was called then; or of what is to be installed.
+pub(super) fn place_of(
+    client: &mut Client,
+    table: u32,
+    column: i16,
+    names: [&str; 3],
+) -> Result<(String, String), Error> {
+    const FUNCTIONS: &str = "
+        SELECT n.nspname::text, p.proname::text
+        FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE p.proname ~ '^sidebloom_[0-9a-f]{16}$' AND t.tgname = p.proname || '_rows'
+        AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_trigger whole ON whole.tgrelid = i.inhparent
+                        WHERE i.inhrelid = t.tgrelid AND whole.tgfoid = t.tgfoid)";
+    let own = format!("{FUNCTIONS} AND t.tgrelid = $1 AND t.tgattr[0] = $2 ORDER BY t.oid LIMIT 1");
+    if let Some(row) = client.query_opt(&own, &[&table, &column])? {
+        return Ok((row.get(0), row.get(1)));
+    }
+    for salt in 0..u8::MAX {
+        let prefix = prefix(names, salt);
+        let others = format!("{FUNCTIONS} AND n.nspname = $1 AND p.proname = $2 LIMIT 1");
+        if client.query_opt(&others, &[&names[0], &prefix])?.is_none() {
+            return Ok((names[0].to_owned(), prefix));
+        }
+    }
+    Ok((names[0].to_owned(), prefix(names, u8::MAX)))
+}

@@ -1,0 +1,265 @@
+//! A followed table whose triggers, names and partitions change under the follower.
+#![cfg(feature = "postgres")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop where it is")]
+
+mod postgres_support;
+
+use postgres_support::{check_exact, follow_once, new_guard, server};
+use sidebloom::filter::Verdict;
+use sidebloom::guard::postgres::driver::Client;
+use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
+use sidebloom::guard::{Guard, PostgresSource};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+const NEVER: &str = "a title that never was";
+
+const ENABLE: &str = "DO $$ DECLARE t record; BEGIN
+    FOR t IN SELECT tgname FROM pg_trigger WHERE tgrelid = 'songs'::regclass LOOP
+        EXECUTE format('ALTER TABLE songs ENABLE ALWAYS TRIGGER %I', t.tgname);
+    END LOOP; END $$";
+
+fn soon() -> FollowOptions {
+    FollowOptions::new().poll(Duration::from_millis(5)).check(Duration::from_millis(5))
+}
+
+/// Follows, and calls `step` with its number and each event, from 0; it says when the next step begins. `None` ends.
+fn follow(
+    source: &mut PostgresSource,
+    guard: &Guard,
+    mut step: impl FnMut(u32, &FollowEvent) -> Option<u32>,
+) {
+    let (mut at, mut events) = (0, 0);
+    source
+        .follow(guard, soon(), &mut |event| {
+            events += 1;
+            assert!(events < 5000, "stuck in step {at}: {event:?}");
+            match step(at, &event) {
+                Some(next) => {
+                    at = next;
+                    ControlFlow::Continue(())
+                }
+                None => ControlFlow::Break(()),
+            }
+        })
+        .unwrap();
+}
+
+fn is_caught_up(event: &FollowEvent) -> bool {
+    matches!(event, FollowEvent::CaughtUp)
+}
+
+fn left_behind(db: &mut Client) -> i64 {
+    let count = "SELECT (SELECT count(*) FROM pg_class WHERE relname LIKE 'sidebloom%')
+                      + (SELECT count(*) FROM pg_proc WHERE proname LIKE 'sidebloom%')";
+    db.query_one(count, &[]).unwrap().get(0)
+}
+
+#[test]
+fn renaming_column_table_and_schema_breaks_no_write_and_no_follower() {
+    let Some(server) = server() else { return };
+    let mut db = server.database("renames");
+    db.batch_execute("CREATE SCHEMA music; CREATE TABLE music.songs (id bigserial, title text)").unwrap();
+    let (url, dir) = (server.url("renames"), tempfile::tempdir().unwrap());
+    let mut source = PostgresSource::connect(&url, "music.songs", "title").unwrap();
+    let guard =
+        sidebloom::guard::GuardOptions::new().build_from(dir.path().join("guard"), &mut source).unwrap();
+    source.install_trigger().unwrap();
+    let renames = [
+        ("ALTER TABLE music.songs RENAME COLUMN title TO name", "music.songs", "name"),
+        ("ALTER TABLE music.songs RENAME TO tracks", "music.tracks", "name"),
+        ("ALTER SCHEMA music RENAME TO audio", "audio.tracks", "name"),
+        ("ALTER TABLE audio.tracks SET SCHEMA public", "public.tracks", "name"),
+    ];
+    let mut renamed = 0;
+    follow(&mut source, &guard, |step, event| {
+        renamed += u32::from(matches!(event, FollowEvent::Renamed { .. }));
+        assert!(!matches!(event, FollowEvent::Suspended { .. }), "{event:?}");
+        let at = step as usize;
+        if !is_caught_up(event) || renamed < step {
+            return Some(step);
+        }
+        if at > 0 {
+            let (_, table, column) = renames[at - 1];
+            let rows = format!(
+                "INSERT INTO {table} ({column}) VALUES ('come {at}'), ('gone {at}');
+                 UPDATE {table} SET {column} = 'moved {at}' WHERE {column} = 'come {at}';
+                 DELETE FROM {table} WHERE {column} = 'gone {at}'"
+            );
+            if guard.count(format!("moved {at}")).unwrap() == 0 {
+                db.batch_execute(&rows).unwrap();
+                return Some(step);
+            }
+            assert_eq!(guard.may_contain(format!("gone {at}")), Verdict::Absent);
+        }
+        let (rename, ..) = renames.get(at)?;
+        db.batch_execute(rename).unwrap();
+        Some(step + 1)
+    });
+    assert_eq!((renamed, guard.stats().rows), (4, 4));
+    // A new follower with the new names goes on where the old one was: no second set of triggers, no refresh.
+    drop(source);
+    let mut source = PostgresSource::connect(&url, "tracks", "name").unwrap();
+    source.install_trigger().unwrap();
+    db.batch_execute("INSERT INTO tracks (name) VALUES ('new')").unwrap();
+    let followed = follow_once(&mut source, &guard).unwrap();
+    assert_eq!((followed.refreshed, followed.inserted), (false, 1));
+    assert!(PostgresSource::remove_triggers_at(&url, "music.songs", "title").unwrap(), "by its first names");
+    assert!(!PostgresSource::remove_triggers_at(&url, "music.songs", "title").unwrap());
+    assert_eq!(left_behind(&mut db), 0);
+    db.batch_execute("INSERT INTO tracks (name) VALUES ('free')").unwrap();
+}
+
+#[test]
+fn triggers_are_removed_by_the_new_names_too_and_when_the_table_has_gone() {
+    let Some(server) = server() else { return };
+    let mut db = server.songs("removal");
+    let url = server.url("removal");
+    let (_dir, _guard, _source) = new_guard(server, "removal");
+    db.batch_execute("ALTER TABLE songs RENAME COLUMN title TO name").unwrap();
+    assert!(!PostgresSource::remove_triggers_at(&url, "songs", "year").unwrap());
+    assert!(PostgresSource::remove_triggers_at(&url, "songs", "name").unwrap());
+    assert_eq!(left_behind(&mut db), 0);
+    db.batch_execute("ALTER TABLE songs RENAME COLUMN name TO title").unwrap();
+    let (_dir, _guard, _source) = new_guard(server, "removal");
+    db.batch_execute("DROP TABLE songs").unwrap();
+    assert!(PostgresSource::remove_triggers_at(&url, "songs", "title").unwrap());
+    assert_eq!(left_behind(&mut db), 0);
+}
+
+#[test]
+fn a_new_table_with_the_name_of_a_followed_one_has_an_outbox_of_its_own() {
+    let Some(server) = server() else { return };
+    let mut db = server.songs("namesakes");
+    let (_dir, guard, mut source) = new_guard(server, "namesakes");
+    follow_once(&mut source, &guard).unwrap();
+    db.batch_execute(
+        "ALTER TABLE songs RENAME TO old_songs; CREATE TABLE songs (id bigserial, title text, year int)",
+    )
+    .unwrap();
+    let (_other_dir, other, mut other_source) = new_guard(server, "namesakes");
+    follow_once(&mut other_source, &other).unwrap();
+    db.batch_execute(
+        "INSERT INTO songs (title) VALUES ('new'); INSERT INTO old_songs (title) VALUES ('old')",
+    )
+    .unwrap();
+    follow_once(&mut other_source, &other).unwrap();
+    follow_once(&mut source, &guard).unwrap();
+    check_exact(&other, &mut db);
+    assert_eq!((guard.stats().rows, guard.may_contain("old")), (1, Verdict::Maybe));
+}
+
+#[test]
+fn a_disabled_trigger_turns_every_answer_to_maybe_until_it_is_back_and_all_is_counted() {
+    let Some(server) = server() else { return };
+    let mut db = server.songs("disabled");
+    let (_dir, guard, mut source) = new_guard(server, "disabled");
+    let mut refreshed = false;
+    follow(&mut source, &guard, |step, event| match (step, event) {
+        (0, FollowEvent::CaughtUp) => {
+            assert_eq!(guard.may_contain(NEVER), Verdict::Absent);
+            db.batch_execute(
+                "ALTER TABLE songs DISABLE TRIGGER ALL; INSERT INTO songs (title) VALUES ('unseen')",
+            )
+            .unwrap();
+            Some(1)
+        }
+        (1, FollowEvent::Suspended { reason }) => {
+            assert!(reason.contains("missing or disabled"), "{reason}");
+            Some(2)
+        }
+        (2, FollowEvent::Waiting) => {
+            assert_eq!(guard.may_contain(NEVER), Verdict::Maybe);
+            assert_eq!(guard.may_contain_many(&["unseen", NEVER]), [Verdict::Maybe; 2]);
+            assert!(guard.stats().suspended);
+            db.batch_execute(ENABLE).unwrap();
+            Some(3)
+        }
+        (3, FollowEvent::Refreshed(_)) => {
+            refreshed = true;
+            Some(3)
+        }
+        (3, FollowEvent::CaughtUp) => None,
+        (step, _) => Some(step),
+    });
+    assert!(refreshed && !guard.is_suspended());
+    assert_eq!(guard.may_contain(NEVER), Verdict::Absent);
+    check_exact(&guard, &mut db);
+    // Disabled and enabled again while nobody looked.
+    db.batch_execute("ALTER TABLE songs DISABLE TRIGGER ALL; INSERT INTO songs (title) VALUES ('missed')")
+        .unwrap();
+    db.batch_execute(ENABLE).unwrap();
+    assert!(follow_once(&mut source, &guard).unwrap().refreshed);
+    check_exact(&guard, &mut db);
+    assert!(!follow_once(&mut source, &guard).unwrap().refreshed);
+}
+
+#[test]
+fn a_partition_that_is_attached_or_loses_its_triggers_is_noticed() {
+    let Some(server) = server() else { return };
+    let mut db = server.database("partitions");
+    db.batch_execute(
+        "CREATE TABLE songs (id bigserial, title text, year int) PARTITION BY RANGE (year);
+         CREATE TABLE old PARTITION OF songs FOR VALUES FROM (0) TO (2000);
+         CREATE TABLE new (year int, junk int, title text, id bigserial); ALTER TABLE new DROP COLUMN junk;
+         INSERT INTO new (title, year) VALUES ('attached', 2001); INSERT INTO songs (title, year) VALUES ('One', 1)",
+    )
+    .unwrap();
+    let (_dir, guard, mut source) = new_guard(server, "partitions");
+    follow(&mut source, &guard, |step, event| match (step, event) {
+        (0, FollowEvent::CaughtUp) => {
+            assert_eq!(guard.may_contain("attached"), Verdict::Absent);
+            db.batch_execute("ALTER TABLE songs ATTACH PARTITION new FOR VALUES FROM (2000) TO (3000)")
+                .unwrap();
+            Some(1)
+        }
+        (1, FollowEvent::Suspended { .. }) => Some(2),
+        (2, FollowEvent::Refreshed(_)) => {
+            assert_eq!((guard.count("attached").unwrap(), guard.is_suspended()), (1, false));
+            // Its columns have other numbers than those of the whole.
+            db.batch_execute("INSERT INTO songs (title, year) VALUES ('Two', 2002); UPDATE new SET title = 'Three' WHERE title = 'Two'")
+                .unwrap();
+            Some(3)
+        }
+        (3, FollowEvent::CaughtUp) if guard.count("Three").unwrap() == 1 => {
+            db.batch_execute("ALTER TABLE new DISABLE TRIGGER ALL").unwrap();
+            Some(4)
+        }
+        (4, FollowEvent::Suspended { reason }) => {
+            assert!(reason.contains("new") && guard.is_suspended(), "{reason}");
+            None
+        }
+        (step, _) => Some(step),
+    });
+    source.install_trigger().unwrap();
+    assert!(follow_once(&mut source, &guard).unwrap().refreshed);
+    check_exact(&guard, &mut db);
+    assert!(!guard.is_suspended());
+}
+
+#[test]
+fn dropping_the_column_breaks_no_write_and_every_answer_is_maybe() {
+    let Some(server) = server() else { return };
+    let mut db = server.songs("dropped");
+    let (_dir, guard, mut source) = new_guard(server, "dropped");
+    follow(&mut source, &guard, |step, event| match (step, event) {
+        (0, FollowEvent::CaughtUp) => {
+            assert!(db.batch_execute("ALTER TABLE songs DROP COLUMN title").is_err(), "not without CASCADE");
+            db.batch_execute("ALTER TABLE songs DROP COLUMN title CASCADE; INSERT INTO songs (year) VALUES (1); TRUNCATE songs")
+                .unwrap();
+            Some(1)
+        }
+        (1, FollowEvent::Suspended { reason }) => {
+            assert!(reason.contains("dropped"), "{reason}");
+            Some(2)
+        }
+        (2, FollowEvent::Waiting) => None,
+        (step, event) => {
+            assert!(step == 0 || is_caught_up(event) || !matches!(event, FollowEvent::Disconnected { .. }));
+            Some(step)
+        }
+    });
+    assert_eq!(guard.may_contain(NEVER), Verdict::Maybe);
+    assert!(PostgresSource::remove_triggers_at(&server.url("dropped"), "songs", "title").unwrap());
+    assert_eq!(left_behind(&mut db), 0);
+}
