@@ -242,7 +242,7 @@ fn bad_input_is_refused_with_exit_code_2() {
     let mut bytes = std::fs::read(case.path("one")).unwrap();
     bytes[4100] ^= 1;
     std::fs::write(case.path("damaged"), bytes).unwrap();
-    case.refused("check damaged in", "the digest of the lines does not match");
+    case.refused("check damaged in", "the checksum of the lines from number 0 on does not match");
     std::fs::write(case.path("in"), "x".repeat(70_000)).unwrap();
     case.refused("build --kind bloom --keys 1 in -o f", "line 1 is longer than 65536 bytes");
 }
