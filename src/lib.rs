@@ -39,7 +39,8 @@
 //!   64 lines around the one that is asked has been verified since it was mapped. Anything else means "maybe".
 //! - **I2** A filter is derived data: without sidecars, or with damaged ones, every answer is the same; they are rebuilt in the background.
 //! - **I3** Retuning never rewrites data: [`Db::rebuild_filters`] writes sidecars only.
-//! - **I4** What was acknowledged as synced survives any crash; without sync, a prefix of what was written. A batch is all or nothing.
+//! - **I4** What was acknowledged as synced survives any crash, and its loss by damage is an error; without sync, a prefix of what was written
+//!   survives. A batch is all or nothing.
 //! - **I5** A failed write or fsync is never retried or acknowledged: the store turns read-only with [`Error::Poisoned`].
 //!   A failed *read* stops nothing: its segment is quarantined, and what is readable of it answers.
 //! - **I6** Every byte on disk is under a checksum; damage is an [`Error::Corruption`] with file and offset.
