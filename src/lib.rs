@@ -47,6 +47,7 @@
 //! - **I7** Readers never wait for writers, flushes or compactions; writers never wait for a manual compaction.
 //! - **I8** All I/O goes through one seam, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.
 //! - **I9** Filters see every key of their segment, tombstones included.
+//! - **I11** No key chosen from outside changes an answer: a hash that decides more than speed, as a guard's, is a keyed PRF.
 //! - **I10** Levels below 0 are disjoint: checked whenever segments are published, at opening, and by [`Db::verify`].
 //!
 //! # Limits

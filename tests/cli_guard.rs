@@ -59,7 +59,11 @@ fn build_and_check_print_what_may_be_there_with_greps_exit_codes() {
 #[test]
 fn keys_that_count_as_one_are_declared_at_the_build() {
     let sandbox = songs();
-    ok(&sandbox, "build @folded --lines @titles --keys fold,pad --narrow --bits-per-key 10");
+    let built = ok(&sandbox, "build @folded --lines @titles --keys fold,pad --narrow --bits-per-key 10");
+    assert!(built.contains("keys are fold,pad\n"), "{built}");
+    ok(&sandbox, "build @numbers --lines @titles --keys integer");
+    assert_eq!(run(&sandbox, "insert @numbers 42", "").0, 0);
+    assert_eq!(run(&sandbox, "check @numbers", "+042.0\n43\n"), (0, "+042.0\n".into()));
     assert_eq!(run(&sandbox, "check @folded", "ZOMBIE  \nzombi\n"), (0, "ZOMBIE  \n".into()));
     let stats = ok(&sandbox, "stats @folded --json");
     assert!(stats.contains("\"canonical\":\"fold,pad\""), "{stats}");

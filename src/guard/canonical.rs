@@ -196,7 +196,7 @@ impl FromStr for Canonical {
             "integer" if canonical.values != Values::Uuids => Ok(canonical.integers()),
             "uuid" if canonical.values != Values::Integers => Ok(canonical.uuids()),
             other => Err(Error::InvalidArgument(format!(
-                "\"{other}\" for keys: exact, or some of fold, pad, and integer or uuid, as in fold,pad"
+                "\"{other}\" for keys: exact, fold, pad, integer or uuid, or several with commas between them, as fold,pad"
             ))),
         };
         text.split(',').try_fold(Canonical::EXACT, add)
