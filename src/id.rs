@@ -28,6 +28,9 @@ pub enum FileKind {
     Segment,
     /// Sidecar filter of the segment with the same number.
     Filter,
+    /// A segment that the manifest has forgotten but readers still hold: a name of its own, so that a repair without a manifest does not
+    /// take it for live, whose tombstones may be gone by now.
+    Obsolete,
 }
 
 impl FileKind {
@@ -37,13 +40,14 @@ impl FileKind {
             FileKind::Wal => "wal",
             FileKind::Segment => "segment",
             FileKind::Filter => "filter",
+            FileKind::Obsolete => "obsolete",
         }
     }
 
     /// Splits a file name into number and kind; `None` when it is no numbered file of a store.
     pub fn parse(name: &str) -> Option<(FileId, FileKind)> {
         let (digits, extension) = name.split_once('.')?;
-        let kind = [FileKind::Wal, FileKind::Segment, FileKind::Filter]
+        let kind = [FileKind::Wal, FileKind::Segment, FileKind::Filter, FileKind::Obsolete]
             .into_iter()
             .find(|kind| kind.extension() == extension)?;
         let plain = digits.len() >= 6 && digits.bytes().all(|b| b.is_ascii_digit());
@@ -59,7 +63,7 @@ mod tests {
     #[test]
     fn names_parse_back_and_nothing_else_parses() {
         for id in [0, 1, 999_999, 1_000_000, u64::MAX] {
-            for kind in [FileKind::Wal, FileKind::Segment, FileKind::Filter] {
+            for kind in [FileKind::Wal, FileKind::Segment, FileKind::Filter, FileKind::Obsolete] {
                 let name = FileId(id).file_name(kind);
                 assert_eq!(FileKind::parse(&name), Some((FileId(id), kind)), "{name}");
             }

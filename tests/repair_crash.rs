@@ -93,3 +93,38 @@ fn the_rows_of_damaged_segments_survive_a_crash_at_any_write_of_the_repair() {
         });
     }
 }
+
+#[test]
+fn a_repair_without_manifest_does_not_bring_back_what_was_deleted_under_a_snapshot() {
+    for kept_open in [8, 64] {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).max_open_files(kept_open).open(STORE).unwrap();
+        let mut expected = fill_deep(&db, 3);
+        let before = expected.clone();
+        let snapshot = db.snapshot();
+        for key in before.keys().step_by(2) {
+            db.delete(key).unwrap();
+            expected.remove(key);
+        }
+        db.compact().unwrap();
+        let of_snapshot = snapshot.iter().map(|row| row.map(|(key, value)| (key, value.to_vec())).unwrap());
+        assert!(of_snapshot.eq(before.clone()), "the snapshot reads obsolete segments");
+        before.iter().for_each(|(key, value)| {
+            assert_eq!(snapshot.get(key).unwrap().as_deref(), Some(value.as_slice()));
+        });
+
+        let killed = fs.crash(Crash::Kill, 0);
+        sidebloom::fs::Fs::remove(&killed, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
+        let obsolete = files(&killed, ".obsolete").len();
+        tiny_on(&killed).repair(STORE).unwrap();
+        let repaired = tiny_on(&killed).open(STORE).unwrap();
+        assert!(contents(&repaired) == expected, "deleted keys are back");
+        assert!(obsolete > 0);
+        assert!(files(&killed, ".obsolete").is_empty(), "opening removes them");
+        drop(repaired);
+
+        drop((snapshot, db));
+        assert!(files(&fs, ".obsolete").is_empty(), "they go with the last reader");
+        assert!(contents(&tiny_on(&fs).open(STORE).unwrap()) == expected);
+    }
+}

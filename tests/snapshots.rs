@@ -9,6 +9,7 @@
 mod support;
 
 use sidebloom::{FilterPolicy, Snapshot};
+use std::path::PathBuf;
 use support::{Contents, Sequence, contents, eventually, fast_dir, files_with, tiny};
 
 #[track_caller]
@@ -65,14 +66,16 @@ fn segments_that_only_a_snapshot_holds_go_when_it_goes() {
     let held = files_with(dir.path(), ".segment");
     (151..=300).for_each(|i| db.write(sequence.batch(i)).unwrap());
     db.compact().unwrap();
-    assert!(held.iter().all(|path| path.exists()), "a snapshot reads from these");
+    let is_there = |path: &PathBuf| path.exists() || path.with_extension("obsolete").exists();
+    assert!(held.iter().all(is_there), "a snapshot reads from these");
     assert_shows(&snapshot, &sequence.after(150));
     drop(snapshot);
     assert_eq!(iterator.count(), sequence.after(150).len() - 1);
     let live = || db.stats().levels.iter().map(|level| level.segments).sum::<usize>();
     eventually("only live segments are left", || files_with(dir.path(), ".segment").len() == live());
     eventually("and their filters", || files_with(dir.path(), ".filter").len() == live());
-    assert!(held.iter().all(|path| !path.exists()));
+    eventually("the others are gone", || files_with(dir.path(), ".obsolete").is_empty());
+    assert!(!held.iter().any(is_there));
 }
 
 #[test]

@@ -17,7 +17,9 @@ impl Core {
     pub fn quarantine(&self, error: &Error) -> bool {
         let Some(id) = unreadable_segment(error) else { return false };
         // Outputs of a compaction are not live yet, so only what was read can be meant.
-        let Some(segment) = self.live().segments().find(|s| s.meta.id == id).cloned() else { return false };
+        let Some(segment) = self.live().segments().find(|s| s.meta.id == id).cloned() else {
+            return is_obsolete(error);
+        };
         if segment.is_quarantined() {
             return true;
         }
@@ -39,6 +41,13 @@ fn move_there(segment: &LiveSegment) -> Change {
     Change { added: vec![at_level(segment, QUARANTINE)], removed, flushed: None }
 }
 
+/// Whether the error is about a segment that was compacted away meanwhile: nobody needs to read it.
+fn is_obsolete(error: &Error) -> bool {
+    let (Error::Corruption { file: path, .. } | Error::Io { path, .. }) = error else { return false };
+    let name = path.file_name().and_then(|name| name.to_str()).and_then(FileKind::parse);
+    matches!(name, Some((_, FileKind::Obsolete)))
+}
+
 /// The segment that a failed read was of. What the machine lacks for the moment, such as descriptors, says nothing about a file.
 fn unreadable_segment(error: &Error) -> Option<FileId> {
     if error.is_out_of_descriptors() {
@@ -53,7 +62,7 @@ fn unreadable_segment(error: &Error) -> Option<FileId> {
         _ => return None,
     };
     match FileKind::parse(path.file_name()?.to_str()?)? {
-        (id, FileKind::Segment) => Some(id),
+        (id, FileKind::Segment | FileKind::Obsolete) => Some(id),
         _ => None,
     }
 }

@@ -82,6 +82,9 @@ impl Core {
                     Ok(())
                 })
             });
+        if live.file.is_obsolete() {
+            return; // Compacted away meanwhile: it is no part of the store any more.
+        }
         report.problems.extend(checked.err());
         if entries != meta.entries {
             let what = format!("{entries} entries were readable, the manifest says {}", meta.entries);

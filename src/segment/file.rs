@@ -85,9 +85,12 @@ impl OpenFiles {
     /// [`Error::Io`]; [`Error::Corruption`] when its footer is damaged or it is another segment.
     pub fn open_apart(&self, id: FileId, digest: u64) -> Result<Segment> {
         let path = self.dir.join(id.file_name(FileKind::Segment));
-        let open =
-            || Segment::open(&*self.fs, &path, id, Arc::clone(&self.cache), Arc::clone(&self.counters));
-        let segment = with_descriptor(self, open)?;
+        let segment = match self.open_at(&path, id) {
+            Err(missing) if is_missing(&missing) => {
+                self.open_at(&self.dir.join(id.file_name(FileKind::Obsolete)), id).map_err(|_| missing)?
+            }
+            opened => opened?,
+        };
         match segment.summary().digest == digest {
             true => Ok(segment),
             false => Err(Error::corruption(
@@ -96,6 +99,12 @@ impl OpenFiles {
                 "this is not the segment that the manifest means (other digest)",
             )),
         }
+    }
+
+    fn open_at(&self, path: &Path, id: FileId) -> Result<Segment> {
+        let (cache, counters) = (&self.cache, &self.counters);
+        let open = || Segment::open(&*self.fs, path, id, Arc::clone(cache), Arc::clone(counters));
+        with_descriptor(self, open)
     }
 
     fn clock(&self) -> MutexGuard<'_, Clock> {
@@ -122,6 +131,10 @@ impl OpenFiles {
         slot.segment.store(Some(Arc::clone(&segment)));
         segment
     }
+}
+
+fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
 }
 
 impl Reclaim for OpenFiles {
@@ -180,8 +193,24 @@ impl SegmentFile {
     }
 
     /// From now on the files go when the last holder lets go. Only after the manifest has forgotten the segment.
+    ///
+    /// Until then it has a name that tells it from a live one ([`FileKind::Obsolete`]). The next sync of the directory makes the name
+    /// durable: a power cut before that which also takes the manifest leaves an obsolete segment that looks live.
     pub fn mark_obsolete(&self) {
         self.obsolete.store(true, Release);
+        let [from, to] = [FileKind::Segment, FileKind::Obsolete].map(|kind| self.path(kind));
+        if let Err(error) = self.files.fs.rename(&from, &to) {
+            tracing::warn!(%error, "an obsolete segment keeps its name");
+        }
+    }
+
+    /// Whether [`mark_obsolete`](Self::mark_obsolete) was called.
+    pub fn is_obsolete(&self) -> bool {
+        self.obsolete.load(Acquire)
+    }
+
+    fn path(&self, kind: FileKind) -> PathBuf {
+        self.files.dir.join(self.id.file_name(kind))
     }
 
     /// The open segment, to work with for longer: it stays open until dropped.
@@ -232,12 +261,12 @@ impl SegmentFile {
 
 impl Drop for SegmentFile {
     fn drop(&mut self) {
-        if !self.obsolete.load(Acquire) {
+        if !self.is_obsolete() {
             return;
         }
-        let OpenFiles { fs, dir, .. } = &*self.files;
-        for kind in [FileKind::Segment, FileKind::Filter] {
-            let path = dir.join(self.id.file_name(kind));
+        let fs = &self.files.fs;
+        for kind in [FileKind::Segment, FileKind::Obsolete, FileKind::Filter] {
+            let path = self.path(kind);
             let removed = match fs.file_len(&path) {
                 Ok(None) => Ok(()),
                 Ok(Some(_)) => fs.remove(&path),

@@ -5,7 +5,8 @@
 //! 2. A readable manifest is kept; if the segments of a sorted level overlap, all go to level 0. One that names files which are not
 //!    there, or that ends before the logs begin, has lost its last edits, and with them the names of segments: it counts as unreadable.
 //! 3. Without one, every segment goes to level 0. Their ages may interleave, so each entry's own sequence number decides:
-//!    reads and compaction compare them, and the next compaction sorts level 0 out.
+//!    reads and compaction compare them, and the next compaction sorts level 0 out. Obsolete segments that a reader still held have another
+//!    name (`FileKind::Obsolete`): compaction has dropped tombstones that would hide their rows, so they stay out.
 //! 4. Logs stay: the next opening replays them. If that would fail, all batches that are readable are written anew (see `logs`).
 //! 5. What is set aside is renamed to `*.damaged`, never removed, and what replaces a file is complete and durable before: a repair
 //!    that a crash interrupts can start again without loss.
