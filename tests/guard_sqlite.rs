@@ -239,8 +239,8 @@ fn what_a_collation_takes_for_the_same_and_nobody_else_knows_is_refused() {
         "CREATE TABLE songs (title TEXT COLLATE NOCASE); INSERT INTO songs VALUES ('a' || char(0) || 'b')",
     );
     assert_eq!(case.source().count(b"A\0x").unwrap(), 1, "NOCASE ends at a NUL");
-    let error = keys(&mut case.source()).unwrap_err().to_string();
-    assert!(error.contains("NUL"), "{error}");
+    let error = GuardOptions::new().build_from(case.guard(), &mut case.source()).err().unwrap().to_string();
+    assert!(error.contains("NUL") && error.contains("fold,any"), "{error}");
     let db = case.db();
     // As an application that brings its collation along would have made it.
     db.execute_batch(
@@ -270,6 +270,27 @@ fn text_that_is_not_utf8_is_a_key_where_bytes_count_and_an_error_where_case_is_f
     assert!(guard.refresh(&mut source).is_err());
     assert_eq!(guard.may_contain("OLD"), Verdict::Maybe);
     assert_eq!(guard.stats().generation, 1);
+}
+
+#[test]
+fn keys_that_cannot_be_folded_are_maybe_when_they_are_taken_and_the_others_are_as_ever() {
+    let case = Case::new(
+        "CREATE TABLE songs (title TEXT COLLATE NOCASE);
+         INSERT INTO songs VALUES (CAST(x'636166e9' AS TEXT)), ('a' || char(0) || 'b'), ('Zombie')",
+    );
+    let taken: Canonical = "fold,any".parse().unwrap();
+    let guard = GuardOptions::new().canonical(taken).build_from(case.guard(), &mut case.source()).unwrap();
+    for key in [&b"caf\xe9"[..], b"CAF\xe9", b"A\0x", b"never\xff", b"ZOMBIE"] {
+        assert_eq!(guard.may_contain(key), Verdict::Maybe, "{}", key.escape_ascii());
+    }
+    assert_eq!(guard.may_contain("Freebird"), Verdict::Absent);
+    // Each counts, and when the last of them has gone they are absent.
+    guard.remove(b"caf\xe9").unwrap();
+    assert_eq!(guard.may_contain(b"a\0b"), Verdict::Maybe);
+    guard.remove(b"a\0b").unwrap();
+    assert_eq!(guard.may_contain(b"a\0b"), Verdict::Absent);
+    drop(guard);
+    assert_eq!(Guard::open(case.guard()).unwrap().canonical(), taken);
 }
 
 #[test]

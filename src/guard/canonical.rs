@@ -19,6 +19,7 @@ use unicode_normalization::char::canonical_combining_class;
 pub struct Canonical {
     fold: bool,
     pad: bool,
+    any: bool,
     values: Values,
 }
 
@@ -35,16 +36,26 @@ const FOLD: u8 = 1;
 const PAD: u8 = 2;
 const INTEGERS: u8 = 4;
 const UUIDS: u8 = 8;
+const ANY: u8 = 16;
+
+/// Stands for all keys that cannot be folded; no key that can be is the same, since those are UTF-8.
+const UNFOLDABLE: &[u8] = &[0xff];
 
 impl Canonical {
     /// Every byte counts.
-    pub const EXACT: Canonical = Canonical { fold: false, pad: false, values: Values::Texts };
+    pub const EXACT: Canonical = Canonical { fold: false, pad: false, any: false, values: Values::Texts };
 
     /// Letters in upper and lower case are the same, and so are the ways in which Unicode can spell a letter: canonical caseless matching
-    /// (The Unicode Standard, section 3.13, D145), stored in normal form C. Keys must be UTF-8. Beyond that all letters i are one, with a dot
+    /// (The Unicode Standard, section 3.13, D145), stored in normal form C. Keys must be UTF-8, without NUL, behind which SQLite's `NOCASE` does not compare. Beyond that all letters i are one, with a dot
     /// or without: which of them are each other's capitals depends on the database's locale.
     pub const fn fold_case(self) -> Self {
         Canonical { fold: true, ..self }
+    }
+
+    /// Also takes keys that case cannot be folded in (not UTF-8, or with a NUL), as one key: as long as a row has any of them, each of them is
+    /// "maybe". Without this they are refused, and a table that has one cannot be guarded. Of use with [`fold_case`](Self::fold_case) only.
+    pub const fn take_unfoldable(self) -> Self {
+        Canonical { any: true, ..self }
     }
 
     /// Spaces (U+0020) at the end do not count, as SQL compares `CHAR(n)`.
@@ -71,13 +82,18 @@ impl Canonical {
     /// What ignores the differences that either of both ignores. Integers and uuids do not go together: then it is those of `other`.
     pub fn and(self, other: Canonical) -> Self {
         let values = if other.values == Values::Texts { self.values } else { other.values };
-        Canonical { fold: self.fold || other.fold, pad: self.pad || other.pad, values }
+        Canonical {
+            fold: self.fold || other.fold,
+            pad: self.pad || other.pad,
+            any: self.any || other.any,
+            values,
+        }
     }
 
     /// The one spelling that stands for all that are the same.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key that is not UTF-8 where case is folded, and for one that is a number, but no integer that it can
+    /// [`Error::InvalidArgument`] for a key that is not UTF-8 or has a NUL where case is folded, and for one that is a number, but no integer that it can
     /// tell from all others, where integers are expected: `5.5`, `1e3`, or beyond 64 bits.
     pub fn apply<'k>(&self, key: &'k [u8]) -> Result<Cow<'k, [u8]>> {
         match self.values {
@@ -102,19 +118,27 @@ impl Canonical {
             }
         }
         let key = if self.pad { key.trim_suffix_spaces() } else { key };
-        if !self.fold || key.iter().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        if !self.fold || key.iter().all(|byte| matches!(byte, 1..=b'@' | b'['..=0x7f)) {
             return Ok(Cow::Borrowed(key));
         }
+        let text = match std::str::from_utf8(key) {
+            Ok(text) if !key.contains(&0) => text,
+            _ if self.any => return Ok(Cow::Borrowed(UNFOLDABLE)),
+            unfit => {
+                let why = unfit.map_or_else(
+                    |e| format!("is not UTF-8 (byte {})", e.valid_up_to()),
+                    |_| "has a NUL byte, behind which NOCASE does not compare".to_owned(),
+                );
+                return Err(Error::InvalidArgument(format!(
+                    "the key \"{}\" {why}, and this guard folds case: build it with keys \"{}\" to take all such keys for one",
+                    key.escape_ascii(),
+                    self.take_unfoldable()
+                )));
+            }
+        };
         if key.is_ascii() {
             return Ok(Cow::Owned(key.to_ascii_lowercase()));
         }
-        let text = std::str::from_utf8(key).map_err(|e| {
-            Error::InvalidArgument(format!(
-                "the key \"{}\" is not UTF-8 (byte {}), which this guard needs because it folds case",
-                key.escape_ascii(),
-                e.valid_up_to()
-            ))
-        })?;
         let folded: String = one_i(text.chars().nfd().default_case_fold()).nfc().collect();
         Ok(Cow::Owned(folded.into_bytes()))
     }
@@ -125,18 +149,18 @@ impl Canonical {
             Values::Integers => INTEGERS,
             Values::Uuids => UUIDS,
         };
-        u8::from(self.fold) * FOLD + u8::from(self.pad) * PAD + values
+        u8::from(self.fold) * FOLD + u8::from(self.pad) * PAD + u8::from(self.any) * ANY + values
     }
 
     /// `None` for bits of a later version.
     pub(super) fn from_bits(bits: u8) -> Option<Self> {
-        let values = match bits & !(FOLD | PAD) {
+        let values = match bits & !(FOLD | PAD | ANY) {
             0 => Values::Texts,
             INTEGERS => Values::Integers,
             UUIDS => Values::Uuids,
             _ => return None,
         };
-        Some(Canonical { fold: bits & FOLD != 0, pad: bits & PAD != 0, values })
+        Some(Canonical { fold: bits & FOLD != 0, pad: bits & PAD != 0, any: bits & ANY != 0, values })
     }
 }
 
@@ -175,7 +199,8 @@ impl fmt::Display for Canonical {
             Values::Integers => Some("integer"),
             Values::Uuids => Some("uuid"),
         };
-        let words = [self.fold.then_some("fold"), self.pad.then_some("pad"), values];
+        let words =
+            [self.fold.then_some("fold"), self.pad.then_some("pad"), self.any.then_some("any"), values];
         let words: Vec<&str> = words.into_iter().flatten().collect();
         match words.is_empty() {
             true => f.write_str("exact"),
@@ -187,19 +212,24 @@ impl fmt::Display for Canonical {
 impl FromStr for Canonical {
     type Err = Error;
 
-    /// `exact`, or of `fold`, `pad`, and `integer` or `uuid`, some with commas between them.
+    /// `exact`, or of `fold`, `pad`, `any`, and `integer` or `uuid`, some with commas between them.
     fn from_str(text: &str) -> Result<Self> {
         let add = |canonical: Canonical, word: &str| match word {
             "exact" => Ok(canonical),
             "fold" => Ok(canonical.fold_case()),
             "pad" => Ok(canonical.trim_padding()),
+            "any" => Ok(canonical.take_unfoldable()),
             "integer" if canonical.values != Values::Uuids => Ok(canonical.integers()),
             "uuid" if canonical.values != Values::Integers => Ok(canonical.uuids()),
             other => Err(Error::InvalidArgument(format!(
-                "\"{other}\" for keys: exact, fold, pad, integer or uuid, or several with commas between them, as fold,pad"
+                "\"{other}\" for keys: exact, fold, pad, any, integer or uuid, or several with commas between them, as fold,pad"
             ))),
         };
-        text.split(',').try_fold(Canonical::EXACT, add)
+        let canonical = text.split(',').try_fold(Canonical::EXACT, add)?;
+        match canonical.any && !canonical.fold {
+            true => Err(Error::InvalidArgument("any has a meaning only with fold, as in fold,any".into())),
+            false => Ok(canonical),
+        }
     }
 }
 
@@ -308,14 +338,25 @@ mod tests {
 
     #[test]
     fn names_and_bits_come_back() {
-        for text in ["exact", "fold", "pad", "fold,pad", "integer", "uuid", "pad,integer", "fold,pad,uuid"] {
+        for text in [
+            "exact",
+            "fold",
+            "pad",
+            "fold,pad",
+            "integer",
+            "uuid",
+            "pad,integer",
+            "fold,pad,uuid",
+            "fold,any",
+        ] {
             let canonical: Canonical = text.parse().unwrap();
             assert_eq!(canonical.to_string(), text);
             assert_eq!(Canonical::from_bits(canonical.to_bits()), Some(canonical));
         }
-        assert!([12, 16].iter().all(|&bits| Canonical::from_bits(bits).is_none()));
+        assert!([12, 32].iter().all(|&bits| Canonical::from_bits(bits).is_none()));
         assert!("integer,uuid".parse::<Canonical>().is_err());
         assert!("".parse::<Canonical>().is_err());
+        assert!("any".parse::<Canonical>().is_err());
         assert!("fold, pad".parse::<Canonical>().is_err());
     }
 }

@@ -126,16 +126,6 @@ impl SqliteSource {
     fn key_of(&self, value: ValueRef<'_>, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         match value {
             ValueRef::Null => Ok(()),
-            // NOCASE stops at a NUL: it takes all texts of one length that go on differently for the same.
-            ValueRef::Text(text)
-                if self.equality.covers(Canonical::EXACT.fold_case()) && text.contains(&0) =>
-            {
-                Err(self.wrong(format!(
-                    "a key of {} has a NUL byte, behind which NOCASE does not compare: \"{}\"",
-                    self.place(),
-                    text.escape_ascii()
-                )))
-            }
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => visit(bytes),
             ValueRef::Integer(number) => visit(number.to_string().as_bytes()),
             ValueRef::Real(number) => Err(self.wrong(format!(

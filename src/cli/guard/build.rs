@@ -19,7 +19,7 @@ pub struct Args {
     #[command(flatten)]
     source: source::Named,
     /// When two keys count as one: exact, or with commas between them fold (letter case and Unicode spelling do not matter), pad (spaces
-    /// at the end do not), integer or uuid (all its spellings are one). At least as coarse as the database's own equality, or the build is
+    /// at the end do not), any (with fold: keys that are not UTF-8 or have a NUL count as one, instead of being refused), integer or uuid (all its spellings are one). At least as coarse as the database's own equality, or the build is
     /// refused [default: as the column's type and collation say; exact for lines]
     #[arg(long, value_name = "KEYS")]
     keys: Option<Canonical>,

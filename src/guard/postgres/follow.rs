@@ -205,7 +205,8 @@ impl PostgresSource {
                 checked = Some(Instant::now());
             }
             // While changes get past the outbox, those in it would not make the guard right: the refresh counts them.
-            match if self.is_suspended { None } else { self.follow_batch(guard)? } {
+            let applied = if self.is_suspended { None } else { self.follow_batch(guard)? };
+            match applied {
                 Some(event) => {
                     if report(event).is_break() {
                         return Ok(());
@@ -215,10 +216,8 @@ impl PostgresSource {
                     }
                 }
                 None => {
-                    if !self.is_suspended && report(FollowEvent::CaughtUp).is_break() {
-                        return Ok(());
-                    }
-                    if self.is_suspended && report(FollowEvent::Waiting).is_break() {
+                    let idle = if self.is_suspended { FollowEvent::Waiting } else { FollowEvent::CaughtUp };
+                    if report(idle).is_break() {
                         return Ok(());
                     }
                     self.wait(options.poll.min(options.check))?;
