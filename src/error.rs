@@ -78,7 +78,7 @@ pub enum Error {
     ReadOnly,
     /// An earlier write or sync failed, or a thread of the store panicked. Nothing is retried (a failed fsync may have dropped the dirty
     /// pages, so a second one that succeeds would prove nothing): the store serves reads only, until it is opened again and recovers
-    /// what reached the disk.
+    /// what reached the disk. A full disk is no such failure: writes give its [`Error::Io`] and go on by themselves when there is space.
     #[error("the store is read-only after a failed write: {cause}; fix the cause and reopen")]
     Poisoned {
         /// The first failure, in words.

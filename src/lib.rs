@@ -41,7 +41,8 @@
 //! - **I3** Retuning never rewrites data: [`Db::rebuild_filters`] writes sidecars only.
 //! - **I4** What was acknowledged as synced survives any crash, and its loss by damage is an error; without sync, a prefix of what was written
 //!   survives. A batch is all or nothing.
-//! - **I5** A failed write or fsync is never retried or acknowledged: the store turns read-only with [`Error::Poisoned`].
+//! - **I5** A failed write or fsync is never acknowledged, and its file is never written again: on a full disk, what it held is written
+//!   anew from memory when there is space; after any other failure the store is read-only ([`Error::Poisoned`]).
 //!   A failed *read* stops nothing: its segment is quarantined, and what is readable of it answers.
 //! - **I6** Every byte on disk is under a checksum; damage is an [`Error::Corruption`] with file and offset.
 //! - **I7** Readers never wait for writers, flushes or compactions; writers never wait for a manual compaction.

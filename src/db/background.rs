@@ -1,7 +1,7 @@
 //! The background threads: each takes the most urgent work there is, or sleeps. What an error or a panic means is decided in `failure.rs`.
 
 use super::core::{Control, Core, lock};
-use super::metrics::add;
+use super::failure::Job;
 use super::pick::{Compaction, pick};
 use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
@@ -10,14 +10,10 @@ use crate::id::FileId;
 use crate::memtable::Memtable;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A signal handler cannot wake a thread: with [`catch_sigbus`](crate::fs::catch_sigbus) the threads look themselves.
 const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
-
-/// Waits for a file descriptor: the first, and the longest; each is twice the one before.
-const PAUSE_MIN: Duration = Duration::from_millis(50);
-const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// In the order of urgency.
 enum Work {
@@ -28,7 +24,14 @@ enum Work {
 }
 
 impl Work {
-    /// Undoes what taking the work marked; `again` when a later attempt may succeed.
+    fn job(&self) -> Job {
+        match self {
+            Work::Flush(..) => Job::Flush,
+            Work::CheckSidecar(_) | Work::Compact(_) | Work::Retune(..) => Job::Upkeep,
+        }
+    }
+
+    /// Undoes what taking the work marked. What is to be done `again` and would be forgotten is queued.
     fn hand_back(self, control: &mut Control, failed: bool, again: bool) {
         match self {
             Work::Flush(table, next_log) => {
@@ -39,7 +42,9 @@ impl Work {
             }
             Work::CheckSidecar(id) => {
                 control.checking_sidecars = false;
-                control.sidecars_to_check.extend(again.then_some(id));
+                if again {
+                    control.sidecars_to_check.push_back(id);
+                }
             }
             Work::Retune(..) => control.checking_sidecars = false,
             Work::Compact(compaction) => {
@@ -64,31 +69,16 @@ pub(crate) fn spawn(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
 
 impl Core {
     fn work_until_closed(&self) {
-        let mut pause = Duration::ZERO;
         while let Some(Some(work)) = self.guarded(|| self.next_work()) {
             let result = self.guarded(|| self.perform(&work)).unwrap_or_else(|| self.check_writable());
             let failed = result.is_err();
-            let waits = result.as_ref().is_err_and(Error::is_out_of_descriptors);
-            match result {
-                Err(error) if waits => {
-                    pause = (pause * 2).clamp(PAUSE_MIN, PAUSE_MAX);
-                    add(&self.metrics.descriptor_waits, 1);
-                    tracing::warn!(%error, ?pause, "background work waits for a file descriptor");
-                }
-                Err(error) => {
-                    if !self.quarantine(&error) {
-                        self.fail(error);
-                    }
-                }
-                Ok(()) => pause = Duration::ZERO,
-            }
+            let failure = result.err().filter(|error| !self.quarantine(error)).map(|error| self.fail(error));
             let mut control = lock(&self.control);
-            work.hand_back(&mut control, failed, waits);
+            self.note_try(&mut control, work.job(), failure.as_ref());
+            work.hand_back(&mut control, failed, failure.is_some());
+            drop(control);
             self.work.notify_all();
             self.progress.notify_all();
-            if waits {
-                let _ = self.work.wait_timeout_while(control, pause, |control| !control.closing);
-            }
         }
     }
 
@@ -108,11 +98,16 @@ impl Core {
             if control.closing {
                 return None;
             }
-            if let Some(work) = self.choose(&mut control) {
+            // One for both looks: a pause that ends between them would end unseen.
+            let now = Instant::now();
+            if let Some(work) = self.choose(&mut control, now) {
                 return Some(work);
             }
-            let mut later =
-                self.worth_waiting_for(&control).into_iter().chain(control.until_missing_sidecars()).min();
+            let mut later = self
+                .worth_waiting_for(&control, now)
+                .into_iter()
+                .chain(control.until_missing_sidecars())
+                .min();
             if sigbus_faults().is_some() {
                 later = Some(later.map_or(LOOK_FOR_FAULTS_EVERY, |time| time.min(LOOK_FOR_FAULTS_EVERY)));
             }
@@ -123,11 +118,12 @@ impl Core {
         }
     }
 
-    fn choose(&self, control: &mut Control) -> Option<Work> {
+    fn choose(&self, control: &mut Control, now: Instant) -> Option<Work> {
         if self.failure.get().is_some() {
             return None;
         }
         if control.flushing.is_none()
+            && control.flush_tries.pause(now).is_zero()
             && let Some((table, next_log)) = control.to_flush.pop_front()
         {
             control.flushing = Some(next_log);
@@ -135,6 +131,9 @@ impl Core {
         }
         self.queue_faulted(control);
         self.queue_missing_sidecars(control);
+        if !control.upkeep_tries.pause(now).is_zero() {
+            return None;
+        }
         if !control.checking_sidecars
             && let Some(id) = control.sidecars_to_check.pop_front()
         {
@@ -159,11 +158,19 @@ impl Core {
         Some(Work::Retune(id, spec))
     }
 
-    /// The time until the store comes to rest, if there is something to compact then.
-    fn worth_waiting_for(&self, control: &Control) -> Option<Duration> {
+    /// How long until there may be work without anybody's notice: a pause after a failure ends, or the store comes to rest and there is
+    /// something to compact then.
+    fn worth_waiting_for(&self, control: &Control, now: Instant) -> Option<Duration> {
+        if self.failure.get().is_some() {
+            return None;
+        }
+        let pauses = [control.flush_tries.pause(now), control.upkeep_tries.pause(now)];
+        if let Some(pause) = pauses.into_iter().filter(|pause| !pause.is_zero()).min() {
+            return Some(pause);
+        }
         let idle = control.running.is_empty() && !self.options.read_only;
         let until_rest = control.until_rest();
-        if !idle || until_rest.is_zero() || self.failure.get().is_some() {
+        if !idle || until_rest.is_zero() {
             return None;
         }
         let compaction = pick(&self.live(), &self.options, &control.running, true).map(|_| ());

@@ -11,6 +11,7 @@ use crate::key::{EntryKind, Seq};
 use crate::manifest::{LiveSegment, SegmentMeta};
 use crate::segment::{self, Origin, SegmentFile, WriterOptions};
 use crate::sidecar::{self, Binding, Expect, Sidecar};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Segments that are not published yet. Dropped, by an error or a panic, it removes their files.
@@ -153,16 +154,20 @@ impl Core {
         tracing::warn!(file = %file.display(), %reason, "a filter is unusable: its segment is read instead until it is rebuilt");
     }
 
+    pub fn remove_if_there(&self, path: &Path) {
+        if let Ok(Some(_)) = self.fs.file_len(path)
+            && let Err(error) = self.fs.remove(path)
+        {
+            tracing::warn!(%error, "an unfinished file stays until the next open");
+        }
+    }
+
     /// Removes the files of a segment that was never published.
     fn discard(&self, id: FileId) {
         let [segment, sidecar] = [FileKind::Segment, FileKind::Filter].map(|kind| self.path_of(id, kind));
         let unfinished_sidecar = self.dir.join(id.file_name(FileKind::Filter) + TEMPORARY);
         for path in [segment, sidecar, unfinished_sidecar] {
-            if let Ok(Some(_)) = self.fs.file_len(&path)
-                && let Err(error) = self.fs.remove(&path)
-            {
-                tracing::warn!(%error, "an unfinished file stays until the next open");
-            }
+            self.remove_if_there(&path);
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use super::build::{Built, SegmentBuilder};
 use super::core::{Core, lock};
+use super::failure::Job;
 use super::metrics::add;
 use super::pick::{Compaction, pick, pick_level0};
 use super::policy::Shape;
@@ -99,12 +100,15 @@ impl Core {
     pub fn wait_for_compaction(&self) -> Result<()> {
         self.check_writable()?;
         let _settling = Settling::begin(self);
-        self.wait_until(|control| {
-            let idle =
-                control.flushing.is_none() && control.to_flush.is_empty() && control.running.is_empty();
-            idle && !control.checking_sidecars
+        self.wait_for_jobs(|control| {
+            if control.flushing.is_some() || !control.to_flush.is_empty() {
+                return Some(Job::Flush);
+            }
+            let idle = control.running.is_empty()
+                && !control.checking_sidecars
                 && pick(&self.live(), &self.options, &control.running, true).is_none()
-                && self.segment_to_retune().is_none()
+                && self.segment_to_retune().is_none();
+            (!idle).then_some(Job::Upkeep)
         })
     }
 }

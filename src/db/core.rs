@@ -5,6 +5,7 @@
 //! 2. `manifest`: who publishes (flush, compaction, rebuilt sidecars).
 //! 3. `control`: short, no I/O under it: replaces the view, hands out background work.
 
+use super::failure::Tries;
 use super::metrics::Metrics;
 use super::options::Options;
 use super::policy::FilterPolicy;
@@ -15,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{LiveSet, LogMark, Manifest, State, StoreHeader};
+use crate::manifest::{LiveSegment, LiveSet, LogMark, Manifest, State, StoreHeader};
 use crate::memtable::Memtable;
 use crate::segment::OpenFiles;
 use crate::wal;
@@ -87,6 +88,10 @@ pub(crate) struct Control {
     /// When segments whose new sidecar could not be opened are looked at again, and how long that wait was the last time.
     pub missing_sidecars_due: Option<Instant>,
     pub missing_sidecars_wait: Duration,
+    pub flush_tries: Tries,
+    pub upkeep_tries: Tries,
+    /// Segments of a manifest edit that failed: it may be on disk, so their files stay until the manifest is written anew.
+    pub doubtful: Vec<LiveSegment>,
     pub closing: bool,
 }
 
@@ -106,6 +111,9 @@ impl Control {
             faults_seen: 0,
             missing_sidecars_due: None,
             missing_sidecars_wait: Duration::ZERO,
+            flush_tries: Tries::default(),
+            upkeep_tries: Tries::default(),
+            doubtful: Vec::new(),
             closing: false,
         }
     }

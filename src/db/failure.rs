@@ -1,15 +1,21 @@
 //! What an error means for the store: the one place that decides whether to try again or to stop writing (I5).
 //!
-//! 1. The machine is short of something ([`Remedy::Retry`]): what failed is done again later, from memory or from the inputs and into
-//!    new files. The file whose write or sync failed is never written again.
-//! 2. Bytes cannot be read ([`Remedy::Quarantine`]).
+//! 1. The machine is short of space or descriptors ([`Remedy::Retry`]): what failed is done again later, from memory or from the inputs
+//!    and into new files. The file whose write or sync failed is never written again.
+//! 2. Bytes cannot be read ([`Remedy::Quarantine`]): a live segment goes to quarantine; anything else is tried again later.
 //! 3. Anything else poisons: what reached the disk is unknown, so the store serves reads only until it is opened again.
 
-use super::core::{Core, lock};
-use crate::error::Error;
+use super::core::{Control, Core, lock};
+use super::metrics::add;
+use crate::error::{Error, Result};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The pause before the first retry; each further one is twice as long.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// What to do about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,17 +48,122 @@ fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
+/// What waits for its next try by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Makes room in memory: without it writers come to stand.
+    Flush,
+    /// Compactions and sidecars.
+    Upkeep,
+}
+
+/// How the tries of one kind of job go.
+#[derive(Default)]
+pub(crate) struct Tries {
+    /// Those that failed since the store was opened.
+    failed: u64,
+    /// `None` when the last one did not fail.
+    waiting: Option<Waiting>,
+}
+
+struct Waiting {
+    error: Error,
+    failed_at: Instant,
+    pause: Duration,
+}
+
+impl Tries {
+    /// How long to rest before the next try; zero when it need not.
+    pub fn pause(&self, now: Instant) -> Duration {
+        let left = |w: &Waiting| (w.failed_at + w.pause).saturating_duration_since(now);
+        self.waiting.as_ref().map_or(Duration::ZERO, left)
+    }
+
+    /// Has the next try made soon: somebody waits for it.
+    fn hurry(&mut self) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.pause = PAUSE_MIN;
+        }
+    }
+
+    /// The error of a try that failed after the first `seen` of them. Descriptors come back soon: those who wait need not hear of it.
+    fn check_since(&self, seen: u64) -> Result<()> {
+        match &self.waiting {
+            Some(waiting) if self.failed > seen && !waiting.error.is_out_of_descriptors() => {
+                Err(waiting.error.clone())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Control {
+    pub fn tries(&mut self, job: Job) -> &mut Tries {
+        match job {
+            Job::Flush => &mut self.flush_tries,
+            Job::Upkeep => &mut self.upkeep_tries,
+        }
+    }
+}
+
 impl Core {
-    /// Takes note of an error and gives it back for the caller to pass on: the store is read-only from here on (I5), unless the error is
-    /// of a read, or no descriptor was left.
+    /// Takes note of an error and gives it back for the caller to pass on: unless it may pass, the store is read-only from here on (I5).
     pub fn fail(&self, error: Error) -> Error {
-        match Remedy::of(&error) {
-            Remedy::Quarantine => {}
-            // Whoever asked may ask again, and the background does.
-            Remedy::Retry if error.is_out_of_descriptors() => {}
-            Remedy::Retry | Remedy::Poison => self.stop_writing(error.to_string()),
+        if Remedy::of(&error) == Remedy::Poison {
+            self.stop_writing(error.to_string());
         }
         error
+    }
+
+    /// Notes how a job ended. One that failed comes again after a pause; warns at the first of a row.
+    pub fn note_try(&self, control: &mut Control, job: Job, failure: Option<&Error>) {
+        let tries = control.tries(job);
+        let last = tries.waiting.take();
+        let Some(error) = failure else {
+            if last.is_some() {
+                tracing::info!(?job, "background work goes on");
+            }
+            return;
+        };
+        if Remedy::of(error) == Remedy::Poison {
+            return;
+        }
+        self.count_shortage(error);
+        if last.is_none() {
+            tracing::warn!(%error, ?job, "background work fails: it is tried again until it succeeds");
+        }
+        tries.failed += 1;
+        let pause = last.map_or(PAUSE_MIN, |last| (2 * last.pause).min(PAUSE_MAX));
+        tries.waiting = Some(Waiting { error: error.clone(), failed_at: Instant::now(), pause });
+    }
+
+    pub fn count_shortage(&self, error: &Error) {
+        if error.is_out_of_descriptors() {
+            add(&self.metrics.descriptor_waits, 1);
+        } else if Remedy::of(error) == Remedy::Retry {
+            add(&self.metrics.shortages, 1);
+        }
+    }
+
+    /// Waits until `wanted` names no job any more. When a try of the job that it names fails meanwhile, that ends the wait.
+    pub fn wait_for_jobs(&self, mut wanted: impl FnMut(&mut Control) -> Option<Job>) -> Result<()> {
+        let (mut seen, mut outcome) = (None, Ok(()));
+        self.wait_until(|control| {
+            let Some(job) = wanted(control) else { return true };
+            let tries = control.tries(job);
+            let before = match seen {
+                Some((of, before)) if of == job => before,
+                _ => {
+                    tries.hurry();
+                    self.work.notify_all();
+                    tries.failed
+                }
+            };
+            seen = Some((job, before));
+            outcome = tries.check_since(before);
+            outcome.is_err()
+        })?;
+        outcome
     }
 
     fn stop_writing(&self, cause: String) {

@@ -2,6 +2,7 @@
 
 use super::build::SegmentBuilder;
 use super::core::{Core, lock};
+use super::failure::Job;
 use super::metrics::add;
 use super::policy::Shape;
 use super::publish::Change;
@@ -17,7 +18,9 @@ impl Core {
         self.check_writable()?;
         let added: Vec<LiveSegment> =
             self.build_level0(table).map_err(|e| self.fail(e))?.into_iter().collect();
-        let flushed = Some((Arc::clone(table), table.last_seq(), next_log));
+        // A log that failed goes with its memtable, be that empty.
+        let last_seq = (!table.is_empty()).then(|| table.last_seq());
+        let flushed = Some((Arc::clone(table), last_seq, next_log));
         self.publish(Change { added, removed: Vec::new(), flushed })
     }
 
@@ -42,14 +45,15 @@ impl Core {
         let last = {
             let mut log = lock(&self.log);
             let log = log.as_mut().ok_or(Error::ReadOnly)?;
+            self.resume(log)?;
             if !log.active.is_empty() {
                 self.rotate(log)?;
             }
             log.id
         };
-        self.wait_until(|control| {
+        self.wait_for_jobs(|control| {
             let mut unflushed = control.to_flush.iter().map(|(_, next)| *next).chain(control.flushing);
-            unflushed.all(|next| next > last)
+            unflushed.any(|next| next <= last).then_some(Job::Flush)
         })
     }
 }

@@ -110,7 +110,8 @@ impl Core {
         let goal = Goal { range, newest, level };
         let mut gave_way = false;
         while let Some(step) = self.next_step(&goal, &mut gave_way)? {
-            self.compact_one(&step.compaction).map_err(|e| match e {
+            let outcome = self.compact_one(&step.compaction).inspect_err(|error| self.count_shortage(error));
+            outcome.map_err(|e| match e {
                 Error::Poisoned { .. } => e,
                 _ if self.quarantine(&e) => e,
                 _ => self.fail(e),

@@ -34,6 +34,8 @@ pub(crate) struct Metrics {
     pub stall_micros: AtomicU64,
     /// Attempts of the background that found no descriptor.
     pub descriptor_waits: AtomicU64,
+    /// Writes and attempts of the background that found no space.
+    pub shortages: AtomicU64,
 }
 
 impl Metrics {

@@ -22,6 +22,7 @@ mod range;
 mod recover;
 mod repair;
 mod reserve;
+mod resume;
 mod shards;
 mod sidecars;
 mod snapshot;

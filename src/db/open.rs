@@ -7,6 +7,7 @@ use super::options::{Durability, Options};
 use super::policy::FilterPolicy;
 use super::range::Range;
 use super::recover::{LOCK, LOG_KEPT_BYTES, inspect, next_free_id};
+use super::resume::Health;
 use super::sidecars::RebuildReport;
 use super::snapshot::Snapshot;
 use super::view::View;
@@ -86,7 +87,7 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`]; [`Error::Io`] when the log cannot be written, and from then on
-    /// [`Error::Poisoned`]; [`Error::ReadOnly`].
+    /// [`Error::Poisoned`], unless the disk is full: then writes are refused until there is space; [`Error::ReadOnly`].
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(key, value);
@@ -202,7 +203,7 @@ impl Db {
     /// Makes everything acknowledged so far durable.
     ///
     /// # Errors
-    /// [`Error::Io`], and from then on [`Error::Poisoned`].
+    /// [`Error::Io`], and from then on [`Error::Poisoned`] unless the disk is full.
     pub fn sync(&self) -> Result<()> {
         self.core().sync()
     }
@@ -398,19 +399,23 @@ impl Core {
         let mut log = lock(&self.log);
         let Some(log) = log.as_mut() else { return Ok(()) };
         let waiting: usize = lock(&self.control).to_flush.iter().map(|(table, _)| table.bytes()).sum();
-        if waiting + log.active.bytes() < LOG_KEPT_BYTES {
+        if log.health == Health::Sound && waiting + log.active.bytes() < LOG_KEPT_BYTES {
             self.sync_log(log)?;
             return self.publish_log_mark();
         }
-        let flushed = self.flush_all(log);
-        if flushed.is_err() && self.check_writable().is_ok() {
-            self.sync_log(log)?; // What could not be flushed stays in the logs.
-        }
-        flushed
+        self.flush_here(log).inspect_err(|_| {
+            // The data stays in the log. A failed one is not touched again.
+            if log.health == Health::Sound
+                && let Err(error) = self.sync_log(log)
+            {
+                tracing::error!(%error, "closing the store");
+            }
+        })
     }
 
-    fn flush_all(&self, log: &mut Log) -> Result<()> {
-        if !log.active.is_empty() {
+    /// Flushes all memtables in this thread. Only for a store that is closing.
+    fn flush_here(&self, log: &mut Log) -> Result<()> {
+        if !log.active.is_empty() || log.health == Health::Failed {
             self.rotate(log)?;
         }
         loop {

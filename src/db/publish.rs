@@ -6,7 +6,7 @@ use super::view::View;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{Edit, LiveSegment, LogMark, check_levels};
+use crate::manifest::{Edit, LiveSegment, LogMark, Manifest, State, check_levels};
 use crate::memtable::Memtable;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,40 +17,33 @@ use std::sync::atomic::Ordering;
 pub(crate) struct Change {
     pub added: Vec<LiveSegment>,
     pub removed: Vec<LiveSegment>,
-    /// A flush: the memtable that the added segment replaces, its newest sequence number, and the first log still needed.
-    pub flushed: Option<(Arc<Memtable>, Seq, FileId)>,
+    /// A flush: the memtable that the added segment replaces, its newest sequence number if it has
+    /// any, and the first log still needed.
+    pub flushed: Option<(Arc<Memtable>, Option<Seq>, FileId)>,
 }
 
 impl Core {
-    /// Publishes a change. An error leaves the old set in place and, unless a descriptor was missing, the store read-only.
+    /// Publishes a change. An error leaves the old set in place; unless it may pass, the store is read-only then.
     pub fn publish(&self, change: Change) -> Result<()> {
         let mut manifest = lock(&self.manifest);
-        // After a failed append the manifest's end is unknown, and `state` is ahead of it: nothing may follow (I5).
         self.check_writable()?;
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let flushed = change.flushed.as_ref();
         // The log at the new floor is there, whether or not any of it was synced.
-        let at_floor = flushed.map(|(_, seq, floor)| LogMark { log: *floor, bytes: 0, next_seq: seq + 1 });
+        let at_floor = flushed.map(|(_, seq, floor)| LogMark {
+            log: *floor,
+            bytes: 0,
+            next_seq: seq.unwrap_or(state.last_seq) + 1,
+        });
         let edit = Edit {
             added: change.added.iter().map(|s| (*s.meta).clone()).collect(),
             removed: change.removed.iter().map(|s| s.meta.id).collect(),
             log_floor: flushed.map(|(_, _, floor)| *floor),
-            last_seq: flushed.map(|(_, seq, _)| *seq),
+            last_seq: flushed.and_then(|(_, seq, _)| *seq),
             next_id: Some(FileId(self.next_id.load(Ordering::Relaxed))),
             log_mark: lock(&self.control).synced.max(at_floor),
         };
-        if let Err(error) = self.fs.sync_dir(&self.dir) {
-            if error.is_out_of_descriptors() {
-                // It is all done again later: files that never became part of the store go at once.
-                let live = self.live();
-                let is_new = |s: &&LiveSegment| !live.segments().any(|old| old.meta.id == s.meta.id);
-                change.added.iter().filter(is_new).for_each(|s| s.file.mark_obsolete());
-            }
-            return Err(self.fail(error));
-        }
-        state.apply(&edit).map_err(|e| self.fail(e))?;
-        check_levels(state, &self.dir).map_err(|e| self.fail(e))?;
-        log.append(&edit, state).map_err(|e| self.fail(e))?;
+        self.record(log, state, &edit, &change.added).map_err(|e| self.fail(e))?;
 
         let stays: BTreeSet<FileId> = change.added.iter().map(|s| s.meta.id).collect();
         let removed: BTreeSet<FileId> = edit.removed.iter().copied().collect();
@@ -93,8 +86,45 @@ impl Core {
             return Ok(());
         }
         let edit = Edit { log_mark, ..Edit::default() };
-        state.apply(&edit).map_err(|e| self.fail(e))?;
-        log.append(&edit, state).map_err(|e| self.fail(e))
+        self.record(log, state, &edit, &[]).map_err(|e| self.fail(e))
+    }
+
+    /// Makes an edit durable. After an error `state` is as before, and so is the manifest, or it is torn and written anew next time.
+    fn record(
+        &self,
+        manifest: &mut Manifest,
+        state: &mut State,
+        edit: &Edit,
+        added: &[LiveSegment],
+    ) -> Result<()> {
+        let known: BTreeSet<FileId> = state.segments.keys().copied().collect();
+        let unknown = || added.iter().filter(|s| !known.contains(&s.meta.id));
+        let mut after = state.clone();
+        let prepared = self.mend(manifest, state).and_then(|()| {
+            self.fs.sync_dir(&self.dir)?;
+            after.apply(edit)?;
+            check_levels(&after, &self.dir)
+        });
+        if let Err(error) = prepared {
+            unknown().for_each(|s| s.file.mark_obsolete()); // No manifest names them.
+            return Err(error);
+        }
+        if let Err(error) = manifest.append(edit, &after) {
+            lock(&self.control).doubtful.extend(unknown().cloned());
+            return Err(error);
+        }
+        *state = after;
+        Ok(())
+    }
+
+    /// Writes a manifest anew whose last edit failed. Then it certainly does not name the segments of that edit.
+    fn mend(&self, manifest: &mut Manifest, state: &State) -> Result<()> {
+        if manifest.is_torn() {
+            manifest.rewrite(state)?;
+            let doubtful = std::mem::take(&mut lock(&self.control).doubtful);
+            doubtful.iter().for_each(|s| s.file.mark_obsolete());
+        }
+        Ok(())
     }
 
     /// Unlinks the logs from `from` up to and without `to`. One that stays is harmless: the next open removes it.

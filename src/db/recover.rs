@@ -12,6 +12,7 @@
 
 use super::core::Core;
 use super::logs::replay_all;
+use super::resume::Health;
 use super::write::{Arena, Log};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
@@ -181,6 +182,7 @@ impl Core {
             next_seq,
             arena: Arena::default(),
             sleep_debt: std::time::Duration::ZERO,
+            health: Health::default(),
         };
         Ok((log, built))
     }

@@ -46,6 +46,8 @@ pub struct Stats {
     pub descriptor_waits: u64,
     /// Microseconds that writers were slowed or stopped.
     pub stall_micros: u64,
+    /// Writes and attempts of background work that failed because the disk was full.
+    pub shortages: u64,
     /// Memory of the memtables, in bytes.
     pub memtable_bytes: u64,
     /// How the store hashes its keys: chosen at its creation.
@@ -173,6 +175,7 @@ impl Core {
             filter_bytes_written: get(&metrics.filter_bytes),
             descriptor_waits: get(&metrics.descriptor_waits),
             stall_micros: get(&metrics.stall_micros),
+            shortages: get(&metrics.shortages),
             memtable_bytes: tables.map(|table| table.bytes() as u64).sum(),
             key_hash: self.header.hasher.function(),
             levels,

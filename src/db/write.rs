@@ -5,8 +5,10 @@
 //! 3. Only then the memtable learns the entries, and the visible sequence number moves past the whole batch at once.
 
 use super::core::{Core, lock, try_lock};
+use super::failure::Job;
 use super::metrics::add;
 use super::options::Durability;
+use super::resume::Health;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
@@ -39,6 +41,7 @@ pub(crate) struct Log {
     pub arena: Arena,
     /// Slowdown not slept yet.
     pub sleep_debt: Duration,
+    pub health: Health,
 }
 
 impl Log {
@@ -137,6 +140,7 @@ impl Core {
 
     fn commit_group(&self, log: &mut Log, group: Vec<Pending>) -> Result<()> {
         self.check_writable()?;
+        self.resume(log)?;
         let bytes: usize = group.iter().map(|pending| pending.payload.len()).sum();
         self.make_room(log, bytes)?;
         let mut seq = log.next_seq;
@@ -148,7 +152,8 @@ impl Core {
         };
         let records: Vec<wal::Record<'_>> = group.iter().map(record).collect();
         let before = log.writer.len();
-        log.writer.append_group(&records).map_err(|e| self.fail(e))?;
+        let appended = log.writer.append_group(&records);
+        appended.map_err(|e| self.fail_log(log, e))?;
         if group.iter().any(|pending| pending.sync) {
             self.sync_log(log)?;
         }
@@ -175,16 +180,18 @@ impl Core {
         self.check_writable()?;
         let mut log = lock(&self.log);
         self.check_writable()?;
-        self.sync_log(log.as_mut().ok_or(Error::ReadOnly)?)
+        let log = log.as_mut().ok_or(Error::ReadOnly)?;
+        self.resume(log)?;
+        self.sync_log(log)
     }
 
     /// Oldest log first.
     pub fn sync_log(&self, log: &mut Log) -> Result<()> {
         let unsynced = std::mem::take(&mut *lock(&self.unsynced));
         for (_, mut earlier) in unsynced {
-            earlier.sync().map_err(|e| self.fail(e))?;
+            earlier.sync().map_err(|e| self.fail_log(log, e))?;
         }
-        log.writer.sync().map_err(|e| self.fail(e))?;
+        log.writer.sync().map_err(|e| self.fail_log(log, e))?;
         lock(&self.control).synced = Some(log.mark());
         Ok(())
     }
@@ -199,10 +206,13 @@ impl Core {
             return Ok(());
         }
         let stalled = Instant::now();
-        self.wait_until(|control| {
+        self.wait_for_jobs(|control| {
             let level0 = self.view.load().live.levels()[0].segments().len();
-            control.to_flush.len() + usize::from(control.flushing.is_some()) < MEMTABLES_WAITING_MAX
-                && level0 < LEVEL0_STOP
+            let memtables = control.to_flush.len() + usize::from(control.flushing.is_some());
+            match memtables < MEMTABLES_WAITING_MAX {
+                true => (level0 >= LEVEL0_STOP).then_some(Job::Upkeep),
+                false => Some(Job::Flush),
+            }
         })?;
         add(&self.metrics.stall_micros, stalled.elapsed().as_micros() as u64);
         self.rotate(log)
@@ -226,13 +236,13 @@ impl Core {
         let id = self.take_id();
         let fresh = Arc::new(Memtable::new(self.options.memtable_bytes)?);
         let path = self.path_of(id, FileKind::Wal);
-        let writer =
-            wal::Writer::create(&*self.fs, &path, id, self.header.store_id, log.next_seq).map_err(|e| {
-                let _ = self.fs.remove(&path); // It is empty: a later opening needs nothing of it.
-                self.fail(e)
-            })?;
+        let writer = wal::Writer::create(&*self.fs, &path, id, self.header.store_id, log.next_seq)
+            .inspect_err(|_| self.remove_if_there(&path)) // It is empty: a later opening needs nothing of it.
+            .inspect_err(|e| self.count_shortage(e))
+            .map_err(|e| self.fail(e))?;
         let earlier = std::mem::replace(&mut log.writer, writer);
-        lock(&self.unsynced).push((std::mem::replace(&mut log.id, id), earlier));
+        let earlier = (std::mem::replace(&mut log.id, id), earlier);
+        self.retire(log, earlier);
         let full = std::mem::replace(&mut log.active, fresh);
         let mut control = lock(&self.control);
         control.to_flush.push_back((Arc::clone(&full), id));

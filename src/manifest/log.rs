@@ -32,7 +32,8 @@ pub struct Manifest {
     len: u64,
     /// Length of the header and the snapshot behind it.
     snapshot_len: u64,
-    is_name_durable: bool,
+    /// An append failed: what the file ends with is unknown, and nothing may be appended to it.
+    torn: bool,
 }
 
 impl Manifest {
@@ -41,7 +42,7 @@ impl Manifest {
         let (file, len) = write_anew(&*fs, dir, initial)?;
         fs.sync_dir(dir)?;
         let (tag, snapshot_len) = (tag(initial.header), len);
-        Ok(Manifest { fs, dir: dir.to_path_buf(), file, tag, len, snapshot_len, is_name_durable: true })
+        Ok(Manifest { fs, dir: dir.to_path_buf(), file, tag, len, snapshot_len, torn: false })
     }
 
     /// Opens the manifest of the store in `dir` for writing: writes it anew, without the edits that cancelled out and without a last
@@ -60,16 +61,18 @@ impl Manifest {
     }
 
     /// Appends `edit`; `state_after` is the state with it applied. Durable when this returns. After an error nothing is known: the
-    /// edit may be there when the store is opened again, so no file that it names may be removed (invariant I5).
+    /// edit may be there when the store is opened again, so no file of either state may be removed (invariant I5), and the manifest must
+    /// be [written anew](Self::rewrite) before the next edit.
     pub fn append(&mut self, edit: &Edit, state_after: &State) -> Result<()> {
         let encoded = encode_edit(edit, self.tag)?;
-        self.sync_name()?;
+        self.torn = true;
         self.file.append(&encoded)?;
         self.file.sync()?;
+        self.torn = false;
         self.len += encoded.len() as u64;
         if self.len > REWRITE_BYTES && self.len > REWRITE_FACTOR * self.snapshot_len {
             match self.rewrite(state_after) {
-                // The edit is durable; the next one tries again.
+                // The edit is durable, under whichever of the two names; the next one finds the manifest torn.
                 Err(error) if error.is_out_of_descriptors() => {}
                 outcome => return outcome,
             }
@@ -77,19 +80,18 @@ impl Manifest {
         Ok(())
     }
 
-    fn rewrite(&mut self, state: &State) -> Result<()> {
-        let (file, len) = write_anew(&*self.fs, &self.dir, state)?;
-        (self.file, self.len, self.snapshot_len) = (file, len, len);
-        self.is_name_durable = false;
-        self.sync_name()
+    /// Whether an append has failed since the manifest was last written anew.
+    pub fn is_torn(&self) -> bool {
+        self.torn
     }
 
-    /// Before an edit counts as durable, the file that it is in must be found under the manifest's name.
-    fn sync_name(&mut self) -> Result<()> {
-        if !self.is_name_durable {
-            self.fs.sync_dir(&self.dir)?;
-            self.is_name_durable = true;
-        }
+    /// Writes the manifest anew. When this returns it holds `state`, durably, and nothing else.
+    pub fn rewrite(&mut self, state: &State) -> Result<()> {
+        self.torn = true;
+        (self.file, self.len) = write_anew(&*self.fs, &self.dir, state)?;
+        self.snapshot_len = self.len;
+        self.fs.sync_dir(&self.dir)?;
+        self.torn = false;
         Ok(())
     }
 }
