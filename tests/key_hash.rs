@@ -1,5 +1,7 @@
 //! The key hash is chosen when a store is created, stays with it, and changes no answer.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
+
 use sidebloom::{Db, KeyHash, Options};
 use std::path::Path;
 
