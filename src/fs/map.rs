@@ -7,38 +7,9 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Large enough for a disk to read at its speed.
 const READ_BYTES: usize = 4 << 20;
-
-/// Files that this process maps at the same time, at most. Linux allows a process 65,530 maps of all kinds (vm.max_map_count), and one
-/// whose allocator gets none ends. A filter that gets none is not asked, and the segment is read.
-const FILE_MAPS_MAX: usize = 48 << 10;
-static FILE_MAPS: Budget = Budget { taken: AtomicUsize::new(0), max: FILE_MAPS_MAX };
-
-/// How many of something there may be.
-struct Budget {
-    taken: AtomicUsize,
-    max: usize,
-}
-
-/// One of a [`Budget`], until dropped.
-struct Share(&'static Budget);
-
-impl Budget {
-    /// `None` when all are taken.
-    fn take(&'static self) -> Option<Share> {
-        let share = Share(self);
-        (self.taken.fetch_add(1, Relaxed) < self.max).then_some(share)
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        self.0.taken.fetch_sub(1, Relaxed);
-    }
-}
 
 /// Bytes of a file, mapped or copied. Page-aligned in both cases.
 pub struct Map(Inner);
@@ -46,11 +17,7 @@ pub struct Map(Inner);
 enum Inner {
     Empty,
     /// Dropped in this order: a range is watched while it is mapped.
-    File {
-        watched: Option<Watched>,
-        map: memmap2::Mmap,
-        _share: Share,
-    },
+    File(Option<Watched>, memmap2::Mmap),
     Anonymous(memmap2::MmapMut),
 }
 
@@ -63,11 +30,9 @@ impl Map {
         if file.metadata()?.len() == 0 {
             return Ok(Map(Inner::Empty));
         }
-        let share = FILE_MAPS.take().ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: the caller promises that the file's bytes stay as they are while it is mapped.
         let map = unsafe { memmap2::Mmap::map(file)? };
-        let watched = Watched::new(map.as_ptr(), map.len());
-        Ok(Map(Inner::File { watched, map, _share: share }))
+        Ok(Map(Inner::File(Watched::new(map.as_ptr(), map.len()), map)))
     }
 
     /// Copies `bytes` into anonymous memory, on huge pages where the kernel gives them.
@@ -100,14 +65,14 @@ impl Map {
     #[inline]
     pub fn has_faulted(&self) -> bool {
         match &self.0 {
-            Inner::File { watched: Some(watched), .. } => watched.has_faulted(),
+            Inner::File(Some(watched), _) => watched.has_faulted(),
             _ => false,
         }
     }
 
     /// Reads all pages in now, sequentially. Advice: an error of the kernel is ignored, the pages then come on first use.
     pub fn populate(&self) {
-        if let Inner::File { map, .. } = &self.0 {
+        if let Inner::File(_, map) = &self.0 {
             #[cfg(target_os = "linux")]
             {
                 let _ = map.advise(memmap2::Advice::HugePage);
@@ -134,7 +99,7 @@ impl Deref for Map {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Inner::Empty => &[],
-            Inner::File { map, .. } => map,
+            Inner::File(_, map) => map,
             Inner::Anonymous(map) => map,
         }
     }
@@ -143,35 +108,5 @@ impl Deref for Map {
 impl fmt::Debug for Map {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Map({} bytes)", self.len())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_more_maps_are_given_than_the_budget_has_and_one_that_goes_makes_room() {
-        static BUDGET: Budget = Budget { taken: AtomicUsize::new(0), max: 2 };
-        let first = BUDGET.take();
-        let second = BUDGET.take();
-        assert!(first.is_some() && second.is_some());
-        assert!(BUDGET.take().is_none());
-        assert!(BUDGET.take().is_none(), "an attempt that failed takes nothing");
-        drop(first);
-        assert!(BUDGET.take().is_some());
-    }
-
-    #[test]
-    fn a_mapped_file_counts_until_it_is_unmapped() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(10).unwrap();
-        // SAFETY: nobody else knows the file.
-        let maps: Vec<_> = (0..100).map(|_| unsafe { Map::of_file(&file) }.unwrap()).collect();
-        let with_maps = FILE_MAPS.taken.load(Relaxed);
-        assert!(with_maps >= 100);
-        drop(maps);
-        // Other tests map files too, but not a hundred of them at once.
-        assert!(FILE_MAPS.taken.load(Relaxed) < with_maps);
     }
 }

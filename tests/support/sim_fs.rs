@@ -37,6 +37,11 @@ impl SimFs {
         self.disk().faults.push(fault);
     }
 
+    /// Planned failures that have not struck yet, or strike for ever.
+    pub fn faults_left(&self) -> usize {
+        self.disk().faults.len()
+    }
+
     /// Drops all planned failures and the limit of space.
     pub fn heal(&self) {
         let mut disk = self.disk();
