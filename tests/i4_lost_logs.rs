@@ -327,7 +327,12 @@ fn a_log_behind_a_gap_that_segments_fill_is_kept_when_the_manifest_is_lost() {
     fs.write(&first, &*bytes);
     let report = repair(&fs);
     assert!(report.logs.is_some_and(|logs| logs.operations_lost.is_empty() && logs.operations_kept == 2));
+    // Read-only, such a log would be a memtable, which answers before newer segments.
+    let read_only = || options(&fs).read_only(true).open(STORE).map(|_| ());
+    let error = read_only().unwrap_err();
+    assert!(error.to_string().contains("open the store for writing once"), "{error}");
     assert_works(&fs, 0..3);
+    read_only().unwrap();
 }
 
 #[test]

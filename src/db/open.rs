@@ -338,6 +338,10 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Core> {
     let mut core = new_core(path, options, files, state.header)?;
     let live = core.open_live(&state)?;
     let replayed = core.replay_logs(&state, &names)?;
+    if replayed.oldest.is_some_and(|oldest| oldest <= live.max_seq()) {
+        let what = "a repair has left logs that are older than the segments: open the store for writing once, which sorts them in";
+        return Err(Error::InvalidArgument(what.into())); // A memtable would answer before newer segments.
+    }
     core.visible = AtomicU64::new((replayed.next_seq - 1).max(live.max_seq()));
     let active = Arc::new(replayed.table);
     core.view = ArcSwap::from_pointee(View { active, immutable: Vec::new(), live: Arc::new(live) });

@@ -52,6 +52,8 @@ pub(crate) struct Replayed {
     /// carried over into the next log.
     pub batches: Vec<(Seq, Bytes, u32)>,
     pub next_seq: Seq,
+    /// The sequence number of the oldest operation in the logs; `None` when they hold none.
+    pub oldest: Option<Seq>,
 }
 
 /// Decides what the directory is before anything is touched: `true` for a store, `false` for a place where one can be made.
@@ -112,9 +114,10 @@ impl Core {
     pub fn replay_logs(&self, state: &State, names: &[String]) -> Result<Replayed> {
         let fresh = || Memtable::new(self.options.memtable_bytes);
         let (table, next_seq) = (fresh()?, state.last_seq + 1);
-        let mut replayed = Replayed { built: Vec::new(), table, batches: Vec::new(), next_seq };
+        let mut replayed = Replayed { built: Vec::new(), table, batches: Vec::new(), next_seq, oldest: None };
         let outcome = replay_all(&*self.fs, &self.dir, state, names, &mut |seq, payload, count| {
             self.apply(&replayed.table, seq, payload.clone());
+            replayed.oldest.get_or_insert(seq);
             if self.options.read_only {
                 return Ok(());
             }
@@ -142,7 +145,7 @@ impl Core {
         replayed: Replayed,
         names: &[String],
     ) -> Result<(Log, Vec<LiveSegment>)> {
-        let Replayed { mut built, table, mut batches, next_seq: end } = replayed;
+        let Replayed { mut built, table, mut batches, next_seq: end, .. } = replayed;
         let next_seq = end.max(live.max_seq() + 1); // After a repair, segments may be ahead of the logs.
         if batches.first().is_some_and(|(seq, _, _)| *seq <= live.max_seq()) {
             batches.clear(); // A memtable answers before every segment; on level 0 the sequence numbers decide.
