@@ -13,7 +13,7 @@ use sidebloom::filter::Verdict;
 use sidebloom::fs::Fs;
 use sidebloom::{Db, Error, FilterPolicy, Options};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, contents, damage_of, eventually, fill_deep, tiny_on,
 };
@@ -44,7 +44,7 @@ fn value(rng: &mut Rng) -> Vec<u8> {
 
 /// Each answer is right, or an error that names the file. How many of the keys gave the error.
 #[track_caller]
-fn errors(db: &Db, expected: &Contents, path: &PathBuf) -> usize {
+fn errors(db: &Db, expected: &Contents, path: &Path) -> usize {
     let mut errors = 0;
     let keys: BTreeSet<_> = (0..3000).map(numbered).chain(expected.keys().cloned()).collect();
     for key in keys {
@@ -64,7 +64,7 @@ fn errors(db: &Db, expected: &Contents, path: &PathBuf) -> usize {
 
 /// Each row of a walk is right, and it ends with an error only.
 #[track_caller]
-fn assert_walks(db: &Db, expected: &Contents, path: &PathBuf) {
+fn assert_walks(db: &Db, expected: &Contents, path: &Path) {
     let mut right = expected.iter();
     for row in db.iter() {
         match row {
@@ -175,7 +175,7 @@ fn two_versions() -> (SimFs, PathBuf, Contents) {
 
 /// Merges both versions, which the damage prevents.
 #[track_caller]
-fn provoke(db: &Db, path: &PathBuf) {
+fn provoke(db: &Db, path: &Path) {
     assert_eq!(damage_of(&db.compact().unwrap_err()).0, path.display().to_string());
     assert_eq!(db.stats().segments_quarantined, 1);
 }
