@@ -23,7 +23,7 @@ fn assert_says_full(error: &Error) {
 
 /// Writes batch `i`, with everything else that writes in between.
 fn write(db: &Db, sequence: Sequence, i: u64) -> Result<()> {
-    let durability = if i % 3 == 0 { Durability::Sync } else { Durability::Os };
+    let durability = if i.is_multiple_of(3) { Durability::Sync } else { Durability::Os };
     db.write_with(sequence.batch(i), durability)
 }
 
