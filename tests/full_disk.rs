@@ -217,3 +217,24 @@ fn i5_a_directory_that_cannot_be_synced_still_poisons() {
     db.flush().unwrap_err();
     assert!(matches!(db.put("k", "w"), Err(Error::Poisoned { .. })));
 }
+
+#[test]
+fn i5_writes_go_on_only_when_nothing_needs_the_log_that_failed() {
+    let (fs, sequence) = (SimFs::new(), Sequence(1));
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    (1..=3).for_each(|i| db.write(sequence.batch(i)).unwrap());
+    fs.fail(Fault::once(OpKind::Sync, 0).with(Errno::NoSpace));
+    // All of it is in the log, and none of it counts.
+    assert_says_full(&db.write_with(sequence.batch(4), Durability::Sync).unwrap_err());
+    let held = fs.hold(OpKind::Rename); // The flush cannot end.
+    let writer = db.clone();
+    let write = std::thread::spawn(move || writer.write_with(sequence.batch(4), Durability::Sync));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(!write.is_finished(), "a crash now would find its sequence numbers twice");
+    assert_eq!(contents(&db), sequence.after(3));
+    assert_recovers(&fs, sequence, 3, Crash::Kill, 0);
+    drop(held);
+    promptly("the write", move || write.join().unwrap().unwrap());
+    assert_recovers(&fs, sequence, 4, Crash::Power, 4);
+    assert_eq!(contents(&db), sequence.after(4));
+}

@@ -9,7 +9,7 @@
 mod support;
 
 use sidebloom::{Db, FilterPolicy, Options};
-use support::{assert_holds, contents, eventually, fast_dir, fill_deep, tiny};
+use support::{STORE, SimFs, assert_holds, contents, eventually, fast_dir, fill_deep, tiny, tiny_on};
 
 fn policies() -> [FilterPolicy; 4] {
     [2.0, 3.0, 10.0, 24.0].map(FilterPolicy::bits_per_key)
@@ -113,4 +113,39 @@ fn i9_a_key_that_comes_back_after_its_tombstone_is_found() {
         db.flush().unwrap();
         assert_eq!(db.get(b"key").unwrap().as_deref(), value.map(str::as_bytes), "step {i}");
     }
+}
+
+/// The inputs from the level below reach further than those from above: tombstones out there hide what stands in a level yet deeper.
+#[test]
+fn i9_a_tombstone_at_the_edge_of_a_compaction_stays_while_a_deeper_level_has_its_key() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let rows =
+        |first: char| (0..400u32).map(move |i| (format!("{first}{i:04}"), [i as u8, (i >> 8) as u8, 7]));
+    // Two runs of the deepest level with nothing between them.
+    for first in ['a', 'z'] {
+        rows(first).for_each(|(key, value)| db.put(key, value.repeat(20)).unwrap());
+        db.compact().unwrap();
+    }
+    let deepest = db.stats().levels.len() - 1;
+    assert!(deepest >= 2, "{deepest}");
+    let merge_level0 = |round: u32, delete: bool| {
+        for i in 0..4u32 {
+            db.put(format!("m{i}"), round.to_be_bytes()).unwrap();
+            db.put("m", i.to_be_bytes()).unwrap(); // They overlap.
+            if delete {
+                db.delete("z0200").unwrap();
+            }
+            db.flush().unwrap();
+        }
+        eventually("level 0 is merged", || db.stats().levels[0].segments == 0);
+    };
+    merge_level0(1, true);
+    assert_eq!(db.get("z0200").unwrap(), None);
+    assert_eq!(db.stats().levels[1].segments, 1, "m and the tombstone of z");
+    merge_level0(2, false);
+    assert_eq!(db.get("z0200").unwrap(), None, "a deleted key is back");
+    assert_eq!(db.iter().count(), 400 + 399 + 5);
+    db.compact().unwrap();
+    assert_eq!(db.iter().count(), 400 + 399 + 5);
 }
