@@ -43,20 +43,33 @@ impl Core {
 
     fn fill_checkpoint(&self, state: &State, target: &Path) -> Result<()> {
         for id in state.segments.keys() {
-            self.link_or_copy(*id, FileKind::Segment, target)?;
+            self.link_or_copy_segment(*id, target)?;
             if self.fs.file_len(&self.path_of(*id, FileKind::Filter))?.is_some() {
-                self.link_or_copy(*id, FileKind::Filter, target)?;
+                let (from, to) =
+                    (self.path_of(*id, FileKind::Filter), target.join(id.file_name(FileKind::Filter)));
+                self.link_or_copy(&from, &to)?;
             }
         }
         self.fs.create(&target.join(LOCK))?;
         Manifest::create(Arc::clone(&self.fs), target, state).map(|_| ())
     }
 
+    /// A compaction that ends meanwhile gives its inputs another name.
+    fn link_or_copy_segment(&self, id: FileId, target: &Path) -> Result<()> {
+        let [live, obsolete] = [FileKind::Segment, FileKind::Obsolete].map(|kind| self.path_of(id, kind));
+        let to = target.join(id.file_name(FileKind::Segment));
+        match self.link_or_copy(&live, &to) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                self.link_or_copy(&obsolete, &to)
+            }
+            done => done,
+        }
+    }
+
     /// The name is as durable as the directory, the bytes are durable on return.
-    fn link_or_copy(&self, id: FileId, kind: FileKind, target: &Path) -> Result<()> {
-        let (from, to) = (self.path_of(id, kind), target.join(id.file_name(kind)));
-        match self.fs.hard_link(&from, &to) {
-            Err(Error::Io { source, .. }) if has_no_links(source.kind()) => self.copy(&from, &to),
+    fn link_or_copy(&self, from: &Path, to: &Path) -> Result<()> {
+        match self.fs.hard_link(from, to) {
+            Err(Error::Io { source, .. }) if has_no_links(source.kind()) => self.copy(from, to),
             linked => linked,
         }
     }
