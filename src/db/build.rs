@@ -86,16 +86,13 @@ impl<'a> SegmentBuilder<'a> {
         self.writer.file_bytes()
     }
 
-    /// Segment durable, then sidecar durable; the caller publishes.
+    /// Segment durable, then sidecar durable, if it can be written; the caller publishes.
     pub fn finish(self) -> Result<LiveSegment> {
         let SegmentBuilder { core, partial, level, filter, writer, hashes } = self;
         let id = partial.id;
         let summary = writer.finish()?;
         let meta = SegmentMeta::of(level, &summary);
-        let sidecar = match filter {
-            Some(spec) => core.create_sidecar(&meta, &hashes, spec)?,
-            None => None,
-        };
+        let sidecar = filter.and_then(|spec| core.try_sidecar(&meta, &hashes, spec));
         let file = SegmentFile::new(Arc::clone(&core.files), id, meta.digest);
         std::mem::forget(partial);
         Ok(LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar })
@@ -127,6 +124,16 @@ impl Core {
             self.look_again_later();
         });
         Ok(opened.ok().map(Arc::new))
+    }
+
+    /// [`create_sidecar`](Self::create_sidecar), but derived data never stops a write (I2): what cannot be written is counted and warned
+    /// of, and the background tries again after a while.
+    pub fn try_sidecar(&self, meta: &SegmentMeta, hashes: &[u64], spec: FilterSpec) -> Option<Arc<Sidecar>> {
+        self.create_sidecar(meta, hashes, spec).unwrap_or_else(|error| {
+            self.report_unusable(meta.id, &sidecar::Unusable::Io(error));
+            self.look_again_later();
+            None
+        })
     }
 
     /// Opens a segment's sidecar and verifies its lines.
