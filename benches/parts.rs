@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sidebloom::bench_support::{Block, BlockBuilder, EntryKind, Memtable, Seq, hash_key};
+use sidebloom::{KeyHash, KeyHasher};
 use std::hint::black_box;
 
 /// Of the stores whose keys are hashed here.
@@ -29,9 +30,12 @@ fn hash(c: &mut Criterion) {
     for bytes in [8, 24, 100, 1000] {
         let key = vec![b'k'; bytes];
         group.throughput(Throughput::Bytes(bytes as u64));
-        group.bench_with_input(BenchmarkId::from_parameter(format!("{bytes} bytes")), &key, |b, key| {
-            b.iter(|| hash_key(black_box(key), SEED))
-        });
+        for function in [KeyHash::Xxh3, KeyHash::SipHash13] {
+            let hasher = KeyHasher::random(function).expect("random numbers");
+            let name = |bits| BenchmarkId::new(format!("{}, {bits} bits", function.name()), bytes);
+            group.bench_with_input(name(64), &key, |b, key| b.iter(|| hasher.hash(black_box(key))));
+            group.bench_with_input(name(128), &key, |b, key| b.iter(|| hasher.hash_128(black_box(key))));
+        }
     }
     group.finish();
 }

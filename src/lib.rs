@@ -38,6 +38,7 @@
 //! - **I1** No false negative: a sidecar is believed only when its header is valid, it is bound to its segment, and the checksum of the
 //!   64 lines around the one that is asked has been verified since it was mapped. Anything else means "maybe".
 //! - **I2** A filter is derived data: without sidecars, or with damaged ones, every answer is the same; they are rebuilt in the background.
+//!   One that cannot be written stops no write.
 //! - **I3** Retuning never rewrites data: [`Db::rebuild_filters`] writes sidecars only.
 //! - **I4** What was acknowledged as synced survives any crash, and its loss by damage is an error; without sync, a prefix of what was written
 //!   survives. A batch is all or nothing.
@@ -48,8 +49,8 @@
 //! - **I7** Readers never wait for writers, flushes or compactions; writers never wait for a manual compaction.
 //! - **I8** All I/O goes through one seam, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.
 //! - **I9** Filters see every key of their segment, tombstones included.
-//! - **I11** No key chosen from outside changes an answer: a hash that decides more than speed, as a guard's, is a keyed PRF.
 //! - **I10** Levels below 0 are disjoint: checked whenever segments are published, at opening, and by [`Db::verify`].
+//! - **I11** No key chosen from outside changes an answer: a hash that decides more than speed, as a guard's, is a keyed PRF.
 //!
 //! # Limits
 //! Keys of 0 to [`MAX_KEY_BYTES`] bytes, ordered bytewise (the empty key is a key); values to [`MAX_VALUE_BYTES`]; batches to 1 GiB. One
