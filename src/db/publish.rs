@@ -6,7 +6,7 @@ use super::view::View;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{Edit, LiveSegment, LogMark, Manifest, State, check_levels};
+use crate::manifest::{Edit, LiveSegment, LiveSet, LogMark, Manifest, State, check_levels};
 use crate::memtable::Memtable;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,8 +25,14 @@ pub(crate) struct Change {
 impl Core {
     /// Publishes a change. An error leaves the old set in place; unless it may pass, the store is read-only then.
     pub fn publish(&self, change: Change) -> Result<()> {
+        self.publish_if(|_| Some(change))
+    }
+
+    /// Publishes the change that follows from the live set at the time when nobody else publishes any more; nothing without one.
+    pub fn publish_if(&self, change: impl FnOnce(&LiveSet) -> Option<Change>) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         self.check_writable()?;
+        let Some(change) = change(&self.live()) else { return Ok(()) };
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let flushed = change.flushed.as_ref();
         // The log at the new floor is there, whether or not any of it was synced.

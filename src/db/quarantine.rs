@@ -9,7 +9,7 @@ use super::core::Core;
 use super::publish::Change;
 use crate::error::Error;
 use crate::id::{FileId, FileKind};
-use crate::manifest::{LiveSegment, QUARANTINE};
+use crate::manifest::{LiveSet, QUARANTINE};
 use std::io::ErrorKind;
 
 impl Core {
@@ -28,7 +28,7 @@ impl Core {
             "a segment cannot be read whole: it is left out of compaction, what is readable of it still answers; run `sidebloom repair`"
         );
         if self.check_writable().is_ok()
-            && let Err(error) = self.publish(move_there(&segment))
+            && let Err(error) = self.publish_if(|live| move_there(live, id))
         {
             tracing::warn!(%error, "the quarantine of a segment could not be recorded");
         }
@@ -36,9 +36,11 @@ impl Core {
     }
 }
 
-fn move_there(segment: &LiveSegment) -> Change {
+/// `None` when the segment has gone meanwhile: a compaction that could read it was about to publish its outcome.
+fn move_there(live: &LiveSet, id: FileId) -> Option<Change> {
+    let segment = live.segments().find(|s| s.meta.id == id && !s.is_quarantined())?;
     let removed = vec![segment.clone()];
-    Change { added: vec![at_level(segment, QUARANTINE)], removed, flushed: None }
+    Some(Change { added: vec![at_level(segment, QUARANTINE)], removed, flushed: None })
 }
 
 /// Whether the error is about a segment that was compacted away meanwhile: nobody needs to read it.

@@ -1,0 +1,71 @@
+//! Where the parts of the store meet: what one of them does while another is in the middle of something.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
+
+mod support;
+
+use sidebloom::FilterPolicy;
+use std::thread;
+use std::time::Duration;
+use support::{Fault, OpKind, STORE, SimFs, assert_holds, eventually, fill_deep, tiny_on};
+
+/// A compaction that ends while a checkpoint is being made renames the segments that it replaces.
+#[test]
+fn a_checkpoint_succeeds_while_a_compaction_replaces_its_segments() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let expected = fill_deep(&db, 1);
+    let held = fs.hold(OpKind::Link);
+    let copying = {
+        let db = db.clone();
+        thread::spawn(move || db.checkpoint("disk/copy"))
+    };
+    let made = || sidebloom::fs::Fs::file_len(&fs, "disk/copy".as_ref()).unwrap().is_some();
+    eventually("the checkpoint has begun", made);
+    thread::sleep(Duration::from_millis(20));
+    db.compact().unwrap();
+    drop(held);
+    copying.join().unwrap().unwrap();
+    let copy = tiny_on(&fs).open("disk/copy").unwrap();
+    assert_holds(&copy, &expected);
+    assert!(copy.verify().unwrap().is_ok());
+}
+
+/// A thread that could not read a segment asks for its quarantine while a compaction that could read it is being published.
+#[test]
+fn a_segment_that_goes_while_its_quarantine_waits_does_not_stop_writes() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let expected = fill_deep(&db, 1);
+    // With the manifest in hand, the compaction waits: its first step is the first segment of level 1.
+    let held = fs.hold(OpKind::SyncDir);
+    let compacting = {
+        let db = db.clone();
+        thread::spawn(move || db.compact())
+    };
+    let (mut before, mut still) = (0, 0);
+    eventually("the compaction waits", || {
+        let ops = fs.ops();
+        still = if ops == before { still + 1 } else { 0 };
+        before = ops;
+        still > 50
+    });
+    fs.fail(Fault::once(OpKind::Read, 0));
+    let rebuilding = {
+        let db = db.clone();
+        thread::spawn(move || db.rebuild_filters(FilterPolicy::bits_per_key(3.0)))
+    };
+    eventually("a read has failed", || fs.faults_left() == 0);
+    thread::sleep(Duration::from_millis(50));
+    drop(held);
+    let _ = rebuilding.join().unwrap();
+    compacting.join().unwrap().unwrap();
+    db.put(b"key", b"").unwrap();
+    db.delete(b"key").unwrap();
+    assert_holds(&db, &expected);
+    assert!(db.verify().unwrap().is_ok());
+}
