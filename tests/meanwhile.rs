@@ -69,3 +69,36 @@ fn a_segment_that_goes_while_its_quarantine_waits_does_not_stop_writes() {
     assert_holds(&db, &expected);
     assert!(db.verify().unwrap().is_ok());
 }
+
+/// A damaged segment whose quarantine cannot be recorded, because the disk is full, is not read again and again without a pause.
+#[test]
+fn a_quarantine_that_cannot_be_recorded_is_tried_again_after_a_pause() {
+    let fs = SimFs::new();
+    let open = || tiny_on(&fs).filter_policy(FilterPolicy::OFF).open(STORE).unwrap();
+    let db = open();
+    for i in 0..3u64 {
+        (0..20).for_each(|k| db.put(format!("key{k:05}"), [i as u8; 60]).unwrap());
+        db.flush().unwrap();
+    }
+    drop(db);
+    for path in fs.files().into_iter().filter(|path| path.to_str().unwrap().ends_with(".segment")) {
+        let mut bytes = fs.read(&path).unwrap();
+        bytes[20] ^= 4; // In the first block.
+        fs.write(path, bytes);
+    }
+    let db = open();
+    (0..20).for_each(|k| db.put(format!("key{k:05}"), [9; 60]).unwrap());
+    let held = fs.hold(OpKind::Read);
+    db.flush().unwrap(); // The fourth of level 0.
+    fs.limit_space(0);
+    drop(held);
+    thread::sleep(Duration::from_millis(100));
+    let before = fs.ops();
+    thread::sleep(Duration::from_millis(300));
+    let ops = fs.ops() - before;
+    fs.heal();
+    assert!(ops < 300, "{ops} operations");
+    db.wait_for_compaction().unwrap();
+    assert!(db.stats().segments_quarantined > 0);
+    db.put("key", "").unwrap();
+}

@@ -13,7 +13,8 @@ use crate::manifest::{LiveSet, QUARANTINE};
 use std::io::ErrorKind;
 
 impl Core {
-    /// Moves the segment that could not be read to quarantine. `false` when the error is about something else: then nothing was done.
+    /// Moves the segment that could not be read to quarantine. `false` when nothing was done: the error is about something else, or the
+    /// move could not be recorded. Then what could not be read is to be tried again after a pause.
     pub fn quarantine(&self, error: &Error) -> bool {
         let Some(id) = unreadable_segment(error) else { return false };
         // Outputs of a compaction are not live yet, so only what was read can be meant.
@@ -27,12 +28,13 @@ impl Core {
             file = %self.path_of(id, FileKind::Segment).display(), %error,
             "a segment cannot be read whole: it is left out of compaction, what is readable of it still answers; run `sidebloom repair`"
         );
-        if self.check_writable().is_ok()
-            && let Err(error) = self.publish_if(|live| move_there(live, id))
-        {
-            tracing::warn!(%error, "the quarantine of a segment could not be recorded");
+        if self.check_writable().is_err() {
+            return true;
         }
-        true
+        let recorded = self.publish_if(|live| move_there(live, id));
+        recorded
+            .inspect_err(|error| tracing::warn!(%error, "the quarantine of a segment could not be recorded"))
+            .is_ok()
     }
 }
 
