@@ -1,15 +1,19 @@
 //! What an error means for the store: the one place that decides whether to try again or to stop writing (I5).
 //!
-//! 1. The machine is short of space or descriptors ([`Remedy::Retry`]): what failed is done again later, from memory or from the inputs
-//!    and into new files. The file whose write or sync failed is never written again.
+//! 1. The machine is short of space or descriptors, or a sidecar cannot be written ([`Remedy::Retry`]): what failed is done again later,
+//!    from memory or from the inputs and into new files. The file whose write or sync failed is never written again.
 //! 2. Bytes cannot be read ([`Remedy::Quarantine`]): a live segment goes to quarantine; anything else is tried again later.
 //! 3. Anything else poisons: what reached the disk is unknown, so the store serves reads only until it is opened again.
 
 use super::core::{Control, Core, lock};
 use super::metrics::add;
+use super::recover::TEMPORARY;
 use crate::error::{Error, Result};
+use crate::id::FileKind;
 use std::any::Any;
+use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,7 +24,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// What to do about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Remedy {
-    /// The disk is full, or no descriptor is left: try again later.
+    /// The disk is full, no descriptor is left, or a sidecar cannot be written: try again later.
     Retry,
     /// A read failed, which is not a failed write.
     Quarantine,
@@ -36,11 +40,19 @@ impl Remedy {
             // A directory cannot be written anew, so a failed sync of one stays unknown.
             Error::Io { op: "sync directory", .. } => Remedy::Poison,
             Error::Io { source, .. } if is_full(source) => Remedy::Retry,
+            Error::Io { path, .. } if is_sidecar(path) => Remedy::Retry,
             Error::Io { op: "read" | "open" | "map" | "inspect", .. } => Remedy::Quarantine,
             Error::Corruption { .. } | Error::UnsupportedVersion { .. } => Remedy::Quarantine,
             _ => Remedy::Poison,
         }
     }
+}
+
+/// Derived data never stops a write (I2).
+fn is_sidecar(path: &Path) -> bool {
+    let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let kind = FileKind::parse(name.strip_suffix(TEMPORARY).unwrap_or(name));
+    matches!(kind, Some((_, FileKind::Filter)))
 }
 
 fn is_full(error: &std::io::Error) -> bool {
@@ -140,7 +152,7 @@ impl Core {
     pub fn count_shortage(&self, error: &Error) {
         if error.is_out_of_descriptors() {
             add(&self.metrics.descriptor_waits, 1);
-        } else if Remedy::of(error) == Remedy::Retry {
+        } else if matches!(error, Error::Io { source, .. } if is_full(source)) {
             add(&self.metrics.shortages, 1);
         }
     }
@@ -224,6 +236,15 @@ mod tests {
             assert_eq!(Remedy::of(&io(op, enfile)), Remedy::Retry, "{op}");
         }
         assert_eq!(Remedy::of(&io("sync directory", enospc)), Remedy::Poison);
+        for (file, remedy) in [
+            ("000007.filter", Remedy::Retry),
+            ("000007.filter.tmp", Remedy::Retry),
+            ("000007.wal", Remedy::Poison),
+        ] {
+            let error =
+                Error::io("write", Path::new("db").join(file), std::io::Error::from_raw_os_error(eio));
+            assert_eq!(Remedy::of(&error), remedy, "{file}");
+        }
         assert_eq!(Remedy::of(&io("read", eio)), Remedy::Quarantine);
         assert_eq!(Remedy::of(&Error::corruption("f", 0, "bad")), Remedy::Quarantine);
         assert_eq!(Remedy::of(&Error::InvalidArgument("x".into())), Remedy::Poison);

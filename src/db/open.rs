@@ -195,7 +195,9 @@ impl Db {
         self.snapshot().prefix(prefix)
     }
 
-    /// The store as it is now, to read from while it changes. It keeps its memtables in memory and its segments on disk until dropped.
+    /// The store as it is now, to read from while it changes. It keeps its memtables in memory and its segments on disk
+    /// for as long as the store is open. Drop snapshots and iterators before the last [`Db`]: segments are opened when they are read, so a
+    /// read that comes after another opening has removed one is an [`Error::Io`].
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.handle.core))
     }

@@ -93,23 +93,8 @@ impl Core {
         }
         let plan = lock(&self.filter_policy).plan(&Shape::of(&live, []));
         match plan {
-            Some(plan) => self.rebuild_in_background(segment, plan.choose(segment.meta.level, id)),
+            Some(plan) => self.rebuild_sidecar(segment, plan.choose(segment.meta.level, id)).map(|_| ()),
             None => Ok(()),
-        }
-    }
-
-    /// A rebuild that fails to write is tried again after a while. Only a segment that cannot be read is an error, or a store that takes no
-    /// more writes.
-    fn rebuild_in_background(&self, segment: &LiveSegment, spec: FilterSpec) -> Result<()> {
-        match self.rebuild_sidecar(segment, spec) {
-            Err(error @ Error::Io { op: "write" | "sync" | "create" | "rename" | "remove", .. })
-                if self.check_writable().is_ok() =>
-            {
-                tracing::warn!(%error, "a filter could not be written: it is tried again");
-                self.look_again_later();
-                Ok(())
-            }
-            outcome => outcome.map(|_| ()),
         }
     }
 
@@ -124,7 +109,7 @@ impl Core {
     /// Gives a segment another filter; one that went meanwhile needs none.
     pub fn retune(&self, id: FileId, spec: FilterSpec) -> Result<()> {
         match self.live().segments().find(|s| s.meta.id == id) {
-            Some(segment) => self.rebuild_in_background(segment, spec),
+            Some(segment) => self.rebuild_sidecar(segment, spec).map(|_| ()),
             None => Ok(()),
         }
     }
@@ -156,7 +141,7 @@ impl Core {
         if !self.live().segments().any(|s| s.meta.id == id) {
             return Ok(None);
         }
-        let sidecar = self.create_sidecar(&segment.meta, &hashes, spec)?; // No failed write of the store's data (I2).
+        let sidecar = self.create_sidecar(&segment.meta, &hashes, spec).map_err(|e| self.fail(e))?;
         self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
         self.install(id, sidecar.clone());
         Ok(sidecar)
