@@ -324,7 +324,12 @@ fn open_writable(path: &Path, mut options: Options) -> Result<Core> {
     let (log, built) = core.start_writing(&mut manifest, &mut state, &live, replayed, &names)?;
     core.visible = AtomicU64::new(log.next_seq - 1);
     let live = Arc::new(live.with(built, &BTreeSet::new()));
-    core.view = ArcSwap::from_pointee(View { active: Arc::clone(&log.active), immutable: Vec::new(), live });
+    core.view = ArcSwap::from_pointee(View {
+        active: Arc::clone(&log.active),
+        immutable: Vec::new(),
+        live,
+        logs_reach_back: false,
+    });
     core.control = Mutex::new(Control::new(log.id));
     core.log = Mutex::new(Some(log));
     core.manifest = Mutex::new(Some((manifest, state)));
@@ -340,13 +345,11 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Core> {
     let mut core = new_core(path, options, files, state.header)?;
     let live = core.open_live(&state)?;
     let replayed = core.replay_logs(&state, &names)?;
-    if replayed.oldest.is_some_and(|oldest| oldest <= live.max_seq()) {
-        let what = "a repair has left logs that are older than the segments: open the store for writing once, which sorts them in";
-        return Err(Error::InvalidArgument(what.into())); // A memtable would answer before newer segments.
-    }
+    let logs_reach_back = replayed.oldest.is_some_and(|oldest| oldest <= live.max_seq());
     core.visible = AtomicU64::new((replayed.next_seq - 1).max(live.max_seq()));
     let active = Arc::new(replayed.table);
-    core.view = ArcSwap::from_pointee(View { active, immutable: Vec::new(), live: Arc::new(live) });
+    core.view =
+        ArcSwap::from_pointee(View { active, immutable: Vec::new(), live: Arc::new(live), logs_reach_back });
     Ok(core)
 }
 
@@ -362,6 +365,7 @@ fn new_core(path: &Path, options: Options, files: Arc<OpenFiles>, header: StoreH
             active,
             immutable: Vec::new(),
             live: Arc::new(LiveSet::default()),
+            logs_reach_back: false,
         }),
         visible: AtomicU64::new(0),
         next_id: AtomicU64::new(1),

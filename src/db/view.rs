@@ -25,6 +25,8 @@ pub(crate) struct View {
     pub immutable: Vec<Arc<Memtable>>,
     /// The segments.
     pub live: Arc<LiveSet>,
+    /// The memtables may hold older entries than the segments: in a read-only opening of logs that a repair has kept.
+    pub logs_reach_back: bool,
 }
 
 /// A key with its one hash.
@@ -45,12 +47,16 @@ impl View {
         counters: Reads<'_>,
     ) -> Result<Option<Value>> {
         let found = match self.get_recent(probe, seq, filters) {
-            Some(entry) => Some(entry),
-            None => {
+            Some(entry) if !self.logs_reach_back => Some(entry),
+            recent => {
                 let found = self.get_settled(probe, filters, counters)?;
-                match self.live.quarantined().is_empty() {
+                let found = match self.live.quarantined().is_empty() {
                     true => found,
                     false => self.get_suspect(probe, filters, counters, found)?,
+                };
+                match recent.as_ref().map(|e| e.seq) > found.as_ref().map(|e| e.seq) {
+                    true => recent,
+                    false => found,
                 }
             }
         };
@@ -117,8 +123,8 @@ impl View {
     pub fn may_contain(&self, probe: Probe<'_>, seq: Seq, filters: bool, counters: Reads<'_>) -> Verdict {
         match self.get_recent(probe, seq, filters).map(|entry| entry.kind) {
             Some(EntryKind::Put) => return Verdict::Maybe,
-            Some(EntryKind::Tombstone) => return Verdict::Absent,
-            None => {}
+            Some(EntryKind::Tombstone) if !self.logs_reach_back => return Verdict::Absent,
+            Some(EntryKind::Tombstone) | None => {}
         }
         let may_have =
             |candidate: &LiveSegment| !filters || answer(candidate, probe, counters) != Some(Verdict::Absent);
