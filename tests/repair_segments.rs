@@ -8,7 +8,7 @@
 
 mod support;
 
-use sidebloom::{Compression, Db, LostRange, RepairReport};
+use sidebloom::{Compression, Db, Error, LostRange, RepairReport};
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use support::{Contents, Crash, Rng, STORE, SimFs, assert_holds, contents, fill_deep, tiny_on};
@@ -124,12 +124,15 @@ fn a_damaged_index_footer_or_property_costs_no_row() {
         let (sound, path, expected) = one_segment(compression);
         let len = sound.read(&path).unwrap().len();
         let (top, properties) = areas(&sound.read(&path).unwrap());
-        let places: [&[usize]; 7] = [
+        let places: [&[usize]; 10] = [
             &[top - 30],
             &[top - 30, top - 700, top - 1500],
             &[top + 10],
             &[properties + 10],
             &[len - 1],
+            &[len - 12],
+            &[len - 13],
+            &[len - 16],
             &[len - 45],
             &[top - 30, top + 10, len - 50],
         ];
@@ -144,6 +147,25 @@ fn a_damaged_index_footer_or_property_costs_no_row() {
                 assert!(report.rows_salvaged == KEYS, "{at:?}: {} {lost}", report.rows_salvaged);
             }
         }
+    }
+}
+
+#[test]
+fn a_segment_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
+    let (fs, path, _) = one_segment(Compression::None);
+    let mut bytes = fs.read(&path).unwrap();
+    let (footer, crc) = (bytes.len() - 56, bytes.len() - 4);
+    bytes[footer + 40] = 3;
+    let sealed = crc32fast::hash(&bytes[footer..crc]).to_le_bytes();
+    bytes[crc..].copy_from_slice(&sealed);
+    fs.write(&path, bytes.clone());
+    for without_manifest in [false, true] {
+        if without_manifest {
+            sidebloom::fs::Fs::remove(&fs, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
+        }
+        let error = tiny_on(&fs).repair(STORE).unwrap_err();
+        assert!(matches!(error, Error::UnsupportedVersion { found: 3, .. }), "{error}");
+        assert_eq!(fs.read(&path).unwrap(), bytes);
     }
 }
 
@@ -211,11 +233,13 @@ fn damage_in_a_segment_of_any_level_costs_the_rows_of_its_block_only() {
     let filled = fill_deep(&db, 4);
     drop(db);
     let segments = files(&sound, ".segment");
-    for (round, path) in segments.iter().enumerate().step_by((segments.len() / 12).max(1)) {
+    for (round, path) in segments.iter().step_by((segments.len() / 12).max(1)).enumerate() {
         let mut rng = Rng::new(round as u64);
         let len = sound.read(path).unwrap().len();
-        // Not in the footer's last fields: a segment of another version is refused, not salvaged.
-        let fs = with_damage(&sound, path, &[rng.below(len as u64 - 16) as usize]);
+        // Every third time in the last fields of the footer, its version included.
+        let from = if round % 3 == 1 { len - 16 } else { 0 };
+        let at = from + rng.below((len - from) as u64) as usize;
+        let fs = with_damage(&sound, path, &[at]);
         if round % 3 == 0 {
             sidebloom::fs::Fs::remove(&fs, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
         }

@@ -13,7 +13,7 @@
 //! 48  4  CRC-32 of bytes 0..48
 //! ```
 //!
-//! - *version*: 2. Every later version keeps magic and version in these places.
+//! - *version*: 2. Every version has magic and version in these places, and ends with the CRC-32 of all bytes before it.
 //! - *bytes per key hash*: 8 or 16: the key's SipHash-1-3 of that width. They are the keys of the store, big-endian.
 //! - *which differences*: bit 0, letter case and Unicode spelling; bit 1, spaces at the end; bit 2, spellings of an integer; bit 3, spellings of a
 //!   uuid; never bits 2 and 3 together. Others are of a later version.
@@ -52,8 +52,9 @@ const GENERATION_SUFFIX: &str = ".keys";
 const MAGIC: &[u8; 8] = b"SBLMGRD\n";
 const VERSION: u32 = 2;
 const BYTES: usize = 52;
-const CRC_AT: usize = BYTES - 4;
-const _: () = assert!(CRC_AT == MAGIC.len() + 4 + 1 + 1 + 1 + 1 + 16 + 8 + 8);
+/// No version is longer.
+const BYTES_MAX: usize = 4096;
+const _: () = assert!(BYTES == MAGIC.len() + 4 + 1 + 1 + 1 + 1 + 16 + 8 + 8 + 4);
 
 pub(super) const TOTALS: u8 = b't';
 pub(super) const EXCEPTION: u8 = b'x';
@@ -133,31 +134,34 @@ impl Settings {
                 format!("{what}; delete the guard's directory and build it again"),
             )
         };
-        let mut fields = Decoder::new(bytes);
+        let short = || damaged(bytes.len() as u64, "the file is too short");
+        let (body, crc) = bytes.split_last_chunk().ok_or_else(short)?;
+        let mut fields = Decoder::new(body);
         if fields.take(MAGIC.len()) != Some(MAGIC) {
             return Err(damaged(0, "this is not a guard's settings file"));
         }
-        let short = || damaged(bytes.len() as u64, "the file is too short");
+        // Comes first: a damaged version is no other version.
+        if *crc != crc32(&[body]).to_le_bytes() {
+            return Err(damaged(body.len() as u64, "the checksum does not match"));
+        }
         let version = fields.u32().ok_or_else(short)?;
-        if version != VERSION && version != 0 {
+        if version != VERSION {
             return Err(Error::UnsupportedVersion {
                 file: path.to_path_buf(),
                 found: version,
                 supported: VERSION,
             });
         }
-        let body = bytes.get(..CRC_AT).ok_or_else(short)?;
         let mut read = || {
             Some((
                 [fields.u8()?, fields.u8()?, fields.u8()?, fields.u8()?],
                 [fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?],
-                fields.u32()?,
             ))
         };
-        let ([width, canonical, policy, code], [first, second, generation, number], crc) =
+        let ([width, canonical, policy, code], [first, second, generation, number]) =
             read().ok_or_else(short)?;
-        if crc != crc32(&[body]) || fields.remaining() != 0 {
-            return Err(damaged(CRC_AT as u64, "the checksum does not match"));
+        if fields.remaining() != 0 {
+            return Err(damaged(BYTES as u64, "the file is too long"));
         }
         let width = match width {
             8 => HashWidth::Bits64,
@@ -171,8 +175,8 @@ impl Settings {
         let hasher = KeyHasher::from_code(code, [first, second])
             .filter(|hasher| hasher.function() == KeyHash::SipHash13)
             .ok_or_else(|| damaged(15, "an unknown key hash"))?;
-        if version == 0 || generation == 0 {
-            return Err(damaged(8, "a field that makes no sense"));
+        if generation == 0 {
+            return Err(damaged(32, "generations count from 1"));
         }
         Ok(Settings { width, canonical, policy, hasher, generation })
     }
@@ -190,7 +194,7 @@ impl Settings {
             return Err(Error::NotAGuard { path: dir.to_path_buf(), what: what.into() });
         }
         let file = fs.open(&path)?;
-        let len = usize::try_from(file.len()?).unwrap_or(usize::MAX).min(2 * BYTES);
+        let len = usize::try_from(file.len()?).unwrap_or(usize::MAX).min(BYTES_MAX);
         let mut bytes = vec![0; len];
         file.read_exact_at(&mut bytes, 0)?;
         Self::decode(&path, &bytes)
@@ -274,10 +278,24 @@ mod tests {
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
-            assert!(Settings::decode(path, &bad).is_err(), "bit {bit}");
+            let error = Settings::decode(path, &bad).unwrap_err();
+            assert!(matches!(error, Error::Corruption { .. }), "bit {bit}: {error}");
         }
         (0..good.len())
             .for_each(|len| assert!(Settings::decode(path, &good[..len]).is_err(), "cut to {len}"));
         assert!(Settings::decode(path, &[&good[..], &[0]].concat()).is_err());
+    }
+
+    #[test]
+    fn settings_of_another_version_and_length_are_named() {
+        for (version, len) in [(1, 44), (3, BYTES), (3, 200)] {
+            let mut other = SAMPLE.encode();
+            other.resize(len - 4, 7);
+            other[8] = version;
+            other.put_u32(crc32(&[&other]));
+            let error = Settings::decode(Path::new("GUARD"), &other).unwrap_err();
+            let found = u32::from(version);
+            assert!(matches!(error, Error::UnsupportedVersion { found: f, .. } if f == found), "{error}");
+        }
     }
 }

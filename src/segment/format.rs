@@ -22,7 +22,7 @@
 //!               properties length u32 36
 //!               version u32           40     version, magic and crc keep their distance from the end in every version
 //!               magic "sbsegmnt"      44
-//!               crc u32               52
+//!               crc u32               52     of the 52 bytes before it, in every version
 //! ```
 //!
 //! **block.** `crc` is over payload, type, and the block's place: segment id u64, offset u64. So a block of another file or of
@@ -51,7 +51,7 @@
 //!
 //! **footer.** The top index ends where the properties begin, and these end where the footer begins. `digest` is the 64-bit digest
 //! of every byte before the footer: a sidecar names it to prove that it belongs to this segment. Invalid: a wrong crc or magic, a
-//! version of 0, a segment id other than the file's number.
+//! segment id other than the file's number.
 
 use super::Compression;
 use crate::codec::{Crc32, Decoder, Encode, crc32};
@@ -208,12 +208,13 @@ impl Footer {
             Some((Footer { id: FileId(id), top, properties, digest }, version, fields.u32()?))
         };
         let (footer, version, crc) = decode().ok_or_else(|| place.damaged("short footer"))?;
-        if version != VERSION && version != 0 {
+        // Comes first: a damaged version is no other version.
+        if crc32(&[&bytes[..CRC_AT]]) != crc {
+            return Err(place.damaged("the footer's checksum is wrong"));
+        }
+        if version != VERSION {
             let file = place.path.to_path_buf();
             return Err(Error::UnsupportedVersion { file, found: version, supported: VERSION });
-        }
-        if version == 0 || crc32(&[&bytes[..CRC_AT]]) != crc {
-            return Err(place.damaged("the footer's checksum is wrong"));
         }
         if footer.id != place.id {
             return Err(place.damaged(format!("this is segment {}: was the file renamed?", footer.id)));

@@ -75,8 +75,7 @@ fn i6_every_changed_byte_and_every_cut_of_a_file_is_refused() {
         let refused = |bytes: &[u8], case: &str| {
             fs::write(&path, bytes).unwrap();
             let error = read_filter(&path).expect_err(case);
-            let named = matches!(error, Error::Corruption { .. } | Error::UnsupportedVersion { .. });
-            assert!(named, "{case}: {error}");
+            assert!(matches!(error, Error::Corruption { .. }), "{case}: {error}");
         };
         for at in (0..128).chain([4000, HEADER_BYTES - 1, HEADER_BYTES, whole.len() - 9, whole.len() - 1]) {
             let mut bytes = whole.clone();
@@ -177,5 +176,20 @@ proptest! {
         let at = at % bytes.len();
         bytes[at] ^= flip;
         prop_assert!(receive_filter(&mut &bytes[..], LIMIT).is_err(), "{at}");
+    }
+}
+
+#[test]
+fn a_stream_of_another_version_is_named_and_a_damaged_version_field_is_damage() {
+    let whole = wire(&all_kinds()[2]);
+    for (version, crc_at) in [(1, 104), (3, 112)] {
+        let mut other = whole.clone();
+        other[16] = version;
+        assert!(matches!(receive_filter(&mut &other[..], LIMIT), Err(Error::Corruption { .. })));
+        let crc = crc32(&[&other[..crc_at]]).to_le_bytes();
+        other[crc_at..crc_at + 4].copy_from_slice(&crc);
+        let error = receive_filter(&mut &other[..], LIMIT).map(|_| ()).unwrap_err();
+        let found = u32::from(version);
+        assert!(matches!(error, Error::UnsupportedVersion { found: f, .. } if f == found), "{error}");
     }
 }

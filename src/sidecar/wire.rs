@@ -30,7 +30,7 @@
 //! So no general compressor is needed.
 
 use super::alone::{filter_of, named, parts_of};
-use super::format::{FIELDS_BYTES, HEADER_BYTES, Header};
+use super::format::{BadHeader, FIELDS_BYTES, HEADER_BYTES, Header};
 use super::rans;
 use crate::codec::{Encode, crc32};
 use crate::error::{Error, Result};
@@ -41,6 +41,8 @@ use std::path::Path;
 
 const MAGIC: [u8; 8] = *b"SBF-WIRE";
 const START_BYTES: usize = MAGIC.len() + FIELDS_BYTES;
+/// Before the checksum of version 1, to name that version.
+const START_BYTES_1: usize = MAGIC.len() + 96;
 const BLOCK_LINES: usize = (1 << 20) / LINE_BYTES;
 /// What errors call the stream.
 const STREAM: &str = "the filter stream";
@@ -126,7 +128,10 @@ fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
         return Err(damaged(0, "it does not begin as a filter on the wire does"));
     }
     if crc != crc32(&[checked]).to_le_bytes() {
-        return Err(damaged(START_BYTES as u64, "the header's checksum does not match"));
+        return Err(match is_version_1(checked) {
+            true => named(BadHeader::OtherVersion(1), Path::new(STREAM), REMEDY),
+            false => damaged(START_BYTES as u64, "the header's checksum does not match"),
+        });
     }
     let mut page = checked.get(MAGIC.len()..).unwrap_or_default().to_vec();
     page.resize(HEADER_BYTES - 4, 0);
@@ -136,6 +141,12 @@ fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
         None => Ok(header),
         Some(_) => Err(damaged(22, "a filter bound to a segment")),
     }
+}
+
+/// Whether version 1 wrote this start of a stream. Its checksum stood in front of this version's.
+fn is_version_1(start: &[u8]) -> bool {
+    let (checked, rest) = start.split_at(START_BYTES_1);
+    rest.starts_with(&crc32(&[checked]).to_le_bytes())
 }
 
 /// A stream, and how far it was read.

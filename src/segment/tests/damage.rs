@@ -1,7 +1,7 @@
 //! Invariant I6: damage gives an error that names file and offset; never a wrong value, never a panic.
 
 use super::*;
-use crate::codec::Encode;
+use crate::codec::{Encode, crc32};
 use crate::key::MAX_KEY_BYTES;
 use format::{FOOTER_BYTES, Handle, Place, block_crc};
 use std::os::unix::fs::FileExt;
@@ -138,8 +138,13 @@ fn i6_a_renamed_segment_is_refused() {
 fn i6_a_newer_version_is_named() {
     let Fixture { path, .. } = &fixture(&songs(3), WriterOptions::default());
     let mut bytes = std::fs::read(path).unwrap();
-    let version = bytes.len() - 16;
-    bytes[version] = 3;
+    let (footer, crc) = (bytes.len() - FOOTER_BYTES, bytes.len() - 4);
+    bytes[footer + 40] = 3;
+    std::fs::write(path, &bytes).unwrap();
+    let error = open(path, 0).map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::Corruption { .. }), "a damaged version is damage: {error}");
+    let sealed = crc32(&[&bytes[footer..crc]]).to_le_bytes();
+    bytes[crc..].copy_from_slice(&sealed);
     std::fs::write(path, bytes).unwrap();
     let error = open(path, 0).map(|_| ()).unwrap_err();
     assert!(matches!(error, Error::UnsupportedVersion { found: 3, supported: 2, .. }), "{error}");
