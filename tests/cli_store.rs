@@ -4,6 +4,7 @@
 mod cli_support;
 
 use cli_support::{Sandbox, files, number, part};
+use sidebloom::{LevelStats, Stats};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -56,6 +57,27 @@ fn stats_probe_asks_as_often_as_it_is_told_and_says_of_how_many_a_rate_is() {
     empty.ok(&["put", "a", "1"]);
     empty.ok(&["delete", "a"]);
     assert!(empty.ok(&["stats", "--json", "--probe", "10"]).contains("\"probed\":0"));
+}
+
+#[test]
+fn stats_print_every_counter_of_the_library_shortages_too() {
+    let sandbox = filled(100);
+    let json = sandbox.ok(&["stats", "--json"]);
+    // The names of the fields, wherever they stand: a new one must be printed too.
+    let names = [format!("{:?}", Stats::default()), format!("{:?}", LevelStats::default())].join(" ");
+    let names: Vec<&str> = names.split([' ', '{']).filter_map(|word| word.strip_suffix(':')).collect();
+    assert!(names.contains(&"shortages") && names.len() > 30, "{names:?}");
+    for name in names {
+        assert!(json.contains(&format!("\"{name}\":")), "{name} is missing: {json}");
+    }
+    let run = part(&json, "since_opening");
+    assert_eq!([number(run, "shortages"), number(run, "descriptor_waits")], [0.0, 0.0], "{json}");
+    let total = part(&json, "total");
+    assert_eq!([number(total, "filters"), number(total, "segments")], [1.0, 1.0], "{json}");
+    let text = sandbox.ok(&["stats"]);
+    for words in ["shortages: 0 of disk space, 0 of descriptors", "hashed with", "blocks read"] {
+        assert!(text.contains(words), "no {words:?}: {text}");
+    }
 }
 
 #[test]
@@ -144,6 +166,45 @@ fn compact_drops_what_was_deleted() {
     let json = sandbox.ok(&["compact", "--json"]);
     assert!(number(&json, "data_bytes_after") < number(&json, "data_bytes_before"), "{json}");
     assert_eq!(number(part(&sandbox.ok(&["stats", "--json"]), "total"), "keys"), 100.0);
+}
+
+#[test]
+fn compact_takes_keys_from_the_first_on_and_before_the_last() {
+    // Two segments on level 0 that do not overlap: keys b to d, and keys m to o.
+    let sandbox = Sandbox::new();
+    let db = sidebloom::Db::open(sandbox.store()).unwrap();
+    for keys in [["b", "c", "d"], ["m", "n", "o"]] {
+        keys.iter().for_each(|key| db.put(key, "value").unwrap());
+        db.flush().unwrap();
+    }
+    drop(db);
+    let at_level0 = || number(&sandbox.ok(&["stats", "--json"]), "segments");
+    assert_eq!(at_level0(), 2.0);
+    for beside in [
+        &["--to", "b"][..],                 // excluded
+        &["--from", "d\u{1}", "--to", "m"], // after the last of one, and not the first of the other
+        &["--from", "p"],
+        &["--hex", "--from", "6401", "--to", "6d"],
+    ] {
+        sandbox.ok(&[&["compact"], beside].concat());
+        assert_eq!(at_level0(), 2.0, "{beside:?}");
+    }
+    sandbox.ok(&["compact", "--hex", "--from", "64", "--to", "6D"]); // from d on: included
+    assert_eq!(at_level0(), 1.0, "only the first one was taken");
+    sandbox.ok(&["compact", "--from", "e", "--to", "m\u{1}"]);
+    assert_eq!(at_level0(), 0.0);
+    assert_eq!(sandbox.ok(&["scan", "--keys-only"]), "b\nc\nd\nm\nn\no\n");
+}
+
+#[test]
+fn compact_refuses_a_range_without_keys_and_hex_that_is_none() {
+    let sandbox = filled(10);
+    for (from, to) in [("key000005", "key000003"), ("key000005", "key000005")] {
+        let said = sandbox.fails(&["compact", "--from", from, "--to", to]);
+        assert!(said.contains(&format!("--from {from} is not before --to {to}")), "{said}");
+    }
+    assert!(sandbox.fails(&["compact", "--hex", "--from", "6b6"]).contains("--from 6b6"));
+    assert!(sandbox.fails(&["compact", "--hex", "--to", "zz"]).contains("--to zz"));
 }
 
 #[test]

@@ -31,6 +31,30 @@ struct Report {
     /// Absent keys that --probe asked for.
     probed: u64,
     key_hash: &'static str,
+    since_opening: Counters,
+}
+
+/// What the store has counted since this run opened it.
+#[derive(Serialize)]
+struct Counters {
+    filter_probes: u64,
+    filter_negatives: u64,
+    filter_false_positives: u64,
+    segments_open: u64,
+    segment_opens: u64,
+    block_reads: u64,
+    block_cache_hits: u64,
+    bytes_read: u64,
+    user_bytes: u64,
+    log_bytes: u64,
+    flush_bytes: u64,
+    compaction_bytes: u64,
+    compaction_read_bytes: u64,
+    filter_bytes_written: u64,
+    write_amplification: f64,
+    shortages: u64,
+    descriptor_waits: u64,
+    stall_micros: u64,
 }
 
 /// One level, or all of them.
@@ -42,6 +66,8 @@ struct Level {
     keys: u64,
     data_bytes: u64,
     filter_bytes: u64,
+    /// Segments with a filter that answers.
+    filters: usize,
     filter_kinds: Vec<String>,
     bits_per_key: f64,
     expected_fpr: f64,
@@ -106,6 +132,7 @@ impl Report {
             segments_quarantined: stats.segments_quarantined,
             probed,
             key_hash: stats.key_hash.name(),
+            since_opening: Counters::new(stats),
         }
     }
 
@@ -141,6 +168,50 @@ impl Report {
         if self.probed > 0 {
             writeln!(out, "asked for {} absent keys", human::count(self.probed))?;
         }
+        writeln!(out, "keys are hashed with {}", self.key_hash)?;
+        self.since_opening.print(out)
+    }
+}
+
+impl Counters {
+    fn new(stats: &Stats) -> Self {
+        Counters {
+            filter_probes: stats.filter_probes,
+            filter_negatives: stats.filter_negatives,
+            filter_false_positives: stats.filter_false_positives,
+            segments_open: stats.segments_open,
+            segment_opens: stats.segment_opens,
+            block_reads: stats.block_reads,
+            block_cache_hits: stats.block_cache_hits,
+            bytes_read: stats.bytes_read,
+            user_bytes: stats.user_bytes,
+            log_bytes: stats.log_bytes,
+            flush_bytes: stats.flush_bytes,
+            compaction_bytes: stats.compaction_bytes,
+            compaction_read_bytes: stats.compaction_read_bytes,
+            filter_bytes_written: stats.filter_bytes_written,
+            write_amplification: stats.write_amplification(),
+            shortages: stats.shortages,
+            descriptor_waits: stats.descriptor_waits,
+            stall_micros: stats.stall_micros,
+        }
+    }
+
+    /// A store that is opened to be read writes nothing, so what it would have written is in the JSON form only.
+    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let [reads, hits, open] =
+            [self.block_reads, self.block_cache_hits, self.segments_open].map(human::count);
+        let bytes = human::bytes(self.bytes_read as f64);
+        writeln!(
+            out,
+            "this run: {bytes} and {reads} blocks read, {hits} from the cache; {open} segments open"
+        )?;
+        let [space, descriptors] = [self.shortages, self.descriptor_waits].map(human::count);
+        let stalled = human::nanos(self.stall_micros as f64 * 1e3);
+        writeln!(
+            out,
+            "shortages: {space} of disk space, {descriptors} of descriptors; writers waited {stalled}"
+        )?;
         Ok(())
     }
 }
@@ -154,6 +225,7 @@ fn total(levels: &[LevelStats]) -> LevelStats {
         total.keys += level.keys;
         total.data_bytes += level.data_bytes;
         total.filter_bytes += level.filter_bytes;
+        total.filters += level.filters;
         total.filter_kinds.extend(level.filter_kinds.iter().cloned());
         total.filter_false_positives += level.filter_false_positives;
         total.filter_negatives += level.filter_negatives;
@@ -174,6 +246,7 @@ impl Level {
             keys: stats.keys,
             data_bytes: stats.data_bytes,
             filter_bytes: stats.filter_bytes,
+            filters: stats.filters,
             filter_kinds: stats.filter_kinds.clone(),
             bits_per_key: 8.0 * stats.filter_bytes as f64 / stats.keys.max(1) as f64,
             expected_fpr: stats.expected_fpr,
