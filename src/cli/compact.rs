@@ -36,8 +36,17 @@ impl Args {
         let key = |name: &str, text: &Option<OsString>| {
             text.as_ref().map(|text| hex::argument(name, text, self.hex)).transpose()
         };
-        let from = key("--from", &self.from)?.map_or(Bound::Unbounded, Bound::Included);
-        let to = key("--to", &self.to)?.map_or(Bound::Unbounded, Bound::Excluded);
+        let (from, to) = (key("--from", &self.from)?, key("--to", &self.to)?);
+        if let (Some(from), Some(to)) = (&from, &to)
+            && from >= to
+        {
+            let [from, to] = [from, to].map(|key| key.escape_ascii());
+            return Err(Failure::message(format!(
+                "--from {from} is not before --to {to}: no key is in between"
+            )));
+        }
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        let to = to.map_or(Bound::Unbounded, Bound::Excluded);
         let db = cx.open_to_write(false)?;
         let data_bytes = || db.stats().levels.iter().map(|level| level.data_bytes).sum::<u64>();
         let spinner = progress::spinner("compacting");

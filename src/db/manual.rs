@@ -18,6 +18,16 @@ use std::sync::atomic::Ordering;
 /// Ends of a range of keys.
 pub(crate) type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
+/// Whether no key at all is in a range.
+fn is_empty((from, to): &KeyRange) -> bool {
+    match (from, to) {
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
+        | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+    }
+}
+
 /// What is to become one run.
 struct Goal {
     range: KeyRange,
@@ -98,8 +108,11 @@ impl Drop for Step<'_> {
 }
 
 impl Core {
-    /// Flushes, then compacts the segments that have keys of the range.
+    /// Flushes, then compacts the segments that have keys of the range; nothing for an empty range.
     pub fn compact_range(&self, range: KeyRange) -> Result<()> {
+        if is_empty(&range) {
+            return self.check_writable();
+        }
         let newest = self.visible.load(Ordering::Acquire);
         self.flush()?;
         let live = self.live();

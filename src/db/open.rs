@@ -228,7 +228,7 @@ impl Db {
         self.core().compact_range((Bound::Unbounded, Bound::Unbounded))
     }
 
-    /// [`compact`](Self::compact) for the segments that have keys of this range; the others stay as they are.
+    /// [`compact`](Self::compact) for the segments that have keys of this range; the others stay as they are. An empty range changes nothing.
     ///
     /// # Errors
     /// As [`compact`](Self::compact).
