@@ -1,0 +1,128 @@
+//! Where the blocks of a segment lie and which keys they answer for, read by nothing but the format's description
+//! (`src/segment/format.rs`). For segments without compression.
+
+use std::ops::Range;
+
+const FOOTER_BYTES: usize = 56;
+/// Type and checksum behind each block.
+const TRAILER_BYTES: usize = 5;
+
+/// A part of a segment that is read as a whole, and what an answer about a key needs it for.
+#[derive(Debug, Clone)]
+pub struct Part {
+    pub bytes: Range<usize>,
+    /// The keys between the first, exclusive, and the second, inclusive. Without a first one: from the segment's first key on.
+    pub after: Option<Vec<u8>>,
+    pub up_to: Vec<u8>,
+    /// The keys in a block of data, with their sequence numbers.
+    pub rows: Vec<(Vec<u8>, u64)>,
+}
+
+/// The parts of a segment: its blocks of data, the partitions of its index, and the rest.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    pub data: Vec<Part>,
+    pub partitions: Vec<Part>,
+    /// Without this no key of the segment can be asked for.
+    pub rest: Part,
+}
+
+impl Layout {
+    pub fn of(segment: &[u8]) -> Layout {
+        let footer = segment.len() - FOOTER_BYTES;
+        let (top, properties) = (u64_at(segment, footer + 8) as usize, u64_at(segment, footer + 16) as usize);
+        let partitions = index(&segment[top..properties], None);
+        let mut data = Vec::new();
+        for partition in &partitions {
+            data.extend(index(&segment[partition.bytes.clone()], partition.after.clone()));
+        }
+        for block in &mut data {
+            block.rows = rows(&segment[block.bytes.clone()]);
+        }
+        let up_to = data.last().unwrap().up_to.clone();
+        Layout {
+            data,
+            partitions,
+            rest: Part { bytes: top..segment.len(), after: None, up_to, rows: Vec::new() },
+        }
+    }
+
+    /// The part that the byte is in.
+    pub fn part_at(&self, at: usize) -> &Part {
+        let parts = self.data.iter().chain(&self.partitions).chain([&self.rest]);
+        parts.into_iter().find(|part| part.bytes.contains(&at)).unwrap()
+    }
+
+    /// Whether the segment's answer about a key depends on this part of it.
+    pub fn is_asked(&self, part: &Part, key: &[u8]) -> bool {
+        let smallest = self.data[0].rows[0].0.as_slice();
+        key >= smallest
+            && part.after.as_deref().is_none_or(|after| key > after)
+            && key <= part.up_to.as_slice()
+    }
+
+    pub fn rows(&self) -> impl Iterator<Item = &(Vec<u8>, u64)> {
+        self.data.iter().flat_map(|block| &block.rows)
+    }
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+}
+
+/// Takes a varint off the front.
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let (mut value, mut shift) = (0, 0);
+    loop {
+        let byte = bytes[0];
+        *bytes = &bytes[1..];
+        value |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 {
+            return value;
+        }
+    }
+}
+
+/// Takes the rest of a key off the front, of which so many bytes are those of the last one.
+fn complete(key: &mut Vec<u8>, shared: usize, rest: usize, bytes: &mut &[u8]) {
+    key.truncate(shared);
+    key.extend_from_slice(&bytes[..rest]);
+    *bytes = &bytes[rest..];
+}
+
+/// The parts that an index block names.
+fn index(block: &[u8], mut after: Option<Vec<u8>>) -> Vec<Part> {
+    let (mut at, count) = (u64_at(block, 0) as usize, u32_at(block, 8));
+    let (mut fields, mut key, mut parts) = (&block[12..], Vec::new(), Vec::new());
+    for _ in 0..count {
+        let [shared, rest, len] = std::array::from_fn(|_| varint(&mut fields) as usize);
+        complete(&mut key, shared, rest, &mut fields);
+        parts.push(Part {
+            bytes: at..at + len,
+            after: after.replace(key.clone()),
+            up_to: key.clone(),
+            rows: Vec::new(),
+        });
+        at += len;
+    }
+    parts
+}
+
+fn rows(block: &[u8]) -> Vec<(Vec<u8>, u64)> {
+    assert_eq!(block[block.len() - TRAILER_BYTES], 0, "a compressed block");
+    let (restarts, heads_len) = (u32_at(block, 0), u32_at(block, 4));
+    let heads_at = 8 + 8 * restarts;
+    let mut heads = &block[heads_at..heads_at + heads_len];
+    let (mut key, mut rows) = (Vec::new(), Vec::new());
+    while !heads.is_empty() {
+        let [shared, rest, _value, seq] = std::array::from_fn(|_| varint(&mut heads));
+        complete(&mut key, shared as usize, rest as usize, &mut heads);
+        rows.push((key.clone(), seq));
+    }
+    rows
+}
