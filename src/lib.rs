@@ -100,7 +100,7 @@ pub mod fuzzing {
     pub use crate::manifest::{MANIFEST, Manifest, State, read_state};
     pub use crate::segment::format as segment_format;
     pub use crate::segment::{Access, BlockCache, Direction, Segment};
-    pub use crate::sidecar::{Binding, Expect, Sidecar};
+    pub use crate::sidecar::{Binding, Expect, Maps, Sidecar};
     pub use crate::wal::{End, Expected, Record, Writer, identify, ops, replay};
 }
 

@@ -232,6 +232,7 @@ fn options_out_of_range_are_refused_before_anything_is_touched() {
         ("block_bytes", Options::new().block_bytes(255)),
         ("block_bytes", Options::new().block_bytes((1 << 20) + 1)),
         ("max_open_files", Options::new().max_open_files(7)),
+        ("max_mapped_filters", Options::new().max_mapped_filters(7)),
         ("background_threads", Options::new().background_threads(1)),
         ("background_threads", Options::new().background_threads(65)),
         ("bits per key", Options::new().filter_policy(FilterPolicy::bits_per_key(1.9))),

@@ -3,11 +3,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use sidebloom::Residency;
-use sidebloom::fuzzing::{Binding, Expect, Isa, Line, Prober, Sidecar, Verdict};
+use sidebloom::fuzzing::{Binding, Expect, Isa, Line, Maps, Prober, Sidecar, Verdict};
 use sidebloom::id::FileId;
 use sidebloom_fuzz::disk::SimFs;
 use sidebloom_fuzz::repair;
 use std::path::Path;
+use std::sync::Arc;
 
 fuzz_target!(|bytes: &[u8]| {
     ask(bytes);
@@ -28,7 +29,8 @@ fn ask(file: &[u8]) {
     let expect = Expect { binding, hasher: u64_at(16).into() };
     let (fs, path) = (SimFs::new(), Path::new("filter"));
     fs.write(path, file);
-    let Ok(sidecar) = Sidecar::open(&fs, path, &expect, Residency::Mapped) else { return };
+    let maps = Arc::new(Maps::new(Arc::new(fs), 1, Arc::default()));
+    let Ok(sidecar) = Sidecar::open(&maps, path, &expect, Residency::Mapped) else { return };
     let fpr = sidecar.expected_fpr();
     assert!((0.0..=1.0).contains(&fpr), "a rate of {fpr}");
     let lines = sidecar.lines() as usize;
@@ -36,7 +38,7 @@ fn ask(file: &[u8]) {
     let hashes = (0..40u64).map(|i| (i << 58 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let hashes: Vec<u64> = hashes.chain([0, u64::MAX]).collect();
     let by_group: Vec<_> = hashes.iter().map(|&hash| sidecar.ask(hash)).collect();
-    let verified = sidecar.verify(&fs).is_ok();
+    let verified = sidecar.verify().is_ok();
     let lines: &[Line] = &file[4096..].as_chunks().0[..lines];
     for (&hash, by_group) in hashes.iter().zip(by_group) {
         sidecar.prefetch(hash);

@@ -17,6 +17,7 @@ const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 
 /// In the order of urgency.
 enum Work {
+    UnmapCold,
     Flush(Arc<Memtable>, FileId),
     CheckSidecar(FileId),
     Compact(Compaction),
@@ -27,7 +28,7 @@ impl Work {
     fn job(&self) -> Job {
         match self {
             Work::Flush(..) => Job::Flush,
-            Work::CheckSidecar(_) | Work::Compact(_) | Work::Retune(..) => Job::Upkeep,
+            Work::UnmapCold | Work::CheckSidecar(_) | Work::Compact(_) | Work::Retune(..) => Job::Upkeep,
         }
     }
 
@@ -40,6 +41,7 @@ impl Work {
                     control.to_flush.push_front((table, next_log));
                 }
             }
+            Work::UnmapCold => control.unmapping = false,
             Work::CheckSidecar(id) => {
                 control.checking_sidecars = false;
                 if again {
@@ -85,6 +87,10 @@ impl Core {
     fn perform(&self, work: &Work) -> Result<()> {
         match work {
             Work::Flush(table, next_log) => self.flush_one(table, *next_log),
+            Work::UnmapCold => {
+                self.unmap_cold();
+                Ok(())
+            }
             Work::CheckSidecar(id) => self.check_sidecar(*id),
             Work::Compact(compaction) => self.compact_one(compaction),
             Work::Retune(id, spec) => self.retune(*id, *spec),
@@ -119,6 +125,10 @@ impl Core {
     }
 
     fn choose(&self, control: &mut Control, now: Instant) -> Option<Work> {
+        if !control.unmapping && self.maps.was_short() {
+            control.unmapping = true;
+            return Some(Work::UnmapCold);
+        }
         if self.failure.get().is_some() {
             return None;
         }
@@ -129,7 +139,7 @@ impl Core {
             control.flushing = Some(next_log);
             return Some(Work::Flush(table, next_log));
         }
-        self.queue_faulted(control);
+        self.queue_bad(control);
         self.queue_missing_sidecars(control);
         if !control.upkeep_tries.pause(now).is_zero() {
             return None;

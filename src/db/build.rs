@@ -139,14 +139,14 @@ impl Core {
     /// Opens a segment's sidecar and verifies its lines.
     pub fn open_verified(&self, meta: &SegmentMeta) -> Result<Sidecar, sidecar::Unusable> {
         let path = self.path_of(meta.id, FileKind::Filter);
-        let sidecar = Sidecar::open(&*self.fs, &path, &self.expected_sidecar(meta), self.options.residency)?;
-        sidecar.verify(&*self.fs).map(|_| sidecar)
+        let sidecar = Sidecar::open(&self.maps, &path, &self.expected_sidecar(meta), self.options.residency)?;
+        sidecar.verify().map(|_| sidecar)
     }
 
     /// Opens a segment's sidecar without reading its lines. `None`, counted and warned of, when it is unusable (I2).
     pub fn open_sidecar(&self, meta: &SegmentMeta) -> Option<Sidecar> {
         let path = self.path_of(meta.id, FileKind::Filter);
-        match Sidecar::open(&*self.fs, &path, &self.expected_sidecar(meta), self.options.residency) {
+        match Sidecar::open(&self.maps, &path, &self.expected_sidecar(meta), self.options.residency) {
             Ok(sidecar) => Some(sidecar),
             Err(reason) => {
                 self.report_unusable(meta.id, &reason);

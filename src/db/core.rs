@@ -19,6 +19,7 @@ use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet, LogMark, Manifest, State, StoreHeader};
 use crate::memtable::Memtable;
 use crate::segment::OpenFiles;
+use crate::sidecar::Maps;
 use crate::wal;
 use arc_swap::ArcSwap;
 use std::collections::VecDeque;
@@ -49,8 +50,10 @@ pub(crate) struct Core {
     pub unsynced: Mutex<Vec<(FileId, wal::Writer)>>,
     pub manifest: Mutex<Option<(Manifest, State)>>,
     pub control: Mutex<Control>,
+    /// The maps of the sidecars, which are bounded too.
+    pub maps: Arc<Maps>,
     /// There may be work for a background thread.
-    pub work: Condvar,
+    pub work: Arc<Condvar>,
     /// Background work has finished: there may be room for a stalled writer, or an end to a wait.
     pub progress: Condvar,
     /// The first failed write (I5).
@@ -83,6 +86,8 @@ pub(crate) struct Control {
     /// Segments whose sidecars wait to be verified or rebuilt.
     pub sidecars_to_check: VecDeque<FileId>,
     pub checking_sidecars: bool,
+    /// A thread is replacing sidecars by unmapped ones.
+    pub unmapping: bool,
     /// Faults in maps ([`sigbus_faults`](crate::fs::sigbus_faults)) that have been looked into.
     pub faults_seen: usize,
     /// When segments whose new sidecar could not be opened are looked at again, and how long that wait was the last time.
@@ -108,6 +113,7 @@ impl Control {
             manual: 0,
             sidecars_to_check: VecDeque::new(),
             checking_sidecars: false,
+            unmapping: false,
             faults_seen: 0,
             missing_sidecars_due: None,
             missing_sidecars_wait: Duration::ZERO,

@@ -21,6 +21,7 @@ use crate::key::Value;
 use crate::manifest::{LiveSet, Manifest, State, StoreHeader, check_levels, read_state};
 use crate::memtable::Memtable;
 use crate::segment::OpenFiles;
+use crate::sidecar::Maps;
 use crate::wal::Batch;
 use arc_swap::ArcSwap;
 use std::collections::BTreeSet;
@@ -355,6 +356,7 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Core> {
 
 fn new_core(path: &Path, options: Options, files: Arc<OpenFiles>, header: StoreHeader) -> Result<Core> {
     let active = Arc::new(Memtable::new(options.memtable_bytes)?);
+    let work = Arc::new(Condvar::new());
     Ok(Core {
         fs: Arc::clone(&options.fs),
         dir: path.to_path_buf(),
@@ -375,7 +377,8 @@ fn new_core(path: &Path, options: Options, files: Arc<OpenFiles>, header: StoreH
         unsynced: Mutex::new(Vec::new()),
         manifest: Mutex::new(None),
         control: Mutex::new(Control::new(FileId(0))),
-        work: Condvar::new(),
+        maps: Arc::new(Maps::new(Arc::clone(&options.fs), options.max_mapped_filters, Arc::clone(&work))),
+        work,
         progress: Condvar::new(),
         failure: OnceLock::new(),
         filter_policy: Mutex::new(options.filter_policy),

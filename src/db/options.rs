@@ -39,6 +39,7 @@ pub struct Options {
     pub(crate) key_hash: KeyHash,
     pub(crate) residency: Residency,
     pub(crate) max_open_files: usize,
+    pub(crate) max_mapped_filters: usize,
     pub(crate) background_threads: usize,
     pub(crate) level0_trigger: usize,
     pub(crate) create_if_missing: bool,
@@ -59,6 +60,7 @@ impl Default for Options {
             key_hash: KeyHash::default(),
             residency: Residency::default(),
             max_open_files: 512,
+            max_mapped_filters: 32 << 10,
             background_threads: 2,
             level0_trigger: LEVEL0_TRIGGER,
             create_if_missing: true,
@@ -138,6 +140,15 @@ impl Options {
         self
     }
 
+    /// Filters that are mapped at the same time, at most. Default 32,768, which is half of the maps that Linux allows a process
+    /// (`vm.max_map_count`); at least 8. With more segments than that, filters that were not asked lately are unmapped; one that is asked
+    /// again is mapped again, and answers "maybe" where there is no room at once. A snapshot or an iterator keeps what is mapped when it
+    /// starts. [`Residency::Pinned`] maps nothing.
+    pub fn max_mapped_filters(mut self, filters: usize) -> Self {
+        self.max_mapped_filters = filters;
+        self
+    }
+
     /// Threads for flushing and compaction; 2 to 64. Default 2: one is always free for flushing.
     pub fn background_threads(mut self, threads: usize) -> Self {
         self.background_threads = threads;
@@ -198,6 +209,7 @@ impl Options {
         check(self.segment_bytes >= 4096, "segment_bytes must be at least 4096")?;
         check((256..=1 << 20).contains(&self.block_bytes), "block_bytes must be 256 to 1048576")?;
         check(self.max_open_files >= 8, "max_open_files must be at least 8")?;
+        check(self.max_mapped_filters >= 8, "max_mapped_filters must be at least 8")?;
         check((2..=64).contains(&self.background_threads), "background_threads must be 2 to 64")?;
         let zstd_built = cfg!(feature = "zstd") || self.compression != Compression::Zstd;
         check(zstd_built, "Compression::Zstd needs the cargo feature `zstd`")?;

@@ -9,7 +9,7 @@ use crate::id::FileId;
 use crate::manifest::LiveSegment;
 use crate::segment::{Access, Direction};
 use crate::sidecar::{Sidecar, Unusable};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// Until segments without a sidecar are looked at again: the first time, and at most; each wait is twice the one before.
 const LOOK_AGAIN_MIN: Duration = Duration::from_millis(500);
 const LOOK_AGAIN_MAX: Duration = Duration::from_secs(60);
+
+/// How long who makes room waits for the readers of the view before, at most.
+const UNMAP_WAIT: Duration = Duration::from_millis(20);
 
 /// What [`Db::rebuild_filters`](crate::Db::rebuild_filters) has done, or has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,16 +51,54 @@ impl Core {
         self.work.notify_all();
     }
 
-    /// Queues the sidecars whose maps have faulted since the last look.
-    pub fn queue_faulted(&self, control: &mut Control) {
+    /// Queues the sidecars that readers have found to be bad, or whose maps have faulted, since the last look.
+    pub fn queue_bad(&self, control: &mut Control) {
         let faults = sigbus_faults().unwrap_or(0);
-        if faults == control.faults_seen {
+        if !self.maps.had_bad() && faults == control.faults_seen {
             return;
         }
         control.faults_seen = faults;
         let live = self.live();
-        let has_faulted = |s: &&LiveSegment| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.has_faulted());
-        control.sidecars_to_check.extend(live.segments().filter(has_faulted).map(|s| s.meta.id));
+        let is_bad = |s: &&LiveSegment| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_bad());
+        control.sidecars_to_check.extend(live.segments().filter(is_bad).map(|s| s.meta.id));
+    }
+
+    /// Makes room for maps: replaces sidecars that were not asked since the last time by unmapped ones, and others if that is not enough.
+    pub fn unmap_cold(&self) {
+        let live = self.live();
+        let mapped: Vec<&LiveSegment> = live
+            .segments()
+            .filter(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_mapped()))
+            .collect();
+        let (asked, cold): (Vec<_>, Vec<_>) =
+            mapped.into_iter().partition(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.was_asked()));
+        // The deepest levels first: each upper one is asked for more of the keys.
+        let victims = cold.into_iter().rev().chain(asked.into_iter().rev());
+        let victims: BTreeMap<FileId, &LiveSegment> =
+            victims.take(self.maps.excess()).map(|s| (s.meta.id, s)).collect();
+        if victims.is_empty() {
+            return;
+        }
+        let before = {
+            let mut control = lock(&self.control);
+            let before = self.view.load_full();
+            self.change_view(&mut control, |view| {
+                let unmapped = |s: &LiveSegment| {
+                    let (now, then) = (s.sidecar.as_ref()?, victims.get(&s.meta.id)?.sidecar.as_ref()?);
+                    let sidecar = Arc::ptr_eq(now, then).then(|| Arc::new(now.unmapped()))?;
+                    Some(LiveSegment { sidecar: Some(sidecar), ..s.clone() })
+                };
+                let renewed: Vec<LiveSegment> = view.live.segments().filter_map(unmapped).collect();
+                let ids = renewed.iter().map(|s| s.meta.id).collect();
+                view.live = Arc::new(view.live.with(renewed, &ids));
+            });
+            before
+        };
+        // Unmapping many files takes a while: better here than in the last reader of the old view. A snapshot may keep it for long.
+        let since = Instant::now();
+        while Arc::strong_count(&before) > 1 && since.elapsed() < UNMAP_WAIT {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Verifies one sidecar, and rebuilds it when it is missing or does not pass.
@@ -65,7 +106,7 @@ impl Core {
         let live = self.live();
         let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
         match &segment.sidecar {
-            Some(sidecar) => match sidecar.verify(&*self.fs) {
+            Some(sidecar) => match sidecar.verify() {
                 Ok(_) => return segment.file.open()?.warm_index(),
                 Err(reason) => {
                     self.disbelieve(id, sidecar, &reason);

@@ -22,6 +22,8 @@ pub struct Stats {
     pub segments_quarantined: u64,
     /// Segment files open now, those that only readers at work still hold not counted.
     pub segments_open: u64,
+    /// Filters mapped now, those that only snapshots and readers at work still hold included.
+    pub filters_mapped: u64,
     /// How often a segment file was opened because a read, a check or a compaction wanted it.
     pub segment_opens: u64,
     /// Blocks (data and index) read from files.
@@ -85,7 +87,7 @@ pub struct LevelStats {
     pub data_bytes: u64,
     /// Bytes of the filters' lines.
     pub filter_bytes: u64,
-    /// Segments with a filter that answers.
+    /// Segments with a filter whose checksums match.
     pub filters: usize,
     /// The kinds of its filters, each once, narrow to wide: "parity-8", "blocked-bloom-k6".
     pub filter_kinds: Vec<String>,
@@ -163,6 +165,7 @@ impl Core {
             filters_unavailable: get(&metrics.filters_unavailable),
             segments_quarantined: view.live.quarantined().len() as u64,
             segments_open: self.files.open_now() as u64,
+            filters_mapped: self.maps.mapped() as u64,
             segment_opens: self.files.openings(),
             block_reads: get(&self.files.counters().block_reads),
             block_cache_hits: get(&self.files.counters().block_cache_hits),

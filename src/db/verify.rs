@@ -61,8 +61,8 @@ impl Core {
         let meta = &live.meta;
         let path = self.path_of(meta.id, FileKind::Filter);
         // Pinned: with ordinary reads, a disk that fails is a finding and no SIGBUS.
-        let opened = Sidecar::open(&*self.fs, &path, &self.expected_sidecar(meta), Residency::Pinned);
-        let sidecar = opened.and_then(|sidecar| sidecar.verify(&*self.fs).map(|_| sidecar));
+        let opened = Sidecar::open(&self.maps, &path, &self.expected_sidecar(meta), Residency::Pinned);
+        let sidecar = opened.and_then(|sidecar| sidecar.verify().map(|_| sidecar));
         if let Err(reason) = &sidecar
             && self.filters_on()
         {

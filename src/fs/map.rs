@@ -7,9 +7,44 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::ops::Deref;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Large enough for a disk to read at its speed.
 const READ_BYTES: usize = 4 << 20;
+
+/// Maps of all kinds that Linux allows a process by default, allocations included.
+const MAX_MAP_COUNT: usize = 65_530;
+/// Files that this process maps at the same time, at most: three quarters of what the kernel allows it, since a process whose allocator
+/// gets no map ends.
+static FILE_MAPS: LazyLock<Budget> = LazyLock::new(|| {
+    let allowed = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+    let allowed = allowed.and_then(|count| count.trim().parse().ok()).unwrap_or(MAX_MAP_COUNT);
+    Budget { taken: AtomicUsize::new(0), max: allowed / 4 * 3 }
+});
+
+/// How many of something there may be.
+struct Budget {
+    taken: AtomicUsize,
+    max: usize,
+}
+
+/// One of a [`Budget`], until dropped.
+struct Share(&'static Budget);
+
+impl Budget {
+    /// `None` when all are taken.
+    fn take(&'static self) -> Option<Share> {
+        let share = Share(self);
+        (self.taken.fetch_add(1, Relaxed) < self.max).then_some(share)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Relaxed);
+    }
+}
 
 /// Bytes of a file, mapped or copied. Page-aligned in both cases.
 pub struct Map(Inner);
@@ -17,7 +52,11 @@ pub struct Map(Inner);
 enum Inner {
     Empty,
     /// Dropped in this order: a range is watched while it is mapped.
-    File(Option<Watched>, memmap2::Mmap),
+    File {
+        watched: Option<Watched>,
+        map: memmap2::Mmap,
+        _share: Share,
+    },
     Anonymous(memmap2::MmapMut),
 }
 
@@ -30,9 +69,15 @@ impl Map {
         if file.metadata()?.len() == 0 {
             return Ok(Map(Inner::Empty));
         }
+        let share = FILE_MAPS.take().ok_or_else(|| {
+            let what =
+                format!("this process maps {} files, which leaves little of vm.max_map_count", FILE_MAPS.max);
+            io::Error::new(io::ErrorKind::OutOfMemory, what)
+        })?;
         // SAFETY: the caller promises that the file's bytes stay as they are while it is mapped.
         let map = unsafe { memmap2::Mmap::map(file)? };
-        Ok(Map(Inner::File(Watched::new(map.as_ptr(), map.len()), map)))
+        let watched = Watched::new(map.as_ptr(), map.len());
+        Ok(Map(Inner::File { watched, map, _share: share }))
     }
 
     /// Copies `bytes` into anonymous memory, on huge pages where the kernel gives them.
@@ -65,14 +110,14 @@ impl Map {
     #[inline]
     pub fn has_faulted(&self) -> bool {
         match &self.0 {
-            Inner::File(Some(watched), _) => watched.has_faulted(),
+            Inner::File { watched: Some(watched), .. } => watched.has_faulted(),
             _ => false,
         }
     }
 
     /// Reads all pages in now, sequentially. Advice: an error of the kernel is ignored, the pages then come on first use.
     pub fn populate(&self) {
-        if let Inner::File(_, map) = &self.0 {
+        if let Inner::File { map, .. } = &self.0 {
             #[cfg(target_os = "linux")]
             {
                 let _ = map.advise(memmap2::Advice::HugePage);
@@ -99,7 +144,7 @@ impl Deref for Map {
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Inner::Empty => &[],
-            Inner::File(_, map) => map,
+            Inner::File { map, .. } => map,
             Inner::Anonymous(map) => map,
         }
     }
@@ -108,5 +153,35 @@ impl Deref for Map {
 impl fmt::Debug for Map {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Map({} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_maps_are_given_than_the_budget_has_and_one_that_goes_makes_room() {
+        static BUDGET: Budget = Budget { taken: AtomicUsize::new(0), max: 2 };
+        let first = BUDGET.take();
+        let second = BUDGET.take();
+        assert!(first.is_some() && second.is_some());
+        assert!(BUDGET.take().is_none());
+        assert!(BUDGET.take().is_none(), "an attempt that failed takes nothing");
+        drop(first);
+        assert!(BUDGET.take().is_some());
+    }
+
+    #[test]
+    fn a_mapped_file_counts_until_it_is_unmapped() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(10).unwrap();
+        // SAFETY: nobody else knows the file.
+        let maps: Vec<_> = (0..100).map(|_| unsafe { Map::of_file(&file) }.unwrap()).collect();
+        let with_maps = FILE_MAPS.taken.load(Relaxed);
+        assert!(with_maps >= 100);
+        drop(maps);
+        // Other tests map files too, but not a hundred of them at once.
+        assert!(FILE_MAPS.taken.load(Relaxed) < with_maps);
     }
 }

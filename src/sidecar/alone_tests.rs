@@ -1,6 +1,7 @@
 //! Files and streams of filters that stand alone: what comes back, and what is refused.
 
 use super::format::{HEADER_BYTES, Header};
+use super::tests::maps;
 use super::*;
 use crate::codec::crc32;
 use crate::error::Error;
@@ -132,7 +133,7 @@ fn a_filter_of_another_kind_does_not_pass_as_a_segment_s() {
         let page = header.encode();
         bytes[..page.len()].copy_from_slice(&page);
         std::fs::write(&path, bytes).unwrap();
-        let opened = Sidecar::open(&RealFs, &path, &expect, Residency::Mapped);
+        let opened = Sidecar::open(&maps(), &path, &expect, Residency::Mapped);
         assert!(matches!(opened, Err(Unusable::Invalid { .. })), "{}", filter.name());
     }
 }

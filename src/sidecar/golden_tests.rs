@@ -2,6 +2,7 @@
 //! `UPDATE_GOLDEN=1 cargo test golden` writes both anew; a change of either is a change of the format.
 
 use super::format::HEADER_BYTES;
+use super::tests::maps;
 use super::*;
 use crate::filter::{FilterSpec, LINE_BYTES, Verdict, Width};
 use crate::fs::RealFs;
@@ -83,8 +84,8 @@ fn assert_golden(name: &str, spec: FilterSpec) {
     assert!(written == fs::read(&bin).unwrap());
 
     let expect = Expect { binding: BINDING, hasher: HASHER };
-    let sidecar = Sidecar::open(&RealFs, &bin, &expect, Residency::Mapped).unwrap();
-    sidecar.verify(&RealFs).unwrap();
+    let sidecar = Sidecar::open(&maps(), &bin, &expect, Residency::Mapped).unwrap();
+    sidecar.verify().unwrap();
     assert!(hashes().iter().all(|&hash| sidecar.probe(hash) == Verdict::Maybe));
     assert_eq!(sidecar.probe(HASHER.hash(b"yellow")), Verdict::Absent);
 }

@@ -7,14 +7,17 @@ mod alone;
 mod format;
 mod groups;
 mod kind;
+mod maps;
 mod rans;
 mod reader;
 mod unusable;
+mod verify;
 mod wire;
 mod writer;
 
 pub use alone::{read_filter, write_filter};
 pub use format::Binding;
+pub use maps::Maps;
 pub use reader::{Expect, Residency, Sidecar};
 pub use unusable::Unusable;
 pub use wire::{receive_filter, send_filter};
@@ -24,6 +27,8 @@ pub use writer::create;
 mod alone_tests;
 #[cfg(test)]
 mod golden_tests;
+#[cfg(test)]
+mod maps_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

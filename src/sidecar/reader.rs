@@ -1,20 +1,24 @@
-//! Reading: map, check the header, then believe the lines group by group.
+//! Reading: check the header, map on the first question, then believe the lines group by group.
 //!
-//! I1 by construction: a probe reads lines in two places only. [`Sidecar::ask`] reads any line once all groups have matched their checksums
-//! ([`WHOLE`]). [`Sidecar::ask_by_group`] hands each line to [`Sidecar::believe`] first, which compares the line's group with its checksum
-//! when nobody has done so through this map. Whatever does not match condemns the sidecar: it knows nothing from then on.
+//! I1 by construction: a probe reads lines in two places only. [`Sidecar::ask_whole`] reads any line once all groups have matched their
+//! checksums ([`WHOLE`]). [`Sidecar::ask_by_group`] hands each line to [`Sidecar::believe`] first, which compares the line's group with its
+//! checksum when nobody has done so through this map. Whatever does not match condemns the sidecar: it knows nothing from then on.
 
 use super::format::{Binding, HEADER_BYTES, Header};
-use super::groups::{CHECKSUM_BYTES, GROUP_BYTES, GROUP_LINES, Seal, Verified};
+use super::groups::{GROUP_LINES, Seal, Verified};
 use super::kind::{KIND_AT, Kind};
+use super::maps::{Maps, Share};
 use super::unusable::Unusable;
 use crate::filter::{FilterKind, LINE_BYTES, Line, Prober, Verdict};
-use crate::fs::{Fs, Map};
+use crate::fs::Map;
 use crate::hash::KeyHasher;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+use std::sync::{Arc, OnceLock};
 
 /// What a sidecar must be, to be believed: the filter of one segment, of keys hashed as the store hashes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,52 +49,54 @@ pub enum Residency {
     Pinned,
 }
 
-/// The outcome of [`Sidecar::verify`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verification {
-    /// All lines match their checksums.
-    Verified,
-    /// Another thread is at it.
-    InProgress,
-}
-
 /// Nothing is known: not pinned yet, or condemned.
-const NOTHING: u8 = 0;
+pub(super) const NOTHING: u8 = 0;
 /// Each group is compared with its checksum before its first line is read.
-const BY_GROUP: u8 = 1;
-/// All groups have matched their checksums.
-const WHOLE: u8 = 2;
+pub(super) const BY_GROUP: u8 = 1;
+/// All groups have matched their checksums through this map; nobody has asked since [`Sidecar::was_asked`].
+const RESTED: u8 = 2;
+/// All groups have matched their checksums through this map.
+pub(super) const WHOLE: u8 = 3;
 
 /// An open sidecar.
 pub struct Sidecar {
-    /// What a probe may believe. Goes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, and from any to `NOTHING` when condemned.
-    trust: AtomicU8,
+    /// What a probe may believe. Goes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, from there to `RESTED` and back, and from any
+    /// to `NOTHING` when condemned.
+    pub(super) trust: AtomicU8,
     lines: usize,
-    /// The file's bytes: its map, or the verified copy of them.
-    bytes: OnceLock<Map>,
+    /// The file's bytes: its map, from the first question on, or the verified copy of them.
+    pub(super) bytes: OnceLock<Bytes>,
     prober: Prober,
-    verified: Verified,
-    seal: Seal,
-    header: Header,
-    path: PathBuf,
-    residency: Residency,
-    verifying: AtomicBool,
-    condemned: OnceLock<Unusable>,
+    pub(super) verified: Verified,
+    pub(super) seal: Seal,
+    pub(super) header: Header,
+    pub(super) path: PathBuf,
+    pub(super) residency: Residency,
+    pub(super) maps: Arc<Maps>,
+    /// Asked since [`was_asked`](Self::was_asked), unless it was `WHOLE` all the time.
+    asked: AtomicBool,
+    /// All lines in the file have matched their checksums once, if not through this map.
+    pub(super) checked: AtomicBool,
+    pub(super) verifying: AtomicBool,
+    pub(super) condemned: OnceLock<Unusable>,
 }
 
+/// A sidecar's bytes in memory, counted if they are mapped.
+pub(super) struct Bytes(pub Map, pub Option<Share>);
+
 impl Sidecar {
-    /// Checks a sidecar's header page and its length, and maps it unless it is to be pinned; reads no line.
+    /// Checks a sidecar's header page and its length; reads no line, and maps nothing yet.
     ///
     /// # Errors
     /// [`Unusable`] for whatever is wrong: the file is missing, damaged, of another segment, of another version.
     pub fn open(
-        fs: &dyn Fs,
+        maps: &Arc<Maps>,
         path: &Path,
         expect: &Expect,
         residency: Residency,
     ) -> Result<Sidecar, Unusable> {
         // With ordinary reads: what cannot be read is an error here.
-        let file = fs.open(path)?;
+        let file = maps.fs.open(path)?;
         let len = file.len()?;
         let mut page = vec![0; HEADER_BYTES.min(usize::try_from(len).unwrap_or(HEADER_BYTES))];
         file.read_exact_at(&mut page, 0)?;
@@ -104,49 +110,77 @@ impl Sidecar {
         if hasher != expect.hasher {
             return Err(Unusable::OtherHash);
         }
-        let bytes = OnceLock::new();
+        Ok(Sidecar::new(maps, path, header, Seal::of(&page), Prober::new(kind), residency))
+    }
+
+    fn new(
+        maps: &Arc<Maps>,
+        path: &Path,
+        header: Header,
+        seal: Seal,
+        prober: Prober,
+        residency: Residency,
+    ) -> Self {
         let trust = match residency {
             Residency::Pinned => NOTHING,
-            Residency::Mapped => {
-                // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches its bytes
-                // again. `Residency::Mapped` says what happens when somebody else does.
-                let map = unsafe { fs.map(path) }?;
-                header.check_length(map.len() as u64)?;
-                let _ = bytes.set(map); // It is empty.
-                BY_GROUP
-            }
+            Residency::Mapped => BY_GROUP,
         };
-        Ok(Sidecar {
+        Sidecar {
             trust: AtomicU8::new(trust),
             lines: header.lines as usize, // No more than the file has, whose length was checked.
-            bytes,
-            prober: Prober::new(kind),
+            bytes: OnceLock::new(),
+            prober,
             verified: Verified::none_of(header.groups()),
-            seal: Seal::of(&page),
+            seal,
             header,
             path: path.to_path_buf(),
             residency,
+            maps: Arc::clone(maps),
+            asked: AtomicBool::new(false),
+            checked: AtomicBool::new(false),
             verifying: AtomicBool::new(false),
             condemned: OnceLock::new(),
-        })
+        }
+    }
+
+    /// The same sidecar without a map, to take its place: it is mapped again when it is asked, and believed by groups.
+    pub fn unmapped(&self) -> Self {
+        let sidecar =
+            Sidecar::new(&self.maps, &self.path, self.header, self.seal, self.prober, self.residency);
+        sidecar.checked.store(self.is_verified(), Relaxed);
+        sidecar
+    }
+
+    /// Whether it holds a map of its file.
+    pub fn is_mapped(&self) -> bool {
+        self.bytes.get().is_some_and(|bytes| bytes.1.is_some())
+    }
+
+    /// Whether it was asked since the last call, or since it was opened.
+    pub fn was_asked(&self) -> bool {
+        self.asked.swap(false, Relaxed) | self.trust.compare_exchange(WHOLE, RESTED, AcqRel, Relaxed).is_ok()
     }
 
     /// Starts to load what [`ask`](Self::ask) will read.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        if let Some(map) = self.bytes.get() {
+        if let Some(Bytes(map, _)) = self.bytes.get() {
             self.prober.prefetch(self.lines_of(map), hash);
         }
     }
 
-    /// Asks for a key's hash. `None`: the sidecar knows nothing, because it is not pinned yet, or condemned.
+    /// Asks for a key's hash. `None`: the sidecar knows nothing, because it is not pinned yet, found no room for its map, or is
+    /// condemned.
     #[inline]
     pub fn ask(&self, hash: u64) -> Option<Verdict> {
-        let trust = self.trust.load(Ordering::Acquire);
-        let map = self.bytes.get()?;
-        if trust != WHOLE {
-            return self.ask_by_group(map, hash);
+        if self.trust.load(Acquire) != WHOLE {
+            return self.ask_with_care(hash);
         }
+        self.ask_whole(&self.bytes.get()?.0, hash)
+    }
+
+    #[inline]
+    fn ask_whole(&self, map: &Map, hash: u64) -> Option<Verdict> {
         let verdict = self.prober.probe(self.lines_of(map), hash);
         // After the probe: lines that were gone read as zeros.
         if verdict == Verdict::Absent && map.has_faulted() {
@@ -155,126 +189,55 @@ impl Sidecar {
         Some(verdict)
     }
 
+    #[inline(never)]
+    fn ask_with_care(&self, hash: u64) -> Option<Verdict> {
+        if !self.asked.load(Relaxed) {
+            self.asked.store(true, Relaxed);
+        }
+        match self.trust.load(Acquire) {
+            NOTHING => {
+                self.maps.tell_again();
+                None
+            }
+            BY_GROUP => self.ask_by_group(self.mapped().ok()?, hash),
+            _ => {
+                // Nothing else leaves this state but a condemnation, which stays.
+                let _ = self.trust.compare_exchange(RESTED, WHOLE, AcqRel, Relaxed);
+                self.ask_whole(&self.bytes.get()?.0, hash)
+            }
+        }
+    }
+
     /// As [`ask`](Self::ask), where [`Verdict::Maybe`] stands for not knowing as well.
     #[inline]
     pub fn probe(&self, hash: u64) -> Verdict {
         self.ask(hash).unwrap_or(Verdict::Maybe)
     }
 
-    #[inline(never)]
     fn ask_by_group(&self, map: &Map, hash: u64) -> Option<Verdict> {
-        if self.trust.load(Ordering::Acquire) == NOTHING {
-            return None;
-        }
         let mut believe = |line| self.believe(map, line / GROUP_LINES);
         let verdict = self.prober.probe_believed(self.lines_of(map), hash, &mut believe);
         verdict.filter(|_| !map.has_faulted())
     }
 
-    /// Whether a group's lines have matched their checksum through this map; compares them on the first call.
-    fn believe(&self, map: &Map, group: usize) -> bool {
-        self.verified.has(group) || self.compare(map, group)
-    }
-
-    #[inline(never)]
-    fn compare(&self, map: &Map, group: usize) -> bool {
-        let from = HEADER_BYTES + group * GROUP_BYTES;
-        let to = (from + GROUP_BYTES).min(self.header.checksums_at() as usize);
-        let lines = map.get(from..to).unwrap_or_default();
-        let stored = map.get(self.header.checksums_at() as usize + group * CHECKSUM_BYTES..);
-        let stored: Option<&[u8; CHECKSUM_BYTES]> = stored.and_then(|rest| rest.first_chunk());
-        let matches = stored == Some(&self.seal.checksum(group, lines).to_le_bytes());
-        // After the comparison: what was gone read as zeros, and would go on doing so.
-        if map.has_faulted() {
-            self.condemn(Unusable::Faulted);
-        } else if matches {
-            self.verified.set(group);
-            return true;
-        } else {
-            self.condemn(Unusable::bad_group(group));
-        }
-        false
-    }
-
-    /// From here on the sidecar knows nothing; the first reason stays.
-    fn condemn(&self, reason: Unusable) -> Unusable {
-        let reason = self.condemned.get_or_init(|| reason).clone();
-        self.trust.store(NOTHING, Ordering::Release);
-        reason
-    }
-
-    /// Reads all lines (into anonymous memory, when pinned) and compares all checksums. Cheap when already done. Never waits for
-    /// another thread's verification.
-    ///
-    /// # Errors
-    /// [`Unusable`] when a checksum does not match, now or when a probe compared it, when lines cannot be read, or pinning found no memory:
-    /// now and on every later call.
-    pub fn verify(&self, fs: &dyn Fs) -> Result<Verification, Unusable> {
-        if self.has_faulted() {
-            return Err(self.condemn(Unusable::Faulted));
-        }
-        if let Some(reason) = self.condemned.get() {
-            return Err(reason.clone());
-        }
-        if self.trust.load(Ordering::Acquire) == WHOLE {
-            return Ok(Verification::Verified);
-        }
-        if self.verifying.swap(true, Ordering::Acquire) {
-            return Ok(Verification::InProgress);
-        }
-        let checked = match self.residency {
-            Residency::Mapped => self.compare_all(),
-            Residency::Pinned => self.pin(fs),
-        };
-        let result = match checked {
-            Ok(from) => {
-                // Not over a condemnation: by a probe, meanwhile.
-                let _ = self.trust.compare_exchange(from, WHOLE, Ordering::AcqRel, Ordering::Acquire);
-                self.condemned.get().map_or(Ok(Verification::Verified), |reason| Err(reason.clone()))
-            }
-            Err(reason) => Err(self.condemn(reason)),
-        };
-        self.verifying.store(false, Ordering::Release);
-        result
-    }
-
-    /// Returns what was believed before.
-    fn compare_all(&self) -> Result<u8, Unusable> {
-        let Some(map) = self.bytes.get() else { return Ok(BY_GROUP) };
-        map.populate();
-        match (0..self.header.groups()).find(|&group| !self.believe(map, group)) {
-            None => Ok(BY_GROUP),
-            Some(group) => Err(Unusable::bad_group(group)),
-        }
-    }
-
-    /// Returns what was believed before.
-    fn pin(&self, fs: &dyn Fs) -> Result<u8, Unusable> {
-        if self.bytes.get().is_some() {
-            return Ok(NOTHING); // Another thread has pinned it since this one looked.
-        }
-        let file = fs.open(&self.path)?;
-        self.header.check_length(file.len()?)?;
-        let map = Map::read(&*file, self.header.file_bytes() as usize)?;
-        let (lines, checksums) = map.split_at(self.header.checksums_at() as usize);
-        match self.seal.first_bad_group(&lines[HEADER_BYTES..], checksums) {
-            Some(group) => Err(Unusable::bad_group(group)),
-            None => {
-                let _ = self.bytes.set(map); // Only this thread is here.
-                Ok(NOTHING)
-            }
-        }
-    }
-
     /// Whether pages of its map were found to be gone.
     pub fn has_faulted(&self) -> bool {
-        self.bytes.get().is_some_and(Map::has_faulted)
+        self.bytes.get().is_some_and(|bytes| bytes.0.has_faulted())
     }
 
-    /// Whether all lines have been verified, so that probes are answered without further checks.
-    #[inline]
+    /// Whether something was found to be wrong with it.
+    pub fn is_bad(&self) -> bool {
+        self.condemned.get().is_some() || self.has_faulted()
+    }
+
+    /// Whether all lines have matched their checksums and nothing was found to be wrong since.
     pub fn is_verified(&self) -> bool {
-        self.trust.load(Ordering::Acquire) == WHOLE && !self.has_faulted()
+        let matched = match self.trust.load(Acquire) {
+            NOTHING => false,
+            BY_GROUP => self.checked.load(Acquire),
+            _ => true,
+        };
+        matched && !self.has_faulted()
     }
 
     /// How the lines are read.

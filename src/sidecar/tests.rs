@@ -1,7 +1,7 @@
 use super::format::{HEADER_BYTES, Header, VERSION};
 use super::groups::GROUP_BYTES;
 use super::kind::Kind;
-use super::reader::Verification;
+use super::verify::Verification;
 use super::*;
 use crate::codec::crc32;
 use crate::error::Error;
@@ -13,31 +13,37 @@ use proptest::prelude::*;
 use std::fs;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 const HASHER: KeyHasher = KeyHasher::siphash13([77, 78]);
 const BINDING: Binding = Binding { segment: FileId(12), digest: 0xd16e57 };
-const EXPECT: Expect = Expect { binding: BINDING, hasher: HASHER };
-const BLOOM: FilterSpec = FilterSpec::BlockedBloom { bits_per_key: 12.0 };
+pub(super) const EXPECT: Expect = Expect { binding: BINDING, hasher: HASHER };
+pub(super) const BLOOM: FilterSpec = FilterSpec::BlockedBloom { bits_per_key: 12.0 };
 const PARITY: FilterSpec = FilterSpec::Parity { width: Width::Nine };
 const KINDS: [FilterSpec; 2] = [BLOOM, PARITY];
 const KEYS: u64 = 300;
 
-fn members() -> Vec<u64> {
+/// The maps of a store that has room for a hundred.
+pub(super) fn maps() -> Arc<Maps> {
+    Arc::new(Maps::new(Arc::new(RealFs), 100, Arc::default()))
+}
+
+pub(super) fn members() -> Vec<u64> {
     (0..KEYS).map(|i| HASHER.hash(&i.to_le_bytes())).collect()
 }
 
-fn others() -> Vec<u64> {
+pub(super) fn others() -> Vec<u64> {
     (KEYS..10 * KEYS).map(|i| HASHER.hash(&i.to_le_bytes())).collect()
 }
 
 /// A directory with one good sidecar in it.
-struct Case {
+pub(super) struct Case {
     dir: tempfile::TempDir,
-    path: PathBuf,
+    pub path: PathBuf,
 }
 
 impl Case {
-    fn new(spec: FilterSpec) -> Self {
+    pub fn new(spec: FilterSpec) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("000012.filter");
         let bytes = create(&RealFs, &path, &members(), spec, HASHER, Some(BINDING)).unwrap();
@@ -45,12 +51,12 @@ impl Case {
         Case { dir, path }
     }
 
-    fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Vec<u8> {
         fs::read(&self.path).unwrap()
     }
 
     /// Replaces the file's bytes; nobody has it mapped.
-    fn with(&self, bytes: &[u8]) -> &Self {
+    pub fn with(&self, bytes: &[u8]) -> &Self {
         fs::write(&self.path, bytes).unwrap();
         self
     }
@@ -60,31 +66,31 @@ impl Case {
     }
 
     fn open_as(&self, residency: Residency) -> Result<Sidecar, Unusable> {
-        Sidecar::open(&RealFs, &self.path, &EXPECT, residency)
+        Sidecar::open(&maps(), &self.path, &EXPECT, residency)
     }
 
     /// Opens and verifies as a store does; no member may be denied at any point, whatever happened to the file.
     fn used(&self) -> Result<Sidecar, Unusable> {
         for order in [Residency::Pinned, Residency::Mapped] {
             let sidecar = self.open_as(order)?;
-            let verified = sidecar.verify(&RealFs);
+            let verified = sidecar.verify();
             assert_eq!(denied(&sidecar, &members()), 0, "verified first");
             assert!(verified.is_ok() || denied(&sidecar, &others()) == 0, "denied by a bad sidecar");
         }
         let sidecar = self.open()?;
         assert_eq!(denied(&sidecar, &members()), 0, "before verification");
-        let verified = sidecar.verify(&RealFs);
+        let verified = sidecar.verify();
         assert_eq!(denied(&sidecar, &members()), 0, "after verification");
         if verified.is_err() {
             assert!(!sidecar.is_verified());
             assert_eq!(denied(&sidecar, &others()), 0, "nothing is denied after a failed verification");
-            assert!(sidecar.verify(&RealFs).is_err(), "a bad sidecar stays bad");
+            assert!(sidecar.verify().is_err(), "a bad sidecar stays bad");
         }
         verified.map(|_| sidecar)
     }
 }
 
-fn denied(sidecar: &Sidecar, hashes: &[u64]) -> usize {
+pub(super) fn denied(sidecar: &Sidecar, hashes: &[u64]) -> usize {
     hashes
         .iter()
         .filter(|&&hash| {
@@ -108,8 +114,8 @@ fn i1_a_good_sidecar_denies_others_once_verified_and_never_a_member() {
         for residency in [Residency::Mapped, Residency::Pinned] {
             let case = Case::new(spec);
             let sidecar = case.open_as(residency).unwrap();
-            assert_eq!(sidecar.verify(&RealFs).unwrap(), Verification::Verified);
-            assert_eq!(sidecar.verify(&RealFs).unwrap(), Verification::Verified);
+            assert_eq!(sidecar.verify().unwrap(), Verification::Verified);
+            assert_eq!(sidecar.verify().unwrap(), Verification::Verified);
             assert_eq!(denied(&sidecar, &members()), 0);
             assert!(denied(&sidecar, &others()) as f64 > 0.98 * others().len() as f64);
         }
@@ -137,7 +143,7 @@ fn i1_a_missing_or_empty_or_foreign_file_is_unusable() {
         assert!(matches!(used, Err(Unusable::Invalid { .. })), "{} bytes", bytes.len());
     }
     let case = Case::new(BLOOM);
-    let directory = Sidecar::open(&RealFs, case.dir.path(), &EXPECT, Residency::Mapped);
+    let directory = Sidecar::open(&maps(), case.dir.path(), &EXPECT, Residency::Mapped);
     assert!(matches!(directory, Err(Unusable::Io(_))));
 }
 
@@ -227,7 +233,7 @@ fn a_pinned_sidecar_that_is_cut_after_opening_is_an_error_and_no_signal() {
         let case = Case::new(BLOOM);
         let sidecar = case.open_as(Residency::Pinned).unwrap();
         case.with(&case.bytes()[..left]);
-        assert!(matches!(sidecar.verify(&RealFs), Err(Unusable::Invalid { .. })), "{left} bytes left");
+        assert!(matches!(sidecar.verify(), Err(Unusable::Invalid { .. })), "{left} bytes left");
         assert_eq!(denied(&sidecar, &others()), 0);
     }
 }
@@ -263,7 +269,7 @@ fn i1_one_damaged_group_is_met_by_a_probe_of_it_and_until_then_the_others_answer
             bytes[groups[damaged][0].start + 17] ^= 1;
             let copy = case.dir.path().join("copy");
             fs::write(&copy, bytes).unwrap();
-            let sidecar = Sidecar::open(&RealFs, &copy, &EXPECT, Residency::Mapped).unwrap();
+            let sidecar = Sidecar::open(&maps(), &copy, &EXPECT, Residency::Mapped).unwrap();
             let (mut answers, mut met) = (0, false);
             for &hash in &absent {
                 match sidecar.ask(hash) {
@@ -277,7 +283,7 @@ fn i1_one_damaged_group_is_met_by_a_probe_of_it_and_until_then_the_others_answer
             }
             assert!(met && (damaged == 0 || answers > 0), "group {damaged}: {answers} answers");
             assert_eq!(denied(&sidecar, &hashes), 0);
-            assert!(matches!(sidecar.verify(&RealFs), Err(Unusable::Invalid { offset, .. })
+            assert!(matches!(sidecar.verify(), Err(Unusable::Invalid { offset, .. })
                 if offset as usize == groups[damaged][0].start));
         }
     }
@@ -303,7 +309,7 @@ fn i1_sound_groups_of_another_place_or_of_an_older_filter_of_the_segment_are_not
         for bytes in [swapped, mixed] {
             let sidecar = case.with(&bytes).open().unwrap();
             assert_eq!(denied(&sidecar, &hashes), 0);
-            assert!(sidecar.verify(&RealFs).is_err());
+            assert!(sidecar.verify().is_err());
         }
     }
 }
@@ -311,7 +317,7 @@ fn i1_sound_groups_of_another_place_or_of_an_older_filter_of_the_segment_are_not
 #[test]
 fn i1_the_sidecar_of_another_segment_or_hash_or_store_is_not_believed() {
     let case = Case::new(BLOOM);
-    let open = |expect| Sidecar::open(&RealFs, &case.path, &expect, Residency::Mapped);
+    let open = |expect| Sidecar::open(&maps(), &case.path, &expect, Residency::Mapped);
     let other_id = Binding { segment: FileId(13), ..BINDING };
     let other_digest = Binding { digest: 1, ..BINDING };
     for binding in [other_id, other_digest] {
@@ -342,7 +348,7 @@ fn a_stand_alone_filter_serves_no_segment() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("songs.filter");
     create(&RealFs, &path, &members(), BLOOM, HASHER, None).unwrap();
-    let refused = Sidecar::open(&RealFs, &path, &EXPECT, Residency::Mapped);
+    let refused = Sidecar::open(&maps(), &path, &EXPECT, Residency::Mapped);
     assert!(matches!(refused, Err(Unusable::NotOfThisSegment { .. })));
 }
 
@@ -369,7 +375,7 @@ fn writing_replaces_by_rename_and_clears_a_stale_temporary() {
     create(&RealFs, &case.path, &others(), BLOOM, HASHER, Some(BINDING)).unwrap();
     assert_eq!(denied(&old, &members()), 0, "the old map still serves");
     let new = case.open().unwrap();
-    new.verify(&RealFs).unwrap();
+    new.verify().unwrap();
     assert_eq!((denied(&new, &others()), new.keys()), (0, others().len() as u64));
     assert_eq!(RealFs.list(case.dir.path()).unwrap(), ["000012.filter"]);
 }
@@ -391,7 +397,7 @@ fn i1_threads_that_verify_at_once_agree_and_none_is_denied_a_member() {
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                sidecar.verify(&RealFs).unwrap();
+                sidecar.verify().unwrap();
                 assert_eq!(denied(&sidecar, &members()), 0);
             });
         }

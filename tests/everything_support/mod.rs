@@ -122,6 +122,7 @@ pub fn options(fs: &SimFs, rng: &mut Rng) -> Options {
     let mut options = tiny_on(fs)
         .background_threads(*rng.pick(&[2, 3, 4, 8]))
         .max_open_files(8)
+        .max_mapped_filters(*rng.pick(&[8, 1000]))
         .block_cache_bytes(*rng.pick(&[0, 1 << 20]))
         .key_hash(*rng.pick(&[KeyHash::Xxh3, KeyHash::SipHash13]))
         .residency(*rng.pick(&[Residency::Mapped, Residency::Pinned]));

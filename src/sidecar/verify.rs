@@ -1,0 +1,176 @@
+//! Mapping a sidecar, and comparing its lines with their checksums: group by group as probes touch them, or all at once.
+
+use super::format::HEADER_BYTES;
+use super::groups::{CHECKSUM_BYTES, GROUP_BYTES, Seal};
+use super::reader::{BY_GROUP, Bytes, NOTHING, Residency, Sidecar, WHOLE};
+use super::unusable::Unusable;
+use crate::error::Error;
+use crate::fs::Map;
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+
+/// The outcome of [`Sidecar::verify`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verification {
+    /// All lines match their checksums.
+    Verified,
+    /// Another thread is at it.
+    InProgress,
+}
+
+impl Sidecar {
+    /// The map of the file, made now if there is none yet.
+    #[inline]
+    pub(super) fn mapped(&self) -> Result<&Map, Unusable> {
+        match self.bytes.get() {
+            Some(Bytes(map, _)) => Ok(map),
+            None => self.map_now(),
+        }
+    }
+
+    #[cold]
+    fn map_now(&self) -> Result<&Map, Unusable> {
+        let no_room = || Error::io("map", &self.path, ErrorKind::OutOfMemory.into());
+        let share = self.maps.take().ok_or_else(no_room)?;
+        // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches its bytes again.
+        // `Residency::Mapped` says what happens when somebody else does.
+        let map = unsafe { self.maps.fs.map(&self.path) }.map_err(Unusable::from);
+        match map.and_then(|map| self.check_same(&map).map(|()| map)) {
+            Ok(map) => Ok(&self.bytes.get_or_init(|| Bytes(map, Some(share))).0),
+            Err(reason) if reason.is_passing() => {
+                self.maps.ask_for_room();
+                Err(reason)
+            }
+            Err(reason) => {
+                let reason = self.condemn(reason);
+                self.maps.tell_of_bad();
+                Err(reason)
+            }
+        }
+    }
+
+    /// Whether these are the bytes of the file that was opened, by length and header page.
+    fn check_same(&self, map: &Map) -> Result<(), Unusable> {
+        self.header.check_length(map.len() as u64)?;
+        let same = map.get(..HEADER_BYTES).map(Seal::of) == Some(self.seal);
+        match (map.has_faulted(), same) {
+            (true, _) => Err(Unusable::Faulted),
+            (_, false) => {
+                Err(Unusable::Invalid { offset: 0, what: "another file has taken its place".into() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a group's lines have matched their checksum through this map; compares them on the first call.
+    pub(super) fn believe(&self, map: &Map, group: usize) -> bool {
+        self.verified.has(group) || self.compare(map, group)
+    }
+
+    #[inline(never)]
+    fn compare(&self, map: &Map, group: usize) -> bool {
+        let from = HEADER_BYTES + group * GROUP_BYTES;
+        let to = (from + GROUP_BYTES).min(self.header.checksums_at() as usize);
+        let lines = map.get(from..to).unwrap_or_default();
+        let stored = map.get(self.header.checksums_at() as usize + group * CHECKSUM_BYTES..);
+        let stored: Option<&[u8; CHECKSUM_BYTES]> = stored.and_then(|rest| rest.first_chunk());
+        let matches = stored == Some(&self.seal.checksum(group, lines).to_le_bytes());
+        // After the comparison: what was gone read as zeros, and would go on doing so.
+        if map.has_faulted() {
+            self.condemn(Unusable::Faulted);
+        } else if matches {
+            self.verified.set(group);
+            return true;
+        } else {
+            self.condemn(Unusable::bad_group(group));
+        }
+        self.maps.tell_of_bad();
+        false
+    }
+
+    /// From here on the sidecar knows nothing; the first reason stays.
+    fn condemn(&self, reason: Unusable) -> Unusable {
+        let reason = self.condemned.get_or_init(|| reason).clone();
+        self.trust.store(NOTHING, Release);
+        reason
+    }
+
+    /// Reads all lines (into anonymous memory, when pinned) and compares all checksums. Cheap when already done. Never waits for
+    /// another thread's verification.
+    ///
+    /// # Errors
+    /// [`Unusable`] when a checksum does not match, now or when a probe compared it, when lines cannot be read, or pinning found no memory:
+    /// now and on every later call.
+    pub fn verify(&self) -> Result<Verification, Unusable> {
+        if self.has_faulted() {
+            return Err(self.condemn(Unusable::Faulted));
+        }
+        if let Some(reason) = self.condemned.get() {
+            return Err(reason.clone());
+        }
+        if self.is_verified() {
+            return Ok(Verification::Verified);
+        }
+        if self.verifying.swap(true, Acquire) {
+            return Ok(Verification::InProgress);
+        }
+        let checked = match self.residency {
+            Residency::Mapped => self.compare_all(),
+            Residency::Pinned => self.pin(),
+        };
+        let result = match checked {
+            // Not over a condemnation: by a probe, meanwhile.
+            Ok(()) => self.condemned.get().map_or(Ok(Verification::Verified), |reason| Err(reason.clone())),
+            Err(reason) => Err(self.condemn(reason)),
+        };
+        self.verifying.store(false, Release);
+        result
+    }
+
+    /// Through the map; where there is little room for one, in the file.
+    fn compare_all(&self) -> Result<(), Unusable> {
+        if self.bytes.get().is_none() && !self.maps.has_spare() {
+            return self.check_unmapped();
+        }
+        let map = match self.mapped() {
+            Err(reason) if reason.is_passing() => return self.check_unmapped(),
+            mapped => mapped?,
+        };
+        map.populate();
+        match (0..self.header.groups()).find(|&group| !self.believe(map, group)) {
+            None => {
+                let _ = self.trust.compare_exchange(BY_GROUP, WHOLE, AcqRel, Acquire);
+                Ok(())
+            }
+            Some(group) => Err(Unusable::bad_group(group)),
+        }
+    }
+
+    fn check_unmapped(&self) -> Result<(), Unusable> {
+        self.read_all()?;
+        self.checked.store(true, Release);
+        Ok(())
+    }
+
+    fn pin(&self) -> Result<(), Unusable> {
+        // Otherwise another thread has pinned it since this one looked.
+        if self.bytes.get().is_none() {
+            let _ = self.bytes.set(Bytes(self.read_all()?, None)); // Only this thread is here.
+            let _ = self.trust.compare_exchange(NOTHING, WHOLE, AcqRel, Acquire);
+        }
+        Ok(())
+    }
+
+    /// A copy of the file in anonymous memory, all of whose lines match their checksums.
+    fn read_all(&self) -> Result<Map, Unusable> {
+        let file = self.maps.fs.open(&self.path)?;
+        self.header.check_length(file.len()?)?;
+        let map = Map::read(&*file, self.header.file_bytes() as usize)?;
+        self.check_same(&map)?;
+        let (lines, checksums) = map.split_at(self.header.checksums_at() as usize);
+        match self.seal.first_bad_group(&lines[HEADER_BYTES..], checksums) {
+            Some(group) => Err(Unusable::bad_group(group)),
+            None => Ok(map),
+        }
+    }
+}
