@@ -51,6 +51,7 @@
 //! - **I9** Filters see every key of their segment, tombstones included.
 //! - **I10** Levels below 0 are disjoint: checked whenever segments are published, at opening, and by [`Db::verify`].
 //! - **I11** No key chosen from outside changes an answer: a hash that decides more than speed, as a guard's, is a keyed PRF.
+//! - **I12** Open files, maps and the memory of compactions are bounded by [`Options`], not by the size of the store.
 //!
 //! # Limits
 //! Keys of 0 to [`MAX_KEY_BYTES`] bytes, ordered bytewise (the empty key is a key); values to [`MAX_VALUE_BYTES`]; batches to 1 GiB. One

@@ -41,6 +41,7 @@ struct Counters {
     filter_negatives: u64,
     filter_false_positives: u64,
     segments_open: u64,
+    filters_mapped: u64,
     segment_opens: u64,
     block_reads: u64,
     block_cache_hits: u64,
@@ -180,6 +181,7 @@ impl Counters {
             filter_negatives: stats.filter_negatives,
             filter_false_positives: stats.filter_false_positives,
             segments_open: stats.segments_open,
+            filters_mapped: stats.filters_mapped,
             segment_opens: stats.segment_opens,
             block_reads: stats.block_reads,
             block_cache_hits: stats.block_cache_hits,
@@ -199,12 +201,12 @@ impl Counters {
 
     /// A store that is opened to be read writes nothing, so what it would have written is in the JSON form only.
     fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
-        let [reads, hits, open] =
-            [self.block_reads, self.block_cache_hits, self.segments_open].map(human::count);
+        let [reads, hits] = [self.block_reads, self.block_cache_hits].map(human::count);
+        let [open, mapped] = [self.segments_open, self.filters_mapped].map(human::count);
         let bytes = human::bytes(self.bytes_read as f64);
         writeln!(
             out,
-            "this run: {bytes} and {reads} blocks read, {hits} from the cache; {open} segments open"
+            "this run: {bytes} and {reads} blocks read, {hits} from the cache; {open} segments open, {mapped} filters mapped"
         )?;
         let [space, descriptors] = [self.shortages, self.descriptor_waits].map(human::count);
         let stalled = human::nanos(self.stall_micros as f64 * 1e3);
