@@ -10,7 +10,7 @@
 mod support;
 
 use sidebloom::{Db, Durability, Error, FilterPolicy};
-use support::{Crash, Fault, OpKind, STORE, Sequence, SimFs, contents, promptly, tiny_on};
+use support::{Crash, Fault, OpKind, STORE, Sequence, SimFs, contents, eventually, promptly, tiny_on};
 
 const BATCHES: u64 = 70;
 
@@ -246,4 +246,44 @@ fn i5_an_opening_that_fails_names_the_file_and_the_next_one_finds_everything() {
             assert_eq!(sequence.prefix_of(&tiny_on(&fs).open(STORE).unwrap()), 30, "{text}");
         }
     }
+}
+
+#[test]
+fn a_segment_that_was_being_written_when_the_store_failed_leaves_no_files() {
+    for compaction in [false, true] {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        for round in 0..3 {
+            db.put(b"k", [round]).unwrap();
+            if round < 2 {
+                db.flush().unwrap();
+            }
+        }
+        let published = segments(&fs);
+        // Segment and sidecar are written; the sidecar waits for its name, and then all that is left is to publish them.
+        let held = fs.hold(OpKind::Rename);
+        let working = db.clone();
+        let work = std::thread::spawn(move || if compaction { working.compact() } else { working.flush() });
+        eventually("the sidecar is written", || {
+            log(&fs).pop().is_some_and(|(_, verb, path)| verb == "sync" && path.contains(".filter"))
+        });
+        fs.fail(Fault::once(OpKind::Append, 0));
+        assert!(matches!(db.put(b"l", b"v"), Err(Error::Io { .. })));
+        drop(held);
+        let outcome = promptly("the work", move || work.join().unwrap());
+        assert!(matches!(outcome, Err(Error::Poisoned { .. })), "{outcome:?}");
+        assert_eq!(segments(&fs), published, "files that no manifest names, before the store was closed");
+        assert_eq!(db.get(b"k").unwrap().as_deref(), Some([2].as_slice()));
+        drop(db);
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        assert_eq!(db.get(b"k").unwrap().as_deref(), Some([2].as_slice()));
+    }
+}
+
+/// The files of segments, sidecars included.
+fn segments(fs: &SimFs) -> Vec<String> {
+    let names = fs.files().into_iter().map(|path| path.display().to_string());
+    names
+        .filter(|name| [".segment", ".filter", ".obsolete", ".tmp"].iter().any(|end| name.ends_with(end)))
+        .collect()
 }

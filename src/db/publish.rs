@@ -23,7 +23,8 @@ pub(crate) struct Change {
 }
 
 impl Core {
-    /// Publishes a change. An error leaves the old set in place; unless it may pass, the store is read-only then.
+    /// Publishes a change. An error leaves the old set in place, and the files of added segments go, unless the manifest may name them;
+    /// unless the error may pass, the store is read-only then.
     pub fn publish(&self, change: Change) -> Result<()> {
         self.publish_if(|_| Some(change))
     }
@@ -31,7 +32,6 @@ impl Core {
     /// Publishes the change that follows from the live set at the time when nobody else publishes any more; nothing without one.
     pub fn publish_if(&self, change: impl FnOnce(&LiveSet) -> Option<Change>) -> Result<()> {
         let mut manifest = lock(&self.manifest);
-        self.check_writable()?;
         let Some(change) = change(&self.live()) else { return Ok(()) };
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let flushed = change.flushed.as_ref();
@@ -85,7 +85,6 @@ impl Core {
     /// Tells the manifest how much of the logs was synced, so that a log that loses any of it is found out.
     pub fn publish_log_mark(&self) -> Result<()> {
         let mut manifest = lock(&self.manifest);
-        self.check_writable()?;
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let log_mark = lock(&self.control).synced;
         if log_mark.map(|mark| mark.next_seq) <= state.log_mark.map(|mark| mark.next_seq) {
@@ -106,7 +105,8 @@ impl Core {
         let known: BTreeSet<FileId> = state.segments.keys().copied().collect();
         let unknown = || added.iter().filter(|s| !known.contains(&s.meta.id));
         let mut after = state.clone();
-        let prepared = self.mend(manifest, state).and_then(|()| {
+        let prepared = self.check_writable().and_then(|()| {
+            self.mend(manifest, state)?;
             self.fs.sync_dir(&self.dir)?;
             after.apply(edit)?;
             check_levels(&after, &self.dir)
