@@ -13,14 +13,12 @@ use crate::manifest::{LiveSet, QUARANTINE};
 use std::io::ErrorKind;
 
 impl Core {
-    /// Moves the segment that could not be read to quarantine. `false` when nothing was done: the error is about something else, or the
-    /// move could not be recorded. Then what could not be read is to be tried again after a pause.
+    /// Moves the segment that could not be read to quarantine; nothing is left to do for one that was compacted away meanwhile. `false`
+    /// when the error is about something else, or the move could not be recorded. Then what failed is to be tried again after a pause.
     pub fn quarantine(&self, error: &Error) -> bool {
         let Some(id) = unreadable_segment(error) else { return false };
-        // Outputs of a compaction are not live yet, so only what was read can be meant.
-        let Some(segment) = self.live().segments().find(|s| s.meta.id == id).cloned() else {
-            return is_obsolete(error);
-        };
+        // Outputs of a compaction, which are not live yet, are not read: this one was, so it has been live.
+        let Some(segment) = self.live().segments().find(|s| s.meta.id == id).cloned() else { return true };
         if segment.is_quarantined() {
             return true;
         }
@@ -43,13 +41,6 @@ fn move_there(live: &LiveSet, id: FileId) -> Option<Change> {
     let segment = live.segments().find(|s| s.meta.id == id && !s.is_quarantined())?;
     let removed = vec![segment.clone()];
     Some(Change { added: vec![at_level(segment, QUARANTINE)], removed, flushed: None })
-}
-
-/// Whether the error is about a segment that was compacted away meanwhile: nobody needs to read it.
-fn is_obsolete(error: &Error) -> bool {
-    let (Error::Corruption { file: path, .. } | Error::Io { path, .. }) = error else { return false };
-    let name = path.file_name().and_then(|name| name.to_str()).and_then(FileKind::parse);
-    matches!(name, Some((_, FileKind::Obsolete)))
 }
 
 /// The segment that a failed read was of. What the machine lacks for the moment, such as descriptors, says nothing about a file.

@@ -107,7 +107,10 @@ impl Core {
         let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
         match &segment.sidecar {
             Some(sidecar) => match sidecar.verify() {
-                Ok(_) => return segment.file.open()?.warm_index(),
+                Ok(_) => {
+                    let warmed = segment.file.open().and_then(|open| open.warm_index());
+                    return if self.is_live(id) { warmed } else { Ok(()) };
+                }
                 Err(reason) => {
                     self.disbelieve(id, sidecar, &reason);
                     if reason.is_passing() {
@@ -175,17 +178,21 @@ impl Core {
 
     /// Writes and publishes a new sidecar for a segment. The segment is only read. `None` when it went meanwhile.
     fn rebuild_sidecar(&self, segment: &LiveSegment, spec: FilterSpec) -> Result<Option<Arc<Sidecar>>> {
-        let hashes = self.hash_keys(segment)?;
+        let hashes = self.hash_keys(segment);
         // Under the manifest lock, so that no compaction can remove the segment between the look and the new file.
         let _publishing = lock(&self.manifest);
         let id = segment.meta.id;
-        if !self.live().segments().any(|s| s.meta.id == id) {
-            return Ok(None);
+        if !self.is_live(id) {
+            return Ok(None); // Nobody needs to read it any more, and if that failed nobody needs to know.
         }
-        let sidecar = self.create_sidecar(&segment.meta, &hashes, spec).map_err(|e| self.fail(e))?;
+        let sidecar = self.create_sidecar(&segment.meta, &hashes?, spec).map_err(|e| self.fail(e))?;
         self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
         self.install(id, sidecar.clone());
         Ok(sidecar)
+    }
+
+    fn is_live(&self, id: FileId) -> bool {
+        self.live().segments().any(|s| s.meta.id == id)
     }
 
     /// Puts a sidecar into the view; a segment that went meanwhile needs none.
