@@ -57,6 +57,9 @@ pub(crate) fn replay_all(
         let up_to_mark = mark.is_some_and(|mark| id <= mark.log);
         match replayed.end {
             End::Clean => {}
+            // Not even a header: a rotation failed, and so did the removal of what it had begun. Had the log held anything, the next one
+            // would start with a gap.
+            End::Torn { offset: 0 } if before_mark => {}
             End::Torn { offset } | End::Lost { offset } if before_mark => {
                 let what = "the log is cut short here, but had been synced before the log after it: synced writes are missing; run \
                             `sidebloom repair`";
