@@ -4,7 +4,7 @@
 //! 2. One append to the log for the group; one fdatasync if any of the group asks for it.
 //! 3. Only then the memtable learns the entries, and the visible sequence number moves past the whole batch at once.
 
-use super::core::{Core, lock, try_lock};
+use super::core::{Control, Core, lock, try_lock};
 use super::failure::Job;
 use super::metrics::add;
 use super::options::Durability;
@@ -196,26 +196,38 @@ impl Core {
         Ok(())
     }
 
-    /// Rotates a full memtable and holds writers back: slowly when level 0 grows, wholly when flushing cannot keep up.
+    /// Rotates a full memtable and holds writers back: slowly when level 0 grows, wholly when compaction or flushing cannot keep up.
     fn make_room(&self, log: &mut Log, bytes: usize) -> Result<()> {
         let level0 = self.view.load().live.levels()[0].segments().len();
-        if level0 >= LEVEL0_SLOWDOWN {
+        // Also with room in the memtable: a process that never lives until that is full would leave one more segment each time.
+        if self.level0_is_at_stop() {
+            self.stall(|_| self.level0_is_at_stop().then_some(Job::Upkeep))?;
+        } else if level0 >= LEVEL0_SLOWDOWN {
             self.slow_down(log, level0, bytes);
         }
         if log.active.bytes() as u64 + bytes as u64 <= self.options.memtable_bytes || log.active.is_empty() {
             return Ok(());
         }
-        let stalled = Instant::now();
-        self.wait_for_jobs(|control| {
-            let level0 = self.view.load().live.levels()[0].segments().len();
+        self.stall(|control| {
             let memtables = control.to_flush.len() + usize::from(control.flushing.is_some());
             match memtables < MEMTABLES_WAITING_MAX {
-                true => (level0 >= LEVEL0_STOP).then_some(Job::Upkeep),
+                true => self.level0_is_at_stop().then_some(Job::Upkeep),
                 false => Some(Job::Flush),
             }
         })?;
-        add(&self.metrics.stall_micros, stalled.elapsed().as_micros() as u64);
         self.rotate(log)
+    }
+
+    fn level0_is_at_stop(&self) -> bool {
+        self.view.load().live.levels()[0].segments().len() >= LEVEL0_STOP.max(self.options.level0_trigger)
+    }
+
+    /// Holds the writer until `wanted` names no job any more.
+    fn stall(&self, wanted: impl FnMut(&mut Control) -> Option<Job>) -> Result<()> {
+        let stalled = Instant::now();
+        let outcome = self.wait_for_jobs(wanted);
+        add(&self.metrics.stall_micros, stalled.elapsed().as_micros() as u64);
+        outcome
     }
 
     fn slow_down(&self, log: &mut Log, level0: usize, bytes: usize) {
