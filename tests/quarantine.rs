@@ -107,7 +107,7 @@ impl Cost {
             let newest = newest.entry(key).or_default();
             *newest = (*newest).max(*seq);
         }
-        let layout = Layout::of(&sound.read(&path.to_path_buf()).unwrap());
+        let layout = Layout::of(&sound.read(path).unwrap());
         let part = layout.part_at(at);
         let here: BTreeMap<&[u8], u64> = layout.rows().map(|(key, seq)| (key.as_slice(), *seq)).collect();
         let newest_here = here.values().max().unwrap();
