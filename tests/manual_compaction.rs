@@ -39,12 +39,18 @@ fn i7_level_0_is_compacted_and_writers_go_on_during_a_manual_compaction() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     let mut expected = fill_deep(&db, 1);
-    assert!(segments(&fs).len() > 20);
+    let mut rng = Rng::new(2);
+    for i in 0..6000 {
+        let (key, value) = (format!("key{i:05}, too").into_bytes(), rng.next().to_le_bytes().repeat(8));
+        db.put(&key, &value).unwrap();
+        expected.insert(key, value);
+    }
+    db.flush().unwrap(); // What the compaction would wait for otherwise, metered.
+    assert!(segments(&fs).len() > 60);
     fs.meter("compaction", 0);
     let compacting = db.clone();
     let compaction = Builder::new().name("compaction".into()).spawn(move || compacting.compact().unwrap());
     let compaction = compaction.unwrap();
-    let mut rng = Rng::new(2);
     let (mut relieved, mut level0_max) = (0, 0);
     for i in 0.. {
         let (key, value) = (format!("key{:05}", rng.below(3000)).into_bytes(), vec![i as u8; 100]);
@@ -57,7 +63,7 @@ fn i7_level_0_is_compacted_and_writers_go_on_during_a_manual_compaction() {
         expected.insert(key, value);
         level0_max = level0_max.max(level0(&db));
         while level0(&db) >= 8 {
-            fs.meter("compaction", 10);
+            fs.meter("compaction", 2);
             std::thread::sleep(Duration::from_millis(1));
             relieved += u64::from(level0(&db) < 8 && !compaction.is_finished());
             assert!(!compaction.is_finished() || relieved > 0, "level 0 waits for the whole compaction");

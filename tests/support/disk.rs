@@ -144,7 +144,7 @@ pub struct Disk {
     pub faults: Vec<Fault>,
     /// Operations that wait.
     pub held: Vec<OpKind>,
-    /// A thread, by name, and how many operations it may still do before it waits.
+    /// A thread, by name, and how many reads it may still do before it waits.
     pub metered: Option<(String, u64)>,
     /// Bytes that can still be appended; `None` without a limit.
     pub space: Option<u64>,
@@ -162,6 +162,7 @@ impl Disk {
     pub fn begin(&mut self, kind: OpKind, path: &Path) -> Option<Fault> {
         self.ops += 1;
         if let Some((name, left)) = &mut self.metered
+            && kind == OpKind::Read
             && is_this_thread(name)
         {
             *left = left.saturating_sub(1);
@@ -184,9 +185,10 @@ impl Disk {
         struck
     }
 
-    /// Whether the calling thread has used up its operations.
-    pub fn is_metered_out(&self) -> bool {
-        self.metered.as_ref().is_some_and(|(name, left)| *left == 0 && is_this_thread(name))
+    /// Whether this is a read, and the calling thread has used up those that it may do.
+    pub fn is_metered_out(&self, kind: OpKind) -> bool {
+        let has_used_up = |(name, left): &(String, u64)| *left == 0 && is_this_thread(name);
+        kind == OpKind::Read && self.metered.as_ref().is_some_and(has_used_up)
     }
 
     pub fn change_names(&mut self, op: NameOp) {

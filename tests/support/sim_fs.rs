@@ -61,9 +61,10 @@ impl SimFs {
         Held(self.clone(), kind)
     }
 
-    /// Lets the threads of this name do so many operations from now on; then they wait for the next call.
-    pub fn meter(&self, thread: &str, operations: u64) {
-        self.disk().metered = Some((thread.to_owned(), operations));
+    /// Lets the threads of this name do so many reads from now on; then they wait with the next one for the next call. Not with other
+    /// operations: who waits where it writes may hold a lock that others need.
+    pub fn meter(&self, thread: &str, reads: u64) {
+        self.disk().metered = Some((thread.to_owned(), reads));
         self.0.released.notify_all();
     }
 
@@ -119,7 +120,7 @@ impl SimFs {
     }
 
     fn begin_or_fault(&self, kind: OpKind, path: &Path) -> (MutexGuard<'_, Disk>, Option<Fault>) {
-        let is_held = |disk: &mut Disk| disk.held.contains(&kind) || disk.is_metered_out();
+        let is_held = |disk: &mut Disk| disk.held.contains(&kind) || disk.is_metered_out(kind);
         let mut disk =
             self.0.released.wait_while(self.disk(), is_held).unwrap_or_else(PoisonError::into_inner);
         let fault = disk.begin(kind, path);
