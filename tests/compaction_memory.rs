@@ -1,38 +1,15 @@
 //! What a manual compaction takes, counted by the allocator. Alone in its file: a second test would be counted too.
 #![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
+mod heap_support;
 mod support;
 
+use heap_support::{live_bytes, peak_bytes};
 use sidebloom::{Compression, Options};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use support::{Rng, fast_dir};
 
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-// SAFETY: every call is the system allocator's own; the counts are beside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        PEAK.fetch_max(LIVE.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// The most that `compact` held at once, in bytes, for a store of so many segments of 256 KiB below a level that overlaps all of them.
-fn peak_bytes(segments: u64) -> usize {
+fn peak_of_compact(segments: u64) -> usize {
     let dir = fast_dir();
     let options = Options::new().compression(Compression::None).segment_bytes(256 << 10).block_cache_bytes(0);
     let db = options.memtable_bytes(1 << 20).open(dir.path().join("db")).unwrap();
@@ -42,17 +19,16 @@ fn peak_bytes(segments: u64) -> usize {
     let mut rng = Rng::new(segments);
     (0..segments * 4).for_each(|_| db.put(rng.below(rows).to_be_bytes(), b"new").unwrap());
     db.flush().unwrap();
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    db.compact().unwrap();
+    let before = live_bytes();
+    let (peak, ()) = peak_bytes(|| db.compact().unwrap());
     let levels = db.stats().levels;
     assert!(levels.iter().map(|level| level.segments).sum::<usize>() as u64 >= segments, "{levels:?}");
-    PEAK.load(Relaxed) - before
+    peak - before
 }
 
 #[test]
 fn a_compaction_of_many_segments_takes_no_more_memory_than_one_of_few() {
-    let (few, many) = (peak_bytes(24), peak_bytes(144));
+    let (few, many) = (peak_of_compact(24), peak_of_compact(144));
     println!("{few} bytes for 24 segments, {many} for 144");
     // A cursor for each segment would take 256 KiB each: 36 MiB.
     assert!(many < 2 * few && many < 8 << 20, "{few} bytes for 24 segments, {many} for 144");

@@ -1,32 +1,10 @@
 //! What a build of a parity filter takes, counted by the allocator. Alone in its file: a second test would be counted too.
 #![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
+mod heap_support;
+
+use heap_support::{live_bytes, peak_bytes};
 use sidebloom::filter::{BuiltFilter, FilterSpec, Width};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-// SAFETY: every call is the system allocator's own; the counts are beside it.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        PEAK.fetch_max(LIVE.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Bytes for each key: the hashes that the caller holds, everything that the build allocates, and the filter itself.
 #[test]
@@ -36,11 +14,11 @@ fn a_build_holds_at_most_24_bytes_a_key_with_its_input_and_its_result() {
         (i ^ i >> 7).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
     };
     for width in Width::ALL {
-        let before = LIVE.load(Relaxed);
+        let before = live_bytes();
         let hashes: Vec<u64> = (0..keys).map(spread).collect();
-        PEAK.store(LIVE.load(Relaxed), Relaxed);
-        let filter = BuiltFilter::build(FilterSpec::Parity { width }, &hashes).unwrap();
-        let peak = (PEAK.load(Relaxed) - before) as f64 / keys as f64;
+        let (peak, filter) =
+            peak_bytes(|| BuiltFilter::build(FilterSpec::Parity { width }, &hashes).unwrap());
+        let peak = (peak - before) as f64 / keys as f64;
         println!("{width:?}: {peak:.2} bytes a key, of which the input takes 8");
         assert!(peak <= 24.0, "{width:?}: {peak} bytes a key");
         // More than the input, a copy of it to be sorted, and the filter: the counting counts.
