@@ -1,8 +1,8 @@
 //! Two proxies that tell each other what they have cached (Fan et al., "Summary Cache", 2000; Squid's cache digests). Each keeps a counting
 //! filter of its cache, because objects leave it, and sends the plain filter of it now and then. On a miss, a proxy asks the
-//! other only when its digest says "maybe".
+//! other only when its digest says "maybe". Their filters share a plan, and with it the secret key of the hash, so that they can be compared.
 
-use sidebloom::filter::{AnyFilter, Bloom, CountingBloom, Verdict};
+use sidebloom::filter::{AnyFilter, Bloom, CountingBloom, HashFunction, Plan, Verdict};
 use std::collections::HashSet;
 
 struct Proxy {
@@ -12,8 +12,8 @@ struct Proxy {
 
 impl Proxy {
     /// A cache that has seen the objects of `range` come and every fourth leave.
-    fn with(range: std::ops::Range<u32>) -> sidebloom::Result<Proxy> {
-        let mut proxy = Proxy { cached: HashSet::new(), digest: CountingBloom::new(40_000, 0.02)? };
+    fn with(plan: Plan, range: std::ops::Range<u32>) -> sidebloom::Result<Proxy> {
+        let mut proxy = Proxy { cached: HashSet::new(), digest: CountingBloom::with_plan(plan)? };
         for object in range.clone() {
             proxy.digest.insert(object.to_le_bytes())?;
             proxy.cached.insert(object);
@@ -41,7 +41,8 @@ fn receive_digest(mut message: &[u8]) -> sidebloom::Result<Bloom> {
 }
 
 fn main() -> sidebloom::Result<()> {
-    let (left, right) = (Proxy::with(0..30_000)?, Proxy::with(20_000..50_000)?);
+    let plan = Plan { hash: HashFunction::secret()?, ..Plan::new(40_000, 0.02)? };
+    let (left, right) = (Proxy::with(plan, 0..30_000)?, Proxy::with(plan, 20_000..50_000)?);
     let message = right.send_digest()?;
     let digest = receive_digest(&message)?;
 

@@ -85,8 +85,9 @@ fn lines(spec: FilterSpec, size: u64, round: u64) -> Result<u64, String> {
 /// The kinds that are asked by key.
 fn keyed(size: u64, round: u64) -> sidebloom::Result<Result<u64, String>> {
     let mut asked = 0;
-    for hash in [HashFunction::Xxh3, HashFunction::Murmur3] {
-        let plan = Plan { hash, seed: round, ..Plan::new(size, 0.01)? };
+    for hash in [HashFunction::Xxh3(round), HashFunction::Murmur3(round), HashFunction::SipHash13([round, 1])]
+    {
+        let plan = Plan { hash, ..Plan::new(size, 0.01)? };
         let filters = [
             AnyFilter::Bloom(Bloom::with_plan(plan)?),
             AnyFilter::Counting(CountingBloom::with_plan(plan)?),

@@ -113,8 +113,8 @@ pub enum Error {
         /// The false-positive rate that it was made for, 0 to 1.
         fpr: f64,
     },
-    /// Filters of unequal shape, hash or seed cannot be combined.
-    #[error("these filters cannot be combined: {what}; build both with the same size, hash and seed")]
+    /// Filters of unequal shape or hash (its seed or secret key included) cannot be combined.
+    #[error("these filters cannot be combined: {what}; build both with the same size and hash")]
     FilterMismatch {
         /// What differs.
         what: String,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 use assert_cmd::Command;
+use sidebloom::filter::{CountingBloom, Plan, Verdict};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -197,6 +198,59 @@ fn set_algebra_and_folding_work_on_files() {
 }
 
 #[test]
+fn lines_chosen_without_the_key_pass_a_counting_filter_no_more_often_than_others() {
+    let case = Case::new();
+    case.lines("in", numbered(0..3000));
+    case.ok("build --kind counting --keys 3000 --fpp 1% in -o f");
+    // What anybody can compute: the filter of the same lines by the hash that the other kinds have.
+    let mut public = CountingBloom::with_plan(Plan::new(3000, 0.01).unwrap()).unwrap();
+    numbered(0..3000).for_each(|line| assert!(public.insert(line).is_ok()));
+    let passes = |line: &String| public.contains(line) == Verdict::Maybe;
+    case.lines("chosen", numbered(3000..u32::MAX).filter(passes).take(500));
+    let passed: u32 = case.run("check -c f chosen").out.trim().parse().unwrap();
+    assert!(passed < 25, "{passed} of 500 lines pass at a rate of 1 %");
+    assert!(case.ok("info f").contains("hash   siphash-1-3-128, a secret key"));
+    case.ok("build --kind counting --seed 0 --keys 3000 --fpp 1% in -o f");
+    assert_eq!(case.ok("check -c f chosen"), "500\n", "what --seed is for");
+}
+
+#[test]
+fn filters_with_secret_keys_are_combined_when_one_was_built_with_the_same_hash_as_the_other() {
+    let case = Case::new();
+    case.lines("a", numbered(0..2000));
+    case.lines("b", numbered(1500..3500));
+    let build = |args: &str| case.ok(&format!("build --keys 4000 --fpp 0.001 {args}"));
+    build("--kind counting a -o fa");
+    build("--kind counting b -o alone");
+    for combine in ["union fa alone -o f", "intersect fa alone -o f", "overlap fa alone"] {
+        case.refused(combine, "with a secret key, but not the same one");
+    }
+    case.ok("send fa -o wire");
+    case.ok("receive wire -o received");
+    for (kind, like) in [("counting", "fa"), ("bloom", "fa"), ("bloom", "received")] {
+        build(&format!("--kind {kind} --same-hash-as {like} b -o fb"));
+        case.ok("union fa fb -o u");
+        assert_eq!((case.ok("check -c u a").trim(), case.ok("check -c u b").trim()), ("2000", "2000"));
+        case.ok("intersect fa fb -o i");
+        case.lines("both", numbered(1500..2000));
+        assert_eq!(case.ok("check -c i both").trim(), "500");
+        assert!(case.ok("overlap fa fb").contains("both"));
+        case.ok("union received fb -o v");
+        assert!(std::fs::read(case.path("u")).unwrap() == std::fs::read(case.path("v")).unwrap());
+    }
+    for kind in ["bloom", "scalable"] {
+        case.ok(&format!("build --kind {kind} --hash siphash a -o f"));
+        assert!(case.ok("info f").contains("a secret key"));
+        assert_eq!(case.ok("check -c f a").trim(), "2000");
+    }
+    case.refused("build --kind counting --hash siphash --seed 1 a -o f", "--same-hash-as");
+    case.refused("build --kind bloom --same-hash-as fa --seed 1 a -o f", "cannot be used with");
+    case.refused("build --kind parity --same-hash-as fa a -o f", "have no meaning");
+    case.ok("build --kind parity a -o p");
+    case.refused("build --kind counting --same-hash-as p a -o f", "kind parity has another hash");
+}
+
+#[test]
 fn send_and_receive_give_the_same_file_and_the_limit_is_kept() {
     let case = Case::new();
     case.lines("in", numbered(0..500));
@@ -227,7 +281,7 @@ fn bad_input_is_refused_with_exit_code_2() {
     case.refused("build --kind bloom --keys 99999999999999999 in -o f", "256 GiB");
     case.refused("build --kind blocked --bits-per-key 1e9 in -o f", "bits per key");
     case.refused("build --kind parity --bits-per-key 3 in -o f", "no parity filter is like that");
-    case.refused("build --kind parity --hash murmur3 in -o f", "--hash has no meaning");
+    case.refused("build --kind parity --hash murmur3 in -o f", "have no meaning for kinds parity");
     case.refused("build --kind bloom - -o f", "--keys");
     case.refused("info in", "at offset 0: this is not a filter; build the filter again");
     assert!(!case.path("f").exists());

@@ -21,8 +21,8 @@ fn all_kinds() -> Vec<AnyFilter> {
         AnyFilter::Lines(LineFilter::empty_blocked(600, 10.0, 8).unwrap()),
         AnyFilter::Scalable(ScalableBloom::new(20, 0.01).unwrap()),
     ];
-    for hash in [HashFunction::Xxh3, HashFunction::Murmur3] {
-        let plan = Plan { hash, seed: 9, ..Plan::new(600, 0.001).unwrap() };
+    for hash in [HashFunction::Xxh3(9), HashFunction::Murmur3(9), HashFunction::SipHash13([9, 10])] {
+        let plan = Plan { hash, ..Plan::new(600, 0.001).unwrap() };
         filters.push(AnyFilter::Bloom(Bloom::with_plan(plan).unwrap()));
         filters.push(AnyFilter::Counting(CountingBloom::with_plan(plan).unwrap()));
     }

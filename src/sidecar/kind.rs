@@ -4,12 +4,12 @@
 //! |---|---|---|---|
 //! | 6 blocked Bloom | 1, 4 | 0: `k`, 4 bytes, bits per key, 1 to 16 | |
 //! | 2 parity | 1, 4 | 0: lanes, 4 bytes, 7, 8, 9, 12 or 16; 4: seven times 4 bytes, how many lines each level has, the first level first; 0: no such level, and none after it | the sum of the levels |
-//! | 3 Bloom | 2, 3 | 0: `k`, 4 bytes, 1 to 64; 8: the rate that it may reach, 8 bytes, IEEE 754, above 0 and below 1 | m / 512 |
-//! | 4 counting Bloom | 2, 3 | as 3 | m / 128, four bits a counter; a multiple of 4 |
-//! | 5 scalable Bloom | 2, 3 | 0: filters of the series, 4 bytes, 1 to 40; 8: the rate of the whole, 8 bytes; 16: keys of the first filter, 8 bytes | the sum of all filters', oldest first, as the series derives them |
+//! | 3 Bloom | 2, 3, 4 | 0: `k`, 4 bytes, 1 to 64; 8: the rate that it may reach, 8 bytes, IEEE 754, above 0 and below 1 | m / 512 |
+//! | 4 counting Bloom | 2, 3, 4 | as 3 | m / 128, four bits a counter; a multiple of 4 |
+//! | 5 scalable Bloom | 2, 3, 4 | 0: filters of the series, 4 bytes, 1 to 40; 8: the rate of the whole, 8 bytes; 16: keys of the first filter, 8 bytes | the sum of all filters', oldest first, as the series derives them |
 //!
-//! Hashes: 1 xxh3-64, 4 siphash-1-3 (both [`crate::hash`]), 2 xxh3-128, 3 MurmurHash3 x64 128; all but 4 with a seed of 8 bytes. What is
-//! not named is zero. Kinds 3 to 5 stand
+//! Hashes: 1 xxh3-64, 4 siphash-1-3 (both [`crate::hash`]; of 128 bits for kinds 3 to 5), 2 xxh3-128, 3 MurmurHash3 x64 128; all but 4
+//! with a seed of 8 bytes, 4 with a key of 16. What is not named is zero. Kinds 3 to 5 stand
 //! alone always: the store's own filters share one 64-bit hash per lookup. Kind 1 was a blocked Bloom filter of other bits.
 
 use super::format::BadHeader;
@@ -17,7 +17,7 @@ use crate::codec::{Decoder, Encode};
 use crate::filter::{
     FilterKind, HashFunction, Plan, ScalableBloom, Series, Shape, Width, blocked::MAX_K, shape::check_fpr,
 };
-use crate::hash::KeyHasher;
+use crate::hash::{KeyHasher, SIPHASH_1_3};
 
 /// Where the kind stands in the header page.
 pub(super) const KIND_AT: usize = 12;
@@ -56,16 +56,12 @@ pub enum Kind {
 impl Kind {
     /// The bytes of kind and hash.
     pub(super) fn codes(&self) -> [u8; 2] {
-        let hash = |hash| match hash {
-            HashFunction::Xxh3 => XXH3_128,
-            HashFunction::Murmur3 => MURMUR3_128,
-        };
         match self {
             Kind::Lines(FilterKind::BlockedBloom { .. }, hasher) => [BLOCKED_BLOOM, hasher.to_code().0],
             Kind::Lines(FilterKind::Parity { .. }, hasher) => [PARITY, hasher.to_code().0],
-            Kind::Bloom(plan) => [BLOOM, hash(plan.hash)],
-            Kind::Counting(plan) => [COUNTING, hash(plan.hash)],
-            Kind::Scalable { series, .. } => [SCALABLE, hash(series.hash)],
+            Kind::Bloom(plan) => [BLOOM, hash_code(plan.hash).0],
+            Kind::Counting(plan) => [COUNTING, hash_code(plan.hash).0],
+            Kind::Scalable { series, .. } => [SCALABLE, hash_code(series.hash).0],
         }
     }
 
@@ -73,8 +69,8 @@ impl Kind {
     pub(super) fn hash_key(&self) -> [u64; 2] {
         match self {
             Kind::Lines(_, hasher) => hasher.to_code().1,
-            Kind::Bloom(plan) | Kind::Counting(plan) => [plan.seed, 0],
-            Kind::Scalable { series, .. } => [series.seed, 0],
+            Kind::Bloom(plan) | Kind::Counting(plan) => hash_code(plan.hash).1,
+            Kind::Scalable { series, .. } => hash_code(series.hash).1,
         }
     }
 
@@ -106,12 +102,11 @@ impl Kind {
         let number = |offset| at(PARAMETERS_AT + offset).u32().unwrap_or_default();
         let long = |offset| at(PARAMETERS_AT + offset).u64().unwrap_or_default();
         let [kind, hash_code] = [KIND_AT, KIND_AT + 1].map(|offset| at(offset).u8().unwrap_or_default());
-        let hash = if hash_code == MURMUR3_128 { HashFunction::Murmur3 } else { HashFunction::Xxh3 };
-        let [seed, _] = hash_key;
+        let hash = hash_of(hash_code, hash_key);
         let hasher = KeyHasher::from_code(hash_code, hash_key);
         let fpr = f64::from_bits(long(8));
-        let plan = |lines| match (Shape::of_lines(lines, number(0)), check_fpr(fpr)) {
-            (Some(shape), Ok(())) => Some(Plan { shape, hash, seed, fpr }),
+        let plan = |lines| match (Shape::of_lines(lines, number(0)), hash, check_fpr(fpr)) {
+            (Some(shape), Some(hash), Ok(())) => Some(Plan { shape, hash, fpr }),
             _ => None,
         };
         let decoded = match kind {
@@ -127,10 +122,10 @@ impl Kind {
             BLOOM => plan(lines).map(Kind::Bloom),
             COUNTING => plan(lines / 4).filter(|_| lines.is_multiple_of(4)).map(Kind::Counting),
             SCALABLE => {
-                let series = Series { first_keys: long(16), fpr, hash, seed };
                 let layers = number(0) as usize;
-                let fits = ScalableBloom::lines_of(series, layers) == Some(lines);
-                fits.then_some(Kind::Scalable { series, layers })
+                hash.map(|hash| Series { first_keys: long(16), fpr, hash })
+                    .filter(|series| ScalableBloom::lines_of(*series, layers) == Some(lines))
+                    .map(|series| Kind::Scalable { series, layers })
             }
             _ => return Err(BadHeader::invalid(KIND_AT, format!("unknown filter kind {kind}"))),
         };
@@ -138,6 +133,25 @@ impl Kind {
             let what = format!("parameters or a hash that no filter of kind {kind} with {lines} lines has");
             BadHeader::invalid(PARAMETERS_AT, what)
         })
+    }
+}
+
+/// The code of a hash of kinds 3 to 5, and its seed or key.
+fn hash_code(hash: HashFunction) -> (u8, [u64; 2]) {
+    match hash {
+        HashFunction::Xxh3(seed) => (XXH3_128, [seed, 0]),
+        HashFunction::Murmur3(seed) => (MURMUR3_128, [seed, 0]),
+        HashFunction::SipHash13(key) => (SIPHASH_1_3, key),
+    }
+}
+
+/// `None` for a code that they do not have, or a second word where there is only a seed.
+fn hash_of(code: u8, key: [u64; 2]) -> Option<HashFunction> {
+    match (code, key) {
+        (XXH3_128, [seed, 0]) => Some(HashFunction::Xxh3(seed)),
+        (MURMUR3_128, [seed, 0]) => Some(HashFunction::Murmur3(seed)),
+        (SIPHASH_1_3, key) => Some(HashFunction::SipHash13(key)),
+        _ => None,
     }
 }
 

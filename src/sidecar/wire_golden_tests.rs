@@ -17,10 +17,10 @@ fn assert_golden(name: &str, mut filter: AnyFilter, parameters: [&'static str; 2
         (8, "header: magic of a sidecar"),
         (4, "header: version"),
         (1, "header: kind: 3 Bloom, 4 counting, 5 scalable"),
-        (1, "header: hash: 2 xxh3-128, 3 MurmurHash3"),
+        (1, "header: hash: 2 xxh3-128, 3 MurmurHash3, 4 siphash-1-3"),
         (1, "header: bound"),
         (1, "header: zero"),
-        (8, "header: seed"),
+        (8, "header: seed, or first half of the key"),
         (8, "header: keys"),
         (8, "header: lines"),
         (8, "header: segment id"),
@@ -30,7 +30,8 @@ fn assert_golden(name: &str, mut filter: AnyFilter, parameters: [&'static str; 2
         (4, "header: zero"),
         (8, "header: false-positive rate"),
         (8, parameters[1]),
-        (16, "header: zero"),
+        (8, "header: zero"),
+        (8, "header: second half of the key, or zero"),
         (4, "checksum of all before"),
         (4, "bytes of the block"),
         (wire.len() - 128, "block: lines as they are, or symbols and frequencies, state, stream"),
@@ -44,7 +45,7 @@ fn assert_golden(name: &str, mut filter: AnyFilter, parameters: [&'static str; 2
 
 #[test]
 fn golden_wire_of_a_bloom_filter() {
-    let plan = Plan { hash: HashFunction::Murmur3, seed: 0x5eed, ..Plan::new(100, 0.01).unwrap() };
+    let plan = Plan { hash: HashFunction::Murmur3(0x5eed), ..Plan::new(100, 0.01).unwrap() };
     assert_golden(
         "wire-bloom",
         AnyFilter::Bloom(Bloom::with_plan(plan).unwrap()),
@@ -54,14 +55,14 @@ fn golden_wire_of_a_bloom_filter() {
 
 #[test]
 fn golden_wire_of_a_counting_filter() {
-    let plan = Plan { seed: 0x5eed, ..Plan::new(100, 0.01).unwrap() };
+    let plan = Plan { hash: HashFunction::SipHash13([0x5eed, 0xbed]), ..Plan::new(100, 0.01).unwrap() };
     let filter = AnyFilter::Counting(CountingBloom::with_plan(plan).unwrap());
     assert_golden("wire-counting", filter, ["header: k", "header: zero"]);
 }
 
 #[test]
 fn golden_wire_of_a_scalable_filter() {
-    let series = Series { first_keys: 2, fpr: 0.01, hash: HashFunction::Xxh3, seed: 0x5eed };
+    let series = Series { first_keys: 2, fpr: 0.01, hash: HashFunction::Xxh3(0x5eed) };
     let filter = AnyFilter::Scalable(ScalableBloom::with_series(series).unwrap());
     assert_golden(
         "wire-scalable",

@@ -21,7 +21,7 @@ use sidebloom::filter::{
     AnyFilter, Bloom, CountingBloom, FilterKind, HashFunction, LineFilter, Plan, ScalableBloom, Series,
     Shape, SortHashes, Width, sizing,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Build a filter of all lines
 ///
@@ -29,6 +29,9 @@ use std::path::PathBuf;
 /// --kind scalable. All kinds are filled in place, in memory. For a parity filter, whose lines are read once, the hashes of all lines are sorted
 /// before: more than two million of them take 8 bytes of disk each, in the directory for temporary files (TMPDIR). A filter that is smaller
 /// than its lines need is refused (exit code 2), never written with a worse rate.
+///
+/// Where lines are removed, lines that somebody has chosen to pass would take others with them. A counting filter therefore hashes under a secret
+/// key of its own, which stands in the file. The seed of the other hashes, 0 unless --seed says otherwise, is no secret.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines; `-` is standard input
@@ -48,12 +51,15 @@ pub struct Args {
     /// How many distinct lines will come; for kind scalable, the first filter of the series [default: 10000]
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
-    /// The hash of kinds bloom, counting and scalable [default: xxh3]
+    /// The hash of kinds bloom, counting and scalable [default: siphash for kind counting, else xxh3]
     #[arg(long, value_enum)]
     hash: Option<Hash>,
-    /// The seed of the hash; filters can be combined only when theirs is the same
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    seed: u64,
+    /// The seed of xxh3 or murmur3 [default: 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Hash as this filter does, secret key included: filters can be combined only when their hash is the same
+    #[arg(long, value_name = "FILTER", conflicts_with_all = ["hash", "seed"])]
+    same_hash_as: Option<PathBuf>,
 }
 
 /// Kinds of filters, by what they are good at.
@@ -75,15 +81,23 @@ enum Kind {
 enum Hash {
     Xxh3,
     Murmur3,
+    /// Under a new secret key: without it, nobody can choose lines that pass
+    Siphash,
 }
 
 const DEFAULT_FPP: f64 = 0.01;
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        if self.hash.is_some() && matches!(self.kind, Kind::Parity | Kind::Blocked) {
+        let by_line = matches!(self.kind, Kind::Parity | Kind::Blocked);
+        if by_line && (self.hash.is_some() || self.same_hash_as.is_some()) {
             return Err(Failure::message(
-                "--hash has no meaning for kinds parity and blocked: theirs is xxh3",
+                "--hash and --same-hash-as have no meaning for kinds parity and blocked: theirs is xxh3",
+            ));
+        }
+        if self.hash == Some(Hash::Siphash) && self.seed.is_some() {
+            return Err(Failure::message(
+                "--seed has no meaning for siphash, whose key is secret: use --same-hash-as to share it",
             ));
         }
         let filter = match self.kind {
@@ -130,8 +144,8 @@ impl Args {
         };
         let mut hashes = Sorter::new();
         Lines::open(&self.lines, "hashing")?
-            .for_each(|line| hashes.push(KeyHasher::from(self.seed).hash(line)))?;
-        Ok(AnyFilter::Lines(LineFilter::from_sorter(width, hashes, self.seed)?))
+            .for_each(|line| hashes.push(KeyHasher::from(self.seed()).hash(line)))?;
+        Ok(AnyFilter::Lines(LineFilter::from_sorter(width, hashes, self.seed())?))
     }
 
     fn blocked(&self, keys: u64) -> Result<LineFilter, Failure> {
@@ -139,19 +153,18 @@ impl Args {
             Some(bits) => bits,
             None => blocked_bits(keys, self.fpp.unwrap_or(DEFAULT_FPP))?,
         };
-        Ok(LineFilter::empty_blocked(keys, bits, self.seed)?)
+        Ok(LineFilter::empty_blocked(keys, bits, self.seed())?)
     }
 
     fn plan(&self, keys: u64) -> Result<Plan, Failure> {
-        let hash = self.hash();
-        let seed = self.seed;
+        let hash = self.hash()?;
         match self.bits_per_key {
-            None => Ok(Plan { hash, seed, ..Plan::new(keys, self.fpp.unwrap_or(DEFAULT_FPP))? }),
+            None => Ok(Plan { hash, ..Plan::new(keys, self.fpp.unwrap_or(DEFAULT_FPP))? }),
             Some(bits) => {
                 let shape = Shape::with_bits_per_key(keys, bits)?;
                 // The rate that the keys give this size, and a little over, so that rounding does not cost the last key its room.
                 let fpr = (shape.fpr(keys) * 1.001).min(0.999_999);
-                Ok(Plan { shape, hash, seed, fpr })
+                Ok(Plan { shape, hash, fpr })
             }
         }
     }
@@ -161,19 +174,45 @@ impl Args {
             return Err(Failure::message("--bits-per-key has no meaning for kind scalable: use --fpp"));
         }
         let (first_keys, fpr) = (self.keys.unwrap_or(10_000), self.fpp.unwrap_or(DEFAULT_FPP));
-        Ok(ScalableBloom::with_series(Series { first_keys, fpr, hash: self.hash(), seed: self.seed })?)
+        Ok(ScalableBloom::with_series(Series { first_keys, fpr, hash: self.hash()? })?)
     }
 
-    fn hash(&self) -> HashFunction {
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or(0)
+    }
+
+    /// Of the kinds that have a choice.
+    fn hash(&self) -> Result<HashFunction, Failure> {
+        if let Some(other) = &self.same_hash_as {
+            return hash_of(other);
+        }
+        // A seed names a hash that has one.
+        let is_secret = self.kind == Kind::Counting && self.seed.is_none();
         match self.hash {
-            Some(Hash::Murmur3) => HashFunction::Murmur3,
-            Some(Hash::Xxh3) | None => HashFunction::Xxh3,
+            Some(Hash::Siphash) => Ok(HashFunction::secret()?),
+            None if is_secret => Ok(HashFunction::secret()?),
+            Some(Hash::Murmur3) => Ok(HashFunction::Murmur3(self.seed())),
+            Some(Hash::Xxh3) | None => Ok(HashFunction::Xxh3(self.seed())),
         }
     }
 
     fn filled(&self, mut filter: AnyFilter) -> Result<AnyFilter, Failure> {
         Lines::open(&self.lines, "adding")?.for_each_batch(|lines| Ok(filter.insert_many(lines)?))?;
         Ok(filter)
+    }
+}
+
+/// How a filter of the family hashes.
+fn hash_of(path: &Path) -> Result<HashFunction, Failure> {
+    match sidebloom::read_filter(path)? {
+        AnyFilter::Bloom(filter) => Ok(filter.plan().hash),
+        AnyFilter::Counting(filter) => Ok(filter.plan().hash),
+        AnyFilter::Scalable(filter) => Ok(filter.series().hash),
+        other => Err(Failure::message(format!(
+            "--same-hash-as {}: kind {} has another hash than kinds bloom, counting and scalable",
+            path.display(),
+            other.name()
+        ))),
     }
 }
 

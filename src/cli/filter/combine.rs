@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 /// Write the filter of all lines of several filters
 ///
-/// They must be of kind bloom or counting, with the same size, hash and seed (build them with the same --keys, --fpp, --hash, --seed).
+/// They must be of kind bloom or counting, with the same size and hash: build them with the same
+/// --keys and --fpp, and all but the first with --same-hash-as the first, or all of kind bloom.
 /// The result is the very filter that all the lines together would have given. When it would hold more lines than its rate allows,
 /// nothing is written and the exit code is 2, as it is when `filter build` and `filter add` find too little room.
 #[derive(clap::Args)]
@@ -21,7 +22,7 @@ pub struct Union {
 
 /// Write a filter that holds every line that several filters share
 ///
-/// They must be of kind bloom or counting, with the same size, hash and seed. The result lets more through than a filter of the
+/// They must be of kind bloom or counting, with the same size and hash. The result lets more through than a filter of the
 /// common lines would, and no more than any of the filters that it comes from.
 #[derive(clap::Args)]
 pub struct Intersect {

@@ -75,7 +75,7 @@ impl Report {
             ..Report::default()
         };
         let planned = |report: Report, plan: &Plan| Report {
-            seed: Some(plan.seed),
+            seed: plan.hash.seed(),
             hash: plan.hash.name(),
             k: Some(plan.shape.hashes()),
             ..report
@@ -103,7 +103,7 @@ impl Report {
                 ..planned(report, filter.plan())
             },
             AnyFilter::Scalable(filter) => Report {
-                seed: Some(filter.series().seed),
+                seed: filter.series().hash.seed(),
                 hash: filter.series().hash.name(),
                 layers: Some(filter.layers().len()),
                 ..report

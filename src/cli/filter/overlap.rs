@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Estimate how many lines two filters share
 ///
-/// They must be of kind bloom or counting, with the same size, hash and seed. The estimates are those of Swamidass and Baldi, from
+/// They must be of kind bloom or counting, with the same size and hash. The estimates are those of Swamidass and Baldi, from
 /// the bits that are set; the intersection is |A| + |B| − |A ∪ B|.
 #[derive(clap::Args)]
 pub struct Args {

@@ -9,7 +9,7 @@
 //! and the intersection by inclusion and exclusion, n*(A) + n*(B) − n*(A ∪ B): the AND's own bits would count those that
 //! coincide by chance.
 
-use super::bloom::{Bloom, ones, words};
+use super::bloom::{Bloom, Plan, ones, words};
 use super::shape::Shape;
 use crate::error::{Error, Result};
 use crate::filter::Line;
@@ -51,7 +51,7 @@ impl Bloom {
     /// It may hold more keys than its rate allows ([`Bloom::fpr`] tells); then it takes no new ones.
     ///
     /// # Errors
-    /// [`Error::FilterMismatch`] for filters of unequal shape, hash or seed.
+    /// [`Error::FilterMismatch`] for filters of unequal shape or hash.
     pub fn union(&self, other: &Bloom) -> Result<Bloom> {
         self.combined(other, |a, b| a | b)
     }
@@ -59,7 +59,7 @@ impl Bloom {
     /// A filter that holds every key of both. Its false-positive rate is at most that of either.
     ///
     /// # Errors
-    /// [`Error::FilterMismatch`] for filters of unequal shape, hash or seed.
+    /// [`Error::FilterMismatch`] for filters of unequal shape or hash.
     pub fn intersection(&self, other: &Bloom) -> Result<Bloom> {
         let mut both = self.combined(other, |a, b| a & b)?;
         both.keys = self.overlap(other)?.intersection.round() as u64;
@@ -69,7 +69,7 @@ impl Bloom {
     /// How many keys each set has, and both, estimated.
     ///
     /// # Errors
-    /// [`Error::FilterMismatch`] for filters of unequal shape, hash or seed.
+    /// [`Error::FilterMismatch`] for filters of unequal shape or hash.
     pub fn overlap(&self, other: &Bloom) -> Result<Overlap> {
         self.check_equal(other)?;
         let shape = self.plan.shape;
@@ -96,16 +96,18 @@ impl Bloom {
 
     /// The rate is a promise, no property of the bits: it may differ.
     fn check_equal(&self, other: &Bloom) -> Result<()> {
-        let describe = |filter: &Bloom| {
-            let plan = filter.plan();
-            let (bits, k) = (plan.shape.bits(), plan.shape.hashes());
-            format!("{bits} bits, k {k}, {} with seed {}", plan.hash.name(), plan.seed)
-        };
-        let (left, right) = (describe(self), describe(other));
-        if left == right {
+        if (self.plan.shape, self.plan.hash) == (other.plan.shape, other.plan.hash) {
             return Ok(());
         }
-        Err(Error::FilterMismatch { what: format!("one has {left}, the other {right}") })
+        let describe = |Plan { shape, hash, .. }: &Plan| {
+            format!("{} bits, k {}, {hash:?}", shape.bits(), shape.hashes())
+        };
+        let (left, right) = (describe(&self.plan), describe(&other.plan));
+        let what = match left == right {
+            true => format!("both have {left}, but not the same one"),
+            false => format!("one has {left}, the other {right}"),
+        };
+        Err(Error::FilterMismatch { what })
     }
 }
 

@@ -10,10 +10,8 @@ use crate::filter::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict, isa};
 pub struct Plan {
     /// Bits and positions per key.
     pub shape: Shape,
-    /// The hash of keys.
+    /// The hash of keys, with its seed or key.
     pub hash: HashFunction,
-    /// The seed of that hash.
-    pub seed: u64,
     /// The false-positive rate that the filter may reach, 0 to 1: it decides the capacity, and no bit.
     pub fpr: f64,
 }
@@ -25,7 +23,7 @@ impl Plan {
     /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or an absurd size.
     pub fn new(keys: u64, fpr: f64) -> Result<Self> {
         let shape = Shape::for_keys(keys, fpr)?;
-        Ok(Plan { shape, hash: HashFunction::default(), seed: 0, fpr })
+        Ok(Plan { shape, hash: HashFunction::default(), fpr })
     }
 
     /// How many keys fit.
@@ -38,7 +36,7 @@ impl Plan {
     }
 
     pub(super) fn positions(&self, key: &[u8]) -> impl Iterator<Item = u64> + use<> {
-        self.hash.positions(key, self.seed, self.shape.bits(), self.shape.hashes())
+        self.hash.positions(key, self.shape.bits(), self.shape.hashes())
     }
 
     /// Refuses the key that would be one too many.
@@ -120,7 +118,7 @@ impl Bloom {
         positions.for_each(|p| isa::prefetch(&self.lines[(p / LINE_BITS as u64) as usize]));
     }
 
-    /// Its shape, hash, seed and rate.
+    /// Its shape, hash and rate.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

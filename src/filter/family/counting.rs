@@ -1,6 +1,7 @@
 //! The counting Bloom filter: a four-bit counter in place of each bit, so that keys can leave.
 
 use super::bloom::{Bloom, Plan};
+use super::hashing::HashFunction;
 use crate::error::Result;
 use crate::filter::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict, isa};
 
@@ -37,12 +38,14 @@ pub struct CountingBloom {
 }
 
 impl CountingBloom {
-    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with the default hash and seed 0.
+    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with a hash of its own ([`HashFunction::secret`]). Filters
+    /// that are to be combined take a [plan](Self::with_plan) in common: the [`plan`](Self::plan) of one for all of them, for instance.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for no keys, a rate outside (0, 1), or an absurd size.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for no keys, a rate outside (0, 1), or an absurd size;
+    /// [`Error::Io`](crate::Error::Io) when the operating system gives no random numbers.
     pub fn new(keys: u64, fpr: f64) -> Result<Self> {
-        CountingBloom::with_plan(Plan::new(keys, fpr)?)
+        CountingBloom::with_plan(Plan { hash: HashFunction::secret()?, ..Plan::new(keys, fpr)? })
     }
 
     /// An empty filter of a given plan.
@@ -77,7 +80,8 @@ impl CountingBloom {
     /// Takes one insert of a key back. `false` when the key was surely not there: then nothing has changed.
     ///
     /// Remove only what was inserted. A key that never was, and is a false positive, takes counts from others, which may then be
-    /// denied though they are there; this filter cannot tell.
+    /// denied though they are there; this filter cannot tell. Without the hash's secret key nobody can choose such keys; by chance, `fpr` of
+    /// all keys are.
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
         let key = key.as_ref();
         if self.contains(key) == Verdict::Absent {
@@ -117,7 +121,7 @@ impl CountingBloom {
         self.lines.as_flattened().iter().flat_map(|pair| [pair & SATURATED, pair >> 4])
     }
 
-    /// Its shape (in counters), hash, seed and rate.
+    /// Its shape (in counters), hash and rate.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

@@ -1,9 +1,17 @@
 //! From a key to its `k` positions.
 
 use super::murmur3;
-use crate::hash::hash_key_128;
+use crate::error::Result;
+use crate::hash::{KeyHash, KeyHasher, hash_key_128};
+use std::fmt;
 
-/// The 128-bit hash of a key that a filter's positions are drawn from. Two filters can be combined only when theirs is the same.
+/// The 128-bit hash of a key that a filter's positions are drawn from, and its seed or secret key. Two filters can be combined only when
+/// theirs is the same.
+///
+/// # Chosen keys
+/// Somebody who knows the seed, or attacks XXH3 without it ([`KeyHash::Xxh3`]), can choose keys that a filter takes for those that it has. In a
+/// filter that only grows this costs as many false positives as keys were chosen. Where keys are removed it can deny others that are there: a
+/// [`CountingBloom`](super::CountingBloom) therefore has SipHash-1-3 under a secret key unless it is told otherwise.
 ///
 /// # The positions (frozen: filters on disk depend on them)
 /// With `h1`, `h2` the halves of the hash and `m` the bits of the filter, position `i` (0 ≤ i < k) is
@@ -18,43 +26,77 @@ use crate::hash::hash_key_128;
 /// Probabilistic Verification", 2004), from bits of `h1` that the remainder mostly drops; it costs one addition a position.
 ///
 /// Remainders make folding exact: m/2 divides m, so x mod m/2 = (x mod m) mod m/2 for every position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum HashFunction {
-    /// XXH3, 128 bits, seeded with 64 bits: the fastest.
-    #[default]
-    Xxh3,
-    /// MurmurHash3 x64 128: the one that most published filters use.
-    Murmur3,
+    /// XXH3, 128 bits, with a seed: the fastest.
+    Xxh3(u64),
+    /// MurmurHash3 x64 128 with a seed: the one that most published filters use.
+    Murmur3(u64),
+    /// SipHash-1-3, 128 bits, under a key: its 16 bytes as two little-endian words. [`secret`](Self::secret) makes one that nobody knows.
+    SipHash13([u64; 2]),
+}
+
+impl Default for HashFunction {
+    /// XXH3 with seed 0.
+    fn default() -> Self {
+        HashFunction::Xxh3(0)
+    }
+}
+
+impl fmt::Debug for HashFunction {
+    /// Without a secret key, which a log must not tell.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.seed() {
+            Some(seed) => write!(f, "{} with seed {seed}", self.name()),
+            None => write!(f, "{} with a secret key", self.name()),
+        }
+    }
 }
 
 impl HashFunction {
+    /// SipHash-1-3 under a new secret key from the operating system's random numbers.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) when the operating system gives none.
+    pub fn secret() -> Result<Self> {
+        let (_, key) = KeyHasher::random(KeyHash::SipHash13)?.to_code();
+        Ok(HashFunction::SipHash13(key))
+    }
+
     /// Its name for people: "xxh3-128".
     pub fn name(self) -> &'static str {
         match self {
-            HashFunction::Xxh3 => "xxh3-128",
-            HashFunction::Murmur3 => "murmur3-x64-128",
+            HashFunction::Xxh3(_) => "xxh3-128",
+            HashFunction::Murmur3(_) => "murmur3-x64-128",
+            HashFunction::SipHash13(_) => "siphash-1-3-128",
+        }
+    }
+
+    /// Its seed; SipHash's key stays secret.
+    pub fn seed(self) -> Option<u64> {
+        match self {
+            HashFunction::Xxh3(seed) | HashFunction::Murmur3(seed) => Some(seed),
+            HashFunction::SipHash13(_) => None,
         }
     }
 
     /// The two halves of a key's hash.
     #[inline]
-    pub(super) fn hash(self, key: &[u8], seed: u64) -> (u64, u64) {
+    pub(super) fn hash(self, key: &[u8]) -> (u64, u64) {
         match self {
-            HashFunction::Xxh3 => hash_key_128(key, seed),
-            HashFunction::Murmur3 => murmur3::hash(key, seed),
+            HashFunction::Xxh3(seed) => hash_key_128(key, seed),
+            HashFunction::Murmur3(seed) => murmur3::hash(key, seed),
+            HashFunction::SipHash13(secret) => {
+                let both = KeyHasher::siphash13(secret).hash_128(key);
+                (both as u64, (both >> 64) as u64)
+            }
         }
     }
 
     /// The `k` positions of a key in `m` bits (which must not be 0).
     #[inline]
-    pub(super) fn positions(
-        self,
-        key: &[u8],
-        seed: u64,
-        m: u64,
-        k: u32,
-    ) -> impl Iterator<Item = u64> + use<> {
-        let (h1, h2) = self.hash(key, seed);
+    pub(super) fn positions(self, key: &[u8], m: u64, k: u32) -> impl Iterator<Item = u64> + use<> {
+        let (h1, h2) = self.hash(key);
         let (mut position, mut step, change) = (h1 % m, h2 % m, h1.rotate_left(32) % m);
         (0..k).map(move |_| {
             let here = position;
@@ -78,27 +120,36 @@ mod tests {
 
     #[test]
     fn positions_are_the_formula_and_frozen() {
-        for function in [HashFunction::Xxh3, HashFunction::Murmur3] {
-            let (h1, h2) = function.hash(b"sidebloom", 7);
+        let functions = [HashFunction::Xxh3(7), HashFunction::Murmur3(7), HashFunction::SipHash13([7, 8])];
+        for function in functions {
+            let (h1, h2) = function.hash(b"sidebloom");
             let m = 1536u64;
             let wide = |x: u64| u128::from(x);
             let formula = |i: u128| {
                 let (a, b, c) = (wide(h1 % m), wide(h2 % m), wide(h1.rotate_left(32) % m));
                 ((a + i * b + i * i.saturating_sub(1) / 2 * c) % wide(m)) as u64
             };
-            let positions: Vec<u64> = function.positions(b"sidebloom", 7, m, 20).collect();
+            let positions: Vec<u64> = function.positions(b"sidebloom", m, 20).collect();
             assert_eq!(positions, (0..20).map(formula).collect::<Vec<_>>());
         }
         let first =
-            |function: HashFunction| function.positions(b"sidebloom", 7, 1 << 20, 3).collect::<Vec<_>>();
-        assert_eq!([first(HashFunction::Xxh3), first(HashFunction::Murmur3)], GOLDEN);
+            functions.map(|function| function.positions(b"sidebloom", 1 << 20, 3).collect::<Vec<_>>());
+        assert_eq!(first, GOLDEN);
     }
 
-    const GOLDEN: [[u64; 3]; 2] = [[322_813, 220_565, 839_387], [858_990, 962_297, 728_014]];
+    const GOLDEN: [[u64; 3]; 3] =
+        [[322_813, 220_565, 839_387], [858_990, 962_297, 728_014], [917_882, 841_067, 706_289]];
+
+    #[test]
+    fn secret_keys_differ_and_are_not_told() {
+        let [a, b] = [(); 2].map(|()| HashFunction::secret().unwrap());
+        assert_ne!(a, b);
+        assert_eq!((format!("{a:?}").as_str(), a.seed()), ("siphash-1-3-128 with a secret key", None));
+    }
 
     #[test]
     fn folding_halves_commutes_with_taking_the_remainder() {
-        let at = |m| HashFunction::Xxh3.positions(b"a key", 1, m, 12).collect::<Vec<_>>();
+        let at = |m| HashFunction::Xxh3(1).positions(b"a key", m, 12).collect::<Vec<_>>();
         assert_eq!(at(4608).iter().map(|p| p % 2304).collect::<Vec<_>>(), at(2304));
     }
 }

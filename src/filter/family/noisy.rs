@@ -1,6 +1,7 @@
 //! Noisy filters: several that are wrong often, right together.
 
 use super::bloom::{Bloom, Plan};
+use super::hashing::HashFunction;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
 
@@ -26,20 +27,20 @@ impl NoisyBloom {
             )));
         }
         let plan = Plan::new(keys, part_fpr)?;
-        let part = |i: u32| Bloom::with_plan(Plan { seed: seed.wrapping_add(u64::from(i)), ..plan });
+        let hash = |i: u32| HashFunction::Xxh3(seed.wrapping_add(u64::from(i)));
+        let part = |i: u32| Bloom::with_plan(Plan { hash: hash(i), ..plan });
         Ok(NoisyBloom { parts: (0..parts).map(part).collect::<Result<_>>()? })
     }
 
     /// Puts parts together again, for example those that came from several parties.
     ///
     /// # Errors
-    /// [`Error::FilterMismatch`] when two have the same hash and seed: they would err together, and the rates would not multiply.
+    /// [`Error::FilterMismatch`] when two have the same hash: they would err together, and the rates would not multiply.
     pub fn from_parts(parts: Vec<Bloom>) -> Result<Self> {
-        let source = |part: &Bloom| (part.plan.hash.name(), part.plan.seed);
         for (i, part) in parts.iter().enumerate() {
-            if parts.iter().take(i).any(|other| source(other) == source(part)) {
-                let (hash, seed) = source(part);
-                let what = format!("two parts of a noisy filter hash with {hash} and seed {seed}");
+            let hash = part.plan.hash;
+            if parts.iter().take(i).any(|other| other.plan.hash == hash) {
+                let what = format!("two parts of a noisy filter hash by the same {hash:?}");
                 return Err(Error::FilterMismatch { what });
             }
         }

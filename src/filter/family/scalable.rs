@@ -20,10 +20,8 @@ pub struct Series {
     pub first_keys: u64,
     /// The false-positive rate (0 to 1) that the whole series stays below.
     pub fpr: f64,
-    /// The hash of keys.
+    /// The hash of keys, with its seed or key.
     pub hash: HashFunction,
-    /// The seed of that hash.
-    pub seed: u64,
 }
 
 impl Series {
@@ -34,7 +32,7 @@ impl Series {
             return Err(Error::FilterFull { capacity: u64::MAX, fpr: self.fpr });
         };
         let fpr = self.fpr * (1.0 - TIGHTENING) * TIGHTENING.powi(i as i32);
-        Ok(Plan { hash: self.hash, seed: self.seed, ..Plan::new(keys, fpr)? })
+        Ok(Plan { hash: self.hash, ..Plan::new(keys, fpr)? })
     }
 }
 
@@ -55,7 +53,7 @@ impl ScalableBloom {
     /// # Errors
     /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or an absurd size.
     pub fn new(first_keys: u64, fpr: f64) -> Result<Self> {
-        ScalableBloom::with_series(Series { first_keys, fpr, hash: HashFunction::default(), seed: 0 })
+        ScalableBloom::with_series(Series { first_keys, fpr, hash: HashFunction::default() })
     }
 
     /// An empty series.

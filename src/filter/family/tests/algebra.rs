@@ -5,7 +5,7 @@ use proptest::collection::btree_set;
 use proptest::prelude::*;
 
 fn filters(seed: u64, sets: [&std::collections::BTreeSet<u64>; 2]) -> [Bloom; 2] {
-    sets.map(|set| bloom_of(plan(3000, 0.01, HashFunction::Xxh3, seed), set.iter().copied()))
+    sets.map(|set| bloom_of(plan(3000, 0.01, HashFunction::Xxh3(seed)), set.iter().copied()))
 }
 
 proptest! {
@@ -46,7 +46,7 @@ proptest! {
     ) {
         let of = |bits: u64, set: &std::collections::BTreeSet<u64>| {
             let shape = Shape::new(bits, 5).unwrap();
-            bloom_of(Plan { shape, ..plan(1, 0.999, HashFunction::Xxh3, 2) }, set.iter().copied())
+            bloom_of(Plan { shape, ..plan(1, 0.999, HashFunction::Xxh3(2)) }, set.iter().copied())
         };
         let (large_a, large_b) = (of(1024 * lines, &a), of(1024 * lines, &b));
         let small = of(512 * lines, &a);
@@ -61,11 +61,12 @@ proptest! {
 
 #[test]
 fn unequal_filters_are_refused_by_name() {
-    let base = plan(1000, 0.01, HashFunction::Xxh3, 1);
+    let base = plan(1000, 0.01, HashFunction::Xxh3(1));
     let filter = Bloom::with_plan(base).unwrap();
     let others = [
-        Plan { seed: 2, ..base },
-        Plan { hash: HashFunction::Murmur3, ..base },
+        Plan { hash: HashFunction::Xxh3(2), ..base },
+        Plan { hash: HashFunction::Murmur3(1), ..base },
+        Plan { hash: HashFunction::SipHash13([1, 0]), ..base },
         Plan { shape: Shape::new(base.shape.bits(), base.shape.hashes() + 1).unwrap(), ..base },
         Plan { shape: Shape::new(base.shape.bits() + 1, base.shape.hashes()).unwrap(), ..base },
     ];
@@ -76,13 +77,18 @@ fn unequal_filters_are_refused_by_name() {
         assert!(filter.intersection(&other).is_err_and(refused));
         assert!(filter.overlap(&other).is_err_and(refused));
     }
+    let [a, b] =
+        [(); 2].map(|()| Bloom::with_plan(Plan { hash: HashFunction::secret().unwrap(), ..base }).unwrap());
+    let error = a.union(&b).unwrap_err().to_string();
+    assert!(error.contains("a secret key, but not the same one"), "{error}");
+    assert!(a.union(&a.clone()).is_ok());
     let other_rate = Bloom::with_plan(Plan { fpr: 0.5, ..base }).unwrap();
     assert!(filter.union(&other_rate).is_ok(), "the rate is a promise, not a property of the bits");
 }
 
 #[test]
 fn filters_with_all_bits_set_have_no_size_and_share_nothing_that_is_known() {
-    let plan = Plan { shape: Shape::new(512, 1).unwrap(), ..plan(1, 0.999_999, HashFunction::Xxh3, 0) };
+    let plan = Plan { shape: Shape::new(512, 1).unwrap(), ..plan(1, 0.999_999, HashFunction::Xxh3(0)) };
     let full = bloom_of(plan, 0..20_000);
     assert!(full.estimated_keys().is_infinite());
     let overlap = full.overlap(&full).unwrap();
@@ -91,6 +97,6 @@ fn filters_with_all_bits_set_have_no_size_and_share_nothing_that_is_known() {
 
 #[test]
 fn an_odd_number_of_lines_cannot_be_halved() {
-    let plan = Plan { shape: Shape::new(3 * 512, 3).unwrap(), ..plan(1, 0.5, HashFunction::Xxh3, 0) };
+    let plan = Plan { shape: Shape::new(3 * 512, 3).unwrap(), ..plan(1, 0.5, HashFunction::Xxh3(0)) };
     assert!(matches!(Bloom::with_plan(plan).unwrap().halved(), Err(Error::InvalidArgument(_))));
 }

@@ -28,7 +28,7 @@ proptest! {
         }
         // Without saturation the counters are those of the model's own filter: removals left no trace.
         if filter.saturated() == 0 {
-            let mut fresh = CountingBloom::new(400, 0.05).unwrap();
+            let mut fresh = CountingBloom::with_plan(*filter.plan()).unwrap();
             for (&i, &held) in &model {
                 (0..held).for_each(|_| assert!(fresh.insert(key(0, i)).is_ok()));
             }
@@ -59,7 +59,7 @@ fn overflow_prediction_is_fan_s_and_matches_small_counters() {
     assert!((1e-15..1e-13).contains(&each), "{each}");
     // Overfull on purpose, with counters enough to count.
     let shape = Shape::new(1 << 16, 1).unwrap();
-    let plan = Plan { shape, fpr: 0.999_999_99, hash: HashFunction::Xxh3, seed: 0 };
+    let plan = Plan { shape, fpr: 0.999_999_99, hash: HashFunction::default() };
     let mut filter = CountingBloom::with_plan(plan).unwrap();
     let keys = 8 << 16;
     (0..keys).for_each(|i| assert!(filter.insert(key(0, i)).is_ok()));
@@ -69,9 +69,25 @@ fn overflow_prediction_is_fan_s_and_matches_small_counters() {
 
 #[test]
 fn the_plain_filter_of_a_counting_one_is_bit_for_bit_the_bloom_filter_of_its_keys() {
-    let plan = plan(3000, 0.01, HashFunction::Murmur3, 5);
+    let plan = plan(3000, 0.01, HashFunction::Murmur3(5));
     let mut counting = CountingBloom::with_plan(plan).unwrap();
     (0..2000).for_each(|i| assert!(counting.insert(key(0, i)).is_ok()));
     (1000..2000).for_each(|i| assert!(counting.remove(key(0, i))));
     assert_eq!(counting.to_bloom().unwrap().lines(), bloom_of(plan, 0..1000).lines());
+}
+
+#[test]
+fn keys_chosen_by_the_default_hash_pass_a_counting_filter_no_more_often_than_others() {
+    let mut secret = CountingBloom::new(2000, 0.01).unwrap();
+    let mut public = CountingBloom::with_plan(Plan::new(2000, 0.01).unwrap()).unwrap();
+    for filter in [&mut secret, &mut public] {
+        (0..2000).for_each(|i| assert!(filter.insert(key(0, i)).is_ok()));
+    }
+    let chosen: Vec<_> =
+        (0..).map(|i| key(1, i)).filter(|key| public.contains(key) == Verdict::Maybe).take(500).collect();
+    // With the hash that everybody knows, removing them denies keys that are there.
+    chosen.iter().for_each(|key| _ = public.remove(key));
+    assert!((0..2000).any(|i| public.contains(key(0, i)) == Verdict::Absent));
+    let passed = chosen.iter().filter(|key| secret.contains(key) == Verdict::Maybe).count();
+    assert!(passed < 25, "{passed} of 500 pass at a rate of 1 %");
 }

@@ -19,7 +19,7 @@ fn assert_near(measured: f64, predicted: f64, case: &str) {
 fn a_full_bloom_filter_has_the_rate_of_the_formula_with_both_hashes() {
     for hash in HASHES {
         for (keys, fpr) in [(1000, 0.1), (1000, 0.01), (50_000, 0.01), (10_000, 0.001), (3000, 0.0002)] {
-            let plan = plan(keys, fpr, hash, 11);
+            let plan = plan(keys, fpr, hash);
             let filter = bloom_of(plan, 0..keys);
             let case = format!("{keys} keys at {fpr}, {}", hash.name());
             // The predicted rate is the mean over all sets of so many keys: this set's own fill decides what can be measured of it.
@@ -35,8 +35,7 @@ fn from_6_to_16_bits_per_key_the_rate_is_within_three_per_cent_of_the_formula() 
         let keys = 100_000;
         let shape = Shape::with_bits_per_key(keys, bits).unwrap();
         let predicted = shape.fpr(keys);
-        let filter =
-            bloom_of(Plan { shape, hash: HashFunction::Xxh3, seed: 3, fpr: 1.1 * predicted }, 0..keys);
+        let filter = bloom_of(Plan { shape, hash: HashFunction::Xxh3(3), fpr: 1.1 * predicted }, 0..keys);
         // 20,000 false positives: chance moves the measurement by 0.7 % in one standard deviation.
         let off = measured((20_000.0 / predicted) as u64, |key| filter.contains(key)) / predicted - 1.0;
         println!("{bits} bits: {:+.2} % off", 100.0 * off);
@@ -47,8 +46,9 @@ fn from_6_to_16_bits_per_key_the_rate_is_within_three_per_cent_of_the_formula() 
 #[test]
 fn a_small_filter_of_a_very_low_rate_is_not_spoilt_by_double_hashing() {
     // Without the third term of the positions, 1000 keys at 1e-6 let through 46 times as many as the formula says.
-    let plan = plan(1000, 1e-6, HashFunction::Xxh3, 0);
-    let filters: Vec<Bloom> = (0..8).map(|seed| bloom_of(Plan { seed, ..plan }, 0..1000)).collect();
+    let plan = plan(1000, 1e-6, HashFunction::default());
+    let filters: Vec<Bloom> =
+        (0..8).map(|seed| bloom_of(Plan { hash: HashFunction::Xxh3(seed), ..plan }, 0..1000)).collect();
     let probes = 12_000_000;
     let rates = filters.iter().map(|filter| measured(probes, |key| filter.contains(key)));
     let mean = rates.sum::<f64>() / filters.len() as f64;
@@ -58,7 +58,7 @@ fn a_small_filter_of_a_very_low_rate_is_not_spoilt_by_double_hashing() {
 
 #[test]
 fn counting_and_blocked_filters_have_their_predicted_rates() {
-    let plan = plan(20_000, 0.01, HashFunction::Xxh3, 1);
+    let plan = plan(20_000, 0.01, HashFunction::Xxh3(1));
     let mut counting = CountingBloom::with_plan(plan).unwrap();
     (0..20_000).for_each(|i| assert!(counting.insert(key(0, i)).is_ok()));
     assert_near(measured(400_000, |key| counting.contains(key)), plan.shape.fpr(20_000), "counting");
@@ -78,7 +78,7 @@ fn a_noisy_filter_has_the_product_of_its_parts_rates() {
 
 #[test]
 fn a_folded_filter_has_the_rate_of_half_the_bits_and_is_the_smallest_that_keeps_the_rate_asked_for() {
-    let plan = plan(200_000, 0.01, HashFunction::Xxh3, 1);
+    let plan = plan(200_000, 0.01, HashFunction::Xxh3(1));
     let filter = bloom_of(plan, 0..10_000);
     let folded = filter.folded_to(0.01).unwrap();
     assert_eq!(folded.plan().shape.bits() * 16, plan.shape.bits());
