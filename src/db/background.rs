@@ -41,7 +41,9 @@ impl Work {
                     control.to_flush.push_front((table, next_log));
                 }
             }
-            Work::UnmapCold => control.unmapping = false,
+            Work::UnmapCold => {
+                control.unmap_from.get_or_insert_with(Instant::now);
+            }
             Work::CheckSidecar(id) => {
                 control.checking_sidecars = false;
                 if again {
@@ -125,8 +127,8 @@ impl Core {
     }
 
     fn choose(&self, control: &mut Control, now: Instant) -> Option<Work> {
-        if !control.unmapping && self.maps.was_short() {
-            control.unmapping = true;
+        if control.unmap_from.is_some_and(|from| from <= now) && self.maps.was_short() {
+            control.unmap_from = None;
             return Some(Work::UnmapCold);
         }
         if self.failure.get().is_some() {

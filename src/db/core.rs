@@ -86,8 +86,8 @@ pub(crate) struct Control {
     /// Segments whose sidecars wait to be verified or rebuilt.
     pub sidecars_to_check: VecDeque<FileId>,
     pub checking_sidecars: bool,
-    /// A thread is replacing sidecars by unmapped ones.
-    pub unmapping: bool,
+    /// When sidecars may be replaced by unmapped ones again; `None` while a thread is at it.
+    pub unmap_from: Option<Instant>,
     /// Faults in maps ([`sigbus_faults`](crate::fs::sigbus_faults)) that have been looked into.
     pub faults_seen: usize,
     /// When segments whose new sidecar could not be opened are looked at again, and how long that wait was the last time.
@@ -113,7 +113,7 @@ impl Control {
             manual: 0,
             sidecars_to_check: VecDeque::new(),
             checking_sidecars: false,
-            unmapping: false,
+            unmap_from: Some(Instant::now()),
             faults_seen: 0,
             missing_sidecars_due: None,
             missing_sidecars_wait: Duration::ZERO,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const LOOK_AGAIN_MIN: Duration = Duration::from_millis(500);
 const LOOK_AGAIN_MAX: Duration = Duration::from_secs(60);
 
-/// How long who makes room waits for the readers of the view before, at most.
+/// How long whoever makes room for maps waits for the readers of the view before, at most; and the pause when snapshots have all of them.
 const UNMAP_WAIT: Duration = Duration::from_millis(20);
 
 /// What [`Db::rebuild_filters`](crate::Db::rebuild_filters) has done, or has done so far.
@@ -77,11 +77,12 @@ impl Core {
         let victims: BTreeMap<FileId, &LiveSegment> =
             victims.take(self.maps.excess()).map(|s| (s.meta.id, s)).collect();
         if victims.is_empty() {
+            lock(&self.control).unmap_from = Some(Instant::now() + UNMAP_WAIT);
             return;
         }
         let before = {
             let mut control = lock(&self.control);
-            let before = self.view.load_full();
+            let (before, mut unchecked) = (self.view.load_full(), Vec::new());
             self.change_view(&mut control, |view| {
                 let unmapped = |s: &LiveSegment| {
                     let (now, then) = (s.sidecar.as_ref()?, victims.get(&s.meta.id)?.sidecar.as_ref()?);
@@ -90,8 +91,12 @@ impl Core {
                 };
                 let renewed: Vec<LiveSegment> = view.live.segments().filter_map(unmapped).collect();
                 let ids = renewed.iter().map(|s| s.meta.id).collect();
+                // A verification that was under way speaks of the sidecar before.
+                let unverified = renewed.iter().filter(|s| s.waits_for_verification());
+                unchecked.extend(unverified.map(|s| s.meta.id));
                 view.live = Arc::new(view.live.with(renewed, &ids));
             });
+            control.sidecars_to_check.extend(unchecked);
             before
         };
         // Unmapping many files takes a while: better here than in the last reader of the old view. A snapshot may keep it for long.
