@@ -14,6 +14,7 @@ use sidebloom::fs::Fs;
 use sidebloom::{Batch, Db, Durability, Error, Options, RepairReport};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use support::{Crash, Errno, Fault, OpKind, STORE, SimFs, contents, damage_of, tiny_on};
 
 fn options(fs: &SimFs) -> Options {
@@ -221,6 +222,39 @@ fn a_log_that_lost_its_end_before_a_synced_one_is_an_error_and_repair_keeps_both
     assert_eq!((logs.operations_kept, logs.bytes_unreadable), (end - 2, 0));
     assert!(report.rebuilt && report.set_aside.is_empty());
     assert_works(&fs, (0..lost).chain(counts[0]..end));
+}
+
+/// A store that was closed with two logs, of which only the closing synced anything.
+fn two_logs_synced_by_closing() -> SimFs {
+    for _ in 0..20 {
+        let fs = SimFs::new();
+        let db = options(&fs).memtable_bytes(8 << 10).open(STORE).unwrap();
+        let held = [fs.hold(OpKind::Open), fs.hold(OpKind::Rename)];
+        let mut n = 0;
+        while logs(&fs).len() < 3 || bounds(&fs.read(&logs(&fs)[2]).unwrap()).len() < 4 {
+            put(&db, key(n), &[7; 500], Durability::Os);
+            n += 1;
+        }
+        // The first memtable is being flushed; the second one waits, and stays in its log when the store closes meanwhile.
+        let closing = std::thread::spawn(move || drop(db));
+        std::thread::sleep(Duration::from_millis(50));
+        drop(held);
+        closing.join().unwrap();
+        if logs(&fs).len() == 2 {
+            return fs;
+        }
+    }
+    panic!("closing never came before the second flush");
+}
+
+#[test]
+fn i4_a_log_that_lost_its_end_is_missed_though_only_closing_synced_it_and_the_one_behind_it() {
+    let fs = two_logs_synced_by_closing();
+    let [first, second] = &logs(&fs)[..] else { panic!() };
+    let bytes = fs.read(first).unwrap();
+    for cut in bounds(&bytes).into_iter().rev().skip(1) {
+        assert_refused(&with(&fs, first, &bytes[..cut]), second, 0, "a gap between two logs");
+    }
 }
 
 #[test]

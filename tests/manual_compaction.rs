@@ -8,10 +8,11 @@
 
 mod support;
 
-use sidebloom::{Db, Result};
+use sidebloom::fs::Fs;
+use sidebloom::{Compression, Db, Result};
 use std::collections::BTreeSet;
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::Builder;
 use std::time::Duration;
 use support::{
@@ -97,6 +98,70 @@ fn a_compaction_ends_although_writers_go_on() {
 }
 
 #[test]
+fn what_was_there_at_the_call_is_compacted_though_newer_writes_share_its_segment() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    db.put("there", "at the call").unwrap();
+    let writing = fs.hold(OpKind::Append);
+    let in_thread = |work: fn(&Db)| {
+        let db = db.clone();
+        let thread = std::thread::spawn(move || work(&db));
+        std::thread::sleep(Duration::from_millis(50));
+        thread
+    };
+    let writer = in_thread(|db| db.put("newer", "and in the same memtable").unwrap());
+    let compaction = in_thread(|db| db.compact().unwrap());
+    drop(writing);
+    writer.join().unwrap();
+    compaction.join().unwrap();
+    assert_eq!(level0(&db), 0);
+}
+
+/// Segments of level 0 that overlap one another like the links of a chain: whoever takes one down must take what it hides, and what that
+/// hides in turn. After a repair without a manifest their ages interleave as well.
+#[test]
+fn compacting_ranges_never_brings_older_versions_to_light() {
+    let key = |i: u64| vec![b'a' + i as u8];
+    let fs = SimFs::new();
+    // Segments of two or three rows, so that a level has some.
+    let open = || tiny_on(&fs).compression(Compression::None).open(STORE).unwrap();
+    let mut db = open();
+    let (mut rng, mut expected) = (Rng::new(1), Contents::new());
+    for step in 0..4000u64 {
+        let first = rng.below(8);
+        let last = first + rng.below(3);
+        for i in first..=last {
+            if rng.percent(25) {
+                db.delete(key(i)).unwrap();
+                expected.remove(&key(i));
+            } else {
+                let value = step.to_string().repeat(400).into_bytes();
+                db.put(key(i), &value).unwrap();
+                expected.insert(key(i), value);
+            }
+        }
+        db.flush().unwrap();
+        let repairs = rng.percent(15);
+        if repairs {
+            drop(db);
+            fs.sync_dir(Path::new(STORE)).unwrap(); // Obsolete segments keep their names.
+            fs.remove(&Path::new(STORE).join("MANIFEST")).unwrap();
+            tiny_on(&fs).repair(STORE).unwrap();
+            db = open();
+        }
+        if repairs || rng.percent(30) {
+            let any = rng.below(10);
+            let of = *rng.pick(&[first, last, any]);
+            db.compact_range(key(of)..=key(of)).unwrap();
+        }
+        for (i, found) in (0..10).map(|i| (i, db.get(key(i)).unwrap())) {
+            assert!(found.as_deref() == expected.get(&key(i)).map(Vec::as_slice), "key {i}, step {step}");
+        }
+    }
+    assert_holds(&db, &expected);
+}
+
+#[test]
 fn a_range_touches_only_the_segments_that_have_keys_of_it() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
@@ -118,13 +183,14 @@ fn a_range_touches_only_the_segments_that_have_keys_of_it() {
         db.compact_range::<&str>(nothing).unwrap();
         assert_eq!(level0(&db), 2, "{nothing:?}");
     }
-    db.compact_range("key00500"..="key00500").unwrap();
+    db.compact_range("key00500+"..="key00500+").unwrap(); // The last key of its segment.
     assert_eq!(level0(&db), 1, "the one of zzz stays");
     let gone = before.difference(&segments(&fs)).count();
     assert!((1..=2).contains(&gone), "{gone} segments were written anew for one key");
     assert_holds(&db, &expected);
-    db.compact_range("z"..).unwrap();
+    db.compact_range("z"..="zzz").unwrap(); // The first key of its segment.
     assert_eq!(level0(&db), 0);
+    db.compact_range("z"..).unwrap();
     assert_one_run(&db, &expected);
     let settled = segments(&fs);
     db.compact().unwrap();
