@@ -155,7 +155,9 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
     use proptest::prelude::*;
+    use proptest::sample::select;
 
     proptest! {
         #[test]
@@ -172,7 +174,10 @@ mod tests {
         }
 
         #[test]
-        fn prefix_end_bounds_exactly_the_keys_with_the_prefix(prefix: Vec<u8>, key: Vec<u8>) {
+        fn prefix_end_bounds_exactly_the_keys_with_the_prefix(
+            prefix in vec(select(&[0, 7, 0xfe, 0xff]), 0..4),
+            key in vec(select(&[0, 7, 8, 0xfe, 0xff]), 0..6),
+        ) {
             let within = key >= prefix && prefix_end(&prefix).is_none_or(|end| key < end);
             prop_assert_eq!(within, key.starts_with(&prefix));
         }

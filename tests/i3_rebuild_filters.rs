@@ -165,3 +165,29 @@ fn i3_a_policy_out_of_range_or_without_filters_is_refused_and_nothing_changes() 
     assert_eq!(fingerprints(dir.path(), ".filter"), before);
     db.put(b"still", b"writable").unwrap();
 }
+
+#[test]
+fn each_level_counts_what_its_own_filters_answered() {
+    let dir = fast_dir();
+    let db = filled(dir.path());
+    db.put("key00000", "in level 0").unwrap();
+    db.put("key04999", "in level 0").unwrap();
+    db.flush().unwrap();
+    db.rebuild_filters(FilterPolicy::blocked_bloom(2.0)).unwrap();
+    let before = db.stats();
+    for i in 0..4999 {
+        assert!(!db.contains_key(format!("key{i:05}, not there")).unwrap());
+    }
+    let after = db.stats();
+    let asked = after.levels.iter().zip(&before.levels).map(|(now, then)| {
+        let probes = now.filter_probes - then.filter_probes;
+        let negatives = now.filter_negatives - then.filter_negatives;
+        let wrong = now.filter_false_positives - then.filter_false_positives;
+        assert_eq!(probes, negatives + wrong, "no key was there: {now:?}");
+        (probes, wrong)
+    });
+    let asked: Vec<_> = asked.filter(|(probes, _)| *probes > 0).collect();
+    assert!(asked.len() >= 2 && asked.iter().any(|(_, wrong)| *wrong > 100), "{asked:?}");
+    let probes: u64 = asked.iter().map(|(probes, _)| probes).sum();
+    assert_eq!(probes, after.filter_probes - before.filter_probes);
+}

@@ -238,3 +238,27 @@ fn i6_verify_compares_the_manifest_on_disk_with_what_is_open() {
     let problems = db.verify().unwrap().problems;
     assert_names(&problems[0], &manifest, fs);
 }
+
+/// A sound file in the place of another one, as when a backup is put back in part: nothing but the digest tells the two apart.
+#[test]
+fn i6_a_segment_of_another_time_under_the_name_of_one_is_an_error_and_not_its_rows() {
+    let store = |value: &[u8]| {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        (0..20).for_each(|i| db.put(format!("key{i:02}"), value).unwrap());
+        db.flush().unwrap();
+        drop(db);
+        let segment =
+            fs.files().into_iter().find(|path| path.to_str().unwrap().ends_with(".segment")).unwrap();
+        (fs, segment)
+    };
+    let ((now, path), (then, same)) = (store(b"the new value"), store(b"the old value"));
+    assert_eq!((&path, now.read(&path).unwrap().len()), (&same, then.read(&same).unwrap().len()));
+    now.write(&path, then.read(&same).unwrap());
+    for read_only in [true, false] {
+        let db = tiny_on(&now).read_only(read_only).open(STORE).unwrap();
+        assert_names(&db.get("key07").unwrap_err(), &path, &now);
+        assert_names(&db.iter().next().unwrap().unwrap_err(), &path, &now);
+        assert!(!db.verify().unwrap().is_ok());
+    }
+}

@@ -89,6 +89,26 @@ fn assert_walks(db: &Db, expected: &Contents, path: &Path) {
     assert_eq!(right.next(), None);
 }
 
+/// A walk that begins or ends at a key gives its row, or the error of the damaged file.
+#[track_caller]
+fn assert_walks_from_keys(db: &Db, expected: &Contents, path: &Path) {
+    for (key, value) in expected {
+        let (to, from) = (db.range(..=key.clone()).next_back(), db.range(key.clone()..).next());
+        for row in [
+            to,
+            from,
+            db.range(key.clone()..=key.clone()).next(),
+            db.range(key.clone()..=key.clone()).next_back(),
+        ] {
+            match row {
+                Some(Ok((found, of))) => assert_eq!((&found, &of.to_vec()), (key, value)),
+                Some(Err(error)) => assert_eq!(damage_of(&error).0, path.display().to_string()),
+                None => panic!("{} is missing", key.escape_ascii()),
+            }
+        }
+    }
+}
+
 /// What one damaged byte costs: the error for every key of `must`, and for no other than those and the ones of `may`.
 struct Cost {
     must: BTreeSet<Vec<u8>>,
@@ -268,6 +288,7 @@ fn a_key_in_a_damaged_block_gives_the_error_and_never_the_older_version_below_it
     assert!(snapshot.get(&unreadable[0]).is_err() && db.snapshot().get(&unreadable[0]).is_err());
     assert!(db.prefix(&unreadable[0]).next().unwrap().is_err());
     assert_walks(&db, &expected, &path);
+    assert_walks_from_keys(&db, &expected, &path);
     assert_eq!(db.range(numbered(150)..).rev().count(), 50, "a walk beside the damage");
 
     // What is written anew is known again.

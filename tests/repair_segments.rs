@@ -11,7 +11,9 @@ mod support;
 use sidebloom::{Compression, Db, Error, LostRange, RepairReport};
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
-use support::{Contents, Crash, Rng, STORE, SimFs, assert_holds, contents, fill_deep, tiny_on};
+use support::{
+    Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, fill_deep, tiny_on,
+};
 
 const KEYS: u64 = 2000;
 
@@ -224,6 +226,55 @@ fn a_segment_in_quarantine_is_salvaged_and_returns_to_a_level_where_it_is_in_ord
     });
     db.compact().unwrap();
     assert_holds(&db, &expected);
+}
+
+/// Faults that pass send sound segments to quarantine, where they stay while the store is written and compacted around them.
+#[test]
+fn segments_that_return_from_quarantine_neither_hide_newer_rows_nor_bring_back_deleted_ones() {
+    let (mut went, mut returned) = (0, 0);
+    for seed in 0..24 {
+        let fs = SimFs::new();
+        let open = || tiny_on(&fs).compression(Compression::None).open(STORE).unwrap();
+        let (mut rng, mut expected) = (Rng::new(seed), Contents::new());
+        for round in 0..6u8 {
+            let db = open();
+            for step in 0..30u8 {
+                let first = rng.below(50);
+                for i in first..=first + rng.below(6) {
+                    if rng.percent(25) {
+                        db.delete(numbered(i)).unwrap();
+                        expected.remove(&numbered(i));
+                    } else {
+                        let value = [round, step].repeat(400); // Four or five rows fill a segment.
+                        db.put(numbered(i), &value).unwrap();
+                        expected.insert(numbered(i), value);
+                    }
+                }
+                db.flush().unwrap();
+                let from = rng.below(56);
+                match rng.below(10) {
+                    0 => {
+                        fs.fail(Fault::once(OpKind::Read, rng.below(12)));
+                        let _ = db.compact();
+                        fs.heal();
+                    }
+                    1..4 => _ = db.compact_range(numbered(from)..=numbered(from + rng.below(10))),
+                    _ => {}
+                }
+            }
+            let in_quarantine = db.stats().segments_quarantined;
+            drop(db);
+            let report = tiny_on(&fs).repair(STORE).unwrap();
+            assert!(report.lost.is_empty(), "{report:?}");
+            let db = open();
+            went += in_quarantine;
+            returned += in_quarantine.saturating_sub(db.stats().segments_quarantined);
+            assert_holds(&db, &expected);
+            db.compact().unwrap();
+            assert_holds(&db, &expected);
+        }
+    }
+    assert!(returned > 50 && went > returned, "{returned} of {went} returned to a level");
 }
 
 #[test]

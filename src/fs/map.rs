@@ -159,6 +159,7 @@ impl fmt::Debug for Map {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::{Fs, RealFs};
 
     #[test]
     fn no_more_maps_are_given_than_the_budget_has_and_one_that_goes_makes_room() {
@@ -183,5 +184,17 @@ mod tests {
         drop(maps);
         // Other tests map files too, but not a hundred of them at once.
         assert!(FILE_MAPS.taken.load(Relaxed) < with_maps);
+    }
+
+    #[test]
+    fn a_copy_of_a_file_that_takes_several_reads_is_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let bytes: Vec<u8> = (0..2 * READ_BYTES as u32 + 1000).map(|i| (i / 1000) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let file = RealFs.open(&path).unwrap();
+        for len in [0, 1000, READ_BYTES, READ_BYTES + 1, bytes.len()] {
+            assert!(*Map::read(&*file, len).unwrap() == bytes[..len], "{len} bytes");
+        }
     }
 }

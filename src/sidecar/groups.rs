@@ -106,3 +106,19 @@ impl Verified {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i1_a_group_that_was_compared_vouches_for_no_other_one() {
+        let verified = Verified::none_of(200);
+        for compared in (0..200).step_by(3) {
+            verified.set(compared);
+            for group in 0..300 {
+                assert_eq!(verified.has(group), group % 3 == 0 && group <= compared, "{group} at {compared}");
+            }
+        }
+    }
+}
