@@ -8,7 +8,7 @@
 
 mod support;
 
-use sidebloom::{Batch, Db, Durability, Snapshot};
+use sidebloom::{Batch, Db, Durability, Options, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -208,4 +208,25 @@ fn handles_dropped_in_any_order_lose_nothing_and_the_last_one_closes_the_store()
         let db = tiny().open(dir.path()).unwrap();
         assert_eq!(contents(&db).len(), 480, "seed {seed}");
     }
+}
+
+#[test]
+fn a_compaction_that_closing_cuts_short_changes_nothing() {
+    let dir = support::fast_dir();
+    let options = || Options::new().memtable_bytes(16 << 20);
+    let mut cut_short = 0;
+    for round in 0..5u8 {
+        let db = options().open(dir.path()).unwrap();
+        for part in 0..4u32 {
+            (0..6000u32).for_each(|i| db.put(format!("key{:06}", i * 4 + part), [round; 20]).unwrap());
+            db.flush().unwrap();
+        }
+        drop(db);
+        let db = options().read_only(true).open(dir.path()).unwrap();
+        cut_short += u32::from(db.stats().levels[0].segments >= 4);
+        let rows: Vec<_> = db.iter().map(Result::unwrap).collect();
+        assert_eq!(rows.len(), 24_000, "round {round}");
+        assert!(rows.iter().all(|(_, value)| **value == [round; 20]), "round {round}");
+    }
+    assert!(cut_short > 0, "closing always came behind the compaction");
 }

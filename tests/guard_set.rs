@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 use sidebloom::guard::{Change, Changes, Guard, GuardOptions, Source};
-use sidebloom::{Durability, Result};
+use sidebloom::{Durability, Error, Result};
 use std::sync::Barrier;
 
 fn guard(dir: &tempfile::TempDir, keys: &[&str]) -> Guard {
@@ -83,4 +83,51 @@ fn a_key_that_was_there_before_a_refresh_and_is_inserted_during_it_stays() {
     for key in ["known", "fresh", "row"] {
         assert_eq!(guard.count(key).unwrap(), 1, "{key}");
     }
+}
+
+#[test]
+fn a_transaction_that_the_database_refuses_removes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let guard = guard(&dir, &["old"]);
+    let mut changes = guard.transaction();
+    changes.insert("new").unwrap().remove("old").unwrap();
+    let refused: Result<()> = changes.commit(|| Err(Error::ReadOnly));
+    assert!(refused.is_err());
+    let counts = (guard.count("old").unwrap(), guard.count("new").unwrap());
+    assert_eq!(counts, (1, 1), "it may have committed all the same");
+}
+
+#[test]
+fn changes_of_many_keys_by_many_threads_count_each_key_right() {
+    const THREADS: usize = 4;
+    let dir = tempfile::tempdir().unwrap();
+    let guard = guard(&dir, &[]);
+    let start = Barrier::new(THREADS);
+    let write = |thread: usize| {
+        start.wait();
+        let mut inserted = [0u64; 12];
+        for n in 0..1500 {
+            let mut changes = Changes::new();
+            for key in (0..12).filter(|key| (n * 7 + thread * 5 + key * (n + 1)) % 3 == 0) {
+                changes.insert([key as u8]);
+                inserted[key] += 1;
+            }
+            guard.write(&changes).unwrap();
+        }
+        inserted
+    };
+    let inserted = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let write = &write;
+                scope.spawn(move || write(thread))
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    for key in 0..12 {
+        let expected = inserted.iter().map(|inserted| inserted[key]).sum::<u64>();
+        assert_eq!(guard.count([key as u8]).unwrap(), expected, "key {key}");
+    }
+    assert_eq!(guard.stats().keys, 12);
 }

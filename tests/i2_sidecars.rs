@@ -313,7 +313,7 @@ fn i2_sidecars_switched_off_are_neither_asked_nor_written_nor_removed() {
 
 /// A sidecar is durable before the manifest names its segment: after a power cut nothing needs to be rebuilt.
 #[test]
-fn i2_a_power_cut_after_a_flush_or_a_compaction_costs_no_filter() {
+fn i2_a_power_cut_after_a_flush_a_compaction_or_a_rebuild_costs_no_filter() {
     for seed in 0..40 {
         let fs = SimFs::new();
         let db = tiny_on(&fs).open(STORE).unwrap();
@@ -325,12 +325,18 @@ fn i2_a_power_cut_after_a_flush_or_a_compaction_costs_no_filter() {
             db.compact().unwrap();
         }
         db.wait_for_compaction().unwrap();
+        let rebuilds = seed % 4 < 2;
+        if rebuilds {
+            db.rebuild_filters(FilterPolicy::blocked_bloom(7.0)).unwrap();
+        }
         let after = fs.crash(Crash::Power, seed);
         drop(db);
         let db = tiny_on(&after).open(STORE).unwrap();
         db.warm().unwrap();
         assert_eq!(db.stats().filters_unavailable, 0, "seed {seed}");
         assert!(is_whole(&db), "seed {seed}");
+        let kinds = db.stats().levels.into_iter().flat_map(|level| level.filter_kinds);
+        assert!(!rebuilds || kinds.into_iter().all(|kind| kind.starts_with("blocked-bloom")), "seed {seed}");
     }
 }
 

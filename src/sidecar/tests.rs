@@ -289,6 +289,19 @@ fn i1_one_damaged_group_is_met_by_a_probe_of_it_and_until_then_the_others_answer
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn i1_lines_that_are_gone_deny_nobody_though_their_group_was_believed() {
+    crate::fs::catch_sigbus().unwrap();
+    for spec in KINDS {
+        let (case, hashes, ..) = large(spec);
+        let sidecar = case.open().unwrap();
+        assert_eq!(denied(&sidecar, &hashes), 0);
+        fs::OpenOptions::new().write(true).open(&case.path).unwrap().set_len(0).unwrap();
+        assert_eq!(denied(&sidecar, &hashes), 0, "{spec:?}");
+    }
+}
+
 #[test]
 fn i1_sound_groups_of_another_place_or_of_an_older_filter_of_the_segment_are_not_believed() {
     for spec in KINDS {
