@@ -44,7 +44,8 @@
 //!   survives. A batch is all or nothing.
 //! - **I5** A failed write or fsync is never acknowledged, and its file is never written again: on a full disk, what it held is written
 //!   anew from memory when there is space; after any other failure the store is read-only ([`Error::Poisoned`]).
-//!   A failed *read* stops nothing: its segment is quarantined, and what is readable of it answers.
+//!   A failed *read* stops nothing: its segment is quarantined, and what is readable of it answers. It returns when it reads well
+//!   again.
 //! - **I6** Every byte on disk is under a checksum; damage is an [`Error::Corruption`] with file and offset.
 //! - **I7** Readers never wait for writers, flushes or compactions; writers never wait for a manual compaction.
 //! - **I8** All I/O goes through one seam, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.

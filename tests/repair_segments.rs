@@ -11,9 +11,7 @@ mod support;
 use sidebloom::{Compression, Db, Error, LostRange, RepairReport};
 use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
-use support::{
-    Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, fill_deep, tiny_on,
-};
+use support::{Contents, Crash, Rng, STORE, SimFs, assert_holds, contents, fill_deep, tiny_on};
 
 const KEYS: u64 = 2000;
 
@@ -228,7 +226,8 @@ fn a_segment_in_quarantine_is_salvaged_and_returns_to_a_level_where_it_is_in_ord
     assert_holds(&db, &expected);
 }
 
-/// Faults that pass send sound segments to quarantine, where they stay while the store is written and compacted around them.
+/// Bad sectors send segments to quarantine, where they stay while the store is written and compacted around them, until repair finds them
+/// readable.
 #[test]
 fn segments_that_return_from_quarantine_neither_hide_newer_rows_nor_bring_back_deleted_ones() {
     let (mut went, mut returned) = (0, 0);
@@ -254,9 +253,9 @@ fn segments_that_return_from_quarantine_neither_hide_newer_rows_nor_bring_back_d
                 let from = rng.below(56);
                 match rng.below(10) {
                     0 => {
-                        fs.fail(Fault::once(OpKind::Read, rng.below(12)));
+                        let segments = files(&fs, ".segment");
+                        fs.make_unreadable(rng.pick(&segments), 0..1);
                         let _ = db.compact();
-                        fs.heal();
                     }
                     1..4 => _ = db.compact_range(numbered(from)..=numbered(from + rng.below(10))),
                     _ => {}
@@ -264,6 +263,7 @@ fn segments_that_return_from_quarantine_neither_hide_newer_rows_nor_bring_back_d
             }
             let in_quarantine = db.stats().segments_quarantined;
             drop(db);
+            fs.heal();
             let report = tiny_on(&fs).repair(STORE).unwrap();
             assert!(report.lost.is_empty(), "{report:?}");
             let db = open();

@@ -21,6 +21,7 @@ enum Work {
     Flush(Arc<Memtable>, FileId),
     CheckSidecar(FileId),
     Compact(Compaction),
+    TakeBack(Compaction),
     Retune(FileId, FilterSpec),
 }
 
@@ -28,7 +29,11 @@ impl Work {
     fn job(&self) -> Job {
         match self {
             Work::Flush(..) => Job::Flush,
-            Work::UnmapCold | Work::CheckSidecar(_) | Work::Compact(_) | Work::Retune(..) => Job::Upkeep,
+            Work::UnmapCold
+            | Work::CheckSidecar(_)
+            | Work::Compact(_)
+            | Work::TakeBack(_)
+            | Work::Retune(..) => Job::Upkeep,
         }
     }
 
@@ -51,7 +56,7 @@ impl Work {
                 }
             }
             Work::Retune(..) => control.checking_sidecars = false,
-            Work::Compact(compaction) => {
+            Work::Compact(compaction) | Work::TakeBack(compaction) => {
                 let done = compaction.reservation();
                 control.running.retain(|running| Some(running) != done.as_ref());
             }
@@ -95,6 +100,7 @@ impl Core {
             }
             Work::CheckSidecar(id) => self.check_sidecar(*id),
             Work::Compact(compaction) => self.compact_one(compaction),
+            Work::TakeBack(compaction) => self.take_back_if_sound(compaction),
             Work::Retune(id, spec) => self.retune(*id, *spec),
         }
     }
@@ -111,11 +117,7 @@ impl Core {
             if let Some(work) = self.choose(&mut control, now) {
                 return Some(work);
             }
-            let mut later = self
-                .worth_waiting_for(&control, now)
-                .into_iter()
-                .chain(control.until_missing_sidecars())
-                .min();
+            let mut later = self.worth_waiting_for(&control, now);
             if sigbus_faults().is_some() {
                 later = Some(later.map_or(LOOK_FOR_FAULTS_EVERY, |time| time.min(LOOK_FOR_FAULTS_EVERY)));
             }
@@ -143,6 +145,7 @@ impl Core {
         }
         self.queue_bad(control);
         self.queue_missing_sidecars(control);
+        self.queue_suspects(control);
         if !control.upkeep_tries.pause(now).is_zero() {
             return None;
         }
@@ -157,6 +160,10 @@ impl Core {
         if self.options.read_only || control.running.len() - control.manual >= spare {
             return None;
         }
+        if let Some(compaction) = self.next_suspect(control) {
+            control.running.extend(compaction.reservation());
+            return Some(Work::TakeBack(compaction));
+        }
         let at_rest = control.until_rest().is_zero();
         if let Some(compaction) = pick(&self.live(), &self.options, &control.running, at_rest) {
             control.running.extend(compaction.reservation());
@@ -170,16 +177,20 @@ impl Core {
         Some(Work::Retune(id, spec))
     }
 
-    /// How long until there may be work without anybody's notice: a pause after a failure ends, or the store comes to rest and there is
-    /// something to compact then.
+    /// How long until there may be work without anybody's notice: a pause after a failure ends, something is to be looked at again, or the
+    /// store comes to rest and there is something to compact then.
     fn worth_waiting_for(&self, control: &Control, now: Instant) -> Option<Duration> {
         if self.failure.get().is_some() {
             return None;
         }
+        let looks = [control.until_missing_sidecars(), control.until_suspects()];
         let pauses = [control.flush_tries.pause(now), control.upkeep_tries.pause(now)];
-        if let Some(pause) = pauses.into_iter().filter(|pause| !pause.is_zero()).min() {
-            return Some(pause);
-        }
+        let pauses: Vec<Duration> = pauses.into_iter().filter(|pause| !pause.is_zero()).collect();
+        let rest = if pauses.is_empty() { self.until_work_at_rest(control) } else { None };
+        looks.into_iter().flatten().chain(pauses).chain(rest).min()
+    }
+
+    fn until_work_at_rest(&self, control: &Control) -> Option<Duration> {
         let idle = control.running.is_empty() && !self.options.read_only;
         let until_rest = control.until_rest();
         if !idle || until_rest.is_zero() {

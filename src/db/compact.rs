@@ -16,6 +16,7 @@ use crate::key::EntryKind;
 use crate::manifest::{LiveSegment, SegmentMeta};
 use crate::merge::{Merge, RunCursor, Source};
 use crate::segment::{Access, Direction};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -113,15 +114,19 @@ impl Core {
     }
 }
 
-/// A cursor for each segment of level 0, and one for each sorted run: memory does not grow with the number of segments.
+/// A cursor for each segment of level 0 or in quarantine, and one for each sorted run: memory does not grow with the number of segments.
 fn sources(compaction: &Compaction) -> Result<Vec<Source>> {
-    let (level0, sorted): (Vec<_>, Vec<_>) = compaction.upper.iter().partition(|s| s.meta.level == 0);
     let mut sources = Vec::new();
-    for input in level0 {
-        let cursor = input.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
-        sources.push(Source::Segment(cursor));
+    let mut runs: BTreeMap<u8, Vec<&LiveSegment>> = BTreeMap::new();
+    for input in compaction.inputs() {
+        if input.meta.level == 0 || input.is_quarantined() {
+            let cursor = input.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
+            sources.push(Source::Segment(cursor));
+        } else {
+            runs.entry(input.meta.level).or_default().push(input);
+        }
     }
-    for mut run in [sorted, compaction.lower.iter().collect()] {
+    for mut run in runs.into_values() {
         run.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
         let walk = run.iter().map(|input| Arc::clone(&input.file)).collect();
         let cursor = RunCursor::new(walk, Direction::Forward, Bound::Unbounded, Access::Scan)?;

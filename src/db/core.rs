@@ -93,6 +93,10 @@ pub(crate) struct Control {
     /// When segments whose new sidecar could not be opened are looked at again, and how long that wait was the last time.
     pub missing_sidecars_due: Option<Instant>,
     pub missing_sidecars_wait: Duration,
+    /// When the segments in quarantine are read again, and how long that wait was the last time.
+    pub suspects_due: Option<Instant>,
+    pub suspects_wait: Duration,
+    pub suspects_to_try: VecDeque<FileId>,
     pub flush_tries: Tries,
     pub upkeep_tries: Tries,
     /// Segments of a manifest edit that failed: it may be on disk, so their files stay until the manifest is written anew.
@@ -117,6 +121,9 @@ impl Control {
             faults_seen: 0,
             missing_sidecars_due: None,
             missing_sidecars_wait: Duration::ZERO,
+            suspects_due: None,
+            suspects_wait: Duration::ZERO,
+            suspects_to_try: VecDeque::new(),
             flush_tries: Tries::default(),
             upkeep_tries: Tries::default(),
             doubtful: Vec::new(),
@@ -129,6 +136,11 @@ impl Control {
     /// How long until segments without a sidecar are looked at again, if they are.
     pub fn until_missing_sidecars(&self) -> Option<Duration> {
         self.missing_sidecars_due.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
+    /// How long until the segments in quarantine are read again, if there are any.
+    pub fn until_suspects(&self) -> Option<Duration> {
+        self.suspects_due.map(|due| due.saturating_duration_since(Instant::now()))
     }
 
     /// How long until the store counts as at rest; zero when it does.

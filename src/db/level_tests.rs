@@ -1,10 +1,12 @@
-//! I10 where no public call can break it: a manifest whose level 1 overlaps.
+//! Segments in levels where no public call puts them: a level 1 that overlaps (I10), and quarantines of every kind.
 
-use super::{Db, repair};
+use super::{Db, Options, repair};
+use crate::Compression;
 use crate::error::Error;
 use crate::fs::RealFs;
-use crate::manifest::{Manifest, read_state};
-use crate::support::fast_dir;
+use crate::manifest::{Manifest, Quarantine, read_state};
+use crate::support::{eventually, fast_dir};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 #[test]
@@ -34,5 +36,62 @@ fn i10_a_store_whose_sorted_level_overlaps_is_refused_by_name_and_repair_brings_
     let db = Db::open(&path).unwrap();
     for (key, round) in [("a", 0), ("b", 1), ("m", 1), ("n", 1), ("z", 0)] {
         assert_eq!(db.get(key).unwrap().as_deref(), Some([round].as_slice()), "{key}");
+    }
+}
+
+/// A store whose segments, given from the oldest to the newest, are in these levels.
+fn store_of(segments: &[(u8, &[(&str, &str)])]) -> (tempfile::TempDir, PathBuf) {
+    let dir = fast_dir();
+    let path = dir.path().join("store");
+    let db = Options::new().compression(Compression::None).open(&path).unwrap();
+    for (_, rows) in segments {
+        rows.iter().for_each(|(key, value)| db.put(key, value).unwrap());
+        db.flush().unwrap();
+    }
+    drop(db);
+    let mut state = read_state(&RealFs, &path).unwrap();
+    assert_eq!(state.segments.len(), segments.len());
+    for (meta, (level, _)) in state.segments.values_mut().zip(segments) {
+        meta.level = *level;
+    }
+    Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+    (dir, path)
+}
+
+#[test]
+fn a_segment_returns_from_quarantine_above_what_is_older_and_below_what_is_newer_in_every_level() {
+    // So large that nothing is compacted into its level without need.
+    let large = "x".repeat(20_000);
+    let was = |left, overtaken| Quarantine { left, overtaken }.to_level();
+    let returning: &[(&str, &str)] = &[("a", "2"), ("j", "2"), ("k", "2"), ("z", "2")];
+    let (older, newer): (&[_], &[_]) = (&[("k", "1")], &[("j", "3"), ("y", &large)]);
+    let last = &[("j", "3"), ("k", "4")];
+    let cases: [&[(u8, &[(&str, &str)])]; 8] = [
+        &[(2, older), (was(1, 1), returning), (0, newer)],
+        &[(2, older), (was(1, 3), returning), (3, newer)],
+        &[(4, older), (was(2, 3), returning), (3, newer)],
+        &[(0, older), (was(0, 0), returning), (0, newer)],
+        &[(0, older), (was(0, 2), returning), (2, newer)],
+        &[(was(0, 1), returning), (0, last), (0, newer)],
+        &[(2, returning), (was(1, 3), last), (3, newer)],
+        &[(was(2, 2), returning), (was(1, 3), last), (3, newer)],
+    ];
+    for (number, segments) in cases.iter().enumerate() {
+        let (_dir, path) = store_of(segments);
+        let db = Options::new().compression(Compression::None).open(&path).unwrap();
+        let is_overwritten = segments.iter().any(|(_, rows)| *rows == last);
+        let expected = [("a", "2"), ("j", "3"), ("k", if is_overwritten { "4" } else { "2" }), ("z", "2")];
+        let check = |when| {
+            for (key, value) in expected {
+                let found = db.get(key).unwrap();
+                assert_eq!(found.as_deref(), Some(value.as_bytes()), "{key} {when}, case {number}");
+            }
+        };
+        check("in quarantine");
+        eventually("it returns", || db.stats().segments_quarantined == 0);
+        check("back");
+        assert!(db.verify().unwrap().is_ok());
+        db.compact().unwrap();
+        check("compacted");
     }
 }

@@ -10,6 +10,7 @@
 use super::core::{Control, Core, lock};
 use super::pick::{Compaction, level0_is_due, pick_level0, target_bytes};
 use crate::error::{Error, Result};
+use crate::id::FileId;
 use crate::key::Seq;
 use crate::manifest::{LEVELS, LiveSegment, LiveSet};
 use std::ops::Bound;
@@ -121,16 +122,52 @@ impl Core {
         let fits = |level: &usize| target_bytes(*level, self.options.segment_bytes) >= bytes;
         let level = (live.deepest().max(1)..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
         let goal = Goal { range, newest, level };
+        self.take_back_concerned(&goal)?;
         let mut gave_way = false;
         while let Some(step) = self.next_step(&goal, &mut gave_way)? {
-            let outcome = self.compact_one(&step.compaction).inspect_err(|error| self.count_shortage(error));
-            outcome.map_err(|e| match e {
-                Error::Poisoned { .. } => e,
-                _ if self.quarantine(&e) => e,
-                _ => self.fail(e),
-            })?;
+            self.note_failure(self.compact_one(&step.compaction))?;
         }
         Ok(())
+    }
+
+    /// What is in quarantine and reads well by now takes part.
+    fn take_back_concerned(&self, goal: &Goal) -> Result<()> {
+        for suspect in self.live().quarantined().iter().filter(|s| goal.concerns(s) && self.reads_well(s)) {
+            if let Some(step) = self.step_back(suspect.meta.id)? {
+                self.note_failure(self.take_back(suspect, &step.compaction))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves the way back of a segment from quarantine. `None` when it has gone already, or cannot come back.
+    fn step_back(&self, id: FileId) -> Result<Option<Step<'_>>> {
+        let mut step = None;
+        self.wait_until(|control| {
+            let live = self.live();
+            let Some(suspect) = live.quarantined().iter().find(|s| s.meta.id == id) else { return true };
+            let back = |running: &[_]| Compaction::back(&live, suspect, &self.options, running);
+            match back(&control.running) {
+                Some(compaction) => step = Some(self.reserve(control, compaction)),
+                None => return back(&[]).is_none(),
+            }
+            true
+        })?;
+        Ok(step)
+    }
+
+    fn reserve(&self, control: &mut Control, compaction: Compaction) -> Step<'_> {
+        control.running.extend(compaction.reservation());
+        control.manual += 1;
+        Step { core: self, compaction }
+    }
+
+    fn note_failure(&self, outcome: Result<()>) -> Result<()> {
+        outcome.inspect_err(|error| self.count_shortage(error)).map_err(|e| match e {
+            Error::Poisoned { .. } => e,
+            _ if self.quarantine(&e) => e,
+            _ => self.fail(e),
+        })
     }
 
     /// Waits until there is a step to take, and reserves it. `None` when nothing is left to do.
@@ -150,9 +187,7 @@ impl Core {
             *gave_way = level0_first && matches!(next, Next::Run(_));
             match next {
                 Next::Run(compaction) => {
-                    control.running.extend(compaction.reservation());
-                    control.manual += 1;
-                    step = Some(Step { core: self, compaction });
+                    step = Some(self.reserve(control, compaction));
                     true
                 }
                 Next::Wait => false,

@@ -27,6 +27,7 @@ mod shards;
 mod sidecars;
 mod snapshot;
 mod stats;
+mod take_back;
 mod verify;
 mod view;
 mod write;

@@ -77,6 +77,7 @@ impl Db {
         });
         let threads = background::spawn(&core)?;
         core.queue_unverified();
+        core.try_suspects_later();
         Ok(Db { handle: Arc::new(Handle { core, threads, _lock: guard }) })
     }
 

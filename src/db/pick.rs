@@ -132,6 +132,11 @@ fn level0_group(level0: &[LiveSegment], wanted: impl Fn(&LiveSegment) -> bool) -
         let takes = group.len() < LEVEL0_GROUP_MAX && wanted(segment);
         if takes { &mut group } else { &mut rest }.push(segment.clone());
     }
+    with_bound(group, rest)
+}
+
+/// The group, and what of level 0 may not stay above it when it goes down.
+pub(crate) fn with_bound(mut group: Vec<LiveSegment>, mut rest: Vec<LiveSegment>) -> Vec<LiveSegment> {
     loop {
         let Some((smallest, largest)) = hull(&group) else { return group };
         let newest = group.iter().map(|s| s.meta.max_seq).max();

@@ -2,6 +2,7 @@
 //! segment durable → sidecar durable → directory fsync → manifest edit durable → visible → unlink old.
 
 use super::core::{Core, lock};
+use super::take_back::note_overtaken;
 use super::view::View;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
@@ -32,7 +33,9 @@ impl Core {
     /// Publishes the change that follows from the live set at the time when nobody else publishes any more; nothing without one.
     pub fn publish_if(&self, change: impl FnOnce(&LiveSet) -> Option<Change>) -> Result<()> {
         let mut manifest = lock(&self.manifest);
-        let Some(change) = change(&self.live()) else { return Ok(()) };
+        let live = self.live();
+        let Some(mut change) = change(&live) else { return Ok(()) };
+        note_overtaken(&live, &mut change);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let flushed = change.flushed.as_ref();
         // The log at the new floor is there, whether or not any of it was synced.

@@ -2,14 +2,15 @@
 //!
 //! A read that fails endangers nothing that is written, so the store goes on (I5). The segment leaves its level for the quarantine by a
 //! manifest edit, which outlives reopening: compactions go on without it, and keep every tombstone that may hide one of its rows.
-//! Reads still ask it (see `LiveSet::quarantined`). `sidebloom repair` salvages what is readable.
+//! Reads still ask it (see `LiveSet::quarantined`). One that reads well again comes back (see `take_back`); `sidebloom repair` salvages
+//! what is readable of the others.
 
 use super::compact::at_level;
 use super::core::Core;
 use super::publish::Change;
 use crate::error::Error;
 use crate::id::{FileId, FileKind};
-use crate::manifest::{LiveSet, QUARANTINE};
+use crate::manifest::{LiveSet, Quarantine};
 use std::io::ErrorKind;
 
 impl Core {
@@ -30,6 +31,7 @@ impl Core {
             return true;
         }
         let recorded = self.publish_if(|live| move_there(live, id));
+        self.try_suspects_later();
         recorded
             .inspect_err(|error| tracing::warn!(%error, "the quarantine of a segment could not be recorded"))
             .is_ok()
@@ -39,8 +41,9 @@ impl Core {
 /// `None` when the segment has gone meanwhile: a compaction that could read it was about to publish its outcome.
 fn move_there(live: &LiveSet, id: FileId) -> Option<Change> {
     let segment = live.segments().find(|s| s.meta.id == id && !s.is_quarantined())?;
-    let removed = vec![segment.clone()];
-    Some(Change { added: vec![at_level(segment, QUARANTINE)], removed, flushed: None })
+    let left = segment.meta.level;
+    let added = vec![at_level(segment, Quarantine { left, overtaken: left }.to_level())];
+    Some(Change { added, removed: vec![segment.clone()], flushed: None })
 }
 
 /// The segment that a failed read was of. What the machine lacks for the moment, such as descriptors, says nothing about a file.

@@ -30,6 +30,11 @@ impl Reservation {
         (self.output_level == other.output_level && same_keys) || !self.inputs.is_disjoint(&other.inputs)
     }
 
+    /// Whether the segment is one of its inputs.
+    pub fn takes(&self, id: FileId) -> bool {
+        self.inputs.contains(&id)
+    }
+
     /// Whether its outputs go to this level.
     pub fn writes(&self, level: u8) -> bool {
         self.output_level == level

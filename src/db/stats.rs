@@ -18,7 +18,8 @@ pub struct Stats {
     pub filter_false_positives: u64,
     /// Sidecars found missing or unusable; each is rebuilt in the background.
     pub filters_unavailable: u64,
-    /// Segments in quarantine now: part of them cannot be read, the rest answers. `sidebloom repair` salvages them.
+    /// Segments in quarantine now: part of them cannot be read, the rest answers. They are read again by [`Db::compact`](crate::Db::compact) and
+    /// in the background, after pauses of 1 s to 1 h, and return when all of it is readable. `sidebloom repair` salvages the others.
     pub segments_quarantined: u64,
     /// Segment files open now, those that only readers at work still hold not counted.
     pub segments_open: u64,

@@ -21,7 +21,7 @@ pub struct StoreHeader {
 pub struct SegmentMeta {
     /// Its file number.
     pub id: FileId,
-    /// Its level; 0 is the newest, [`QUARANTINE`](super::QUARANTINE) is none of them.
+    /// Its level; 0 is the newest, of a segment in quarantine see [`Quarantine`](super::Quarantine).
     pub level: u8,
     /// The digest that its sidecar is bound to.
     pub digest: u64,

@@ -35,12 +35,12 @@
 //!   synced. The log is there, unless it is below the log floor. A log that ends before its mark, or is missing, was damaged.
 //! - *payload length*: has its own checksum, so that an edit which ends beyond the file was cut short and is not damaged.
 //! - fields come in any order, each kind any number of times; removals apply first and of a number the last counts. A segment's least
-//!   key and sequence number are not above its greatest, and its tombstones not above its entries. A level is 0 to 6, or 7 for a
-//!   segment in quarantine, which cannot be read whole and stands beside the levels. A sequence number
-//!   is below 2⁶³: room for the next ones.
+//!   key and sequence number are not above its greatest, and its tombstones not above its entries. A level is 0 to 6, or
+//!   64 + 8 × l + d for a segment in quarantine, which could not be read whole and stands beside the levels: it left level l, and newer
+//!   entries of its range have reached level d since, or none has and d is l. A sequence number is below 2⁶³: room for the next ones.
 
 use super::edit::{Edit, LogMark, SegmentMeta, StoreHeader};
-use super::live::QUARANTINE;
+use super::live::{LEVELS, Quarantine};
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
@@ -229,7 +229,7 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         data_bytes: d.varint()?,
         raw_bytes: d.varint()?,
     };
-    let is_sound = meta.level <= QUARANTINE
+    let is_sound = (usize::from(meta.level) < LEVELS || Quarantine::of_level(meta.level).is_some())
         && meta.smallest <= meta.largest
         && meta.min_seq <= meta.max_seq
         && meta.max_seq <= MAX_SEQ

@@ -15,8 +15,31 @@ use std::sync::Arc;
 
 /// Levels of a store: 0 holds flushed memtables as they came, the others one sorted run each.
 pub const LEVELS: usize = 7;
-/// The level, beside the others, of segments that cannot be read whole: see [`LiveSet::quarantined`].
-pub const QUARANTINE: u8 = LEVELS as u8;
+
+/// Where a segment in quarantine belongs in the order of ages. Stands in place of its level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quarantine {
+    /// The level that it left.
+    pub left: u8,
+    /// The deepest level that newer entries of its key range may have reached since; `left` when none went past it.
+    pub overtaken: u8,
+}
+
+impl Quarantine {
+    const BASE: u8 = 64;
+
+    /// What a [`SegmentMeta`] has as its level.
+    pub fn to_level(self) -> u8 {
+        Self::BASE + 8 * self.left + self.overtaken
+    }
+
+    /// `None` for one of the levels, and for what is neither.
+    pub fn of_level(level: u8) -> Option<Self> {
+        let code = level.checked_sub(Self::BASE)?;
+        let (left, overtaken) = (code / 8, code % 8);
+        (left <= overtaken && usize::from(overtaken) < LEVELS).then_some(Quarantine { left, overtaken })
+    }
+}
 
 impl SegmentMeta {
     /// What the manifest keeps of a segment's own summary.
@@ -65,7 +88,7 @@ impl LiveSegment {
 
     /// Whether the segment stands beside the levels because it cannot be read whole.
     pub fn is_quarantined(&self) -> bool {
-        self.meta.level == QUARANTINE
+        usize::from(self.meta.level) >= LEVELS
     }
 
     /// Whether the segment has keys within the closed range.

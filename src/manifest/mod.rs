@@ -8,5 +8,5 @@ mod log;
 mod tests;
 
 pub use edit::{Edit, LogMark, SegmentMeta, State, StoreHeader};
-pub use live::{LEVELS, LiveSegment, LiveSet, QUARANTINE, hull};
+pub use live::{LEVELS, LiveSegment, LiveSet, Quarantine, hull};
 pub use log::{MANIFEST, MANIFEST_TMP, Manifest, check_levels, read_state};

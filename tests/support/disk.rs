@@ -2,6 +2,7 @@
 
 use super::faults::{Fault, OpKind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -142,6 +143,8 @@ pub struct Disk {
     pub pending: Vec<NameOp>,
     pub locks: BTreeMap<PathBuf, Holder>,
     pub faults: Vec<Fault>,
+    /// Bytes of files that cannot be read.
+    pub unreadable: Vec<(PathBuf, Range<u64>)>,
     /// Operations that wait.
     pub held: Vec<OpKind>,
     /// A thread, by name, and how many reads it may still do before it waits.

@@ -6,6 +6,7 @@ use super::faults::{Errno, Fault, OpKind};
 use sidebloom::fs::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile};
 use sidebloom::{Error, Result};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -42,10 +43,16 @@ impl SimFs {
         self.disk().faults.len()
     }
 
-    /// Drops all planned failures and the limit of space.
+    /// Makes reads of these bytes of a file fail with EIO: bad sectors. A crash forgets them.
+    pub fn make_unreadable(&self, path: impl AsRef<Path>, bytes: Range<u64>) {
+        self.disk().unreadable.push((path.as_ref().to_path_buf(), bytes));
+    }
+
+    /// Drops all planned failures, bad sectors and the limit of space.
     pub fn heal(&self) {
         let mut disk = self.disk();
         disk.faults.clear();
+        disk.unreadable.clear();
         disk.space = None;
     }
 
@@ -342,7 +349,14 @@ impl AppendFile for Handle {
 
 impl ReadFile for Handle {
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        drop(self.fs.begin(OpKind::Read, &self.path)?);
+        let disk = self.fs.begin(OpKind::Read, &self.path)?;
+        let end = offset.saturating_add(buf.len() as u64);
+        let is_bad =
+            |(path, bad): &(PathBuf, Range<u64>)| *path == self.path && offset < bad.end && bad.start < end;
+        if disk.unreadable.iter().any(is_bad) {
+            return Err(Error::io(OpKind::Read.verb(), &self.path, Errno::Io.error()));
+        }
+        drop(disk);
         let bytes = self.file.contents().bytes.clone();
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         match start.checked_add(buf.len()).and_then(|end| bytes.get(start..end)) {

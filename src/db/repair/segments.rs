@@ -5,7 +5,7 @@ use super::report::LostRange;
 use crate::db::recover::next_free_id;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
-use crate::manifest::{QUARANTINE, SegmentMeta, State, StoreHeader, check_levels};
+use crate::manifest::{LEVELS, SegmentMeta, State, StoreHeader, check_levels};
 use crate::segment::{
     BlockCache, Counters, Gap, Origin, Segment, Summary, Writer, WriterOptions, is_damage, read_properties,
     salvage,
@@ -201,7 +201,8 @@ fn range_of(gap: Gap, ends: Option<&(Vec<u8>, Vec<u8>)>) -> LostRange {
 }
 
 /// The level where a segment from quarantine, sound by now, is in the order of ages again: what overlaps it above is newer as a whole, what
-/// overlaps it below is older, and nothing overlaps it there. `None` when there is no such level: it stays where it is.
+/// overlaps it below is older, and nothing overlaps it there. `None` when there is no such level: it stays where it is, and the open store
+/// takes it back with a compaction (see `take_back`).
 fn home_of(meta: &SegmentMeta, all: &BTreeMap<FileId, SegmentMeta>) -> Option<u8> {
     let overlapping: Vec<&SegmentMeta> = all
         .values()
@@ -209,13 +210,14 @@ fn home_of(meta: &SegmentMeta, all: &BTreeMap<FileId, SegmentMeta>) -> Option<u8
             other.id != meta.id && other.smallest <= meta.largest && other.largest >= meta.smallest
         })
         .collect();
+    let is_quarantined = |meta: &SegmentMeta| usize::from(meta.level) >= LEVELS;
     let fits = |level: &u8| {
-        meta.level == QUARANTINE
+        is_quarantined(meta)
             && overlapping.iter().all(|other| match other.level.cmp(level) {
                 std::cmp::Ordering::Less => other.min_seq > meta.max_seq,
                 std::cmp::Ordering::Equal => *level == 0,
-                std::cmp::Ordering::Greater => other.max_seq < meta.min_seq && other.level != QUARANTINE,
+                std::cmp::Ordering::Greater => other.max_seq < meta.min_seq && !is_quarantined(other),
             })
     };
-    (1..QUARANTINE).chain([0]).find(fits)
+    (1..LEVELS as u8).chain([0]).find(fits)
 }

@@ -1,0 +1,158 @@
+//! Back from quarantine: what could not be read once may well be readable later, as after a bad cable or a timeout.
+//!
+//! 1. A segment in quarantine is read whole from time to time: by `compact`, and in the background after a pause that grows. It comes back
+//!    when every byte of it matches its checksums.
+//! 2. When it left its level, all older entries of its keys were below that level (or beside it in level 0), and entries only ever move
+//!    down. Newer ones were above, and may have been compacted past it since: [`Quarantine`] says how deep. So it is merged with all that
+//!    overlaps it from the one level to the other. Often that is nothing, and it only changes its level.
+//! 3. One that left level 0 goes to level 1: a running compaction of level 0 may be about to take newer entries there, and the
+//!    reservation of its range in level 1 keeps the two apart.
+//! 4. One at a time comes back, or two could pass each other.
+
+use super::compact::at_level;
+use super::core::{Control, Core, lock};
+use super::options::Options;
+use super::pick::{Compaction, with_bound};
+use super::publish::Change;
+use super::recover::check_file;
+use super::reserve::Reservation;
+use crate::error::Result;
+use crate::id::FileId;
+use crate::manifest::{LEVELS, LiveSegment, LiveSet, Quarantine, hull};
+use std::time::{Duration, Instant};
+
+/// Until segments in quarantine are read again: the first time, and at most; each wait is twice the one before.
+const TRY_AGAIN_MIN: Duration = Duration::from_secs(1);
+const TRY_AGAIN_MAX: Duration = Duration::from_secs(3600);
+
+/// A segment that would have to be merged with more than so many segments' worth of bytes stays in quarantine: nothing else could
+/// compact their range meanwhile.
+const MERGED_SEGMENTS_MAX: u64 = 64;
+
+impl Compaction {
+    /// Merges a segment from quarantine into the levels. `None` when a running compaction is in the way, or it would take too much at once.
+    pub fn back(
+        live: &LiveSet,
+        suspect: &LiveSegment,
+        options: &Options,
+        running: &[Reservation],
+    ) -> Option<Self> {
+        let Quarantine { left, overtaken } = Quarantine::of_level(suspect.meta.level)?;
+        let is_under_way = |s: &LiveSegment| running.iter().any(|r| r.takes(s.meta.id));
+        if live.quarantined().iter().any(is_under_way) {
+            return None;
+        }
+        let (first, last) = (usize::from(left), usize::from(overtaken).max(1));
+        let mut upper = vec![suspect.clone()];
+        for (number, level) in live.levels().iter().enumerate().take(last).skip(first) {
+            if number == 0 {
+                upper = with_bound(upper, level.segments().to_vec());
+                continue;
+            }
+            let (smallest, largest) = hull(&upper)?;
+            let more = level.segments().iter().filter(|s| s.overlaps(smallest, largest));
+            let more: Vec<_> = more.cloned().collect();
+            upper.extend(more);
+        }
+        let compaction = Compaction::down(live, upper, last, running)?;
+        let bytes: u64 = compaction.inputs().map(|s| s.meta.file_bytes).sum();
+        (bytes <= MERGED_SEGMENTS_MAX.saturating_mul(options.segment_bytes)).then_some(compaction)
+    }
+}
+
+/// Adds to a change what it means for the segments in quarantine: newer entries may have gone past them.
+pub(crate) fn note_overtaken(live: &LiveSet, change: &mut Change) {
+    for suspect in live.quarantined() {
+        let Some(before) = Quarantine::of_level(suspect.meta.level) else { continue };
+        let (smallest, largest) = (&suspect.meta.smallest, &suspect.meta.largest);
+        let over = |s: &&LiveSegment| s.overlaps(smallest, largest);
+        let left = |s: &LiveSegment| Quarantine::of_level(s.meta.level).map_or(s.meta.level, |q| q.left);
+        let from = change.removed.iter().filter(over).map(left).min();
+        let is_level = |level: &u8| usize::from(*level) < LEVELS;
+        let to = change.added.iter().filter(over).map(|s| s.meta.level).filter(is_level).max();
+        let (Some(from), Some(overtaken)) = (from, to) else { continue };
+        let stays = change.removed.iter().all(|s| s.meta.id != suspect.meta.id);
+        if stays && from <= before.overtaken && before.overtaken < overtaken {
+            change.added.push(at_level(suspect, Quarantine { overtaken, ..before }.to_level()));
+            change.removed.push(suspect.clone());
+        }
+    }
+}
+
+impl Core {
+    /// Has the segments in quarantine read again soon, if there are any.
+    pub fn try_suspects_later(&self) {
+        if self.options.read_only || self.live().quarantined().is_empty() {
+            return;
+        }
+        let mut control = lock(&self.control);
+        control.suspects_wait = TRY_AGAIN_MIN;
+        control.suspects_due = Some(Instant::now() + TRY_AGAIN_MIN);
+        self.work.notify_all();
+    }
+
+    /// Queues the segments in quarantine when they are due to be read again.
+    pub fn queue_suspects(&self, control: &mut Control) {
+        if control.until_suspects().is_none_or(|wait| !wait.is_zero()) {
+            return;
+        }
+        let live = self.live();
+        control.suspects_to_try = live.quarantined().iter().map(|s| s.meta.id).collect();
+        control.suspects_wait = (control.suspects_wait * 2).clamp(TRY_AGAIN_MIN, TRY_AGAIN_MAX);
+        let again = Instant::now() + control.suspects_wait;
+        control.suspects_due = (!live.quarantined().is_empty()).then_some(again);
+    }
+
+    /// The way back of the next segment to be tried. One whose way is not free waits for the next time.
+    pub fn next_suspect(&self, control: &mut Control) -> Option<Compaction> {
+        let live = self.live();
+        while let Some(id) = control.suspects_to_try.pop_front() {
+            let suspect = live.quarantined().iter().find(|s| s.meta.id == id);
+            let back = suspect.and_then(|s| Compaction::back(&live, s, &self.options, &control.running));
+            if back.is_some() {
+                return back;
+            }
+        }
+        None
+    }
+
+    /// Reads the segment from quarantine that the compaction is for, and runs it if all is readable.
+    pub fn take_back_if_sound(&self, compaction: &Compaction) -> Result<()> {
+        match compaction.upper.first() {
+            Some(suspect) if self.reads_well(suspect) => self.take_back(suspect, compaction),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads every byte of a segment, past every cache.
+    pub fn reads_well(&self, segment: &LiveSegment) -> bool {
+        let meta = &segment.meta;
+        check_file(self, meta)
+            .and_then(|()| self.files.open_apart(meta.id, meta.digest))
+            .and_then(|file| file.verify(&mut |_, _, _| Ok(())))
+            .inspect_err(
+                |error| tracing::debug!(%error, "a segment in quarantine still cannot be read whole"),
+            )
+            .is_ok()
+    }
+
+    /// Takes a segment from quarantine that reads well by now.
+    pub fn take_back(&self, suspect: &LiveSegment, compaction: &Compaction) -> Result<()> {
+        self.compact_one(compaction)?;
+        let id = suspect.meta.id;
+        if self.live().quarantined().iter().any(|s| s.meta.id == id) {
+            return Ok(()); // The store closes.
+        }
+        tracing::info!(segment = %id, "a segment in quarantine reads well again: it is back in its level");
+        self.queue_if_without_sidecar(id);
+        Ok(())
+    }
+
+    fn queue_if_without_sidecar(&self, id: FileId) {
+        let live = self.live();
+        if self.filters_on() && live.segments().any(|s| s.meta.id == id && s.sidecar.is_none()) {
+            lock(&self.control).sidecars_to_check.push_back(id);
+            self.work.notify_all();
+        }
+    }
+}
