@@ -349,8 +349,21 @@ fn a_segment_that_cannot_be_read_and_has_no_sidecar_is_not_read_again_and_again(
     assert!(errors(&db, &expected, &path) > 0);
     db.put(b"new", b"1").unwrap();
     db.flush().unwrap();
-    assert!(db.rebuild_filters(FilterPolicy::bits_per_key(14.0)).is_err());
     db.put(b"new", b"2").unwrap();
+}
+
+#[test]
+fn filters_of_the_other_segments_are_rebuilt_though_one_is_in_quarantine() {
+    let (fs, path, expected) = two_versions();
+    let db = options(&fs).open(STORE).unwrap();
+    let error = db.rebuild_filters(FilterPolicy::bits_per_key(14.0)).unwrap_err();
+    assert_eq!(damage_of(&error).0, path.display().to_string(), "it says what it finds out");
+    let before = errors(&db, &expected, &path);
+    for bits in [9.0, 12.0] {
+        let report = db.rebuild_filters(FilterPolicy::bits_per_key(bits)).unwrap();
+        assert_eq!((report.segments, report.quarantined, report.total), (1, 1, 2));
+        assert_eq!(errors(&db, &expected, &path), before);
+    }
 }
 
 #[test]

@@ -33,6 +33,7 @@ pub struct Args {
 struct Report {
     segments: u64,
     kept: u64,
+    quarantined: u64,
     keys: u64,
     filter_bytes: u64,
 }
@@ -59,13 +60,14 @@ impl Args {
         let bar = progress::bar("rebuilding filters", 0);
         let rebuilt = db.rebuild_filters_with(self.policy(), |so_far| {
             bar.set_length(so_far.total);
-            bar.set_position(so_far.segments + so_far.kept);
+            bar.set_position(so_far.segments + so_far.kept + so_far.quarantined);
             ControlFlow::Continue(())
         })?;
         bar.finish_and_clear();
         let report = Report {
             segments: rebuilt.segments,
             kept: rebuilt.kept,
+            quarantined: rebuilt.quarantined,
             keys: rebuilt.keys,
             filter_bytes: rebuilt.filter_bytes,
         };
@@ -81,6 +83,13 @@ impl Args {
                 human::count(report.keys),
                 human::bytes(report.filter_bytes as f64),
             )?;
+            if report.quarantined > 0 {
+                let quarantined = human::count(report.quarantined);
+                writeln!(
+                    cx.out(),
+                    "segments in quarantine, left out: {quarantined}; run `sidebloom repair`"
+                )?;
+            }
         }
         Ok(Outcome::Found)
     }

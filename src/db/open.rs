@@ -248,10 +248,12 @@ impl Db {
     }
 
     /// Gives every segment the filter that `policy` asks for, and new segments too from now on, while the store serves. Segments are
-    /// read, not written. What fits already is kept, so that a rebuild that was interrupted goes on where it stopped.
+    /// read, not written. What fits already is kept, so that a rebuild that was interrupted goes on where it stopped. Segments in
+    /// quarantine are left out ([`RebuildReport::quarantined`]).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a policy out of range or without filters; as [`sync`](Self::sync).
+    /// [`Error::InvalidArgument`] for a policy out of range or without filters; as [`sync`](Self::sync). [`Error::Io`] or
+    /// [`Error::Corruption`] when a segment cannot be read, which is then in quarantine: the others have their filters by then.
     pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
         self.rebuild_filters_with(policy, |_| ControlFlow::Continue(()))
     }

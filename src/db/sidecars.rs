@@ -29,7 +29,9 @@ pub struct RebuildReport {
     pub segments: u64,
     /// Segments that needed none: their filter is what the policy asks for, as after an interrupted rebuild.
     pub kept: u64,
-    /// Segments in all; `segments` and `kept` fall short of it when the rebuild was stopped or compaction took some away.
+    /// Segments in quarantine, which stay as they are: they cannot be read whole.
+    pub quarantined: u64,
+    /// Segments in all; the three above fall short of it when the rebuild was stopped or compaction took some away.
     pub total: u64,
     /// Keys in the rebuilt segments, tombstones included.
     pub keys: u64,
@@ -266,6 +268,10 @@ impl Core {
                 break;
             }
             self.check_writable()?;
+            if segment.is_quarantined() {
+                report.quarantined += 1;
+                continue;
+            }
             let spec = plan.choose(segment.meta.level, segment.meta.id);
             let sidecar = segment.sidecar.as_ref().filter(|sidecar| sidecar.is_verified());
             if sidecar.is_some_and(|s| s.kind().is_what(spec, s.keys(), s.lines())) {
@@ -282,6 +288,12 @@ impl Core {
                 Err(error) if self.quarantine(&error) => unreadable = Some(error),
                 Err(error) => return Err(error),
             }
+        }
+        if report.quarantined > 0 {
+            tracing::warn!(
+                segments = report.quarantined,
+                "filters of segments in quarantine are not rebuilt"
+            );
         }
         unreadable.map_or(Ok(report), Err)
     }
