@@ -1,6 +1,7 @@
 //! The I/O seam (invariant I8): everything that this crate does to files goes through [`Fs`], so that a test can fail, tear, drop
 //! or reorder any operation. [`RealFs`] is the operating system.
 
+mod around;
 mod dirs;
 mod map;
 mod real;
@@ -8,6 +9,7 @@ mod sector;
 mod sigbus;
 mod sparing;
 
+pub(crate) use around::read_around_errors;
 pub use dirs::{create_dir_durably, parent_of};
 pub use map::Map;
 pub use real::RealFs;

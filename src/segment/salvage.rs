@@ -15,7 +15,7 @@ use super::index::Index;
 use super::interval::Interval;
 use super::reader::parse_index;
 use crate::error::{Error, Result};
-use crate::fs::ReadFile;
+use crate::fs::{ReadFile, read_around_errors};
 use crate::id::FileId;
 use crate::key::{EntryKind, Seq, common_prefix};
 use std::ops::Range;
@@ -43,8 +43,6 @@ pub struct Gap {
     pub before: Option<Vec<u8>>,
 }
 
-/// The pieces in which a range is read that cannot be read at once.
-const PIECE_BYTES: u64 = 4096;
 /// A block behind a damaged one may be this large; larger when larger ones were seen.
 const WINDOW_BYTES: usize = 64 << 10;
 /// So many bytes are hashed at most in search of blocks behind damaged ones: about ten seconds.
@@ -152,15 +150,7 @@ impl Walk<'_> {
     /// The bytes of a range; what cannot be read of it is zeros, which pass no checksum.
     fn read(&self, range: Range<u64>) -> Vec<u8> {
         let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
-        if self.file.read_exact_at(&mut bytes, range.start).is_err() {
-            for (piece, at) in
-                bytes.chunks_mut(PIECE_BYTES as usize).zip((range.start..).step_by(PIECE_BYTES as usize))
-            {
-                if self.file.read_exact_at(piece, at).is_err() {
-                    piece.fill(0);
-                }
-            }
-        }
+        read_around_errors(self.file, &mut bytes, range.start);
         bytes
     }
 

@@ -15,7 +15,7 @@
 use super::batch::is_well_formed;
 use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, RecordHead, payload_of};
 use crate::error::{Error, Result};
-use crate::fs::{Fs, ReadFile, SECTOR_BYTES};
+use crate::fs::{Fs, ReadFile, SECTOR_BYTES, read_around_errors};
 use crate::id::FileId;
 use crate::key::Seq;
 use bytes::Bytes;
@@ -143,13 +143,20 @@ pub(super) struct Log {
     window: Vec<u8>,
     window_at: u64,
     had_synced: bool,
+    /// Bytes that the disk does not give count as zeros.
+    around_errors: bool,
 }
 
 impl Log {
     pub fn open(fs: &dyn Fs, path: &Path, tag: u32) -> Result<Self> {
         let file = fs.open(path)?;
         let len = file.len()?;
-        Ok(Log { file, len, tag, window: Vec::new(), window_at: 0, had_synced: false })
+        Ok(Log { file, len, tag, window: Vec::new(), window_at: 0, had_synced: false, around_errors: false })
+    }
+
+    /// For salvage: bytes that cannot be read are damaged like others.
+    pub fn open_around_errors(fs: &dyn Fs, path: &Path, tag: u32) -> Result<Self> {
+        Ok(Log { around_errors: true, ..Log::open(fs, path, tag)? })
     }
 
     fn corruption(&self, offset: u64, what: impl Into<String>) -> Error {
@@ -172,7 +179,10 @@ impl Log {
             let size = (n.max(CHUNK_BYTES) as u64).min(self.len - at);
             self.window.resize(size as usize, 0);
             self.window_at = at;
-            self.file.read_exact_at(&mut self.window, at)?;
+            match self.around_errors {
+                true => read_around_errors(&*self.file, &mut self.window, at),
+                false => self.file.read_exact_at(&mut self.window, at)?,
+            }
         }
         Ok(&self.window[(at - self.window_at) as usize..])
     }

@@ -29,9 +29,9 @@ impl Unreadable {
 /// Gives `sink` every batch of a log from the expected sequence number on, in order. The batches may leave gaps.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`], whatever the file system or `sink` says. Damage is none.
+/// [`Error::UnsupportedVersion`], a file that cannot be opened, whatever `sink` says. Damage is none, nor are bytes that cannot be read.
 pub fn salvage(fs: &dyn Fs, path: &Path, expected: Expected, sink: Sink<'_>) -> Result<Unreadable> {
-    let mut log = Log::open(fs, path, Header::tag(expected.id, expected.store_id))?;
+    let mut log = Log::open_around_errors(fs, path, Header::tag(expected.id, expected.store_id))?;
     let has_header = match log.header() {
         Ok(header) => header.is_some_and(|h| (h.id, h.store_id) == (expected.id, expected.store_id)),
         Err(Error::Corruption { .. }) => false,

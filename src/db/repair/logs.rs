@@ -1,7 +1,7 @@
 //! Repair of logs: all that is readable of them, before the damage and behind it, becomes one new log.
 //!
 //! 1. Logs that replay as an opening would replay them stay as they are.
-//! 2. Otherwise every batch that can be read goes into a new log under its own sequence number, and a gap stands where numbers are
+//! 2. Otherwise (bytes that the disk does not give are damage like others) every batch that can be read goes into a new log under its own sequence number, and a gap stands where numbers are
 //!    missing. What was written later is newer than what is lost, so keeping it is safe; but a lost operation leaves the key that it
 //!    changed as it was before, and nobody knows which key that was.
 //! 3. The logs with damage get a second name, under which they stay. Then a new manifest makes the new log the first one.
@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::{LogMark, Manifest, State};
+use crate::segment::is_damage;
 use crate::wal::{self, Expected, Record};
 use bytes::Bytes;
 use std::ops::{Bound, RangeInclusive};
@@ -43,7 +44,8 @@ impl Repair<'_> {
         match &outcome {
             // Segments may hold what is missing between two logs when the manifest that said so is lost.
             Ok(outcome) if !(outcome.left_out && self.report.rebuilt) => return Ok(()),
-            Ok(_) | Err(Error::Corruption { .. }) => {}
+            Ok(_) => {}
+            Err(error) if is_damage(error) => {}
             Err(error) => return Err(error.clone()),
         }
         let id = FileId(next_free_id(state, &names));
@@ -85,8 +87,13 @@ impl Repair<'_> {
         damaged.iter().try_for_each(|(log, _)| self.fs.remove(&self.path_of(*log)))?;
         tracing::warn!(salvage = ?merged.salvage, "the logs were damaged and written anew");
         let mut incomplete: Vec<PathBuf> = damaged.iter().map(|(log, _)| self.path_of(*log)).collect();
-        if let (true, Err(Error::Corruption { file, .. })) = (incomplete.is_empty(), outcome) {
-            incomplete.push(file);
+        if incomplete.is_empty() {
+            incomplete.extend(match outcome {
+                Err(Error::Corruption { file, .. }) => Some(file),
+                // Another try could read all of it; what is lost was not there to be read.
+                Err(Error::Io { path, .. }) if !merged.salvage.operations_lost.is_empty() => Some(path),
+                _ => None,
+            });
         }
         self.report.lost.extend(incomplete.into_iter().map(|file| LostRange {
             file,

@@ -22,7 +22,7 @@ pub use report::{LostRange, RepairReport};
 use super::options::Options;
 use super::recover::{LOCK, next_free_id};
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockMode};
+use crate::fs::{Fs, LockMode, read_around_errors};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, State, read_state};
 use crate::segment::is_damage;
@@ -31,10 +31,11 @@ use segments::Replaced;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Repairs the store in directory `path`. Nothing readable is lost, nothing is removed; nobody may have the store open.
+/// Repairs the store in directory `path`. Nothing readable is lost, nothing is removed; nobody may have the store open. What the disk does not
+/// give, because its reads fail, is reported as lost like any other damage.
 ///
 /// # Errors
-/// [`Error::NotAStore`] when there is no file of a store, [`Error::Locked`], [`Error::Io`].
+/// [`Error::NotAStore`] when there is no file of a store, [`Error::Locked`], [`Error::Io`] when a file cannot be opened or written.
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     Options::new().repair(path)
 }
@@ -162,7 +163,7 @@ impl Repair<'_> {
         let (len, mut at) = (source.len()?, 0);
         while at < len {
             let mut piece = vec![0; PIECE_BYTES.min(len - at) as usize];
-            source.read_exact_at(&mut piece, at)?;
+            read_around_errors(&*source, &mut piece, at);
             copy.append(&piece)?;
             at += piece.len() as u64;
         }
