@@ -108,7 +108,7 @@ fn changes_of_many_keys_by_many_threads_count_each_key_right() {
         let mut inserted = [0u64; 12];
         for n in 0..1500 {
             let mut changes = Changes::new();
-            for key in (0..12).filter(|key| (n * 7 + thread * 5 + key * (n + 1)) % 3 == 0) {
+            for key in (0..12).filter(|key| (n * 7 + thread * 5 + key * (n + 1)).is_multiple_of(3)) {
                 changes.insert([key as u8]);
                 inserted[key] += 1;
             }
