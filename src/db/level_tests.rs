@@ -39,8 +39,11 @@ fn i10_a_store_whose_sorted_level_overlaps_is_refused_by_name_and_repair_brings_
     }
 }
 
+/// Level and rows of a segment.
+type InLevel<'a> = (u8, &'a [(&'a str, &'a str)]);
+
 /// A store whose segments, given from the oldest to the newest, are in these levels.
-fn store_of(segments: &[(u8, &[(&str, &str)])]) -> (tempfile::TempDir, PathBuf) {
+fn store_of(segments: &[InLevel<'_>]) -> (tempfile::TempDir, PathBuf) {
     let dir = fast_dir();
     let path = dir.path().join("store");
     let db = Options::new().compression(Compression::None).open(&path).unwrap();
@@ -66,7 +69,7 @@ fn a_segment_returns_from_quarantine_above_what_is_older_and_below_what_is_newer
     let returning: &[(&str, &str)] = &[("a", "2"), ("j", "2"), ("k", "2"), ("z", "2")];
     let (older, newer): (&[_], &[_]) = (&[("k", "1")], &[("j", "3"), ("y", &large)]);
     let last = &[("j", "3"), ("k", "4")];
-    let cases: [&[(u8, &[(&str, &str)])]; 8] = [
+    let cases: [&[InLevel<'_>]; 8] = [
         &[(2, older), (was(1, 1), returning), (0, newer)],
         &[(2, older), (was(1, 3), returning), (3, newer)],
         &[(4, older), (was(2, 3), returning), (3, newer)],
