@@ -366,3 +366,20 @@ fn verification_reads_sidecars_and_maps_none_so_that_a_failing_disk_is_a_finding
     let report = db.verify().unwrap();
     assert!(report.is_ok() && report.filters == report.segments && report.filters > 0, "{report:?}");
 }
+
+#[test]
+fn sidecars_that_cannot_be_written_fail_no_write_and_hold_up_no_compaction() {
+    for threads in [2, 4] {
+        let dir = fast_dir();
+        let db = tiny().background_threads(threads).open(dir.path()).unwrap();
+        // Directories where sidecars would be written.
+        (1..8000).for_each(|id| fs::create_dir(dir.path().join(format!("{id:06}.filter.tmp"))).unwrap());
+        for i in 0..8000 {
+            db.put(Rng::new(i).next().to_be_bytes(), [7; 40]).unwrap();
+        }
+        db.flush().unwrap();
+        eventually("compaction keeps up", || db.stats().levels[0].segments < 4);
+        assert_eq!(db.iter().count(), 8000);
+        assert!(files_with(dir.path(), ".filter").is_empty() && db.stats().filters_unavailable > 0);
+    }
+}

@@ -26,14 +26,13 @@ enum Work {
 }
 
 impl Work {
-    fn job(&self) -> Job {
+    /// What its outcome says something about: `None` when it cannot fail.
+    fn job(&self) -> Option<Job> {
         match self {
-            Work::Flush(..) => Job::Flush,
-            Work::UnmapCold
-            | Work::CheckSidecar(_)
-            | Work::Compact(_)
-            | Work::TakeBack(_)
-            | Work::Retune(..) => Job::Upkeep,
+            Work::UnmapCold => None,
+            Work::Flush(..) => Some(Job::Flush),
+            Work::Compact(_) | Work::TakeBack(_) => Some(Job::Upkeep),
+            Work::CheckSidecar(_) | Work::Retune(..) => Some(Job::Sidecars),
         }
     }
 
@@ -83,7 +82,9 @@ impl Core {
             let failed = result.is_err();
             let failure = result.err().filter(|error| !self.quarantine(error)).map(|error| self.fail(error));
             let mut control = lock(&self.control);
-            self.note_try(&mut control, work.job(), failure.as_ref());
+            if let Some(job) = work.job() {
+                self.note_try(&mut control, job, failure.as_ref());
+            }
             work.hand_back(&mut control, failed, failure.is_some());
             drop(control);
             self.work.notify_all();
@@ -146,14 +147,16 @@ impl Core {
         self.queue_bad(control);
         self.queue_missing_sidecars(control);
         self.queue_suspects(control);
-        if !control.upkeep_tries.pause(now).is_zero() {
-            return None;
-        }
+        let sidecars_rest = !control.sidecar_tries.pause(now).is_zero();
         if !control.checking_sidecars
+            && !sidecars_rest
             && let Some(id) = control.sidecars_to_check.pop_front()
         {
             control.checking_sidecars = true;
             return Some(Work::CheckSidecar(id));
+        }
+        if !control.upkeep_tries.pause(now).is_zero() {
+            return None;
         }
         // One thread stays free, so that a flush never waits for a long compaction.
         let spare = self.options.background_threads - 1;
@@ -169,7 +172,7 @@ impl Core {
             control.running.extend(compaction.reservation());
             return Some(Work::Compact(compaction));
         }
-        if !at_rest || control.checking_sidecars || !control.running.is_empty() {
+        if !at_rest || sidecars_rest || control.checking_sidecars || !control.running.is_empty() {
             return None;
         }
         let (id, spec) = self.segment_to_retune()?;
@@ -184,7 +187,8 @@ impl Core {
             return None;
         }
         let looks = [control.until_missing_sidecars(), control.until_suspects()];
-        let pauses = [control.flush_tries.pause(now), control.upkeep_tries.pause(now)];
+        let tries = [&control.flush_tries, &control.upkeep_tries, &control.sidecar_tries];
+        let pauses = tries.map(|tries| tries.pause(now));
         let pauses: Vec<Duration> = pauses.into_iter().filter(|pause| !pause.is_zero()).collect();
         let rest = if pauses.is_empty() { self.until_work_at_rest(control) } else { None };
         looks.into_iter().flatten().chain(pauses).chain(rest).min()

@@ -105,11 +105,13 @@ impl Core {
             if control.flushing.is_some() || !control.to_flush.is_empty() {
                 return Some(Job::Flush);
             }
-            let idle = control.running.is_empty()
-                && !control.checking_sidecars
-                && pick(&self.live(), &self.options, &control.running, true).is_none()
-                && self.segment_to_retune().is_none();
-            (!idle).then_some(Job::Upkeep)
+            let compacts = !control.running.is_empty()
+                || pick(&self.live(), &self.options, &control.running, true).is_some();
+            if compacts {
+                return Some(Job::Upkeep);
+            }
+            let tunes = control.checking_sidecars || self.segment_to_retune().is_some();
+            tunes.then_some(Job::Sidecars)
         })
     }
 }

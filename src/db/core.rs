@@ -99,6 +99,7 @@ pub(crate) struct Control {
     pub suspects_to_try: VecDeque<FileId>,
     pub flush_tries: Tries,
     pub upkeep_tries: Tries,
+    pub sidecar_tries: Tries,
     /// Segments of a manifest edit that failed: it may be on disk, so their files stay until the manifest is written anew.
     pub doubtful: Vec<LiveSegment>,
     pub closing: bool,
@@ -126,6 +127,7 @@ impl Control {
             suspects_to_try: VecDeque::new(),
             flush_tries: Tries::default(),
             upkeep_tries: Tries::default(),
+            sidecar_tries: Tries::default(),
             doubtful: Vec::new(),
             closing: false,
         }

@@ -65,8 +65,10 @@ fn is_full(error: &std::io::Error) -> bool {
 pub(crate) enum Job {
     /// Makes room in memory: without it writers come to stand.
     Flush,
-    /// Compactions and sidecars.
+    /// Compactions: while level 0 is full, writers come to stand without them.
     Upkeep,
+    /// Sidecars. Derived data: no writer waits for it, and no compaction rests because it cannot be written (I2).
+    Sidecars,
 }
 
 /// How the tries of one kind of job go.
@@ -114,6 +116,7 @@ impl Control {
         match job {
             Job::Flush => &mut self.flush_tries,
             Job::Upkeep => &mut self.upkeep_tries,
+            Job::Sidecars => &mut self.sidecar_tries,
         }
     }
 }
