@@ -7,6 +7,8 @@
 //! 4. Whoever concludes something from mapped bytes asks [`Watched::has_faulted`] *after* reading them. Who can have read a zero page
 //!    sees the flag.
 //!
+//! A file that is cut within a page gives no signal for that page: the kernel zeroes the rest of it. Only touching a later page tells.
+//!
 //! The handler takes no lock and allocates nothing: atomics, mmap and sigaction only. A range cannot go from the table while it looks: the
 //! faulting thread itself holds the map.
 
@@ -41,6 +43,10 @@ static INSTALLED: Mutex<bool> = Mutex::new(false);
 
 /// Handles SIGBUS in the maps of this crate, for the rest of the process's life: a filter whose file is truncated or cannot be read then
 /// answers "maybe", and is counted, warned of and rebuilt within a second or so, where the process would otherwise die.
+///
+/// **Not covered: a cut within a page.** The kernel fills the rest of that page with zeros and sends no signal, so a filter that has been verified
+/// may answer "absent" for keys that are there, until a later page of the file is touched or the store is opened again. Where other
+/// programs may truncate files of an open store, take [`Residency::Pinned`](crate::Residency::Pinned).
 ///
 /// Signals that concern anything else go to the handler that was installed before; without one, the process dies of them as ever. Call it
 /// once, after installing a handler of your own; a handler that is installed later gets all signals and should pass on what is not

@@ -38,7 +38,8 @@ pub enum Residency {
     /// in the background. **As with every mapped file, the process gets SIGBUS, and dies of it by default, when it touches a page that
     /// is gone**: when somebody truncates a `.filter` file of an open store (this crate never does), or when the disk fails to
     /// read the page. Where that must not be, take [`Pinned`](Self::Pinned), or call
-    /// [`catch_sigbus`](crate::fs::catch_sigbus): the filter in question then answers "maybe" and is rebuilt.
+    /// [`catch_sigbus`](crate::fs::catch_sigbus): the filter in question then answers "maybe" and is rebuilt. Only `Pinned` protects
+    /// from a cut within a page, which gives no signal.
     #[default]
     Mapped,
     /// In anonymous memory, on huge pages where the kernel gives them, never evicted: as much memory as the filters have bytes.
