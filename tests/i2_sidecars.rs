@@ -12,6 +12,7 @@ mod support;
 use sidebloom::{Db, FilterPolicy, Options, Residency};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, copy_store, count_warnings,
     eventually, fast_dir, files_with, fill_deep, fingerprints, tiny, tiny_on, warnings_about,
@@ -373,13 +374,17 @@ fn sidecars_that_cannot_be_written_fail_no_write_and_hold_up_no_compaction() {
         let dir = fast_dir();
         let db = tiny().background_threads(threads).open(dir.path()).unwrap();
         // Directories where sidecars would be written.
-        (1..8000).for_each(|id| fs::create_dir(dir.path().join(format!("{id:06}.filter.tmp"))).unwrap());
-        for i in 0..8000 {
+        (1..30_000).for_each(|id| fs::create_dir(dir.path().join(format!("{id:06}.filter.tmp"))).unwrap());
+        for i in 0..20_000 {
             db.put(Rng::new(i).next().to_be_bytes(), [7; 40]).unwrap();
+            if i % 4000 == 3999 {
+                // The background tries again after half a second, and from then on all the time.
+                std::thread::sleep(Duration::from_millis(600));
+            }
         }
         db.flush().unwrap();
         eventually("compaction keeps up", || db.stats().levels[0].segments < 4);
-        assert_eq!(db.iter().count(), 8000);
+        assert_eq!(db.iter().count(), 20_000);
         assert!(files_with(dir.path(), ".filter").is_empty() && db.stats().filters_unavailable > 0);
     }
 }
