@@ -11,7 +11,7 @@ mod support;
 use sidebloom::{Db, Durability};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
-use support::{Contents, OpKind, STORE, SimFs, assert_holds, contents, promptly, tiny_on};
+use support::{Contents, OpKind, STORE, SimFs, assert_holds, contents, eventually, promptly, tiny_on};
 
 /// A store with a compacted level, a segment of level 0 above it, and nothing in its memtable.
 fn filled(fs: &SimFs) -> Db {
@@ -104,10 +104,10 @@ fn i7_reads_go_on_while_writers_are_stalled_because_no_flush_gets_through() {
     let writer = db.clone();
     let stalled =
         spawn(move || (0..500u32).for_each(|i| writer.put(format!("late{i:03}"), [0; 100]).unwrap()));
+    eventually("the writer has begun", || contents(&db).len() > 410);
     settle();
     assert!(!stalled.is_finished(), "nothing flushed, and yet there is room in the memtables");
     let so_far = contents(&db);
-    assert!(so_far.len() > 410, "{}", so_far.len());
     read_all(db.clone(), so_far);
     drop(held);
     stalled.join().unwrap();
