@@ -135,6 +135,45 @@ fn an_insertion_during_a_refresh_is_kept_wherever_the_moment_is() {
 }
 
 #[test]
+fn a_key_that_the_guard_knew_needlessly_and_that_comes_during_a_refresh_stays_and_counts_once() {
+    for behind in [false, true] {
+        let (_dir, database, guard) = setting(&SOME);
+        guard.insert("needless").unwrap(); // As a crash before the database's commit leaves it.
+        let insert = || {
+            let mut tx = guard.transaction();
+            tx.insert_new("needless").unwrap();
+            tx.commit(|| database.commit_insert("needless")).unwrap();
+        };
+        let mut source = Hooked::new(&database);
+        match behind {
+            true => source.behind = Box::new(insert),
+            false => source.before = Box::new(insert),
+        }
+        guard.refresh(&mut source).unwrap();
+        assert_eq!(guard.count("needless").unwrap(), 1, "behind: {behind}");
+    }
+}
+
+#[test]
+fn a_new_key_whose_transaction_is_open_when_a_refresh_begins_counts_once() {
+    for behind in [false, true] {
+        let (_dir, database, guard) = setting(&SOME);
+        let mut open = guard.transaction();
+        open.insert_new("new").unwrap();
+        open.commit(|| {
+            let mut source = Hooked::new(&database);
+            match behind {
+                true => source.behind = Box::new(|| database.insert("new")),
+                false => source.before = Box::new(|| database.insert("new")),
+            }
+            guard.refresh(&mut source).map(|_| ())
+        })
+        .unwrap();
+        assert_eq!(guard.count("new").unwrap(), 1, "behind: {behind}");
+    }
+}
+
+#[test]
 fn a_removal_that_the_moment_has_seen_is_not_counted_twice() {
     // Two rows with one title; one goes before the moment, and the guard is told only after the switch.
     let (_dir, database, guard) = setting(&["a", "b", "twice", "twice"]);

@@ -118,8 +118,8 @@ impl Shared {
     /// Step 1.
     fn start_tape(&self) {
         let mut flux = lock(&self.flux);
-        let open = flux.open.values().flatten().map(|hash| (*hash, Op::Insert)).collect();
-        flux.tape = Some(Tape { changes: open, removals_from: None });
+        let changes = flux.open.values().flatten().copied().collect();
+        flux.tape = Some(Tape { changes, removals_from: None });
     }
 
     /// *B* of step 2. Returns the epoch from which removals count.

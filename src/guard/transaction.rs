@@ -13,7 +13,7 @@ use super::write::Origin;
 use crate::db::lock;
 use crate::error::{Error, Result};
 
-/// Changes of keys that belong to one transaction of the database. Call order: `(insert | remove)* commit`.
+/// Changes of keys that belong to one transaction of the database. Call order: `(insert | insert_new | remove)* commit`.
 pub struct Transaction<'g> {
     guard: &'g Guard,
     inserts: Vec<(Hashed, Op)>,
@@ -37,6 +37,18 @@ impl Transaction<'_> {
     /// [`Error::InvalidArgument`] for a key that the canonical form does not allow.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self> {
         self.inserts.push((self.guard.shared().hash(key.as_ref())?, Op::Insert));
+        Ok(self)
+    }
+
+    /// A key comes, unless it is there already: for a database where each key stands once.
+    ///
+    /// Say it of every key that the database sets, also of one that the guard knows ([`Guard::exact`]): it may know of it needlessly, and
+    /// a [`refresh`](Guard::refresh) that has read the database without it learns of it here only.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_new(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self> {
+        self.inserts.push((self.guard.shared().hash(key.as_ref())?, Op::InsertNew));
         Ok(self)
     }
 

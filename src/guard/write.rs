@@ -86,7 +86,7 @@ pub(super) struct Flux {
     /// Rises when a refresh has taken the database's moment.
     pub epoch: u64,
     /// The insertions of transactions that the database may or may not have committed by now.
-    pub open: HashMap<u64, Vec<Hashed>>,
+    pub open: HashMap<u64, Vec<(Hashed, Op)>>,
     pub next_transaction: u64,
     pub tape: Option<Tape>,
 }
@@ -191,7 +191,7 @@ impl Shared {
             }
         }
         if let Origin::Begin(id) = origin {
-            flux.open.insert(id, changes.iter().map(|(hash, _)| *hash).collect());
+            flux.open.insert(id, changes.to_vec());
         }
         add(&self.counters.doubtful_removals, doubtful as u64);
         Ok(done)

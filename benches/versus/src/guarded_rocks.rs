@@ -2,7 +2,7 @@
 
 use rocksdb::{DB, IteratorMode, WriteBatch};
 use sidebloom::filter::Verdict;
-use sidebloom::guard::{Change, Guard, GuardOptions, Source, Transaction};
+use sidebloom::guard::{Canonical, Change, Guard, GuardOptions, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -45,6 +45,13 @@ impl GuardedRocks {
             true => options.open(path)?,
             false => options.build_from(path, &mut Rocks(&db))?,
         };
+        match guard.canonical() {
+            Canonical::EXACT => {}
+            other => {
+                let path = path.display();
+                return Err(format!("{path}: RocksDB tells all keys apart, and this guard's keys are \"{other}\": delete it and build it with exact keys").into());
+            }
+        }
         Ok(GuardedRocks { db, guard, stripes: std::array::from_fn(|_| Mutex::new(())) })
     }
 
@@ -81,22 +88,20 @@ impl GuardedRocks {
         let mut writes = WriteBatch::default();
         for (key, value) in &batch.0 {
             match value {
-                Some(value) => writes.put(key, value),
-                None => writes.delete(key),
+                Some(value) => {
+                    writes.put(key, value);
+                    // Also if the guard knows the key: that may be a needless "maybe", of which a refresh knows nothing.
+                    transaction.insert_new(key)?;
+                }
+                None => {
+                    writes.delete(key);
+                    if self.guard.exact(key)? {
+                        transaction.remove(key)?;
+                    }
+                }
             }
-            self.follow(&mut transaction, key, value.is_some())?;
         }
         transaction.commit(|| Ok(self.db.write(writes)?))
-    }
-
-    /// What the guard does for a key that will be there, or will not.
-    fn follow(&self, transaction: &mut Transaction<'_>, key: &[u8], stays: bool) -> Result<()> {
-        match (self.guard.exact(key)?, stays) {
-            (false, true) => transaction.insert(key).map(|_| ())?,
-            (true, false) => transaction.remove(key).map(|_| ())?,
-            _ => {}
-        }
-        Ok(())
     }
 
     /// Keeps other writers of these keys out.
@@ -236,6 +241,15 @@ mod tests {
     }
 
     #[test]
+    fn a_guard_that_takes_two_of_rocksdbs_keys_for_one_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = DB::open_default(dir.path().join("rocks")).unwrap();
+        let options = GuardOptions::new().canonical(Canonical::EXACT.fold_case());
+        let error = GuardedRocks::new(db, &dir.path().join("guard"), options).map(drop).unwrap_err();
+        assert!(error.to_string().contains("build it with exact keys"), "{error}");
+    }
+
+    #[test]
     fn no_key_is_denied_while_threads_write_the_same_keys_and_refreshes_go_on() {
         let dir = tempfile::tempdir().unwrap();
         let guarded = open(dir.path());
@@ -267,5 +281,34 @@ mod tests {
             }
         }
         assert!(there > 10);
+    }
+
+    /// Puts a key when the rows of before have been read.
+    struct PutMeanwhile<'a>(&'a GuardedRocks, Vec<u8>);
+
+    impl Source for PutMeanwhile<'_> {
+        fn stream(&mut self, visit: &mut dyn FnMut(&[u8]) -> sidebloom::Result<()>) -> sidebloom::Result<()> {
+            Rocks(self.0.db()).stream(visit)?;
+            self.0.put(&self.1, b"v").unwrap();
+            Ok(())
+        }
+
+        fn count(&mut self, key: &[u8]) -> sidebloom::Result<u64> {
+            Rocks(self.0.db()).count(key)
+        }
+
+        fn apply(&mut self, changes: &[Change<'_>]) -> sidebloom::Result<()> {
+            Rocks(self.0.db()).apply(changes)
+        }
+    }
+
+    #[test]
+    fn a_key_that_the_guard_knew_needlessly_and_that_is_put_during_a_refresh_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let guarded = open(dir.path());
+        guarded.put(&key(1), b"v").unwrap();
+        guarded.guard().insert(key(2)).unwrap(); // As a crash before RocksDB's write leaves it.
+        guarded.guard().refresh(&mut PutMeanwhile(&guarded, key(2))).unwrap();
+        assert_eq!(guarded.get(&key(2)).unwrap(), Some(b"v".to_vec()));
     }
 }
