@@ -130,6 +130,7 @@ fn i12_a_snapshot_keeps_its_maps_and_lets_the_others_go() {
     let dir = fast_dir();
     fill(dir.path());
     let db = few().open(dir.path()).unwrap();
+    db.warm().unwrap();
     missing_that_read(&db, 0..100);
     let snapshot = db.snapshot();
     for n in 0..ROWS {

@@ -157,11 +157,11 @@ fn background_work_that_finds_no_descriptor_waits_for_one() {
     }
 }
 
-/// Unlinked files of the store that this process still has open.
+/// Unlinked logs of the store that this process still has open.
 fn deleted_but_open(store: &Path) -> Vec<PathBuf> {
     let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     let targets = links.filter_map(|link| std::fs::read_link(link.path()).ok());
-    targets.filter(|at| at.starts_with(store) && at.to_string_lossy().ends_with("(deleted)")).collect()
+    targets.filter(|at| at.starts_with(store) && at.to_string_lossy().ends_with(".wal (deleted)")).collect()
 }
 
 #[test]
