@@ -6,7 +6,7 @@
 )]
 
 use sidebloom::filter::Verdict;
-use sidebloom::guard::{Change, Guard, GuardOptions, Source};
+use sidebloom::guard::{Change, Changes, Guard, GuardOptions, Source};
 use sidebloom::{Durability, Error, FilterPolicy, Result};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -261,6 +261,24 @@ fn a_second_refresh_beside_the_first_is_refused() {
     guard.refresh(&mut source).unwrap();
     drop(source);
     assert!(refused.load(Ordering::Relaxed));
+}
+
+#[test]
+fn a_note_that_is_written_alone_while_refreshes_change_over_is_kept() {
+    let (_dir, database, guard) = setting(&SOME);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in (0u64..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                guard.write(Changes::new().note(n.to_le_bytes())).unwrap();
+                assert_eq!(guard.note().unwrap().unwrap(), n.to_le_bytes(), "the note was acknowledged");
+            }
+        });
+        for _ in 0..10 {
+            guard.refresh(&mut Hooked::new(&database)).unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
 }
 
 #[test]

@@ -126,6 +126,9 @@ impl Guard {
     /// A row with this key has gone: its deletion is committed in the database. The key stays until its last row goes. A key that the
     /// guard does not have is counted in [`GuardStats::unknown_removals`](super::GuardStats) and otherwise fine.
     ///
+    /// Use [`transaction`](Self::transaction) where a [`refresh`](Self::refresh) may run at the same time: one that begins and ends
+    /// between the deletion and this call has counted without the row, and this would take away another row with the same key.
+    ///
     /// # Errors
     /// As [`insert`](Self::insert). Then the key stays, which is safe.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
@@ -166,7 +169,7 @@ impl Shared {
     /// Whether each change that was not left out changed a count.
     pub fn apply(&self, changes: &[(Hashed, Op)], note: Option<&[u8]>, origin: Origin) -> Result<Vec<bool>> {
         self.check_writable()?;
-        let _stripes = self.lock_stripes(changes);
+        let _stripes = self.lock_stripes(changes, note.is_some());
         let live = self.live.load_full();
         let is_certain = |op| match origin {
             Origin::Finish { began } => op != Op::Remove || began >= live.since,
@@ -197,9 +200,12 @@ impl Shared {
         Ok(done)
     }
 
-    /// The locks of all stripes that the changes touch, in order.
-    fn lock_stripes(&self, changes: &[(Hashed, Op)]) -> Vec<MutexGuard<'_, ()>> {
-        let touched: BTreeSet<usize> = changes.iter().map(|(hash, _)| hash.stripe(STRIPES)).collect();
+    /// The locks of all stripes that the changes touch, in order. The note counts as a change of the first stripe: one that comes alone
+    /// must not go to a generation that a refresh is about to leave.
+    fn lock_stripes(&self, changes: &[(Hashed, Op)], has_note: bool) -> Vec<MutexGuard<'_, ()>> {
+        let of_note = has_note.then_some(0);
+        let touched: BTreeSet<usize> =
+            changes.iter().map(|(hash, _)| hash.stripe(STRIPES)).chain(of_note).collect();
         touched.into_iter().filter_map(|stripe| self.stripes.get(stripe)).map(lock).collect()
     }
 
