@@ -98,6 +98,19 @@ fn a_transaction_that_the_database_refuses_removes_nothing() {
 }
 
 #[test]
+fn of_changes_of_one_key_in_a_transaction_the_last_decides_whether_it_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let guard = guard(&dir, &["replaced", "gone", "flickers"]);
+    let mut changes = guard.transaction();
+    changes.remove("replaced").unwrap().insert_new("replaced").unwrap();
+    changes.insert_new("gone").unwrap().remove("gone").unwrap();
+    changes.remove("flickers").unwrap().insert_new("flickers").unwrap().remove("flickers").unwrap();
+    changes.commit(|| Ok::<_, Error>(())).unwrap();
+    let counts = ["replaced", "gone", "flickers"].map(|key| guard.count(key).unwrap());
+    assert_eq!(counts, [1, 0, 0]);
+}
+
+#[test]
 fn changes_of_many_keys_by_many_threads_count_each_key_right() {
     const THREADS: usize = 4;
     let dir = tempfile::tempdir().unwrap();

@@ -12,12 +12,15 @@ use super::hashed::Hashed;
 use super::write::Origin;
 use crate::db::lock;
 use crate::error::{Error, Result};
+use std::collections::HashMap;
 
 /// Changes of keys that belong to one transaction of the database. Call order: `(insert | insert_new | remove)* commit`.
 pub struct Transaction<'g> {
     guard: &'g Guard,
     inserts: Vec<(Hashed, Op)>,
     removes: Vec<(Hashed, Op)>,
+    /// For each key of `insert_new`, how many removals were said before it.
+    stays_after: HashMap<Hashed, usize>,
 }
 
 impl Guard {
@@ -26,7 +29,7 @@ impl Guard {
     /// Unlike [`insert`](Self::insert) and [`remove`](Self::remove) around a commit it is known to a [`refresh`](Self::refresh) that
     /// runs at the same time.
     pub fn transaction(&self) -> Transaction<'_> {
-        Transaction { guard: self, inserts: Vec::new(), removes: Vec::new() }
+        Transaction { guard: self, inserts: Vec::new(), removes: Vec::new(), stays_after: HashMap::new() }
     }
 }
 
@@ -43,12 +46,18 @@ impl Transaction<'_> {
     /// A key comes, unless it is there already: for a database where each key stands once.
     ///
     /// Say it of every key that the database sets, also of one that the guard knows ([`Guard::exact`]): it may know of it needlessly, and
-    /// a [`refresh`](Guard::refresh) that has read the database without it learns of it here only.
+    /// a [`refresh`](Guard::refresh) that has read the database without it learns of it here only. After a [`remove`](Self::remove) of the
+    /// same key in this transaction, the key stays.
+    ///
+    /// Writers of one key must come one after the other: each holds a lock of its own from here until [`commit`](Self::commit) has
+    /// returned. A key counts once, so the removal of a writer that deleted it before would otherwise take this insertion away.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
     pub fn insert_new(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self> {
-        self.inserts.push((self.guard.shared().hash(key.as_ref())?, Op::InsertNew));
+        let hash = self.guard.shared().hash(key.as_ref())?;
+        self.inserts.push((hash, Op::InsertNew));
+        self.stays_after.insert(hash, self.removes.len());
         Ok(self)
     }
 
@@ -68,6 +77,11 @@ impl Transaction<'_> {
     /// all the same, the insertions stay and the removals are not done, so that the guard may say "maybe" too often until it is
     /// reconciled. A removal that fails after the commit is logged and not an error: the database has what it was told, and the next
     /// change of the guard reports the failure.
+    ///
+    /// When an error leaves it open whether the database has committed or will (a connection that broke), wait until that is settled
+    /// before the next [`refresh`](Guard::refresh): one that reads the database before the late commit does not know of its rows.
+    ///
+    /// The commit must be as durable as the removals that follow it: see the second of the rules in the [module](super).
     pub fn commit<T, E: From<Error>>(self, database: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let shared = self.guard.shared();
         shared.check_writable()?;
@@ -82,8 +96,13 @@ impl Transaction<'_> {
         let open = Open { guard: self.guard, id };
         let began = lock(&shared.flux).epoch;
         let outcome = database()?;
-        if !self.removes.is_empty()
-            && let Err(error) = shared.apply(&self.removes, None, Origin::Finish { began })
+        let is_last = |(n, (hash, _)): &(usize, &(Hashed, Op))| {
+            self.stays_after.get(hash).is_none_or(|removed_before| n >= removed_before)
+        };
+        let removes: Vec<_> =
+            self.removes.iter().enumerate().filter(is_last).map(|(_, change)| *change).collect();
+        if !removes.is_empty()
+            && let Err(error) = shared.apply(&removes, None, Origin::Finish { began })
         {
             tracing::warn!(%error, "keys that have gone stay in the guard");
         }
