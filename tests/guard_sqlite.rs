@@ -10,6 +10,7 @@
 mod sqlite_support;
 
 use sidebloom::filter::Verdict;
+use sidebloom::guard::sqlite::rusqlite::DropBehavior;
 use sidebloom::guard::{Canonical, Change, Guard, GuardOptions, Source, SqliteSource};
 use sqlite_support::{Case, check, keys};
 use std::time::Duration;
@@ -52,6 +53,22 @@ fn a_number_with_a_fraction_is_refused_with_its_column() {
     assert!(error.contains("\"songs\".\"title\"") && error.contains("1.5"), "{error}");
     let error = case.refused("songs", "rate");
     assert!(error.contains("\"songs\".\"rate\"") && error.contains("DOUBLE"), "{error}");
+}
+
+#[test]
+fn rows_whose_keys_the_guard_has_refused_are_rolled_back_also_by_a_transaction_that_commits_when_dropped() {
+    let case = Case::new("CREATE TABLE songs (title TEXT)");
+    drop(GuardOptions::new().build_from(case.guard(), &mut case.source()).unwrap());
+    let guard = GuardOptions::new().read_only(true).open(case.guard()).unwrap();
+    let mut db = case.db();
+    let mut tx = db.transaction().unwrap();
+    tx.set_drop_behavior(DropBehavior::Commit);
+    tx.execute("INSERT INTO songs VALUES ('new')", []).unwrap();
+    let mut changes = guard.transaction();
+    changes.insert("new").unwrap();
+    changes.commit_sqlite(tx).unwrap_err();
+    assert!(!guard.exact("new").unwrap());
+    assert_eq!(case.source().count(b"new").unwrap(), 0);
 }
 
 /// The database is asked, bound as text and bound as a number, for every spelling of every column.
@@ -151,7 +168,7 @@ fn no_spelling_that_the_column_takes_for_one_of_its_keys_gets_a_no() {
             }
         }
         assert!(found >= 3, "{declared}: {found}");
-        assert_eq!(guard.may_contain("6"), Verdict::Absent);
+        assert!(!guard.exact("6").unwrap());
     }
 }
 

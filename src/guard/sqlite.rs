@@ -226,8 +226,10 @@ impl Transaction<'_> {
     /// [`commit`](Self::commit) with a transaction of SQLite: its rows are committed between the insertions and the removals.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit). After an error of SQLite's the transaction is rolled back.
-    pub fn commit_sqlite(self, tx: rusqlite::Transaction<'_>) -> Result<()> {
+    /// As [`commit`](Self::commit). After any error before the removals the transaction is rolled back.
+    pub fn commit_sqlite(self, mut tx: rusqlite::Transaction<'_>) -> Result<()> {
+        // Dropped unused when the guard cannot take the insertions: then its rows must not come.
+        tx.set_drop_behavior(rusqlite::DropBehavior::Rollback);
         let path = PathBuf::from(tx.path().unwrap_or_default());
         self.commit(|| tx.commit().map_err(|e| failed(&path, &e)))
     }
