@@ -69,9 +69,10 @@ impl Guard {
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
         let hashes: Vec<Result<Hashed>> = keys.iter().map(|key| self.shared.hash(key.as_ref())).collect();
         let hashed: Vec<Hashed> = hashes.iter().flatten().copied().collect();
+        // Asked first: once it is over, the answers must be of the generation that ended it.
+        let is_suspended = self.is_suspended();
         let mut answers = self.shared.live.load().may_contain_many(&hashed).into_iter();
         let verdict = |hash: &Result<Hashed>| hash.as_ref().ok().and_then(|_| answers.next());
-        let is_suspended = self.is_suspended();
         let known = |verdict: Option<Verdict>| verdict.filter(|_| !is_suspended).unwrap_or(Verdict::Maybe);
         let verdicts: Vec<Verdict> = hashes.iter().map(verdict).map(known).collect();
         let absent = verdicts.iter().filter(|verdict| **verdict == Verdict::Absent).count();
