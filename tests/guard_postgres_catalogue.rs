@@ -263,3 +263,20 @@ fn dropping_the_column_breaks_no_write_and_every_answer_is_maybe() {
     assert!(PostgresSource::remove_triggers_at(&server.url("dropped"), "songs", "title").unwrap());
     assert_eq!(left_behind(&mut db), 0);
 }
+
+#[test]
+fn a_key_whose_label_in_the_enum_gets_another_name_is_found_by_that() {
+    let Some(server) = server() else { return };
+    let mut db = server.database("labels");
+    db.batch_execute(
+        "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE songs (id bigserial, title mood);
+         INSERT INTO songs (title) VALUES ('sad')",
+    )
+    .unwrap();
+    let (_dir, guard, mut source) = new_guard(server, "labels");
+    follow_once(&mut source, &guard).unwrap();
+    assert!(!follow_once(&mut source, &guard).unwrap().refreshed);
+    db.batch_execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'").unwrap();
+    assert!(follow_once(&mut source, &guard).unwrap().refreshed, "no trigger has told");
+    assert_eq!((guard.count("blue").unwrap(), guard.count("sad").unwrap()), (1, 0));
+}

@@ -252,7 +252,10 @@ impl PostgresSource {
             (Some(gap), _) => Some(format!(
                 "{gap}: enable them (ENABLE ALWAYS TRIGGER), or end the follower and start it again, which installs them anew"
             )),
-            (None, true) => Some("triggers or partitions have changed: all rows are counted anew".to_owned()),
+            (None, true) => Some(
+                "triggers, partitions or labels of an enum have changed: all rows are counted anew"
+                    .to_owned(),
+            ),
             (None, false) => None,
         };
         if let Some(reason) = reason

@@ -15,8 +15,8 @@ pub(super) fn home(client: &mut Client, table: &Table) -> Result<Option<String>,
 pub(super) struct Catalogue {
     /// Why changes get past the outbox, if they do.
     pub gap: Option<String>,
-    /// Changes whenever changes may have got past it: with a trigger that is disabled, enabled or made anew, and with a partition that
-    /// comes or goes.
+    /// Changes whenever changes may have got past it: with a trigger that is disabled, enabled or made anew, with a partition that comes
+    /// or goes, and with the labels of an enum, which rename the keys of rows that nobody touches.
     pub version: String,
     /// What schema, table and column are called now; `None` when one of them has gone.
     pub names: Option<[String; 3]>,
@@ -32,7 +32,10 @@ const CATALOGUE: &str = "
         SELECT t.tgrelid, t.oid, t.xmin::text AS version, t.tgenabled, t.tgname, t.tgattr
         FROM tree JOIN pg_trigger t ON t.tgrelid = tree.relid
         JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
-        WHERE p.proname = $2 AND n.nspname = $3)
+        WHERE p.proname = $2 AND n.nspname = $3),
+    type AS (
+        SELECT atttypid AS oid FROM pg_attribute WHERE attrelid = $1 AND attnum = $4
+        UNION SELECT t.typbasetype FROM type JOIN pg_type t ON t.oid = type.oid WHERE t.typtype = 'd')
     SELECT
         (SELECT count(*) FROM mine WHERE tgrelid = $1 AND tgenabled = 'A'
          AND (tgname <> $2 || '_rows' OR tgattr[0] = $4)) = 3,
@@ -40,7 +43,9 @@ const CATALOGUE: &str = "
          AND (SELECT count(*) FROM mine WHERE tgrelid = tree.relid AND tgenabled IN ('A', 'O')) < 2),
         (SELECT md5(string_agg(concat_ws(' ', tree.relid, mine.oid, mine.version, mine.tgenabled), ','
                                ORDER BY tree.relid, mine.oid))
-         FROM tree LEFT JOIN mine ON mine.tgrelid = tree.relid),
+         FROM tree LEFT JOIN mine ON mine.tgrelid = tree.relid)
+        || coalesce((SELECT md5(string_agg(concat_ws(' ', e.oid, e.enumlabel), ',' ORDER BY e.oid))
+                     FROM type JOIN pg_enum e ON e.enumtypid = type.oid), ''),
         names.*
     FROM (SELECT) AS always LEFT JOIN (
         SELECT n.nspname::text, c.relname::text, a.attname::text

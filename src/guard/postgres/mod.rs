@@ -34,12 +34,13 @@
 //! The triggers know their column by its number and look its name up, so renaming the column, the table or the schema breaks no write,
 //! and a follower goes on; when it starts again, it wants the new names. Every [`FollowOptions::check`] a follower looks at the catalogue.
 //! Where changes may have got past the triggers (one was disabled, dropped, or made anew; a partition was attached, created or detached;
-//! the column has gone), the guard is *suspended*: it answers "maybe" to everything ([`Guard::is_suspended`](super::Guard::is_suspended)),
+//! the column has gone; a label of an enum was renamed), the guard is *suspended*: it answers "maybe" to everything ([`Guard::is_suspended`](super::Guard::is_suspended)),
 //! from then until all triggers are there again and all rows have been counted anew, which the follower does by itself. The database
 //! remembers what the last refresh has seen, so this holds for what happens while nobody follows, too.
 //!
 //! Until the next check, keys that came past the triggers get a wrong "no". Nobody is told of a server that was restored from a backup
-//! or failed over to a replica that lagged: refresh the guard after that.
+//! or failed over to a replica that lagged, or that has lost commits in a crash (`synchronous_commit = off`): refresh the guard after
+//! that. A guard that does not follow is told of no renamed label either.
 
 mod copy;
 mod follow;
