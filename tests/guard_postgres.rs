@@ -11,10 +11,12 @@
 
 mod postgres_support;
 
-use postgres_support::{Server, TITLES, check, check_exact, follow_once, new_guard, server, until_caught_up};
+use postgres_support::{
+    Server, TITLES, check, check_exact, fine, follow_once, new_guard, server, until_caught_up,
+};
 use sidebloom::filter::Verdict;
 use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
-use sidebloom::guard::{Canonical, Change, Guard, GuardOptions, PostgresSource, Source};
+use sidebloom::guard::{Canonical, Change, Guard, PostgresSource, Source};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -110,10 +112,10 @@ fn a_guard_that_is_finer_than_the_columns_equality_is_refused() {
     .unwrap();
     let mut source = PostgresSource::connect(&server.url("equality"), "t", "c").unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let exact = GuardOptions::new().canonical(Canonical::EXACT);
+    let exact = fine().canonical(Canonical::EXACT);
     let error = exact.build_from(dir.path().join("g"), &mut source).err().unwrap().to_string();
     assert!(error.contains("\"fold\""), "{error}");
-    let options = GuardOptions::new().canonical(Canonical::EXACT.fold_case());
+    let options = fine().canonical(Canonical::EXACT.fold_case());
     assert_eq!(
         options.build_from(dir.path().join("g"), &mut source).unwrap().may_contain("abba"),
         Verdict::Maybe
@@ -298,7 +300,7 @@ const KILLS: usize = 200;
 
 /// Follows until it ends itself between the guard's write and the deletion from the outbox, or is killed anywhere.
 fn follow_until_killed(dir: &Path, url: &str) {
-    let guard = GuardOptions::new().memtable_bytes(64 << 10).open(dir.join("guard")).unwrap();
+    let guard = fine().memtable_bytes(64 << 10).open(dir.join("guard")).unwrap();
     let mut source = PostgresSource::connect(url, "songs", "title").unwrap();
     println!("following");
     let mut random = fastrand::Rng::new();

@@ -4,7 +4,7 @@
 
 mod postgres_support;
 
-use postgres_support::{check_exact, follow_once, new_guard, server};
+use postgres_support::{check_exact, fine, follow_once, new_guard, server};
 use sidebloom::filter::Verdict;
 use sidebloom::guard::postgres::driver::Client;
 use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
@@ -62,8 +62,7 @@ fn renaming_column_table_and_schema_breaks_no_write_and_no_follower() {
     db.batch_execute("CREATE SCHEMA music; CREATE TABLE music.songs (id bigserial, title text)").unwrap();
     let (url, dir) = (server.url("renames"), tempfile::tempdir().unwrap());
     let mut source = PostgresSource::connect(&url, "music.songs", "title").unwrap();
-    let guard =
-        sidebloom::guard::GuardOptions::new().build_from(dir.path().join("guard"), &mut source).unwrap();
+    let guard = fine().build_from(dir.path().join("guard"), &mut source).unwrap();
     source.install_trigger().unwrap();
     let renames = [
         ("ALTER TABLE music.songs RENAME COLUMN title TO name", "music.songs", "name"),
@@ -279,4 +278,26 @@ fn a_key_whose_label_in_the_enum_gets_another_name_is_found_by_that() {
     db.batch_execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'").unwrap();
     assert!(follow_once(&mut source, &guard).unwrap().refreshed, "no trigger has told");
     assert_eq!((guard.count("blue").unwrap(), guard.count("sad").unwrap()), (1, 0));
+}
+
+#[test]
+fn rows_that_a_policy_hides_are_an_error_and_not_missing_keys() {
+    let Some(server) = server() else { return };
+    let mut db = server.songs("hidden");
+    db.batch_execute(
+        "INSERT INTO songs (title) VALUES ('seen'), ('hidden');
+         CREATE ROLE reader LOGIN; GRANT SELECT ON songs TO reader;
+         ALTER TABLE songs ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY hiding ON songs TO reader USING (title = 'seen')",
+    )
+    .unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let build = |url: &str| {
+        let mut source = PostgresSource::connect(url, "songs", "title").unwrap();
+        fine().build_from(dir.path().join("guard"), &mut source)
+    };
+    let url = server.url("hidden");
+    let error = build(&url.replace("user=postgres", "user=reader")).err().unwrap().to_string();
+    assert!(error.contains("row-level security"), "{error}");
+    assert_eq!(build(&url).unwrap().stats().keys, 2, "the owner of the table sees all rows");
 }

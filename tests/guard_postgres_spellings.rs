@@ -4,9 +4,9 @@
 
 mod postgres_support;
 
-use postgres_support::server;
+use postgres_support::{fine, server};
 use sidebloom::filter::Verdict;
-use sidebloom::guard::{GuardOptions, PostgresSource, Source};
+use sidebloom::guard::{PostgresSource, Source};
 
 /// Columns, what they have, and how keys of theirs may be asked for.
 const COLUMNS: &str = "
@@ -75,7 +75,7 @@ fn no_spelling_that_the_column_takes_for_one_of_its_keys_gets_a_no() {
     ] {
         let mut source = PostgresSource::connect(&url, "t", column).unwrap();
         assert_eq!(source.equality().to_string(), equality, "{column}");
-        let guard = GuardOptions::new().build_from(dir.path().join(column), &mut source).unwrap();
+        let guard = fine().build_from(dir.path().join(column), &mut source).unwrap();
         assert_eq!(guard.canonical(), source.equality());
         let mut found = 0;
         for (key, name) in ASKED.iter().flat_map(|key| types.iter().map(move |name| (key, name))) {
@@ -90,7 +90,7 @@ fn no_spelling_that_the_column_takes_for_one_of_its_keys_gets_a_no() {
         }
         assert!(found >= 2, "{column}: {found}");
         assert_eq!(guard.may_contain(absent), Verdict::Absent, "{column}");
-        let exact = GuardOptions::new().canonical("exact".parse().unwrap());
+        let exact = fine().canonical("exact".parse().unwrap());
         let refused = exact.build_from(dir.path().join("exact"), &mut source).err().map(|e| e.to_string());
         match equality {
             "exact" => assert_eq!(refused, None),

@@ -91,7 +91,9 @@ fn setting(keys: &[&str]) -> (tempfile::TempDir, Database, Guard) {
     let dir = tempfile::tempdir().unwrap();
     let database = Database::default();
     keys.iter().for_each(|key| database.insert(key));
-    let options = GuardOptions::new().durability(Durability::Os).memtable_bytes(64 << 10);
+    // Filters so fine that a "maybe" for a key that is not there does not happen by chance.
+    let fine = FilterPolicy::bits_per_key(19.0);
+    let options = GuardOptions::new().durability(Durability::Os).memtable_bytes(64 << 10).filter_policy(fine);
     let guard = options.build(dir.path().join("guard"), keys).unwrap();
     (dir, database, guard)
 }

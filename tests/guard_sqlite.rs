@@ -9,11 +9,17 @@
 
 mod sqlite_support;
 
+use sidebloom::FilterPolicy;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::sqlite::rusqlite::DropBehavior;
 use sidebloom::guard::{Canonical, Change, Guard, GuardOptions, Source, SqliteSource};
 use sqlite_support::{Case, check, keys};
 use std::time::Duration;
+
+/// Filters so fine that a "maybe" for a key that is not there does not happen by chance: 1 in 65,000.
+fn fine() -> GuardOptions {
+    GuardOptions::new().filter_policy(FilterPolicy::bits_per_key(19.0))
+}
 
 #[test]
 fn every_kind_of_key_is_streamed_counted_inserted_and_removed() {
@@ -58,8 +64,8 @@ fn a_number_with_a_fraction_is_refused_with_its_column() {
 #[test]
 fn rows_whose_keys_the_guard_has_refused_are_rolled_back_also_by_a_transaction_that_commits_when_dropped() {
     let case = Case::new("CREATE TABLE songs (title TEXT)");
-    drop(GuardOptions::new().build_from(case.guard(), &mut case.source()).unwrap());
-    let guard = GuardOptions::new().read_only(true).open(case.guard()).unwrap();
+    drop(fine().build_from(case.guard(), &mut case.source()).unwrap());
+    let guard = fine().read_only(true).open(case.guard()).unwrap();
     let mut db = case.db();
     let mut tx = db.transaction().unwrap();
     tx.set_drop_behavior(DropBehavior::Commit);
@@ -143,7 +149,7 @@ fn no_spelling_that_the_column_takes_for_one_of_its_keys_gets_a_no() {
             db.execute_batch("INSERT INTO songs VALUES ('Abba'), ('2024-01-02'), ('12AB'), ('1_0'), ('')")
                 .unwrap();
         }
-        let guard = GuardOptions::new().build_from(case.guard(), &mut case.source()).unwrap();
+        let guard = fine().build_from(case.guard(), &mut case.source()).unwrap();
         let mut found = 0;
         for key in asked {
             let as_text: i64 =
@@ -233,18 +239,18 @@ fn a_guard_that_is_finer_than_the_collation_is_refused() {
         assert_eq!(source.count(asked.as_bytes()).unwrap(), 1, "the database's own equality");
         let wrong = if keys == "fold" { "pad" } else { "fold" };
         for finer in ["exact", wrong].iter().filter(|_| keys != "exact") {
-            let options = GuardOptions::new().canonical(finer.parse().unwrap());
+            let options = fine().canonical(finer.parse().unwrap());
             let error =
                 options.build_from(case.guard(), &mut source).err().expect("it was built").to_string();
             assert!(error.contains(keys) && error.contains("build the guard with"), "{error}");
         }
         // One that was built from lines, and is finer, is refused at a refresh and goes on.
-        let finer = Guard::build(case.guard(), ["Sinnerman"]).unwrap();
+        let finer = fine().build(case.guard(), ["Sinnerman"]).unwrap();
         assert_eq!(finer.refresh(&mut source).is_ok(), keys == "exact");
         assert_eq!(finer.may_contain("Sinnerman"), Verdict::Maybe);
         drop(finer);
         std::fs::remove_dir_all(case.guard()).unwrap();
-        let guard = GuardOptions::new().canonical(canonical).build_from(case.guard(), &mut source).unwrap();
+        let guard = fine().canonical(canonical).build_from(case.guard(), &mut source).unwrap();
         assert_eq!(guard.may_contain(asked), Verdict::Maybe, "{asked}");
         assert_eq!(guard.may_contain("Freebird"), Verdict::Absent);
     }
@@ -256,7 +262,7 @@ fn what_a_collation_takes_for_the_same_and_nobody_else_knows_is_refused() {
         "CREATE TABLE songs (title TEXT COLLATE NOCASE); INSERT INTO songs VALUES ('a' || char(0) || 'b')",
     );
     assert_eq!(case.source().count(b"A\0x").unwrap(), 1, "NOCASE ends at a NUL");
-    let error = GuardOptions::new().build_from(case.guard(), &mut case.source()).err().unwrap().to_string();
+    let error = fine().build_from(case.guard(), &mut case.source()).err().unwrap().to_string();
     assert!(error.contains("NUL") && error.contains("fold,any"), "{error}");
     let db = case.db();
     // As an application that brings its collation along would have made it.
@@ -276,9 +282,9 @@ fn text_that_is_not_utf8_is_a_key_where_bytes_count_and_an_error_where_case_is_f
     );
     let mut source = case.source();
     assert_eq!(source.count(b"caf\xe9").unwrap(), 1);
-    let guard = GuardOptions::new().build_from(case.guard(), &mut source).unwrap();
+    let guard = fine().build_from(case.guard(), &mut source).unwrap();
     assert_eq!(guard.may_contain(b"caf\xe9"), Verdict::Maybe);
-    let folding = GuardOptions::new().canonical(Canonical::EXACT.fold_case());
+    let folding = fine().canonical(Canonical::EXACT.fold_case());
     let path = case.dir.path().join("folding");
     let error = folding.clone().build_from(&path, &mut source).err().unwrap().to_string();
     assert!(error.contains("caf\\xe9") && error.contains("not UTF-8"), "{error}");
@@ -296,7 +302,7 @@ fn keys_that_cannot_be_folded_are_maybe_when_they_are_taken_and_the_others_are_a
          INSERT INTO songs VALUES (CAST(x'636166e9' AS TEXT)), ('a' || char(0) || 'b'), ('Zombie')",
     );
     let taken: Canonical = "fold,any".parse().unwrap();
-    let guard = GuardOptions::new().canonical(taken).build_from(case.guard(), &mut case.source()).unwrap();
+    let guard = fine().canonical(taken).build_from(case.guard(), &mut case.source()).unwrap();
     for key in [&b"caf\xe9"[..], b"CAF\xe9", b"A\0x", b"never\xff", b"ZOMBIE"] {
         assert_eq!(guard.may_contain(key), Verdict::Maybe, "{}", key.escape_ascii());
     }
@@ -315,7 +321,7 @@ fn rows_with_the_same_key_go_one_by_one() {
     let case = Case::new(
         "CREATE TABLE songs (title TEXT); INSERT INTO songs VALUES ('One'), ('One'), ('One'), ('Two')",
     );
-    let guard = GuardOptions::new().build_from(case.guard(), &mut case.source()).unwrap();
+    let guard = fine().build_from(case.guard(), &mut case.source()).unwrap();
     let mut db = case.db();
     for left in [2, 1, 0] {
         let tx = db.transaction().unwrap();
@@ -343,7 +349,7 @@ fn rows_with_the_same_key_go_one_by_one() {
 fn a_database_that_goes_away_or_is_locked_is_an_error_and_the_guard_goes_on() {
     let case = Case::new("CREATE TABLE songs (title TEXT); INSERT INTO songs VALUES ('Zombie')");
     let mut source = case.source().busy_timeout(Duration::from_millis(20)).unwrap();
-    let guard = GuardOptions::new().build_from(case.guard(), &mut source).unwrap();
+    let guard = fine().build_from(case.guard(), &mut source).unwrap();
     let locker = case.db();
     locker.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let error = guard.refresh(&mut source).unwrap_err().to_string();

@@ -33,8 +33,7 @@
 //! 1. A key is inserted durably *before* the database commits its row, and removed *after* the database has committed the deletion. A
 //!    crash between the two leaves the guard with a key too many, never with one too few. [`Guard::transaction`] keeps the order.
 //! 2. What the database has committed survives a power cut. Where it may not (SQLite in WAL mode with `synchronous` below FULL, PostgreSQL
-//!    with `synchronous_commit = off`, RocksDB writes without `sync`), a deletion can be undone after the guard has removed the key:
-//!    refresh the guard after a power cut.
+//!    with `synchronous_commit = off`), a deletion can be undone after the guard has removed the key: refresh the guard after that.
 //! 3. What counts as one key ([`Canonical`]) is declared once, and is at least as coarse as the database's own equality.
 //! 4. [`Guard::refresh`] counts all rows anew beside the live guard. Each change that it may or may not have seen is decided for the
 //!    "maybe": insertions in doubt are added, removals in doubt are left out. What is left too often goes with the next refresh.

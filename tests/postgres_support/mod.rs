@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a step that fails is a test that fails")]
 
+use sidebloom::FilterPolicy;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::postgres::driver::{Client, NoTls};
 use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
@@ -15,6 +16,11 @@ use tempfile::TempDir;
 
 /// How many titles writers choose from.
 pub const TITLES: u32 = 300;
+
+/// Filters so fine that a "maybe" for a key that is not there does not happen by chance: 1 in 65,000.
+pub fn fine() -> GuardOptions {
+    GuardOptions::new().filter_policy(FilterPolicy::bits_per_key(19.0))
+}
 
 pub struct Server {
     dir: TempDir,
@@ -214,7 +220,7 @@ fn read(path: &Path) -> String {
 pub fn new_guard(server: &Server, database: &str) -> (TempDir, Guard, PostgresSource) {
     let dir = tempfile::tempdir().unwrap();
     let mut source = PostgresSource::connect(&server.url(database), "songs", "title").unwrap();
-    let options = GuardOptions::new().memtable_bytes(64 << 10);
+    let options = fine().memtable_bytes(64 << 10);
     let guard = options.build_from(dir.path().join("guard"), &mut source).unwrap();
     source.install_trigger().unwrap();
     (dir, guard, source)

@@ -1,6 +1,6 @@
 //! A RocksDB behind a guard: the same calls, and a missing key is answered from memory.
 
-use rocksdb::{DB, IteratorMode, WriteBatch};
+use rocksdb::{DB, IteratorMode, WriteBatch, WriteOptions};
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Canonical, Change, Guard, GuardOptions, Source};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,7 +81,7 @@ impl GuardedRocks {
         self.write(batch)
     }
 
-    /// Applies a batch.
+    /// Applies a batch; one with deletions is synced.
     pub fn write(&self, batch: Batch) -> Result<()> {
         let _stripes = self.lock(batch.0.keys());
         let mut transaction = self.guard.transaction();
@@ -101,7 +101,10 @@ impl GuardedRocks {
                 }
             }
         }
-        transaction.commit(|| Ok(self.db.write(writes)?))
+        // A deletion that a power cut undid would leave a key that the guard has removed.
+        let mut durable = WriteOptions::default();
+        durable.set_sync(batch.0.values().any(Option::is_none));
+        transaction.commit(|| Ok(self.db.write_opt(writes, &durable)?))
     }
 
     /// Keeps other writers of these keys out.

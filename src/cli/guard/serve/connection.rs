@@ -294,6 +294,8 @@ impl Connection<'_> {
 
     /// What may be there is counted by a thread of its own: it may read the disk.
     async fn count(&mut self) {
+        // While the guard may lack rows, what it does not know of is not denied.
+        let least = u64::from(self.server.guard.is_suspended());
         let verdicts = self.verdicts().await;
         let maybe = |(item, verdict): (&Range<usize>, &Verdict)| {
             (*verdict == Verdict::Maybe).then(|| slice(&self.input, item).to_vec())
@@ -313,7 +315,7 @@ impl Connection<'_> {
             Ok(counts) => {
                 let mut counts = counts.into_iter();
                 let answer = |verdict: &Verdict| match verdict {
-                    Verdict::Maybe => counts.next().unwrap_or(0),
+                    Verdict::Maybe => counts.next().unwrap_or(0).max(least),
                     Verdict::Absent => 0,
                 };
                 self.pending.reply(&mut self.replies, verdicts.iter().map(answer), Replies::int);
