@@ -12,15 +12,13 @@ use super::hashed::Hashed;
 use super::write::Origin;
 use crate::db::lock;
 use crate::error::{Error, Result};
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 /// Changes of keys that belong to one transaction of the database. Call order: `(insert | insert_new | remove)* commit`.
 pub struct Transaction<'g> {
     guard: &'g Guard,
-    inserts: Vec<(Hashed, Op)>,
-    removes: Vec<(Hashed, Op)>,
-    /// For each key of `insert_new`, how many removals were said before it.
-    stays_after: HashMap<Hashed, usize>,
+    /// In the order in which they were said.
+    changes: Vec<(Hashed, Op)>,
 }
 
 impl Guard {
@@ -29,7 +27,7 @@ impl Guard {
     /// Unlike [`insert`](Self::insert) and [`remove`](Self::remove) around a commit it is known to a [`refresh`](Self::refresh) that
     /// runs at the same time.
     pub fn transaction(&self) -> Transaction<'_> {
-        Transaction { guard: self, inserts: Vec::new(), removes: Vec::new(), stays_after: HashMap::new() }
+        Transaction { guard: self, changes: Vec::new() }
     }
 }
 
@@ -39,8 +37,7 @@ impl Transaction<'_> {
     /// # Errors
     /// [`Error::InvalidArgument`] for a key that the canonical form does not allow.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self> {
-        self.inserts.push((self.guard.shared().hash(key.as_ref())?, Op::Insert));
-        Ok(self)
+        self.push(key.as_ref(), Op::Insert)
     }
 
     /// A key comes, unless it is there already: for a database where each key stands once.
@@ -55,10 +52,7 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`insert`](Self::insert).
     pub fn insert_new(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self> {
-        let hash = self.guard.shared().hash(key.as_ref())?;
-        self.inserts.push((hash, Op::InsertNew));
-        self.stays_after.insert(hash, self.removes.len());
-        Ok(self)
+        self.push(key.as_ref(), Op::InsertNew)
     }
 
     /// A row with this key goes.
@@ -66,8 +60,30 @@ impl Transaction<'_> {
     /// # Errors
     /// As [`insert`](Self::insert).
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self> {
-        self.removes.push((self.guard.shared().hash(key.as_ref())?, Op::Remove));
+        self.push(key.as_ref(), Op::Remove)
+    }
+
+    fn push(&mut self, key: &[u8], op: Op) -> Result<&mut Self> {
+        self.changes.push((self.guard.shared().hash(key)?, op));
         Ok(self)
+    }
+
+    fn inserts(&self) -> Vec<(Hashed, Op)> {
+        self.changes.iter().copied().filter(|(_, op)| *op != Op::Remove).collect()
+    }
+
+    /// The removals, but for those of a key that `insert_new` names later.
+    fn removes(&self) -> Vec<(Hashed, Op)> {
+        let mut stay = HashSet::new();
+        let mut removes = Vec::new();
+        for &(hash, op) in self.changes.iter().rev() {
+            match op {
+                Op::InsertNew => drop(stay.insert(hash)),
+                Op::Remove if !stay.contains(&hash) => removes.push((hash, op)),
+                Op::Remove | Op::Insert => {}
+            }
+        }
+        removes
     }
 
     /// Makes the insertions durable, lets `database` commit, and then removes what has gone.
@@ -90,17 +106,14 @@ impl Transaction<'_> {
             flux.next_transaction += 1;
             flux.next_transaction
         };
-        if !self.inserts.is_empty() {
-            shared.apply(&self.inserts, None, Origin::Begin(id))?;
+        let inserts = self.inserts();
+        if !inserts.is_empty() {
+            shared.apply(&inserts, None, Origin::Begin(id))?;
         }
         let open = Open { guard: self.guard, id };
         let began = lock(&shared.flux).epoch;
         let outcome = database()?;
-        let is_last = |(n, (hash, _)): &(usize, &(Hashed, Op))| {
-            self.stays_after.get(hash).is_none_or(|removed_before| n >= removed_before)
-        };
-        let removes: Vec<_> =
-            self.removes.iter().enumerate().filter(is_last).map(|(_, change)| *change).collect();
+        let removes = self.removes();
         if !removes.is_empty()
             && let Err(error) = shared.apply(&removes, None, Origin::Finish { began })
         {
