@@ -356,7 +356,7 @@ impl PostgresSource {
 
     /// `Some(error)` when the server still does not answer.
     fn reconnect(&mut self) -> Result<Option<Error>> {
-        let mut client = match (self.connect)() {
+        let mut client = match super::session(&mut self.connect) {
             Ok(client) => client,
             Err(error) => {
                 let error = self.failed(&error);

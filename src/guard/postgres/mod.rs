@@ -2,9 +2,10 @@
 //!
 //! # What is a key
 //! The bytes of `bytea`, and the text of `text`, `varchar`, `char(n)` (without the padding), `citext`, integers, `uuid`, enums, and domains
-//! over them. Rows with NULL are skipped. Other types are refused: `numeric` takes 1.0 and 1.00 for the same, and no text of it is the only
-//! one; `name` cuts long texts off. A guard counts keys as one as the column's type does ([`Source::equality`]): `citext` folds case,
-//! `char(n)` ignores padding, integers and uuids may be spelled in all the ways that PostgreSQL takes; columns whose collation is not deterministic are refused.
+//! over them. Rows with NULL are skipped; rows that row-level security hides from the role that connects are an error. Other types are
+//! refused: `numeric` takes 1.0 and 1.00 for the same, and no text of it is the only one; `name` cuts long texts off. A guard counts keys
+//! as one as the column's type does ([`Source::equality`]): `citext` folds case, `char(n)` ignores padding, integers and uuids may be
+//! spelled in all the ways that PostgreSQL takes; columns whose collation is not deterministic are refused.
 //!
 //! # Writers that do not know the guard
 //! [`PostgresSource::install_trigger`] lets every change of the table leave its key in an *outbox*, a table that is written in the same
@@ -34,9 +35,10 @@
 //! The triggers know their column by its number and look its name up, so renaming the column, the table or the schema breaks no write,
 //! and a follower goes on; when it starts again, it wants the new names. Every [`FollowOptions::check`] a follower looks at the catalogue.
 //! Where changes may have got past the triggers (one was disabled, dropped, or made anew; a partition was attached, created or detached;
-//! the column has gone; a label of an enum was renamed), the guard is *suspended*: it answers "maybe" to everything ([`Guard::is_suspended`](super::Guard::is_suspended)),
-//! from then until all triggers are there again and all rows have been counted anew, which the follower does by itself. The database
-//! remembers what the last refresh has seen, so this holds for what happens while nobody follows, too.
+//! the column has gone; a label of an enum was renamed), the guard is *suspended*: it answers "maybe" to everything
+//! ([`Guard::is_suspended`](super::Guard::is_suspended)), from then until all triggers are there again and all rows have been counted
+//! anew, which the follower does by itself. The database remembers what the last refresh has seen, so this holds for what happens while
+//! nobody follows, too.
 //!
 //! Until the next check, keys that came past the triggers get a wrong "no". Nobody is told of a server that was restored from a backup
 //! or failed over to a replica that lagged, or that has lost commits in a crash (`synchronous_commit = off`): refresh the guard after
@@ -114,7 +116,7 @@ impl PostgresSource {
         column: &str,
     ) -> Result<Self> {
         let failed = |error: ::postgres::Error| database(name, said(&error));
-        let mut client = connect().map_err(failed)?;
+        let mut client = session(&mut connect).map_err(failed)?;
         let found = Table::find(&mut client, table, column).map_err(|unfit| unfit_for(name, unfit))?;
         Ok(PostgresSource {
             connect: Box::new(connect),
@@ -173,8 +175,6 @@ impl PostgresSource {
         if self.is_following {
             tx.batch_execute(&outbox::lock(table))?;
         }
-        // Rows that a policy hides from this role are an error, not missing keys.
-        tx.batch_execute("SET LOCAL row_security = off")?;
         tx.batch_execute(&format!("LOCK TABLE {} IN ACCESS SHARE MODE", table.sql()))?;
         self.note = match self.is_following {
             true => outbox::take_over(&mut tx, table)?.encode(),
@@ -310,6 +310,15 @@ impl From<::postgres::Error> for Written {
     fn from(error: ::postgres::Error) -> Self {
         Written::Sql(error)
     }
+}
+
+/// A connection to which rows that a policy hides from its role are an error, not missing keys.
+fn session(
+    connect: &mut impl FnMut() -> Result<Client, ::postgres::Error>,
+) -> Result<Client, ::postgres::Error> {
+    let mut client = connect()?;
+    client.batch_execute("SET row_security = off")?;
+    Ok(client)
 }
 
 /// The name of a server for errors, and how to reach it.
