@@ -8,7 +8,7 @@ use postgres_support::{check_exact, fine, follow_once, new_guard, server};
 use sidebloom::filter::Verdict;
 use sidebloom::guard::postgres::driver::Client;
 use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
-use sidebloom::guard::{Guard, PostgresSource, Source};
+use sidebloom::guard::{Change, Guard, PostgresSource, Source};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -266,18 +266,26 @@ fn dropping_the_column_breaks_no_write_and_every_answer_is_maybe() {
 #[test]
 fn a_key_whose_label_in_the_enum_gets_another_name_is_found_by_that() {
     let Some(server) = server() else { return };
-    let mut db = server.database("labels");
-    db.batch_execute(
-        "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE songs (id bigserial, title mood);
-         INSERT INTO songs (title) VALUES ('sad')",
-    )
-    .unwrap();
-    let (_dir, guard, mut source) = new_guard(server, "labels");
-    follow_once(&mut source, &guard).unwrap();
-    assert!(!follow_once(&mut source, &guard).unwrap().refreshed);
-    db.batch_execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'").unwrap();
-    assert!(follow_once(&mut source, &guard).unwrap().refreshed, "no trigger has told");
-    assert_eq!((guard.count("blue").unwrap(), guard.count("sad").unwrap()), (1, 0));
+    for (database, of_type) in [("labels", "mood"), ("labels_of_a_domain", "feeling")] {
+        let mut db = server.database(database);
+        db.batch_execute(&format!(
+            "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE DOMAIN feeling AS mood;
+             CREATE TABLE songs (id bigserial, title {of_type}); INSERT INTO songs (title) VALUES ('sad')"
+        ))
+        .unwrap();
+        let (_dir, guard, mut source) = new_guard(server, database);
+        follow_once(&mut source, &guard).unwrap();
+        assert!(!follow_once(&mut source, &guard).unwrap().refreshed);
+        db.batch_execute("ALTER TYPE mood RENAME VALUE 'sad' TO 'blue'").unwrap();
+        assert!(follow_once(&mut source, &guard).unwrap().refreshed, "no trigger has told");
+        assert_eq!((guard.count("blue").unwrap(), guard.count("sad").unwrap()), (1, 0));
+        db.batch_execute("UPDATE songs SET title = 'ok'").unwrap();
+        source.apply(&[Change::Insert(b"blue"), Change::Remove(b"ok"), Change::Insert(b"ok")]).unwrap();
+        let followed = follow_once(&mut source, &guard).unwrap();
+        assert_eq!((followed.inserted, followed.removed), (3, 2));
+        assert_eq!([b"blue", &b"ok"[..], b"sad"].map(|key| source.count(key).unwrap()), [1, 1, 0]);
+        assert_eq!(["blue", "ok", "sad"].map(|key| guard.count(key).unwrap()), [1, 1, 0]);
+    }
 }
 
 #[test]

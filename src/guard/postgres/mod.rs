@@ -192,7 +192,7 @@ impl PostgresSource {
 
     fn write(&mut self, changes: &[Change<'_>]) -> Result<(), Written> {
         let (table, column) = (self.table.sql(), self.table.column_sql());
-        let key = self.table.cast_sql("$1");
+        let (value, key) = (self.table.value_sql(&column), self.table.cast_sql("$1"));
         let mut tx = self.client.transaction()?;
         for change in changes {
             match change {
@@ -205,7 +205,7 @@ impl PostgresSource {
                         None => None,
                         Some(parameter) => tx.query_opt(
                             &format!(
-                                "SELECT tableoid, ctid::text FROM {table} WHERE {column} = {key} LIMIT 1 FOR UPDATE"
+                                "SELECT tableoid, ctid::text FROM {table} WHERE {value} = {key} LIMIT 1 FOR UPDATE"
                             ),
                             &[&*parameter],
                         )?,
@@ -234,8 +234,8 @@ impl Source for PostgresSource {
     }
 
     fn count(&mut self, key: &[u8]) -> Result<u64> {
-        let (table, column) = (self.table.sql(), self.table.column_sql());
-        let count = format!("SELECT count(*) FROM {table} WHERE {column} = {}", self.table.cast_sql("$1"));
+        let (table, value) = (self.table.sql(), self.table.value_sql(&self.table.column_sql()));
+        let count = format!("SELECT count(*) FROM {table} WHERE {value} = {}", self.table.cast_sql("$1"));
         let Some(parameter) = parameter(&self.table, key) else { return Ok(0) };
         match self.client.query_one(&count, &[&*parameter]) {
             Ok(row) => Ok(row.get::<_, i64>(0).unsigned_abs()),

@@ -68,6 +68,7 @@ pub(super) fn install(client: &mut Client, table: &Table) -> Result<(), Error> {
     let (prefix, on, column) = (&table.prefix, table.sql(), table.column_sql());
     let (outbox, follower, function) = (outbox(table), follower(table), function(table));
     let [new, old] = ["NEW", "OLD"].map(|row| table.key_sql(&format!("{row}.{column}")));
+    let [new_value, old_value] = ["NEW", "OLD"].map(|row| table.value_sql(&format!("{row}.{column}")));
     let renamed = table.key_sql("($1).%I");
     let [home, name] = [&table.home, &table.column].map(|name| literal(name));
     let comment = literal(&format!(
@@ -139,7 +140,7 @@ pub(super) fn install(client: &mut Client, table: &Table) -> Result<(), Error> {
         CREATE TRIGGER {rows} AFTER INSERT OR DELETE OR UPDATE OF {column} ON {on}
             FOR EACH ROW EXECUTE FUNCTION {function}();
         CREATE TRIGGER {update} AFTER UPDATE ON {on} FOR EACH ROW
-            WHEN (OLD.{column} IS DISTINCT FROM NEW.{column}) EXECUTE FUNCTION {function}();
+            WHEN ({old_value} IS DISTINCT FROM {new_value}) EXECUTE FUNCTION {function}();
         CREATE TRIGGER {truncate} AFTER TRUNCATE ON {on} FOR EACH STATEMENT EXECUTE FUNCTION {function}();
         ALTER TABLE {on} ENABLE ALWAYS TRIGGER {rows};
         ALTER TABLE {on} ENABLE ALWAYS TRIGGER {update};

@@ -156,7 +156,12 @@ impl Table {
         if self.is_bytes { column.to_owned() } else { format!("{column}::text") }
     }
 
-    /// A parameter as the column's type.
+    /// The column as the type beneath its domains: a domain over an enum has no operators of its own.
+    pub fn value_sql(&self, column: &str) -> String {
+        format!("{column}::{}", self.type_name)
+    }
+
+    /// A parameter as that type.
     pub fn cast_sql(&self, parameter: &str) -> String {
         match self.is_bytes {
             true => format!("{parameter}::bytea"),
