@@ -264,6 +264,56 @@ fn dropping_the_column_breaks_no_write_and_every_answer_is_maybe() {
 }
 
 #[test]
+fn dropping_the_column_is_noticed_also_by_a_truncation_that_comes_before_the_next_check() {
+    let Some(server) = server() else { return };
+    let mut db = server.songs("dropped_unseen");
+    let (_dir, guard, mut source) = new_guard(server, "dropped_unseen");
+    let (mut reasons, rarely) = (Vec::new(), soon().check(Duration::from_secs(3600)));
+    source
+        .follow(&guard, rarely, &mut |event| {
+            match event {
+                FollowEvent::CaughtUp => {
+                    db.batch_execute("ALTER TABLE songs DROP COLUMN title CASCADE; TRUNCATE songs").unwrap();
+                }
+                FollowEvent::Suspended { reason } => reasons.push(reason),
+                FollowEvent::Waiting => return ControlFlow::Break(()),
+                _ => {}
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert!(reasons.len() == 1 && reasons[0].contains("dropped"), "{reasons:?}");
+    assert_eq!(guard.may_contain(NEVER), Verdict::Maybe);
+}
+
+#[test]
+fn a_table_or_column_that_is_renamed_while_its_rows_are_about_to_be_counted_is_followed_on() {
+    let Some(server) = server() else { return };
+    for (database, rename) in [
+        ("renamed_table", "ALTER TABLE songs RENAME TO tunes"),
+        ("renamed_column", "ALTER TABLE songs RENAME COLUMN title TO name"),
+    ] {
+        let mut db = server.songs(database);
+        db.batch_execute("INSERT INTO songs (title) VALUES ('Zombie')").unwrap();
+        let (_dir, guard, mut source) = new_guard(server, database);
+        let mut renaming = db.transaction().unwrap();
+        renaming.batch_execute(rename).unwrap();
+        std::thread::scope(|scope| {
+            let following = scope.spawn(|| follow_once(&mut source, &guard).unwrap());
+            let waits = "SELECT count(*) FROM pg_locks WHERE NOT granted AND database =
+                         (SELECT oid FROM pg_database WHERE datname = current_database())";
+            while renaming.query_one(waits, &[]).unwrap().get::<_, i64>(0) == 0 {
+                assert!(!following.is_finished(), "it waits for the rename");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            renaming.commit().unwrap();
+            assert!(following.join().unwrap().refreshed);
+        });
+        assert_eq!((guard.count("Zombie").unwrap(), guard.stats().rows), (1, 1));
+    }
+}
+
+#[test]
 fn a_key_whose_label_in_the_enum_gets_another_name_is_found_by_that() {
     let Some(server) = server() else { return };
     for (database, of_type) in [("labels", "mood"), ("labels_of_a_domain", "feeling")] {

@@ -150,6 +150,7 @@ impl PostgresSource {
     ) -> Result<()> {
         let mut refresh = options.refresh;
         let mut retry_in = RETRY_MIN;
+        let mut has_failed = false;
         if !outbox::is_installed(&mut self.client, &self.table).map_err(|error| self.failed(&error))? {
             return Err(self.wrong(format!(
                 "the triggers on \"{}\" that a follower needs are missing or disabled: install them (PostgresSource::install_trigger)",
@@ -158,16 +159,20 @@ impl PostgresSource {
         }
         loop {
             let outcome = self.follow_connected(guard, options, &mut refresh, &mut |event| {
-                retry_in = RETRY_MIN;
+                (retry_in, has_failed) = (RETRY_MIN, false);
                 report(event)
             });
             let mut error = match outcome {
                 Ok(()) => return Ok(()),
-                // The statement before may have met a schema that was just renamed.
-                Err(error) if self.is_connected() => match self.has_moved()? {
-                    true => continue,
-                    false => return Err(error),
-                },
+                // The statement before may have met what was renamed or dropped since the last check: the next one comes first now.
+                Err(error) if self.is_connected() => {
+                    if std::mem::replace(&mut has_failed, true)
+                        || !(self.has_moved()? || self.is_outdated()?)
+                    {
+                        return Err(error);
+                    }
+                    continue;
+                }
                 Err(error) => error,
             };
             loop {
@@ -348,6 +353,14 @@ impl PostgresSource {
         let has_moved = moved.is_some();
         self.table.home = moved.unwrap_or_else(|| std::mem::take(&mut self.table.home));
         Ok(has_moved)
+    }
+
+    /// Whether schema, table or column have other names than before, or have gone, which no check has seen.
+    fn is_outdated(&mut self) -> Result<bool> {
+        let found = installed::look(&mut self.client, &self.table).map_err(|error| self.failed(&error))?;
+        let Table { schema, name, column, .. } = &self.table;
+        let is_same = |names: &[String; 3]| names.iter().eq([schema, name, column]);
+        Ok(found.names.map_or(!self.is_suspended, |names| !is_same(&names)))
     }
 
     fn is_connected(&mut self) -> bool {
