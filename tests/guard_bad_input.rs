@@ -5,16 +5,14 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod guard_support;
+
+use guard_support::fine;
 use sidebloom::filter::Verdict;
-use sidebloom::guard::{Canonical, Guard, GuardOptions};
-use sidebloom::{Db, Error, FilterPolicy};
+use sidebloom::guard::{Canonical, Guard};
+use sidebloom::{Db, Error};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Filters so fine that a "maybe" for a key that is not there does not happen by chance: 1 in 65,000.
-fn fine() -> GuardOptions {
-    GuardOptions::new().filter_policy(FilterPolicy::bits_per_key(19.0))
-}
 
 fn setting() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();

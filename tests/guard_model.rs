@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod guard_support;
+
+use guard_support::fine;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Canonical, Change, Changes, Guard, GuardOptions, HashWidth, Source};
-use sidebloom::{Durability, FilterPolicy, Result};
+use sidebloom::{Durability, Result};
 use std::collections::BTreeMap;
 
 /// The database: how many rows a key has.
@@ -148,9 +151,7 @@ fn no_wrong_no_with_wide_hashes() {
 #[test]
 fn keys_that_count_as_one_share_a_count() {
     let dir = tempfile::tempdir().unwrap();
-    // So fine that a "maybe" for a key that is not there does not happen by chance.
-    let fine = GuardOptions::new().filter_policy(FilterPolicy::bits_per_key(19.0));
-    let options = fine.canonical(Canonical::EXACT.fold_case().trim_padding());
+    let options = fine().canonical(Canonical::EXACT.fold_case().trim_padding());
     let guard = options.build(dir.path().join("guard"), ["ABBA", "abba  ", "Straße"]).unwrap();
     assert_eq!(guard.count("Abba").unwrap(), 2);
     guard.remove("aBBa").unwrap();

@@ -5,6 +5,9 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod guard_support;
+
+use guard_support::fine;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Change, Changes, Guard, GuardOptions, Source};
 use sidebloom::{Durability, Error, FilterPolicy, Result};
@@ -91,9 +94,7 @@ fn setting(keys: &[&str]) -> (tempfile::TempDir, Database, Guard) {
     let dir = tempfile::tempdir().unwrap();
     let database = Database::default();
     keys.iter().for_each(|key| database.insert(key));
-    // Filters so fine that a "maybe" for a key that is not there does not happen by chance.
-    let fine = FilterPolicy::bits_per_key(19.0);
-    let options = GuardOptions::new().durability(Durability::Os).memtable_bytes(64 << 10).filter_policy(fine);
+    let options = fine().durability(Durability::Os).memtable_bytes(64 << 10);
     let guard = options.build(dir.path().join("guard"), keys).unwrap();
     (dir, database, guard)
 }

@@ -130,7 +130,7 @@ fn i12_a_snapshot_keeps_its_maps_and_lets_the_others_go() {
     let dir = fast_dir();
     fill(dir.path());
     let db = few().open(dir.path()).unwrap();
-    db.warm().unwrap();
+    db.warm().unwrap(); // Then no other thread maps filters while they are counted.
     missing_that_read(&db, 0..100);
     let snapshot = db.snapshot();
     for n in 0..ROWS {

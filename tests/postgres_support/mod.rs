@@ -2,11 +2,14 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a step that fails is a test that fails")]
 
-use sidebloom::FilterPolicy;
+#[path = "../guard_support/mod.rs"]
+mod guard_support;
+
+pub use guard_support::fine;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::postgres::driver::{Client, NoTls};
 use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
-use sidebloom::guard::{Guard, GuardOptions, PostgresSource};
+use sidebloom::guard::{Guard, PostgresSource};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -16,11 +19,6 @@ use tempfile::TempDir;
 
 /// How many titles writers choose from.
 pub const TITLES: u32 = 300;
-
-/// Filters so fine that a "maybe" for a key that is not there does not happen by chance: 1 in 65,000.
-pub fn fine() -> GuardOptions {
-    GuardOptions::new().filter_policy(FilterPolicy::bits_per_key(19.0))
-}
 
 pub struct Server {
     dir: TempDir,
