@@ -1,0 +1,148 @@
+//! Which modules of a crate each one may import, and where `unsafe` and I/O may stand.
+
+use crate::modules::Modules;
+use crate::{Files, crates};
+
+/// What each module may import: every module of a lower rank. Siblings of one rank do not know each other.
+const RANKS: [(&str, &[&[&str]]); 1] = [(
+    "src",
+    &[
+        &["error", "id"],
+        &["key", "hash", "codec", "fs"],
+        &["filter"],
+        &["sidecar", "segment", "wal", "memtable"],
+        &["merge", "manifest"],
+        &["db"],
+        &["guard"],
+    ],
+)];
+/// Every file of these crates that has unsafe code, and what for.
+const UNSAFE_HOMES: [(&str, &str); 14] = [
+    ("src/filter/blocked/avx2.rs", "SIMD"),
+    ("src/filter/blocked/avx512.rs", "SIMD"),
+    ("src/filter/isa.rs", "the prefetch instruction"),
+    ("src/filter/lines.rs", "aligned lines as bytes, and the advice for huge pages"),
+    ("src/filter/parity/avx2.rs", "SIMD"),
+    ("src/filter/parity/avx512.rs", "SIMD"),
+    ("src/filter/parity/mod.rs", "calls of SIMD functions that detection has allowed"),
+    ("src/filter/prober.rs", "calls of SIMD functions that detection has allowed"),
+    ("src/fs/map.rs", "the mapping"),
+    ("src/fs/mod.rs", "the contract of a mapping"),
+    ("src/fs/real.rs", "the mapping"),
+    ("src/fs/sparing.rs", "the contract of a mapping, passed on"),
+    ("src/fs/sigbus.rs", "the signal handler"),
+    ("src/sidecar/verify.rs", "the promise that a published sidecar never changes"),
+];
+/// What reads and writes files without the seam in `src/fs`.
+const IO: [&[&str]; 6] = [
+    &["std", "fs"],
+    &["std", "os", "unix", "fs"],
+    &["rustix", "fs"],
+    &["memmap2"],
+    &["File"],
+    &["OpenOptions"],
+];
+
+/// What is wrong with a crate of the table, in words.
+fn violations(dir: &str, files: &Files) -> Vec<String> {
+    let (modules, mut found) = (Modules::new(files), Vec::new());
+    let ranks = RANKS.iter().find(|(crate_dir, _)| *crate_dir == dir).map_or(&[][..], |(_, ranks)| ranks);
+    let rank = |module: &str| ranks.iter().position(|its| its.contains(&module));
+    let top = |file: &str| file.split(['/', '.']).next().unwrap_or_default().to_owned();
+    for (file, imported) in modules.imports() {
+        for (other, by) in imported.iter().filter(|(other, _)| top(other) != top(file) && top(file) != "lib")
+        {
+            if rank(&top(other)).is_none_or(|its| rank(&top(file)).is_none_or(|mine| its >= mine)) {
+                found.push(format!("{dir}/{file} imports {by} of {other}, which is not of a lower rank"));
+            }
+        }
+    }
+    for (file, paths) in modules.paths() {
+        let home = format!("{dir}/{file}");
+        if paths.contains(&["unsafe"][..]) && UNSAFE_HOMES.iter().all(|(listed, _)| *listed != home) {
+            found.push(format!(
+                "{home} has unsafe code and is not listed among its homes, in tests/layering/ranks.rs"
+            ));
+        }
+        let io = IO
+            .iter()
+            .filter(|io| paths.iter().any(|path| path.starts_with(io) && (io.len() > 1 || path.len() > 1)));
+        if !home.starts_with("src/fs/") && !home.starts_with("src/cli/") {
+            found.extend(
+                io.map(|io| format!("{home} uses {}: all I/O goes through src/fs (I8)", io.join("::"))),
+            );
+        }
+    }
+    found
+}
+
+#[test]
+fn modules_import_lower_ranks_only_and_unsafe_and_io_stay_at_home() {
+    let mut crates = crates();
+    crates.retain(|dir, _| RANKS.iter().any(|(ranked, _)| ranked == dir));
+    assert_eq!(crates.len(), RANKS.len());
+    let found: Vec<_> = crates.iter().flat_map(|(dir, files)| violations(dir, files)).collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn every_listed_home_of_unsafe_has_some() {
+    let crates = crates();
+    for (home, what_for) in UNSAFE_HOMES {
+        let has_some = |(dir, files): (&String, &Files)| {
+            Modules::new(files)
+                .paths()
+                .any(|(file, paths)| format!("{dir}/{file}") == home && paths.contains(&["unsafe"][..]))
+        };
+        assert!(crates.iter().any(has_some), "{home} ({what_for})");
+    }
+}
+
+#[cfg(test)]
+fn with(file: &str, text: &str) -> Vec<String> {
+    let others = [
+        ("lib.rs", "mod id;\npub use id::FileId;"),
+        ("db/mod.rs", "pub struct Db;"),
+        ("error.rs", "pub struct Error;"),
+        ("id.rs", "pub struct FileId;"),
+        ("manifest/mod.rs", "mod edit;\npub(crate) use edit::State;"),
+        ("manifest/edit.rs", "pub(crate) struct State;"),
+        ("segment/mod.rs", "pub struct Segment; pub struct Cursor;"),
+        ("wal/mod.rs", "pub struct Batch;"),
+        (file, text),
+    ];
+    let files = others.iter().map(|(file, text)| (file.to_string(), text.to_string())).collect();
+    violations("src", &files)
+}
+
+#[test]
+fn each_kind_of_violation_is_found() {
+    let planted = [
+        ("wal/reader.rs", "use crate::db::Db;"),
+        ("wal/reader.rs", "use crate::{error::Error, segment::{Segment}};"),
+        ("wal/reader.rs", "use super::super::manifest::State;"),
+        ("wal/mod.rs", "use super::db::Db;"),
+        ("merge.rs", "use super::manifest::State;"),
+        ("error.rs", "fn f(id: crate::id::FileId) {}"),
+        ("error.rs", "fn f(id: crate::FileId) {}"),
+        ("unranked.rs", "fn f(error: crate::error::Error) {}"),
+        ("db/write.rs", "fn f() { unsafe { g() } }"),
+        ("filter/sizing.rs", "unsafe fn f() {}"),
+        ("segment/reader.rs", "fn f() { std::fs::remove_file(p); }"),
+        ("segment/reader.rs", "use std::{fs, io};"),
+        ("db/open.rs", "let file = File::open(path);"),
+        ("sidecar/verify.rs", "let map = memmap2::Mmap::map(&file);"),
+    ];
+    for (file, text) in planted {
+        assert_eq!(with(file, text).len(), 1, "{file}: {text}");
+    }
+    let fine = [
+        ("wal/reader.rs", "use super::format::Header; // not crate::db\nuse crate::error::Error;"),
+        ("db/write.rs", "use crate::{error::Error, wal::{self, Batch}};\nuse super::inner::Inner;"),
+        ("db/open.rs", "SegmentFile::new(); let unsafely = 1;"),
+        ("wal/reader.rs", "fn f() {}\n#[cfg(test)]\nmod tests {\n    use crate::db::Db;\n}"),
+    ];
+    for (file, text) in fine {
+        assert_eq!(with(file, text), [""; 0]);
+    }
+}
