@@ -7,9 +7,9 @@ use crate::table;
 use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions};
 use serde::Serialize;
 use sidebloom::guard::GuardOptions;
+use sidebloom_rocksdb::GuardedRocks;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use versus::GuardedRocks;
 
 const KEY_BYTES: usize = 24;
 const VALUE_BYTES: usize = 100;
