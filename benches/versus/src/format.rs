@@ -1,6 +1,8 @@
-//! Numbers as people read them.
+//! Numbers and dates as people read them.
 
-/// With thousands separators: `2,000,000`.
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A count with thousands separators: `2,000,000`.
 pub fn count(n: f64) -> String {
     let digits = format!("{n:.0}");
     let mut text = String::new();
@@ -13,7 +15,7 @@ pub fn count(n: f64) -> String {
     text
 }
 
-/// `312 B`, `1.46 MiB`.
+/// A size in bytes: `312 B`, `1.46 MiB`.
 pub fn bytes(n: f64) -> String {
     scaled(n, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
@@ -23,7 +25,7 @@ pub fn nanos(ns: f64) -> String {
     scaled(ns, 1000.0, &["ns", "µs", "ms", "s"])
 }
 
-/// Three digits that count: `0.00962`, `1.25`, `4,200`.
+/// Three significant digits: `0.00962`, `1.25`, `4,200`.
 pub fn number(x: f64) -> String {
     if x == 0.0 {
         return "0".to_owned();
@@ -31,7 +33,7 @@ pub fn number(x: f64) -> String {
     if x.abs() >= 999.5 {
         return count(x);
     }
-    // The exponent after rounding: 0.9999 is 1.00 and not 1.000.
+    // Take the exponent after rounding, so that 0.9999 gives 1.00 instead of 1.000.
     let rounded = format!("{x:.2e}");
     let exponent: i32 = rounded.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
     let decimals = (2 - exponent).clamp(0, 6) as usize;
@@ -47,7 +49,12 @@ fn scaled(mut x: f64, base: f64, units: &[&str]) -> String {
     format!("{} {}", number(x), units[unit])
 }
 
-/// `2026-05-01 13:05 UTC` of seconds since 1970 (days to a date: Hinnant, "chrono-compatible low-level date algorithms").
+/// The time, in the form of [`date`].
+pub fn now() -> String {
+    date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+}
+
+/// `2026-05-01 13:05 UTC`, from seconds since 1970 (the days-to-date algorithm is from Hinnant, "chrono-compatible low-level date algorithms").
 pub fn date(seconds: u64) -> String {
     let days = seconds / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

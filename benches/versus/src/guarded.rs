@@ -1,8 +1,8 @@
 //! `versus guard`: what a guard before a RocksDB saves, beside RocksDB's own filters.
 
-use crate::engine::Result;
+use crate::error::Result;
 use crate::format::{bytes, nanos, number};
-use crate::keys::{Keys, Kind, Rng, Values};
+use crate::keys::{KeyGenerator, KeyKind, SplitMix64, ValueGenerator};
 use crate::table;
 use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions};
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct Args {
 
 /// One way to ask.
 #[derive(Debug, Serialize)]
-struct Figures {
+struct LookupFigures {
     name: &'static str,
     /// Of all questions, the median over the rounds.
     mean_ns: f64,
@@ -68,10 +68,10 @@ fn options(bloom: bool) -> Options {
 
 fn load(dir: &Path, bloom: bool, num: u64) -> Result<DB> {
     let db = DB::open(&options(bloom), dir)?;
-    let (keys, values) = (Keys::new(KEY_BYTES, SEED), Values::new(VALUE_BYTES, SEED));
+    let (keys, values) = (KeyGenerator::new(KEY_BYTES, SEED), ValueGenerator::new(VALUE_BYTES, SEED));
     let (mut key, mut value) = (Vec::new(), Vec::new());
     for index in 0..num {
-        keys.write(keys.rank(index, Kind::Present), Kind::Present, &mut key);
+        keys.write(keys.rank(index, KeyKind::Present), KeyKind::Present, &mut key);
         values.write(index, 0, &mut value);
         db.put(&key, &value)?;
     }
@@ -82,11 +82,11 @@ fn load(dir: &Path, bloom: bool, num: u64) -> Result<DB> {
 
 /// The questions of a round: the key, and whether it is there.
 fn questions(args: &Args, round: u64) -> Vec<(Vec<u8>, bool)> {
-    let keys = Keys::new(KEY_BYTES, SEED);
-    let mut rng = Rng::new(round);
+    let keys = KeyGenerator::new(KEY_BYTES, SEED);
+    let mut rng = SplitMix64::new(round);
     let question = |_| {
         let there = rng.below(100) >= args.missing;
-        let kind = if there { Kind::Present } else { Kind::Missing };
+        let kind = if there { KeyKind::Present } else { KeyKind::Missing };
         let mut key = Vec::new();
         keys.write(keys.rank(rng.below(args.num), kind), kind, &mut key);
         (key, there)
@@ -113,7 +113,7 @@ fn filter_bytes(db: &DB) -> Result<Option<u64>> {
     Ok(value.and_then(|digits| digits.trim().parse().ok()))
 }
 
-fn print(figures: &[Figures], keys: u64) {
+fn print(figures: &[LookupFigures], keys: u64) {
     let head = ["", "mean", "speed", "database calls / missing key", "filters", "bytes / key"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let dash = || "–".to_owned();
@@ -173,11 +173,11 @@ impl Args {
         let missing = stats.absent + stats.false_positives;
         let calls = [1.0, 1.0, stats.false_positives as f64 / missing.max(1) as f64];
         let filters = [None, filter_bytes(&bloom)?, Some(stats.filter_bytes)];
-        let figures: Vec<Figures> = ways
+        let figures: Vec<LookupFigures> = ways
             .iter()
             .zip(rounds)
             .zip(calls.into_iter().zip(filters))
-            .map(|(((name, _), rounds_ns), (calls_per_missing, filter_bytes))| Figures {
+            .map(|(((name, _), rounds_ns), (calls_per_missing, filter_bytes))| LookupFigures {
                 name,
                 mean_ns: median(rounds_ns.clone()),
                 rounds_ns,

@@ -1,4 +1,4 @@
-//! What the kernel counts for a process and a disk, and its page cache. Figures that it does not give are `None`.
+//! The kernel's counters for this process and its disk, and the page cache. Figures that the kernel does not provide are `None`.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -7,28 +7,28 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Counters at one moment, or between two.
+/// Resources used so far, or between two points in time.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub struct Counters {
-    /// Bytes that this process made the disk read (/proc/self/io `read_bytes`; read-ahead counts).
+pub struct ResourceCounters {
+    /// Bytes read from disk on behalf of this process, read-ahead included (`read_bytes` in /proc/self/io).
     pub read_bytes: u64,
-    /// Bytes that this process made dirty (/proc/self/io `write_bytes`).
+    /// Bytes that this process dirtied (`write_bytes` in /proc/self/io).
     pub write_bytes: u64,
-    /// Reads that the disk completed, for the whole machine (/proc/diskstats); `None` where the file system has no device of its own.
+    /// Reads completed by the disk for the whole machine (/proc/diskstats); `None` if the file system has no device.
     pub device_reads: Option<u64>,
-    /// Processor time of all threads of this process, in nanoseconds.
+    /// CPU time of all threads of this process, in nanoseconds.
     pub cpu_ns: u64,
 }
 
-impl Counters {
-    /// Now; `dir` tells the device.
+impl ResourceCounters {
+    /// Resources used until now. `dir` selects the device.
     pub fn now(dir: &Path) -> Self {
         let io = fs::read_to_string("/proc/self/io").unwrap_or_default();
         let diskstats = fs::read_to_string("/proc/diskstats").unwrap_or_default();
         let device =
             fs::metadata(dir).ok().map(|meta| (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev())));
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-        Counters {
+        ResourceCounters {
             read_bytes: field(&io, "read_bytes:").unwrap_or(0),
             write_bytes: field(&io, "write_bytes:").unwrap_or(0),
             device_reads: device.and_then(|device| reads_completed(&diskstats, device)),
@@ -36,9 +36,9 @@ impl Counters {
         }
     }
 
-    /// What was added since `before`.
-    pub fn since(self, before: Counters) -> Counters {
-        Counters {
+    /// Resources used since `before`.
+    pub fn since(self, before: ResourceCounters) -> ResourceCounters {
+        ResourceCounters {
             read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
             write_bytes: self.write_bytes.saturating_sub(before.write_bytes),
             device_reads: self
@@ -50,7 +50,7 @@ impl Counters {
     }
 }
 
-/// Column 4 of the device's line: https://docs.kernel.org/admin-guide/iostats.html
+/// Column 4 of the device's line, see https://docs.kernel.org/admin-guide/iostats.html
 fn reads_completed(diskstats: &str, (major, minor): (u32, u32)) -> Option<u64> {
     diskstats.lines().find_map(|line| {
         let mut columns = line.split_ascii_whitespace();
@@ -64,14 +64,14 @@ fn field(text: &str, name: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Resident memory of this process in bytes: its own, and pages of mapped files.
+/// Resident memory of this process in bytes: anonymous pages, and pages of mapped files.
 pub fn resident_memory() -> (u64, u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kib = |name: &str| field(&status, name).unwrap_or(0) * 1024;
     (kib("RssAnon:"), kib("RssFile:"))
 }
 
-/// All files below a directory.
+/// All files in a directory and its subdirectories.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let mut found = Vec::new();
@@ -85,23 +85,23 @@ pub fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Bytes that the files below a directory occupy: blocks, so that holes do not count.
+/// Disk space of all files in a directory, in bytes. Counts blocks, so holes are excluded.
 pub fn disk_bytes(dir: &Path) -> u64 {
     files(dir).iter().filter_map(|file| fs::metadata(file).ok()).map(|meta| meta.blocks() * 512).sum()
 }
 
-/// Whether a directory lives in memory, so that no measurement there sees a disk.
+/// Whether a directory is in a memory-backed file system, where nothing is read from disk.
 pub fn is_memory(dir: &Path) -> bool {
     // The magic numbers of tmpfs and ramfs.
     rustix::fs::statfs(dir).is_ok_and(|fs| [0x0102_1994, 0x8584_58f6].contains(&fs.f_type))
 }
 
-/// Writes these files back and takes them out of the page cache. What stays, because it was mapped or dirty, leaves with the whole
-/// page cache, if this process may empty that.
+/// Writes these files back and drops them from the page cache. If pages stay, because they are mapped or dirty, drops the whole page
+/// cache, if this process is allowed to.
 pub fn drop_page_cache(files: &[PathBuf]) -> io::Result<()> {
     for file in files {
         let file = fs::File::open(file)?;
-        file.sync_all()?; // only clean pages can be dropped
+        file.sync_all()?; // Only clean pages can be dropped.
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
     }
     if cached_share(files)? > 0.0 {
@@ -110,7 +110,7 @@ pub fn drop_page_cache(files: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// The share of these files' pages that the page cache holds, 0 to 1.
+/// The share of these files' pages in the page cache, 0 to 1.
 pub fn cached_share(files: &[PathBuf]) -> io::Result<f64> {
     let (mut cached, mut all) = (0, 0);
     for file in files {
@@ -127,17 +127,17 @@ pub fn cached_share(files: &[PathBuf]) -> io::Result<f64> {
 
 fn cached_pages(file: &fs::File, bytes: usize) -> io::Result<Vec<u8>> {
     let mut pages = vec![0u8; bytes.div_ceil(rustix::param::page_size())];
-    // SAFETY: a new read-only mapping of the whole file at an address that the kernel chooses; nothing reads through it.
+    // SAFETY: a new read-only mapping of the whole file, at an address that the kernel chooses. Nothing reads through it.
     let map = unsafe {
         libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
     };
     if map == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: `map` is `bytes` long and `pages` has one byte for each of its pages.
+    // SAFETY: `map` is `bytes` long, and `pages` has one byte per page.
     let asked = unsafe { libc::mincore(map, bytes, pages.as_mut_ptr().cast()) };
     let result = if asked == 0 { Ok(pages) } else { Err(io::Error::last_os_error()) };
-    // SAFETY: the mapping made above, which nothing uses any more.
+    // SAFETY: the mapping made above, which nothing uses from here on.
     unsafe { libc::munmap(map, bytes) };
     result
 }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_s_tables_are_read() {
+    fn kernel_tables_are_parsed() {
         let diskstats = "   8       0 sda 1 2 3 4 5\n 254       1 vda1 1234 5 6 7 8\n";
         assert_eq!(reads_completed(diskstats, (254, 1)), Some(1234));
         assert_eq!(reads_completed(diskstats, (254, 0)), None);

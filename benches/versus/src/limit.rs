@@ -1,7 +1,7 @@
 //! A limit on the memory of one process, its page cache included: a control group of Linux, of version 1 or 2
 //! (https://docs.kernel.org/admin-guide/cgroup-v1/memory.html, https://docs.kernel.org/admin-guide/cgroup-v2.html).
 
-use crate::engine::Result;
+use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ const ADVICE: &str =
 
 /// Of the kernel's interface: names of files and of fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Version {
+pub enum CgroupVersion {
     /// A hierarchy for each resource.
     V1,
     /// One for all.
@@ -22,23 +22,23 @@ pub enum Version {
 
 /// A directory in which groups with a limit can be made.
 #[derive(Debug, Clone)]
-pub struct Home {
+pub struct CgroupParent {
     dir: PathBuf,
-    version: Version,
+    version: CgroupVersion,
 }
 
 /// A group with a limit. Whoever made it removes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Group {
+pub struct Cgroup {
     dir: PathBuf,
-    version: Version,
+    version: CgroupVersion,
     /// The limit.
     pub bytes: u64,
 }
 
 /// What the kernel counted in a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct CgroupUsage {
     /// The limit, read back.
     pub limit_bytes: u64,
     /// Charged now.
@@ -53,9 +53,9 @@ pub struct Usage {
     pub killed: u64,
 }
 
-impl Home {
+impl CgroupParent {
     /// Finds one and tries it; otherwise why there is none, and what to do.
-    pub fn find() -> std::result::Result<Home, String> {
+    pub fn find() -> std::result::Result<CgroupParent, String> {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let mut reasons = Vec::new();
         for home in candidates(&text("/proc/mounts"), &text("/proc/self/cgroup")) {
@@ -73,13 +73,13 @@ impl Home {
     }
 
     /// Makes a group for a process that is to live in `bytes`, without swap.
-    pub fn group(&self, bytes: u64) -> Result<Group> {
+    pub fn group(&self, bytes: u64) -> Result<Cgroup> {
         let dir = self.dir.join(format!("versus-{}", std::process::id()));
         fs::create_dir(&dir).map_err(|error| named(&dir, error))?;
-        let group = Group { dir, version: self.version, bytes };
+        let group = Cgroup { dir, version: self.version, bytes };
         let (limit, with_swap, swap) = match self.version {
-            Version::V1 => ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", bytes),
-            Version::V2 => ("memory.max", "memory.swap.max", 0),
+            CgroupVersion::V1 => ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", bytes),
+            CgroupVersion::V2 => ("memory.max", "memory.swap.max", 0),
         };
         let set = group.write(limit, bytes);
         // A kernel without swap accounting lacks this file.
@@ -92,7 +92,7 @@ impl Home {
 
     /// Version 2: gives memory to the groups below. A group that has processes may not; this one then moves out of the way.
     fn enable(&self) -> Result<()> {
-        if self.version == Version::V1 {
+        if self.version == CgroupVersion::V1 {
             return Ok(());
         }
         let has = |file: &str| {
@@ -118,14 +118,14 @@ fn named(path: &Path, error: io::Error) -> String {
 }
 
 /// The root of the hierarchy, for root; this process's own group, for a user to whom it was delegated.
-fn candidates(mounts: &str, own_groups: &str) -> Vec<Home> {
+fn candidates(mounts: &str, own_groups: &str) -> Vec<CgroupParent> {
     let mut found = Vec::new();
     for line in mounts.lines() {
         let columns: Vec<&str> = line.split(' ').collect();
         let [_, point, kind, options, ..] = columns.as_slice() else { continue };
         let version = match *kind {
-            "cgroup" if options.split(',').any(|option| option == "memory") => Version::V1,
-            "cgroup2" => Version::V2,
+            "cgroup" if options.split(',').any(|option| option == "memory") => CgroupVersion::V1,
+            "cgroup2" => CgroupVersion::V2,
             _ => continue,
         };
         // hierarchy:controllers:path; version 2 has hierarchy 0 and no controllers.
@@ -133,14 +133,14 @@ fn candidates(mounts: &str, own_groups: &str) -> Vec<Home> {
             let mut parts = line.splitn(3, ':');
             let (hierarchy, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
             let mine = match version {
-                Version::V1 => controllers.split(',').any(|name| name == "memory"),
-                Version::V2 => hierarchy == "0" && controllers.is_empty(),
+                CgroupVersion::V1 => controllers.split(',').any(|name| name == "memory"),
+                CgroupVersion::V2 => hierarchy == "0" && controllers.is_empty(),
             };
             mine.then(|| path.trim_start_matches('/').to_owned())
         });
         let own = own.filter(|path| !path.is_empty()).map(|path| Path::new(point).join(path));
         let dirs = std::iter::once(PathBuf::from(point)).chain(own);
-        found.extend(dirs.map(|dir| Home { dir, version }));
+        found.extend(dirs.map(|dir| CgroupParent { dir, version }));
     }
     // Where both are mounted, memory belongs to one of them; version 2 says so in a file that is looked at.
     found
@@ -158,14 +158,14 @@ fn remove_stale(home: &Path) {
     }
 }
 
-impl Group {
+impl Cgroup {
     /// Moves this process into it. What the process holds already stays charged where it is.
     pub fn join(&self) -> Result<()> {
         self.write("cgroup.procs", std::process::id().into())
     }
 
     /// What it counts.
-    pub fn usage(&self) -> Result<Usage> {
+    pub fn usage(&self) -> Result<CgroupUsage> {
         let one = |file: &str| -> Result<u64> {
             let path = self.dir.join(file);
             let text = fs::read_to_string(&path).map_err(|error| named(&path, error))?;
@@ -174,7 +174,7 @@ impl Group {
         let text = |file: &str| fs::read_to_string(self.dir.join(file)).unwrap_or_default();
         let stat = text("memory.stat");
         Ok(match self.version {
-            Version::V1 => Usage {
+            CgroupVersion::V1 => CgroupUsage {
                 limit_bytes: one("memory.limit_in_bytes")?,
                 usage_bytes: one("memory.usage_in_bytes")?,
                 peak_bytes: one("memory.max_usage_in_bytes")?,
@@ -182,9 +182,9 @@ impl Group {
                 own_bytes: word(&stat, "rss"),
                 killed: word(&text("memory.oom_control"), "oom_kill"),
             },
-            Version::V2 => {
+            CgroupVersion::V2 => {
                 let usage_bytes = one("memory.current")?;
-                Usage {
+                CgroupUsage {
                     limit_bytes: one("memory.max")?,
                     usage_bytes,
                     peak_bytes: one("memory.peak").unwrap_or(usage_bytes), // since Linux 5.19
@@ -213,7 +213,7 @@ fn word(text: &str, name: &str) -> u64 {
     found.and_then(|(_, number)| number.trim().parse().ok()).unwrap_or(0)
 }
 
-impl Usage {
+impl CgroupUsage {
     /// Why the limit did not count for a store of so many bytes.
     pub fn why_not_in_force(&self, wanted: u64, store_bytes: u64) -> Option<String> {
         let show = |bytes: u64| crate::format::bytes(bytes as f64);
@@ -250,12 +250,12 @@ mod tests {
         };
         assert_eq!(
             dirs(v1, "4:memory:/jobs/7\n0::/\n"),
-            [(Version::V1, "/cg/memory".into()), (Version::V1, "/cg/memory/jobs/7".into())]
+            [(CgroupVersion::V1, "/cg/memory".into()), (CgroupVersion::V1, "/cg/memory/jobs/7".into())]
         );
         let v2 = "cgroup2 /cg cgroup2 rw,nosuid 0 0\n";
         assert_eq!(
             dirs(v2, "0::/user.slice/run.scope\n"),
-            [(Version::V2, "/cg".into()), (Version::V2, "/cg/user.slice/run.scope".into())]
+            [(CgroupVersion::V2, "/cg".into()), (CgroupVersion::V2, "/cg/user.slice/run.scope".into())]
         );
         assert_eq!(dirs(v2, "0::/\n").len(), 1);
         assert_eq!(dirs("ext4 / ext4 rw 0 0\n", "").len(), 0);
@@ -265,7 +265,7 @@ mod tests {
     fn version_2_has_its_own_files() {
         // Plain files in the place of the kernel's.
         let dir = scratch("v2");
-        let home = Home { dir: dir.clone(), version: Version::V2 };
+        let home = CgroupParent { dir: dir.clone(), version: CgroupVersion::V2 };
         assert!(home.enable().is_err(), "no memory controller");
         fs::write(dir.join("cgroup.controllers"), "cpu memory pids\n").unwrap();
         fs::write(dir.join("cgroup.subtree_control"), "\n").unwrap();
@@ -277,7 +277,7 @@ mod tests {
         put("memory.current", "1000\n");
         put("memory.stat", "anon 600\nfile 300\nfile_mapped 7\n");
         put("memory.events", "low 0\nmax 5\noom 1\noom_kill 2\n");
-        let usage = Usage {
+        let usage = CgroupUsage {
             limit_bytes: 32 << 20,
             usage_bytes: 1000,
             peak_bytes: 1000,
@@ -297,17 +297,19 @@ mod tests {
     #[test]
     fn a_limit_that_is_not_in_force_is_noticed() {
         const MIB: u64 = 1 << 20;
-        let usage = Usage { limit_bytes: 32 * MIB, usage_bytes: 32 * MIB, ..Usage::default() };
+        let usage = CgroupUsage { limit_bytes: 32 * MIB, usage_bytes: 32 * MIB, ..CgroupUsage::default() };
         assert_eq!(usage.why_not_in_force(32 * MIB, 100 * MIB), None);
         assert!(usage.why_not_in_force(32 * MIB, 20 * MIB).is_some_and(|why| why.contains("fits")));
         assert!(usage.why_not_in_force(16 * MIB, 100 * MIB).is_some_and(|why| why.contains("wanted")));
-        let above = Usage { usage_bytes: 40 * MIB, ..usage };
+        let above = CgroupUsage { usage_bytes: 40 * MIB, ..usage };
         assert!(above.why_not_in_force(32 * MIB, 100 * MIB).is_some_and(|why| why.contains("in use")));
     }
 
     #[test]
     fn a_process_in_a_group_cannot_keep_more_pages_than_its_limit() {
-        let Ok(home) = Home::find() else { return eprintln!("not as root: {}", Home::find().unwrap_err()) };
+        let Ok(home) = CgroupParent::find() else {
+            return eprintln!("not as root: {}", CgroupParent::find().unwrap_err());
+        };
         let (file, group) = (scratch("real").join("file"), home.group(8 << 20).unwrap());
         fs::write(&file, vec![1; 24 << 20]).unwrap();
         crate::kernel::drop_page_cache(std::slice::from_ref(&file)).unwrap();

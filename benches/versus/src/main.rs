@@ -1,6 +1,8 @@
 //! Measures sidebloom against other embedded stores, and draws the result. See `README.md` beside this package.
 
 mod engine;
+mod engines;
+mod error;
 mod filters;
 mod format;
 #[cfg(feature = "rocksdb")]
@@ -8,6 +10,7 @@ mod guarded;
 mod kernel;
 mod keys;
 mod limit;
+mod machine;
 mod measure;
 mod quiet;
 mod readme;
@@ -18,6 +21,7 @@ mod session;
 mod settings;
 mod sweep;
 mod table;
+mod task;
 mod worker;
 mod workload;
 

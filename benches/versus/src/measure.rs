@@ -3,9 +3,10 @@
 //! Calls are drawn, made and checked in chunks, so that neither drawing nor checking is timed. In most chunks only the chunk is timed,
 //! which gives mean and throughput without the clock's 25 ns; in the others each call is timed, which gives the percentiles.
 
-use crate::engine::{Engine, Result};
-use crate::keys::{Keys, Kind, Values};
-use crate::workload::{Asked, Call, Expect, MULTI, Source};
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::keys::{KeyGenerator, KeyKind, ValueGenerator};
+use crate::workload::{CallGenerator, ExpectedAnswer, KeyLookup, MULTI, StoreCall};
 use hdrhistogram::Histogram;
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ const DETAILED_EVERY: u64 = 4;
 const MANY_CHUNKS: u64 = 64;
 
 /// How calls went.
-pub struct Timing {
+pub struct CallTiming {
     /// Calls made.
     pub calls: u64,
     /// Nanoseconds of a call, the mean.
@@ -30,8 +31,8 @@ pub struct Timing {
 
 /// Room for a call's keys and answers, used again for the next chunk.
 #[derive(Default)]
-struct Slot {
-    call: Option<Call>,
+struct CallBuffers {
+    call: Option<StoreCall>,
     key: Vec<u8>,
     value: Vec<u8>,
     got: (bool, Vec<u8>),
@@ -42,22 +43,22 @@ struct Slot {
 }
 
 /// What calls are made with.
-pub struct Caller<'a> {
+pub struct CallDriver<'a> {
     /// The store.
     pub engine: &'a dyn Engine,
     /// Its keys.
-    pub keys: &'a Keys,
+    pub keys: &'a KeyGenerator,
     /// Its values.
-    pub values: &'a Values,
+    pub values: &'a ValueGenerator,
     /// Of what is written now.
     pub generation: u64,
 }
 
-impl Caller<'_> {
+impl CallDriver<'_> {
     /// Makes `calls` calls from `source`. A wrong answer is an error.
-    pub fn run(&self, source: &mut Source<'_>, calls: u64) -> Result<Timing> {
+    pub fn run(&self, source: &mut CallGenerator<'_>, calls: u64) -> Result<CallTiming> {
         let mut latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
-        let mut slots: Vec<Slot> = (0..CHUNK).map(|_| Slot::default()).collect();
+        let mut slots: Vec<CallBuffers> = (0..CHUNK).map(|_| CallBuffers::default()).collect();
         let (mut whole_ns, mut whole_calls, mut detailed_ns, mut user_bytes) = (0u64, 0u64, 0u64, 0u64);
         let chunks = calls.div_ceil(CHUNK);
         for chunk in 0..chunks {
@@ -85,50 +86,50 @@ impl Caller<'_> {
             0 => detailed_ns as f64 / calls as f64,
             _ => whole_ns as f64 / whole_calls as f64,
         };
-        Ok(Timing { calls, mean_ns, latencies, keys_per_call: 1, user_bytes })
+        Ok(CallTiming { calls, mean_ns, latencies, keys_per_call: 1, user_bytes })
     }
 
     /// Renders keys and values; returns how many bytes the call will write.
-    fn prepare(&self, slot: &mut Slot, call: Call) -> u64 {
-        let write_key = |asked: &Asked, key: &mut Vec<u8>| {
+    fn prepare(&self, slot: &mut CallBuffers, call: StoreCall) -> u64 {
+        let write_key = |asked: &KeyLookup, key: &mut Vec<u8>| {
             self.keys.write(self.keys.rank(asked.index, asked.kind), asked.kind, key);
         };
         let mut written = 0;
         match &call {
-            Call::Get(asked) => write_key(asked, &mut slot.key),
-            Call::Put { index } => {
-                let kind = Kind::Present;
+            StoreCall::Get(asked) => write_key(asked, &mut slot.key),
+            StoreCall::Put { index } => {
+                let kind = KeyKind::Present;
                 self.keys.write(self.keys.rank(*index, kind), kind, &mut slot.key);
                 self.values.write(*index, self.generation, &mut slot.value);
                 written = slot.key.len() + slot.value.len();
             }
-            Call::Change(asked) => {
+            StoreCall::Change(asked) => {
                 write_key(asked, &mut slot.key);
                 self.values.write(asked.index, self.generation, &mut slot.value);
                 written = slot.key.len() + slot.value.len();
             }
-            Call::MultiGet(many) => {
+            StoreCall::MultiGet(many) => {
                 slot.keys.resize_with(MULTI, Vec::new);
                 slot.many.resize_with(MULTI, Default::default);
                 many.iter().zip(&mut slot.keys).for_each(|(asked, key)| write_key(asked, key));
             }
-            Call::Scan { from, .. } => self.keys.write(*from, Kind::Present, &mut slot.key),
+            StoreCall::Scan { from, .. } => self.keys.write(*from, KeyKind::Present, &mut slot.key),
         }
         slot.call = Some(call);
         written as u64
     }
 
     #[inline]
-    fn make(&self, slot: &mut Slot) -> Result<()> {
+    fn make(&self, slot: &mut CallBuffers) -> Result<()> {
         match &slot.call {
-            Some(Call::Get(_)) => slot.got.0 = self.engine.get(&slot.key, &mut slot.got.1)?,
-            Some(Call::Put { .. }) => self.engine.put(&slot.key, &slot.value)?,
-            Some(Call::Change(_)) => {
+            Some(StoreCall::Get(_)) => slot.got.0 = self.engine.get(&slot.key, &mut slot.got.1)?,
+            Some(StoreCall::Put { .. }) => self.engine.put(&slot.key, &slot.value)?,
+            Some(StoreCall::Change(_)) => {
                 slot.got.0 = self.engine.get(&slot.key, &mut slot.got.1)?;
                 self.engine.put(&slot.key, &slot.value)?;
             }
-            Some(Call::MultiGet(_)) => self.engine.multi_get(&slot.keys, &mut slot.many)?,
-            Some(Call::Scan { ranks, .. }) => {
+            Some(StoreCall::MultiGet(_)) => self.engine.multi_get(&slot.keys, &mut slot.many)?,
+            Some(StoreCall::Scan { ranks, .. }) => {
                 slot.rows.clear();
                 slot.row_lengths.clear();
                 let wanted = ranks.len();
@@ -145,24 +146,24 @@ impl Caller<'_> {
         Ok(())
     }
 
-    fn check(&self, slot: &Slot) -> Result<()> {
+    fn check(&self, slot: &CallBuffers) -> Result<()> {
         match &slot.call {
-            Some(Call::Get(asked) | Call::Change(asked)) => self.check_one(asked, &slot.got),
-            Some(Call::MultiGet(many)) => {
+            Some(StoreCall::Get(asked) | StoreCall::Change(asked)) => self.check_one(asked, &slot.got),
+            Some(StoreCall::MultiGet(many)) => {
                 many.iter().zip(&slot.many).try_for_each(|(asked, got)| self.check_one(asked, got))
             }
-            Some(Call::Scan { ranks, .. }) => self.check_rows(ranks, slot),
-            Some(Call::Put { .. }) | None => Ok(()),
+            Some(StoreCall::Scan { ranks, .. }) => self.check_rows(ranks, slot),
+            Some(StoreCall::Put { .. }) | None => Ok(()),
         }
     }
 
     /// Compares an answer with what was written.
-    pub fn check_one(&self, asked: &Asked, (found, value): &(bool, Vec<u8>)) -> Result<()> {
+    pub fn check_one(&self, asked: &KeyLookup, (found, value): &(bool, Vec<u8>)) -> Result<()> {
         let generation = found.then(|| self.values.generation(asked.index, value));
         let right = match (asked.expect, generation) {
-            (Expect::Nothing, None) => true,
-            (Expect::Exactly(wanted), Some(Some(generation))) => generation == wanted,
-            (Expect::Before(end), Some(Some(generation))) => generation < end,
+            (ExpectedAnswer::Nothing, None) => true,
+            (ExpectedAnswer::Exactly(wanted), Some(Some(generation))) => generation == wanted,
+            (ExpectedAnswer::Before(end), Some(Some(generation))) => generation < end,
             _ => false,
         };
         if right {
@@ -172,7 +173,7 @@ impl Caller<'_> {
         }
     }
 
-    fn check_rows(&self, ranks: &[u64], slot: &Slot) -> Result<()> {
+    fn check_rows(&self, ranks: &[u64], slot: &CallBuffers) -> Result<()> {
         let mut rest = slot.rows.as_slice();
         let mut key = Vec::new();
         let wrong = |what: &str| Err(format!("WRONG ANSWER: a scan gave {what}").into());
@@ -180,7 +181,7 @@ impl Caller<'_> {
             return wrong(&format!("{} rows instead of {}", slot.row_lengths.len(), ranks.len()));
         }
         for (rank, &(key_bytes, value_bytes)) in ranks.iter().zip(&slot.row_lengths) {
-            self.keys.write(*rank, Kind::Present, &mut key);
+            self.keys.write(*rank, KeyKind::Present, &mut key);
             let (row, after) = rest.split_at(key_bytes + value_bytes);
             rest = after;
             if row[..key_bytes] != key {
@@ -188,7 +189,7 @@ impl Caller<'_> {
             }
             let value = &row[key_bytes..];
             let index = crate::keys::header(value).map(|(index, _)| index);
-            let belongs = index.is_some_and(|index| self.keys.rank(index, Kind::Present) == *rank);
+            let belongs = index.is_some_and(|index| self.keys.rank(index, KeyKind::Present) == *rank);
             if !belongs || index.is_none_or(|index| self.values.generation(index, value).is_none()) {
                 return wrong("a value that was not written for its key");
             }
@@ -197,7 +198,7 @@ impl Caller<'_> {
     }
 
     /// Reads all rows; they must be `present` many, in order, each value the one of its key.
-    pub fn scan_all(&self, present: u64) -> Result<Timing> {
+    pub fn scan_all(&self, present: u64) -> Result<CallTiming> {
         let (mut rows, mut sum, mut in_order, mut last) = (0u64, 0u64, true, Vec::new());
         let begin = Instant::now();
         // Before every key; LMDB has no empty one.
@@ -217,6 +218,6 @@ impl Caller<'_> {
         let mut latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
         latencies.saturating_record((elapsed.as_nanos() as u64 / rows.max(1)).max(1));
         let mean_ns = elapsed.as_nanos() as f64 / rows.max(1) as f64;
-        Ok(Timing { calls: rows, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 })
+        Ok(CallTiming { calls: rows, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 })
     }
 }

@@ -10,7 +10,7 @@ const WINDOW_MIN: Duration = Duration::from_millis(200);
 
 /// The kernel's counts at one moment.
 #[derive(Debug, Clone, Copy)]
-pub struct Sample {
+pub struct CpuSample {
     at: Instant,
     /// Ticks in which any processor was busy, those that another machine on the same host took included.
     busy: u64,
@@ -18,17 +18,17 @@ pub struct Sample {
     own: u64,
 }
 
-impl Sample {
+impl CpuSample {
     /// Now.
     pub fn now() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (busy, own) =
             (busy_ticks(&text("/proc/stat")).unwrap_or(0), own_ticks(&text("/proc/self/stat")).unwrap_or(0));
-        Sample { at: Instant::now(), busy, own }
+        CpuSample { at: Instant::now(), busy, own }
     }
 
     /// Processors that others kept busy since `before`, on average; `None` when that is too short ago to say.
-    pub fn others_since(&self, before: &Sample) -> Option<f64> {
+    pub fn others_since(&self, before: &CpuSample) -> Option<f64> {
         let window = self.at - before.at;
         let ticks = self.busy.saturating_sub(before.busy).saturating_sub(self.own.saturating_sub(before.own));
         let seconds = ticks as f64 / rustix::param::clock_ticks_per_second() as f64;
@@ -38,9 +38,9 @@ impl Sample {
 
 /// Processors that others keep busy now, over half a second.
 pub fn others_now() -> f64 {
-    let before = Sample::now();
+    let before = CpuSample::now();
     std::thread::sleep(Duration::from_millis(500));
-    Sample::now().others_since(&before).unwrap_or(0.0)
+    CpuSample::now().others_since(&before).unwrap_or(0.0)
 }
 
 /// user, nice, system, irq, softirq and steal of all processors: https://docs.kernel.org/filesystems/proc.html, section 1.7.
@@ -73,25 +73,25 @@ mod tests {
     #[test]
     fn others_are_what_is_busy_without_us() {
         let tick = Duration::from_secs(1) / rustix::param::clock_ticks_per_second() as u32;
-        let before = Sample { at: Instant::now(), busy: 1000, own: 500 };
-        let after = Sample { at: before.at + 100 * tick, busy: 1150, own: 600 };
+        let before = CpuSample { at: Instant::now(), busy: 1000, own: 500 };
+        let after = CpuSample { at: before.at + 100 * tick, busy: 1150, own: 600 };
         let others = after.others_since(&before);
         if 100 * tick >= WINDOW_MIN {
             assert!((others.unwrap() - 0.5).abs() < 1e-9, "{others:?}");
         }
-        assert_eq!(Sample { at: before.at + tick, ..after }.others_since(&before), None);
+        assert_eq!(CpuSample { at: before.at + tick, ..after }.others_since(&before), None);
     }
 
     #[test]
     fn another_process_that_works_is_seen_and_our_own_work_is_not() {
-        let before = Sample::now();
+        let before = CpuSample::now();
         let mut other = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(600));
-        let others = Sample::now().others_since(&before).unwrap();
+        let others = CpuSample::now().others_since(&before).unwrap();
         other.kill().unwrap();
         other.wait().unwrap();
         // As a child that has ended it is our own.
-        let own = Sample::now().own - before.own;
+        let own = CpuSample::now().own - before.own;
         assert!(others > DISTURBING, "{others}");
         assert!(own > 0);
     }

@@ -1,12 +1,13 @@
 //! `versus readme`: the README's section on performance, made from a run.
 
-use crate::engine::{Kind, Result};
+use crate::engine::EngineKind;
+use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
 use crate::report::{charts, plot};
-use crate::results::{self, RUN_FILE, Run};
+use crate::results::{self, RUN_FILE, RunRecord};
 use crate::table;
-use crate::worker::Outcome;
-use crate::workload::{self, Memory};
+use crate::task::WorkerOutcome;
+use crate::workload::{self, CacheState};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ pub struct Args {
 impl Args {
     /// Writes the section and the pictures.
     pub fn run(self) -> Result<()> {
-        let run: Run = results::read(&self.dir.join(RUN_FILE))?;
+        let run: RunRecord = results::read(&self.dir.join(RUN_FILE))?;
         let name = self.readme.display();
         let text = fs::read_to_string(&self.readme).map_err(|error| format!("{name}: {error}"))?;
         let places = (text.find(BEGIN), text.find(END));
@@ -43,7 +44,7 @@ impl Args {
         let docs = self.readme.parent().unwrap_or(Path::new("")).join("docs");
         fs::create_dir_all(&docs)?;
         let pictures = [
-            ("missing.svg", charts::against_missing(&run, Memory::Warm)?),
+            ("missing.svg", charts::against_missing(&run, CacheState::Warm)?),
             ("disk-reads.svg", charts::disk_reads(&run)?),
         ];
         for (file, picture) in &pictures {
@@ -57,7 +58,7 @@ impl Args {
     }
 }
 
-fn section(run: &Run) -> String {
+fn section(run: &RunRecord) -> String {
     let settings = &run.settings;
     let mut text = format!(
         "{BEGIN}; written by `versus readme`, do not edit -->\n\
@@ -96,8 +97,8 @@ fn section(run: &Run) -> String {
     text + "\n"
 }
 
-fn row(run: &Run, kind: Kind) -> String {
-    let cell = |workload: &str, show: fn(f64) -> String, figure: &dyn Fn(&Outcome) -> Option<f64>| {
+fn row(run: &RunRecord, kind: EngineKind) -> String {
+    let cell = |workload: &str, show: fn(f64) -> String, figure: &dyn Fn(&WorkerOutcome) -> Option<f64>| {
         run.median(kind, workload, figure).map_or("–".to_owned(), show)
     };
     let mean = |workload: &str| {
@@ -105,8 +106,9 @@ fn row(run: &Run, kind: Kind) -> String {
             run.speedup(kind, workload).map_or(String::new(), |times| format!(" ({} ×)", number(times)));
         cell(workload, nanos, &|o| Some(o.mean_ns)) + &speed
     };
-    let bits =
-        |o: &Outcome| Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64);
+    let bits = |o: &WorkerOutcome| {
+        Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64)
+    };
     let cells = [
         mean("readmissing"),
         mean("readmissing-cold"),
@@ -120,6 +122,7 @@ fn row(run: &Run, kind: Kind) -> String {
         cell("count", number, &bits),
         cell("load", bytes, &|o| Some(o.disk_bytes as f64)),
     ];
-    let name = if kind == Kind::Sidebloom { format!("**{}**", kind.name()) } else { kind.name().to_owned() };
+    let name =
+        if kind == EngineKind::Sidebloom { format!("**{}**", kind.name()) } else { kind.name().to_owned() };
     format!("| {name} | {} |\n", cells.join(" | "))
 }

@@ -1,14 +1,15 @@
 //! `versus run`: each workload on each engine in turn; tables on the terminal, everything in a file.
 
-use crate::engine::{Kind, Result};
+use crate::engine::EngineKind;
+use crate::error::Result;
 use crate::format;
 use crate::kernel;
 use crate::quiet;
-use crate::results::{self, RUN_FILE, Run};
-use crate::session::{self, Session};
-use crate::settings::Settings;
+use crate::results::{self, RUN_FILE, RunRecord};
+use crate::session::{self, RunSession};
+use crate::settings::RunSettings;
 use crate::table;
-use crate::workload::{self, WORKLOADS, Workload};
+use crate::workload::{self, WORKLOADS, WorkloadSpec};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,12 +31,12 @@ pub struct Args {
     rounds: Option<u64>,
     /// Engines, separated by commas; the first is the baseline [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
-    engines: Vec<Kind>,
+    engines: Vec<EngineKind>,
     /// Workloads, separated by commas [default: all]
     #[arg(long, value_delimiter = ',', value_parser = known)]
     workloads: Vec<String>,
     #[command(flatten)]
-    settings: Settings,
+    settings: RunSettings,
 }
 
 fn known(name: &str) -> Result<String, String> {
@@ -54,10 +55,10 @@ impl Args {
         let rounds = self.rounds.unwrap_or(if self.quick { 1 } else { 3 });
         let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
         fs::create_dir_all(&self.out)?;
-        let engines = if self.engines.is_empty() { Kind::all() } else { self.engines.clone() };
+        let engines = if self.engines.is_empty() { EngineKind::all() } else { self.engines.clone() };
         session::check_space(&stores, engines.len(), &self.settings)?;
         warn_of_others();
-        let mut session = Session::new(&stores, &engines, self.workloads, &self.settings, rounds)?;
+        let mut session = RunSession::new(&stores, &engines, self.workloads, &self.settings, rounds)?;
         session.run.notes.extend(notes(&stores, &engines));
         print_head(&session.run)?;
         session.measure(print)?;
@@ -85,12 +86,12 @@ pub fn warn_of_others() {
 }
 
 /// What those who read a run should know.
-pub fn notes(stores: &Path, engines: &[Kind]) -> Vec<String> {
+pub fn notes(stores: &Path, engines: &[EngineKind]) -> Vec<String> {
     let mut notes = Vec::new();
     if kernel::is_memory(stores) {
         notes.push("the stores lie in a file system in memory: cold runs are rejected".to_owned());
     }
-    if !engines.contains(&Kind::Rocksdb) {
+    if !engines.contains(&EngineKind::Rocksdb) {
         notes.push(
             "the baseline is not RocksDB's default: speeds are relative to the first engine of the table"
                 .to_owned(),
@@ -99,7 +100,7 @@ pub fn notes(stores: &Path, engines: &[Kind]) -> Vec<String> {
     notes
 }
 
-fn print_head(run: &Run) -> Result<()> {
+fn print_head(run: &RunRecord) -> Result<()> {
     let (mut out, settings) = (std::io::stdout().lock(), &run.settings);
     writeln!(out, "{}: {}", run.date, run.machine.describe())?;
     writeln!(
@@ -113,7 +114,7 @@ fn print_head(run: &Run) -> Result<()> {
     Ok(run.engines.iter().try_for_each(|(kind, settings)| writeln!(out, "  {}: {settings}", kind.name()))?)
 }
 
-fn print(run: &Run, workload: Workload) -> Result<()> {
+fn print(run: &RunRecord, workload: WorkloadSpec) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{}", workload.name)?;
     if let Some(about) = table::about(run, &workload) {

@@ -1,65 +1,63 @@
 //! Workloads on engines in turn, A B C A B C …, each in a process of its own.
 
-use crate::engine::{Kind, Result};
+use crate::engine::EngineKind;
+use crate::engines;
+use crate::error::Result;
 use crate::format;
-use crate::limit::{Group, Home};
+use crate::limit::{Cgroup, CgroupParent};
+use crate::machine::Machine;
 use crate::quiet;
-use crate::results::{Machine, Measured, Run};
-use crate::settings::Settings;
-use crate::worker::{Outcome, Task};
-use crate::workload::{Memory, WORKLOADS, What, Workload};
+use crate::results::{Measured, RunRecord};
+use crate::settings::RunSettings;
+use crate::task::{WorkerOutcome, WorkerTask};
+use crate::workload::{CacheState, WORKLOADS, WorkloadKind, WorkloadSpec};
 use std::collections::HashMap;
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// Less is no limit to measure in: an engine needs a few MiB for threads, tables of its own and what the allocator holds back.
 const LIMIT_MIN_BYTES: u64 = 5 << 20;
 const SIGKILL: i32 = 9;
 
-/// Now, as dates are written.
-pub fn now() -> String {
-    format::date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
-}
-
 /// A run while it is made.
-pub struct Session {
+pub struct RunSession {
     /// What was found so far.
-    pub run: Run,
+    pub run: RunRecord,
     stores: PathBuf,
     wanted: Vec<String>,
     /// Where groups with a limit are made, if the run has a workload that wants one.
-    home: Option<Home>,
+    home: Option<CgroupParent>,
     generation: u64,
-    added: HashMap<Kind, u64>,
+    added: HashMap<EngineKind, u64>,
     begin: Instant,
 }
 
-impl Session {
+impl RunSession {
     /// Prepares a run whose stores lie in `stores`; of the workloads those in `wanted`, all if it is empty.
     pub fn new(
         stores: &Path,
-        engines: &[Kind],
+        engines: &[EngineKind],
         wanted: Vec<String>,
-        settings: &Settings,
+        settings: &RunSettings,
         rounds: u64,
     ) -> Result<Self> {
         fs::create_dir_all(stores)?;
         let machine = Machine::here(stores);
-        let run = Run {
-            date: now(),
+        let run = RunRecord {
+            date: format::now(),
             seconds: 0.0,
             notes: Vec::new(),
             machine,
-            engines: engines.iter().map(|&kind| (kind, kind.settings(settings))).collect(),
+            engines: engines.iter().map(|&kind| (kind, engines::describe(kind, settings))).collect(),
             settings: settings.clone(),
             rounds,
             results: Vec::new(),
         };
-        let mut session = Session {
+        let mut session = RunSession {
             run,
             stores: stores.to_owned(),
             wanted,
@@ -76,7 +74,7 @@ impl Session {
     fn find_limits(&mut self) {
         let limited: Vec<&str> = WORKLOADS
             .iter()
-            .filter(|workload| workload.memory == Memory::Limited && self.wants(workload))
+            .filter(|workload| workload.cache == CacheState::Limited && self.wants(workload))
             .map(|workload| workload.name)
             .collect();
         if limited.is_empty() {
@@ -93,7 +91,7 @@ impl Session {
                 )
             )
         } else {
-            match Home::find() {
+            match CgroupParent::find() {
                 Ok(home) => {
                     self.home = Some(home);
                     return;
@@ -105,11 +103,11 @@ impl Session {
     }
 
     /// Runs each wanted workload on each engine, all rounds; `done` hears of each workload whose last round is over.
-    pub fn measure(&mut self, mut done: impl FnMut(&Run, Workload) -> Result<()>) -> Result<()> {
-        let wanted: Vec<Workload> = WORKLOADS
+    pub fn measure(&mut self, mut done: impl FnMut(&RunRecord, WorkloadSpec) -> Result<()>) -> Result<()> {
+        let wanted: Vec<WorkloadSpec> = WORKLOADS
             .into_iter()
             .filter(|workload| self.wants(workload))
-            .filter(|workload| workload.memory != Memory::Limited || self.home.is_some())
+            .filter(|workload| workload.cache != CacheState::Limited || self.home.is_some())
             .collect();
         for round in 0..self.run.rounds {
             // A new load in each round: where compaction stops differs from one load to the next, and what lookups cost with it.
@@ -127,15 +125,15 @@ impl Session {
         Ok(())
     }
 
-    fn wants(&self, workload: &Workload) -> bool {
+    fn wants(&self, workload: &WorkloadSpec) -> bool {
         // Nothing else runs without a load.
-        workload.what == What::Load
+        workload.kind == WorkloadKind::Load
             || self.wanted.is_empty()
             || self.wanted.iter().any(|name| name == workload.name)
     }
 
     /// One workload on each engine, one after the other.
-    fn turn(&mut self, workload: Workload, round: u64) -> Result<()> {
+    fn turn(&mut self, workload: WorkloadSpec, round: u64) -> Result<()> {
         self.generation += 1;
         for engine in self.run.engines.iter().map(|(kind, _)| *kind).collect::<Vec<_>>() {
             progress(&format!(
@@ -149,27 +147,30 @@ impl Session {
             if outcome.rejected.is_some() && workload.only_reads() {
                 outcome = self.work(engine, workload)?;
             }
-            let before =
-                if workload.what == What::Load { 0 } else { self.added.get(&engine).copied().unwrap_or(0) };
+            let before = if workload.kind == WorkloadKind::Load {
+                0
+            } else {
+                self.added.get(&engine).copied().unwrap_or(0)
+            };
             self.added.insert(engine, before + outcome.inserted);
             self.run.results.push(Measured { engine, workload: workload.name.to_owned(), round, outcome });
         }
         Ok(())
     }
 
-    fn work(&self, engine: Kind, workload: Workload) -> Result<Outcome> {
+    fn work(&self, engine: EngineKind, workload: WorkloadSpec) -> Result<WorkerOutcome> {
         let dir = if workload.fresh_store() {
             self.dir(engine).join("fresh")
         } else {
             self.dir(engine).join("store")
         };
-        if workload.fresh_store() || workload.what == What::Load {
+        if workload.fresh_store() || workload.kind == WorkloadKind::Load {
             fs::remove_dir_all(&dir).ok();
         }
         fs::create_dir_all(&dir)?;
-        let home = self.home.as_ref().filter(|_| workload.memory == Memory::Limited);
+        let home = self.home.as_ref().filter(|_| workload.cache == CacheState::Limited);
         let limit = self.run.settings.limit_bytes();
-        let task = Task {
+        let task = WorkerTask {
             engine,
             workload: workload.name.to_owned(),
             dir: dir.clone(),
@@ -178,9 +179,9 @@ impl Session {
             generation: self.generation,
             group: home.map(|home| home.group(limit)).transpose()?,
         };
-        let before = quiet::Sample::now();
+        let before = quiet::CpuSample::now();
         let outcome = spawn(&task);
-        let others = quiet::Sample::now().others_since(&before);
+        let others = quiet::CpuSample::now().others_since(&before);
         if let Some(group) = &task.group {
             group.remove();
         }
@@ -193,12 +194,12 @@ impl Session {
         Ok(outcome)
     }
 
-    fn dir(&self, kind: Kind) -> PathBuf {
+    fn dir(&self, kind: EngineKind) -> PathBuf {
         self.stores.join(kind.name().replace(' ', "-"))
     }
 }
 
-impl Drop for Session {
+impl Drop for RunSession {
     fn drop(&mut self) {
         for (kind, _) in &self.run.engines {
             fs::remove_dir_all(self.dir(*kind)).ok();
@@ -208,7 +209,7 @@ impl Drop for Session {
 }
 
 /// Stores at their largest, copy-on-write trees included: about six times the data.
-pub fn check_space(stores: &Path, engines: usize, settings: &Settings) -> Result<()> {
+pub fn check_space(stores: &Path, engines: usize, settings: &RunSettings) -> Result<()> {
     fs::create_dir_all(stores)?;
     let need = 6 * engines as u64 * settings.data_bytes() + (1 << 30);
     let disk = rustix::fs::statvfs(stores)?;
@@ -222,7 +223,7 @@ pub fn check_space(stores: &Path, engines: usize, settings: &Settings) -> Result
 }
 
 /// Hands a task to a new process of this program.
-fn spawn(task: &Task) -> Result<Outcome> {
+fn spawn(task: &WorkerTask) -> Result<WorkerOutcome> {
     let mut command = Command::new(std::env::current_exe()?);
     let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let stdin = child.stdin.take().ok_or("no pipe to the worker")?;
@@ -232,14 +233,14 @@ fn spawn(task: &Task) -> Result<Outcome> {
         return Ok(serde_json::from_slice(&output.stdout)?);
     }
     if let Some(rejected) = killed_for_want_of_memory(task, output.status.signal()) {
-        return Ok(Outcome { rejected: Some(rejected), ..Outcome::default() });
+        return Ok(WorkerOutcome { rejected: Some(rejected), ..WorkerOutcome::default() });
     }
     Err(format!("the worker failed ({})", output.status).into())
 }
 
 /// That is a result: the engine does not live in so little memory.
-fn killed_for_want_of_memory(task: &Task, signal: Option<i32>) -> Option<String> {
-    let group: &Group = task.group.as_ref()?;
+fn killed_for_want_of_memory(task: &WorkerTask, signal: Option<i32>) -> Option<String> {
+    let group: &Cgroup = task.group.as_ref()?;
     let killed = signal == Some(SIGKILL) && group.usage().is_ok_and(|usage| usage.killed > 0);
     killed.then(|| format!("it needs more than {}: the kernel ended it", format::bytes(group.bytes as f64)))
 }
@@ -260,7 +261,7 @@ mod tests {
     #[derive(Parser)]
     struct Flags {
         #[command(flatten)]
-        settings: Settings,
+        settings: RunSettings,
     }
 
     #[test]
@@ -268,7 +269,7 @@ mod tests {
         let stores = std::env::temp_dir().join(format!("versus-session-{}", std::process::id()));
         let settings = Flags::parse_from(["versus", "--num", "20000"]).settings;
         let wanted = vec!["readmissing-limited".to_owned()];
-        let session = Session::new(&stores, &[Kind::Sidebloom], wanted, &settings, 1).unwrap();
+        let session = RunSession::new(&stores, &[EngineKind::Sidebloom], wanted, &settings, 1).unwrap();
         let [note] = session.run.notes.as_slice() else { panic!("{:?}", session.run.notes) };
         assert!(note.starts_with("not available: readmissing-limited: a limit of 576 KiB"), "{note}");
         assert!(note.contains("--num"), "{note}");

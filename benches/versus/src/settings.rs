@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Sizes, counts and the seed: the same for every engine.
 #[derive(Debug, Clone, Serialize, Deserialize, clap::Args)]
-pub struct Settings {
+pub struct RunSettings {
     /// Keys in the store that is read
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
     pub num: u64,
@@ -60,7 +60,7 @@ pub struct Settings {
     pub limited: bool,
 }
 
-impl Settings {
+impl RunSettings {
     /// Everything smaller, where the user set nothing.
     pub fn shrink(&mut self) {
         let defaults = [(1_000_000, &mut self.num, 200_000), (200_000, &mut self.reads, 30_000)];
@@ -96,13 +96,13 @@ impl Settings {
 
     /// The same in limited memory: half of it is for the cache of an engine that has one; filters, indexes, whatever else it
     /// allocates and the page cache share the rest.
-    pub fn in_limited_memory(&self) -> Settings {
-        Settings { cache_mib: (self.limit_bytes() >> 21).max(1), limited: true, ..self.clone() }
+    pub fn in_limited_memory(&self) -> RunSettings {
+        RunSettings { cache_mib: (self.limit_bytes() >> 21).max(1), limited: true, ..self.clone() }
     }
 
     /// While runs are made, each in one memtable.
-    pub fn for_making_runs(&self) -> Settings {
-        Settings { memtable_mib: 1024, ..self.clone() }
+    pub fn for_making_runs(&self) -> RunSettings {
+        RunSettings { memtable_mib: 1024, ..self.clone() }
     }
 
     /// The memtable in bytes.

@@ -1,13 +1,14 @@
 //! `versus sweep`: what grows with the number of sorted runs, and what with the number of keys. A run for each.
 
-use crate::engine::{Kind, Result};
+use crate::engine::EngineKind;
+use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
-use crate::results::{self, Run, SWEEP_FILE, Sweep};
+use crate::results::{self, RunRecord, SWEEP_FILE, SweepRecord};
 use crate::run;
-use crate::session::{self, Session, progress};
-use crate::settings::Settings;
+use crate::session::{self, RunSession, progress};
+use crate::settings::RunSettings;
 use crate::table;
-use crate::worker::Outcome;
+use crate::task::WorkerOutcome;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -40,9 +41,9 @@ pub struct Args {
     keys: Vec<u64>,
     /// Engines, separated by commas; the first is the baseline [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
-    engines: Vec<Kind>,
+    engines: Vec<EngineKind>,
     #[command(flatten)]
-    settings: Settings,
+    settings: RunSettings,
 }
 
 impl Args {
@@ -62,22 +63,22 @@ impl Args {
             &[250_000, 500_000, 1_000_000, 2_000_000, 4_000_000],
             &[100_000, 200_000, 400_000],
         );
-        let engines = if self.engines.is_empty() { Kind::all() } else { self.engines.clone() };
+        let engines = if self.engines.is_empty() { EngineKind::all() } else { self.engines.clone() };
         let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
         fs::create_dir_all(&self.out)?;
         let most = keys.iter().copied().max().unwrap_or(0).max(self.settings.num);
-        session::check_space(&stores, engines.len(), &Settings { num: most, ..self.settings.clone() })?;
+        session::check_space(&stores, engines.len(), &RunSettings { num: most, ..self.settings.clone() })?;
         run::warn_of_others();
-        let with_runs: Vec<Kind> = engines.iter().copied().filter(|kind| kind.has_runs()).collect();
-        let mut found = Sweep { by_runs: Vec::new(), by_keys: Vec::new() };
+        let with_runs: Vec<EngineKind> = engines.iter().copied().filter(|kind| kind.has_runs()).collect();
+        let mut found = SweepRecord { by_runs: Vec::new(), by_keys: Vec::new() };
         let file = self.out.join(SWEEP_FILE);
         for runs in runs.into_iter().filter(|_| !with_runs.is_empty()) {
-            let settings = Settings { runs, ..self.settings.clone() };
+            let settings = RunSettings { runs, ..self.settings.clone() };
             found.by_runs.push(self.one(&stores, &with_runs, &BY_RUNS, &settings)?);
             results::write(&file, &found)?;
         }
         for num in keys {
-            let settings = Settings { num, cache_mib: CACHE_MIB, ..self.settings.clone() };
+            let settings = RunSettings { num, cache_mib: CACHE_MIB, ..self.settings.clone() };
             found.by_keys.push(self.one(&stores, &engines, &BY_KEYS, &settings)?);
             results::write(&file, &found)?;
         }
@@ -90,9 +91,15 @@ impl Args {
         Ok(writeln!(out, "as a page: versus report {}", self.out.display())?)
     }
 
-    fn one(&self, stores: &Path, engines: &[Kind], workloads: &[&str], settings: &Settings) -> Result<Run> {
+    fn one(
+        &self,
+        stores: &Path,
+        engines: &[EngineKind],
+        workloads: &[&str],
+        settings: &RunSettings,
+    ) -> Result<RunRecord> {
         let wanted = workloads.iter().map(|&name| name.to_owned()).collect();
-        let mut session = Session::new(stores, engines, wanted, settings, self.rounds)?;
+        let mut session = RunSession::new(stores, engines, wanted, settings, self.rounds)?;
         session.run.notes.extend(run::notes(stores, engines));
         session.measure(|_, _| Ok(()))?;
         progress("");
@@ -107,9 +114,9 @@ impl Args {
 }
 
 /// What those who read it should know, each thing once.
-pub fn notes(sweep: &Sweep) -> Vec<String> {
+pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     let mut notes = Vec::new();
-    let disturbances = |runs: &[Run]| runs.iter().filter_map(Run::disturbance).count();
+    let disturbances = |runs: &[RunRecord]| runs.iter().filter_map(RunRecord::disturbance).count();
     let disturbed = disturbances(&sweep.by_runs) + disturbances(&sweep.by_keys);
     if disturbed > 0 {
         let all = sweep.by_runs.len() + sweep.by_keys.len();
@@ -126,12 +133,12 @@ pub fn notes(sweep: &Sweep) -> Vec<String> {
 }
 
 /// Titles and tables: a row for each engine, a column for each number.
-pub fn tables(sweep: &Sweep) -> Vec<(&'static str, Vec<Vec<String>>)> {
-    let runs = |run: &Run| match run.settings.runs {
+pub fn tables(sweep: &SweepRecord) -> Vec<(&'static str, Vec<Vec<String>>)> {
+    let runs = |run: &RunRecord| match run.settings.runs {
         1 => "1 run".to_owned(),
         n => format!("{n} runs"),
     };
-    let keys = |run: &Run| format!("{} keys", count(run.settings.num as f64));
+    let keys = |run: &RunRecord| format!("{} keys", count(run.settings.num as f64));
     let all = [
         (
             "lookup of a missing key in memory, mean",
@@ -165,25 +172,25 @@ pub fn tables(sweep: &Sweep) -> Vec<(&'static str, Vec<Vec<String>>)> {
 }
 
 /// The process's own pages, and those of mapped files.
-pub fn resident(outcome: &Outcome) -> Option<f64> {
+pub fn resident(outcome: &WorkerOutcome) -> Option<f64> {
     Some((outcome.memory_bytes + outcome.mapped_bytes) as f64)
 }
 
 /// Of an engine that has filters.
-pub fn filters(outcome: &Outcome) -> Option<f64> {
+pub fn filters(outcome: &WorkerOutcome) -> Option<f64> {
     outcome.facts.filter_bytes.filter(|&n| n > 0).map(|n| n as f64)
 }
 
 fn grid(
-    runs: &[Run],
+    runs: &[RunRecord],
     workload: &str,
-    head: impl Fn(&Run) -> String,
+    head: impl Fn(&RunRecord) -> String,
     show: fn(f64) -> String,
-    figure: impl Fn(&Run, &Outcome) -> Option<f64>,
+    figure: impl Fn(&RunRecord, &WorkerOutcome) -> Option<f64>,
 ) -> Vec<Vec<String>> {
     let mut rows = vec![std::iter::once("engine".to_owned()).chain(runs.iter().map(head)).collect()];
     for (kind, _) in runs.first().map_or(&[][..], |run| &run.engines) {
-        let cell = |run: &Run| run.median(*kind, workload, |o| figure(run, o)).map(show);
+        let cell = |run: &RunRecord| run.median(*kind, workload, |o| figure(run, o)).map(show);
         let cells: Vec<Option<String>> = runs.iter().map(cell).collect();
         if cells.iter().any(Option::is_some) {
             let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".to_owned()));

@@ -1,17 +1,17 @@
 //! A workload's results as an aligned table.
 
-use crate::engine::Kind;
+use crate::engine::EngineKind;
 use crate::format::{bytes, count, nanos, number};
-use crate::limit::Usage;
+use crate::limit::CgroupUsage;
 use crate::quiet::DISTURBING;
-use crate::results::Run;
-use crate::worker::Outcome;
-use crate::workload::{self, Memory, Workload};
+use crate::results::RunRecord;
+use crate::task::WorkerOutcome;
+use crate::workload::{self, CacheState, WorkloadSpec};
 
 /// Its columns and rows; where no round of an engine counts, dashes.
-pub fn rows(run: &Run, workload: &str) -> Vec<Vec<String>> {
+pub fn rows(run: &RunRecord, workload: &str) -> Vec<Vec<String>> {
     let mut columns = columns(run, workload);
-    let others = |o: &Outcome| o.others;
+    let others = |o: &WorkerOutcome| o.others;
     if run.engines.iter().any(|(kind, _)| run.median(*kind, workload, others) > Some(DISTURBING)) {
         columns.push(column("others' cpus", number, others));
     }
@@ -42,13 +42,13 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
     text
 }
 
-type Column = (&'static str, Box<dyn Fn(&Run, Kind, &str) -> String>);
+type ResultColumn = (&'static str, Box<dyn Fn(&RunRecord, EngineKind, &str) -> String>);
 
 fn column(
     name: &'static str,
     show: fn(f64) -> String,
-    figure: impl Fn(&Outcome) -> Option<f64> + 'static,
-) -> Column {
+    figure: impl Fn(&WorkerOutcome) -> Option<f64> + 'static,
+) -> ResultColumn {
     (
         name,
         Box::new(move |run, engine, workload| {
@@ -57,8 +57,8 @@ fn column(
     )
 }
 
-fn columns(run: &Run, workload: &str) -> Vec<Column> {
-    let filters = || -> Vec<Column> {
+fn columns(run: &RunRecord, workload: &str) -> Vec<ResultColumn> {
+    let filters = || -> Vec<ResultColumn> {
         vec![
             column("runs", number, |o| o.facts.runs.map(|n| n as f64)),
             column("filter memory", bytes, |o| o.facts.filter_bytes.map(|n| n as f64)),
@@ -98,10 +98,11 @@ fn columns(run: &Run, workload: &str) -> Vec<Column> {
     }
 }
 
-fn memory(workload: &str) -> Vec<Column> {
-    let limited =
-        |figure: fn(&Usage) -> u64| move |o: &Outcome| o.limited.as_ref().map(|usage| figure(usage) as f64);
-    if workload::by_name(workload).is_some_and(|workload| workload.memory == Memory::Limited) {
+fn memory(workload: &str) -> Vec<ResultColumn> {
+    let limited = |figure: fn(&CgroupUsage) -> u64| {
+        move |o: &WorkerOutcome| o.limited.as_ref().map(|usage| figure(usage) as f64)
+    };
+    if workload::by_name(workload).is_some_and(|workload| workload.cache == CacheState::Limited) {
         return vec![
             column("own memory", bytes, limited(|usage| usage.own_bytes)),
             column("page cache", bytes, limited(|usage| usage.page_cache_bytes)),
@@ -115,9 +116,9 @@ fn memory(workload: &str) -> Vec<Column> {
 }
 
 /// What stands above a workload's table.
-pub fn about(run: &Run, workload: &Workload) -> Option<String> {
+pub fn about(run: &RunRecord, workload: &WorkloadSpec) -> Option<String> {
     let settings = &run.settings;
-    (workload.memory == Memory::Limited && run.has(workload.name)).then(|| {
+    (workload.cache == CacheState::Limited && run.has(workload.name)).then(|| {
         format!(
             "all memory of an engine, page cache included, limited to {}; caches of {} MiB; {} bytes of keys and values",
             bytes(settings.limit_bytes() as f64),
@@ -127,7 +128,7 @@ pub fn about(run: &Run, workload: &Workload) -> Option<String> {
     })
 }
 
-fn timing(run: &Run, workload: &str) -> Vec<Column> {
+fn timing(run: &RunRecord, workload: &str) -> Vec<ResultColumn> {
     let mut columns = vec![
         column("ops/s", count, |o| Some(o.ops_per_second)),
         column("mean", nanos, |o| Some(o.mean_ns)),
@@ -147,8 +148,8 @@ fn timing(run: &Run, workload: &str) -> Vec<Column> {
     columns
 }
 
-fn range() -> Column {
-    let show = |run: &Run, engine: Kind, workload: &str| {
+fn range() -> ResultColumn {
+    let show = |run: &RunRecord, engine: EngineKind, workload: &str| {
         let means = run.values(engine, workload, |o| Some(o.mean_ns));
         match (means.first(), means.last()) {
             (Some(&least), Some(&most)) => format!("{}–{}", nanos(least), nanos(most)),
@@ -158,8 +159,8 @@ fn range() -> Column {
     ("min–max", Box::new(show))
 }
 
-fn speedup() -> Column {
-    let show = |run: &Run, engine: Kind, workload: &str| {
+fn speedup() -> ResultColumn {
+    let show = |run: &RunRecord, engine: EngineKind, workload: &str| {
         run.speedup(engine, workload).map_or("–".to_owned(), |times| format!("{} ×", number(times)))
     };
     ("speed", Box::new(show))

@@ -1,14 +1,17 @@
-//! One workload on one engine in a process of its own: reads a [`Task`] from standard input, writes an [`Outcome`] to standard output.
+//! One workload on one engine in a process of its own: reads a [`WorkerTask`] from standard input, writes an [`WorkerOutcome`] to standard output.
 
-use crate::engine::{Engine, Facts, Kind as EngineKind, Result};
-use crate::kernel::{self, Counters};
-use crate::keys::{Keys, Kind, Rng, Values};
-use crate::limit::{Group, Usage};
-use crate::measure::{Caller, Timing};
-use crate::settings::Settings;
-use crate::workload::{self, Asked, Expect, MULTI, Memory, Source, What, Workload};
-use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use crate::engine::{Engine, EngineFacts};
+use crate::engines;
+use crate::error::Result;
+use crate::kernel::{self, ResourceCounters};
+use crate::keys::{KeyGenerator, KeyKind, SplitMix64, ValueGenerator};
+use crate::limit::Cgroup;
+use crate::measure::{CallDriver, CallTiming};
+use crate::task::{WorkerOutcome, WorkerTask};
+use crate::workload::{
+    self, CacheState, CallGenerator, ExpectedAnswer, KeyLookup, MULTI, WorkloadKind, WorkloadSpec,
+};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -20,85 +23,13 @@ const QUANTILES: [f64; 24] = [
     0.995, 0.998, 0.999, 0.9999, 1.0,
 ];
 
-/// What a worker is to do.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Task {
-    /// On what.
-    pub engine: EngineKind,
-    /// A name of [`workload::WORKLOADS`].
-    pub workload: String,
-    /// Where the store is.
-    pub dir: PathBuf,
-    /// Sizes and counts.
-    pub settings: Settings,
-    /// Keys that YCSB inserted in earlier tasks.
-    pub added: u64,
-    /// Of what this task writes; all that is there has a smaller one.
-    pub generation: u64,
-    /// The group to join, for a workload in limited memory.
-    pub group: Option<Group>,
-}
-
-/// How it went.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Outcome {
-    /// Calls made (keys for multireadrandom, rows for a scan).
-    pub ops: u64,
-    /// In a second.
-    pub ops_per_second: f64,
-    /// Of a call, in nanoseconds; for open, until the first answer.
-    pub mean_ns: f64,
-    /// Median; of a call's time by its keys, as are the others.
-    pub p50_ns: f64,
-    /// 99th percentile.
-    pub p99_ns: f64,
-    /// 99.9th percentile.
-    pub p999_ns: f64,
-    /// Quantiles (0 to 1) and nanoseconds.
-    pub curve: Vec<(f64, f64)>,
-    /// Processor nanoseconds of the process for each op.
-    pub cpu_ns_per_op: f64,
-    /// Reads that the disk completed for each op; the whole machine's.
-    pub disk_reads_per_op: Option<f64>,
-    /// Bytes that the process made the disk read for each op.
-    pub disk_bytes_per_op: f64,
-    /// Bytes written, the settling after it included, for each byte that the user wrote.
-    pub write_amplification: Option<f64>,
-    /// Resident memory at the end, in bytes: the process's own.
-    pub memory_bytes: u64,
-    /// Resident pages of mapped files, in bytes.
-    pub mapped_bytes: u64,
-    /// What the store occupies on disk.
-    pub disk_bytes: u64,
-    /// From the last write until nothing was left to compact.
-    pub settle_seconds: Option<f64>,
-    /// Until the store was open, in nanoseconds.
-    pub open_ns: f64,
-    /// From the start of opening to the first answer, in nanoseconds.
-    pub first_answer_ns: Option<f64>,
-    /// Puts in a second beside readwhilewriting.
-    pub beside_per_second: Option<f64>,
-    /// What the engine says of itself.
-    pub facts: Facts,
-    /// Keys that YCSB inserted.
-    pub inserted: u64,
-    /// In limited memory: what the group counted, when the calls were made.
-    #[serde(default)]
-    pub limited: Option<Usage>,
-    /// Processors that others kept busy meanwhile; `None` when it took too short a time to say.
-    #[serde(default)]
-    pub others: Option<f64>,
-    /// Why the figures do not count.
-    pub rejected: Option<String>,
-}
-
 /// Reads the task, does it, writes how it went.
 pub fn main() -> Result<()> {
-    let task: Task = serde_json::from_reader(std::io::stdin().lock())?;
+    let task: WorkerTask = serde_json::from_reader(std::io::stdin().lock())?;
     let workload = workload::by_name(&task.workload).ok_or("no such workload")?;
-    let job = Job {
-        keys: Keys::new(task.settings.key_bytes as usize, task.settings.seed),
-        values: Values::new(task.settings.value_bytes as usize, task.settings.seed),
+    let job = TaskRunner {
+        keys: KeyGenerator::new(task.settings.key_bytes as usize, task.settings.seed),
+        values: ValueGenerator::new(task.settings.value_bytes as usize, task.settings.seed),
         workload,
         task,
     };
@@ -107,48 +38,48 @@ pub fn main() -> Result<()> {
     Ok(())
 }
 
-struct Job {
-    task: Task,
-    workload: Workload,
-    keys: Keys,
-    values: Values,
+struct TaskRunner {
+    task: WorkerTask,
+    workload: WorkloadSpec,
+    keys: KeyGenerator,
+    values: ValueGenerator,
 }
 
-impl Job {
-    fn run(&self) -> Result<Outcome> {
-        let (dir, what) = (self.task.dir.as_path(), self.workload.what);
+impl TaskRunner {
+    fn run(&self) -> Result<WorkerOutcome> {
+        let (dir, kind) = (self.task.dir.as_path(), self.workload.kind);
         let mut rejected = None;
-        if what == What::Open && self.workload.memory == Memory::Cold {
+        if kind == WorkloadKind::Open && self.workload.cache == CacheState::Cold {
             kernel::drop_page_cache(&kernel::files(dir))?;
         }
         if let Some(group) = &self.task.group {
             return self.run_limited(group);
         }
-        let closed = Counters::now(dir);
+        let closed = ResourceCounters::now(dir);
         let begin = Instant::now();
-        let making_runs = what == What::Load && self.task.settings.runs > 0;
+        let making_runs = kind == WorkloadKind::Load && self.task.settings.runs > 0;
         let settings = match making_runs {
             true => &self.task.settings.for_making_runs(),
             false => &self.task.settings,
         };
-        let engine = self.task.engine.open(dir, settings, what == What::Count)?;
+        let engine = engines::open(self.task.engine, dir, settings, kind == WorkloadKind::Count)?;
         let open = begin.elapsed();
-        if what == What::Open {
+        if kind == WorkloadKind::Open {
             return self.first_answer(engine.as_ref(), begin, open, closed);
         }
         if self.workload.only_reads() {
             self.bring_to_memory(engine.as_ref())?;
             rejected = self.why_not_as_stated(engine.as_ref())?;
         }
-        let before = Counters::now(dir);
+        let before = ResourceCounters::now(dir);
         let (timing, beside, inserted) = self.calls(engine.as_ref())?;
-        let run = Counters::now(dir).since(before);
+        let run = ResourceCounters::now(dir).since(before);
         let settling = Instant::now();
         if !self.workload.only_reads() {
             engine.settle()?;
         }
         let settle = settling.elapsed();
-        let whole = Counters::now(dir).since(before);
+        let whole = ResourceCounters::now(dir).since(before);
         if rejected.is_none() && self.workload.only_reads() {
             rejected = self.why_rejected_after(engine.as_ref(), run, timing.calls);
         }
@@ -161,20 +92,27 @@ impl Job {
             outcome.settle_seconds = Some(settle.as_secs_f64());
             let written =
                 (timing.user_bytes > 0).then(|| whole.write_bytes as f64 / timing.user_bytes as f64);
-            outcome.write_amplification = written.filter(|_| what != What::GetWhileWriting);
+            outcome.write_amplification = written.filter(|_| kind != WorkloadKind::GetWhileWriting);
         }
         Ok(outcome)
     }
 
     /// In a group with a limit. What this program needs for itself is allocated before, and does not count.
-    fn run_limited(&self, group: &Group) -> Result<Outcome> {
+    fn run_limited(&self, group: &Cgroup) -> Result<WorkerOutcome> {
         let (dir, settings) = (self.task.dir.as_path(), &self.task.settings);
-        let source = |what, seed| {
+        let source = |kind, seed| {
             let generation = self.task.generation;
-            Source::new(what, &self.keys, settings.num, self.task.added, generation, Rng::new(seed))
+            CallGenerator::new(
+                kind,
+                &self.keys,
+                settings.num,
+                self.task.added,
+                generation,
+                SplitMix64::new(seed),
+            )
         };
-        let mut warming = source(What::Get { missing: 0 }, settings.seed ^ 0x7761_726d);
-        let mut asking = source(self.workload.what, settings.seed ^ self.task.generation << 32);
+        let mut warming = source(WorkloadKind::Get { missing: 0 }, settings.seed ^ 0x7761_726d);
+        let mut asking = source(self.workload.kind, settings.seed ^ self.task.generation << 32);
         // A page that someone read before is charged to whoever did.
         let files = kernel::files(dir);
         kernel::drop_page_cache(&files)?;
@@ -183,15 +121,15 @@ impl Job {
             (share > 0.02).then(|| format!("{:.0} % of the store stayed in the page cache", 100.0 * share));
         group.join()?;
         let begin = Instant::now();
-        let engine = self.task.engine.open(dir, &settings.in_limited_memory(), false)?;
+        let engine = engines::open(self.task.engine, dir, &settings.in_limited_memory(), false)?;
         let open = begin.elapsed();
         engine.warm()?;
         let caller = self.caller(engine.as_ref());
         // Keys that are there, until as many pages were read as the limit has room for.
         caller.run(&mut warming, settings.limit_bytes() / 4096)?;
-        let before = Counters::now(dir);
+        let before = ResourceCounters::now(dir);
         let timing = caller.run(&mut asking, self.workload.calls(settings))?;
-        let run = Counters::now(dir).since(before);
+        let run = ResourceCounters::now(dir).since(before);
         let usage = group.usage()?;
         rejected = rejected.or_else(|| usage.why_not_in_force(group.bytes, kernel::disk_bytes(dir)));
         rejected = rejected.or_else(|| self.why_rejected_after(engine.as_ref(), run, timing.calls));
@@ -202,17 +140,17 @@ impl Job {
         Ok(outcome)
     }
 
-    fn caller<'a>(&'a self, engine: &'a dyn Engine) -> Caller<'a> {
-        Caller { engine, keys: &self.keys, values: &self.values, generation: self.task.generation }
+    fn caller<'a>(&'a self, engine: &'a dyn Engine) -> CallDriver<'a> {
+        CallDriver { engine, keys: &self.keys, values: &self.values, generation: self.task.generation }
     }
 
     /// Filters and indexes; for a warm run also each block, which one key in eight touches.
     fn bring_to_memory(&self, engine: &dyn Engine) -> Result<()> {
         engine.warm()?;
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        if self.workload.memory == Memory::Warm {
+        if self.workload.cache == CacheState::Warm {
             for rank in self.keys.sorted(self.task.settings.num).into_iter().step_by(8) {
-                self.keys.write(rank, Kind::Present, &mut key);
+                self.keys.write(rank, KeyKind::Present, &mut key);
                 engine.get(&key, &mut value)?;
             }
         }
@@ -224,7 +162,7 @@ impl Job {
         if engine.busy() {
             return Ok(Some("a compaction was running".to_owned()));
         }
-        if self.workload.memory == Memory::Warm {
+        if self.workload.cache == CacheState::Warm {
             return Ok(None);
         }
         let mut files = kernel::files(&self.task.dir);
@@ -237,40 +175,40 @@ impl Job {
         Ok((share > 0.02).then(|| format!("{:.0} % of the store stayed in the page cache", 100.0 * share)))
     }
 
-    fn why_rejected_after(&self, engine: &dyn Engine, run: Counters, calls: u64) -> Option<String> {
+    fn why_rejected_after(&self, engine: &dyn Engine, run: ResourceCounters, calls: u64) -> Option<String> {
         if engine.busy() || run.write_bytes > 1 << 20 {
             return Some("a compaction was running".to_owned());
         }
         let from_disk = run.read_bytes > 4096 * (calls / 1000 + 16);
-        (self.workload.memory == Memory::Warm && from_disk)
+        (self.workload.cache == CacheState::Warm && from_disk)
             .then(|| format!("{} bytes came from disk in a warm run", run.read_bytes))
     }
 
     /// Where runs were to be made: whether there are as many.
-    fn why_other_runs(&self, facts: &Facts) -> Option<String> {
+    fn why_other_runs(&self, facts: &EngineFacts) -> Option<String> {
         let (wanted, found) = (self.task.settings.runs, facts.runs?);
         (wanted > 0 && found != wanted).then(|| format!("{found} sorted runs instead of {wanted}"))
     }
 
-    fn calls(&self, engine: &dyn Engine) -> Result<(Timing, Option<f64>, u64)> {
+    fn calls(&self, engine: &dyn Engine) -> Result<(CallTiming, Option<f64>, u64)> {
         let (settings, generation) = (&self.task.settings, self.task.generation);
         let caller = self.caller(engine);
-        let rng = Rng::new(settings.seed ^ generation << 32);
+        let rng = SplitMix64::new(settings.seed ^ generation << 32);
         let calls = self.workload.calls(settings);
         // A fill writes only as many keys as it makes calls.
         let loaded = if self.workload.fresh_store() { calls } else { settings.num };
-        match self.workload.what {
-            What::Load => return Ok((self.load(engine)?, None, 0)),
-            What::Scan => return Ok((caller.scan_all(settings.num + self.task.added)?, None, 0)),
+        match self.workload.kind {
+            WorkloadKind::Load => return Ok((self.load(engine)?, None, 0)),
+            WorkloadKind::Scan => return Ok((caller.scan_all(settings.num + self.task.added)?, None, 0)),
             _ => {}
         }
         let mut source =
-            Source::new(self.workload.what, &self.keys, loaded, self.task.added, generation, rng);
-        let (mut timing, beside) = match self.workload.what {
-            What::GetWhileWriting => self.beside_writer(&caller, &mut source, calls)?,
+            CallGenerator::new(self.workload.kind, &self.keys, loaded, self.task.added, generation, rng);
+        let (mut timing, beside) = match self.workload.kind {
+            WorkloadKind::GetWhileWriting => self.beside_writer(&caller, &mut source, calls)?,
             _ => (caller.run(&mut source, calls)?, None),
         };
-        if let What::MultiGet { .. } = self.workload.what {
+        if let WorkloadKind::MultiGet { .. } = self.workload.kind {
             timing.keys_per_call = MULTI as u64;
             timing.calls *= MULTI as u64;
             timing.mean_ns /= MULTI as f64;
@@ -280,13 +218,17 @@ impl Job {
     }
 
     /// After the calls: what they wrote is there.
-    fn check_written(&self, caller: &Caller<'_>, source: &Source<'_>) -> Result<()> {
+    fn check_written(&self, caller: &CallDriver<'_>, source: &CallGenerator<'_>) -> Result<()> {
         let before = self.task.settings.num + self.task.added;
         let (mut key, mut got) = (Vec::new(), (false, Vec::new()));
         for index in
             source.written().step_by(16).filter(|&index| index < self.task.settings.num || index >= before)
         {
-            let asked = Asked { index, kind: Kind::Present, expect: Expect::Exactly(self.task.generation) };
+            let asked = KeyLookup {
+                index,
+                kind: KeyKind::Present,
+                expect: ExpectedAnswer::Exactly(self.task.generation),
+            };
             self.keys.write(self.keys.rank(index, asked.kind), asked.kind, &mut key);
             got.0 = caller.engine.get(&key, &mut got.1)?;
             caller.check_one(&asked, &got)?;
@@ -294,7 +236,7 @@ impl Job {
         Ok(())
     }
 
-    fn load(&self, engine: &dyn Engine) -> Result<Timing> {
+    fn load(&self, engine: &dyn Engine) -> Result<CallTiming> {
         let (num, generation) = (self.task.settings.num, self.task.generation);
         let mut latencies = hdrhistogram::Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?;
         let mut pairs = vec![(Vec::new(), Vec::new()); LOAD_BATCH as usize];
@@ -302,7 +244,7 @@ impl Job {
         for first in (0..num).step_by(LOAD_BATCH as usize) {
             pairs.truncate((num - first) as usize);
             for (index, (key, value)) in (first..).zip(&mut pairs) {
-                self.keys.write(self.keys.rank(index, Kind::Present), Kind::Present, key);
+                self.keys.write(self.keys.rank(index, KeyKind::Present), KeyKind::Present, key);
                 self.values.write(index, generation, value);
                 user_bytes += (key.len() + value.len()) as u64;
             }
@@ -318,7 +260,7 @@ impl Job {
                 engine.settle()?;
             }
         }
-        Ok(Timing {
+        Ok(CallTiming {
             calls: num,
             mean_ns: ns as f64 / num as f64,
             latencies,
@@ -330,10 +272,10 @@ impl Job {
     /// Reads while another thread overwrites at the rate of the settings.
     fn beside_writer(
         &self,
-        caller: &Caller<'_>,
-        source: &mut Source<'_>,
+        caller: &CallDriver<'_>,
+        source: &mut CallGenerator<'_>,
         calls: u64,
-    ) -> Result<(Timing, Option<f64>)> {
+    ) -> Result<(CallTiming, Option<f64>)> {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| self.write_until(caller, &done));
@@ -344,14 +286,14 @@ impl Job {
         })
     }
 
-    fn write_until(&self, caller: &Caller<'_>, done: &AtomicBool) -> Result<f64> {
-        let mut rng = Rng::new(self.task.generation ^ 0x7772_6974_6572);
+    fn write_until(&self, caller: &CallDriver<'_>, done: &AtomicBool) -> Result<f64> {
+        let mut rng = SplitMix64::new(self.task.generation ^ 0x7772_6974_6572);
         let pause = Duration::from_nanos(1_000_000_000 / self.task.settings.put_rate);
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let (begin, mut puts) = (Instant::now(), 0u32);
         while !done.load(Relaxed) {
             let index = rng.below(self.task.settings.num);
-            self.keys.write(self.keys.rank(index, Kind::Present), Kind::Present, &mut key);
+            self.keys.write(self.keys.rank(index, KeyKind::Present), KeyKind::Present, &mut key);
             self.values.write(index, self.task.generation, &mut value);
             caller.engine.put(&key, &value)?;
             puts += 1;
@@ -365,14 +307,14 @@ impl Job {
         engine: &dyn Engine,
         begin: Instant,
         open: Duration,
-        closed: Counters,
-    ) -> Result<Outcome> {
+        closed: ResourceCounters,
+    ) -> Result<WorkerOutcome> {
         let mut got = (false, Vec::new());
         let mut key = Vec::new();
-        let asked = Asked {
-            index: Rng::new(self.task.generation).below(self.task.settings.num),
-            kind: Kind::Present,
-            expect: Expect::Before(self.task.generation),
+        let asked = KeyLookup {
+            index: SplitMix64::new(self.task.generation).below(self.task.settings.num),
+            kind: KeyKind::Present,
+            expect: ExpectedAnswer::Before(self.task.generation),
         };
         self.keys.write(self.keys.rank(asked.index, asked.kind), asked.kind, &mut key);
         got.0 = engine.get(&key, &mut got.1)?;
@@ -381,17 +323,17 @@ impl Job {
         let mut latencies = hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
         latencies.saturating_record(answered.as_nanos() as u64);
         let mean_ns = answered.as_nanos() as f64;
-        let timing = Timing { calls: 1, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 };
-        let mut outcome = self.outcome(&timing, Counters::now(&self.task.dir).since(closed), open);
+        let timing = CallTiming { calls: 1, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 };
+        let mut outcome = self.outcome(&timing, ResourceCounters::now(&self.task.dir).since(closed), open);
         outcome.first_answer_ns = Some(mean_ns);
         Ok(outcome)
     }
 
-    fn outcome(&self, timing: &Timing, run: Counters, open: Duration) -> Outcome {
+    fn outcome(&self, timing: &CallTiming, run: ResourceCounters, open: Duration) -> WorkerOutcome {
         let per_op = |n: u64| n as f64 / timing.calls.max(1) as f64;
         let quantile = |q: f64| timing.latencies.value_at_quantile(q) as f64 / timing.keys_per_call as f64;
         let (memory_bytes, mapped_bytes) = kernel::resident_memory();
-        Outcome {
+        WorkerOutcome {
             ops: timing.calls,
             ops_per_second: 1e9 / timing.mean_ns,
             mean_ns: timing.mean_ns,
@@ -406,7 +348,7 @@ impl Job {
             mapped_bytes,
             disk_bytes: kernel::disk_bytes(Path::new(&self.task.dir)),
             open_ns: open.as_nanos() as f64,
-            ..Outcome::default()
+            ..WorkerOutcome::default()
         }
     }
 }

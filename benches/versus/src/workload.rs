@@ -1,7 +1,7 @@
 //! The workloads: names, and the calls each of them makes.
 
-use crate::keys::{Keys, Kind, Rng, Zipf};
-use crate::settings::Settings;
+use crate::keys::{KeyGenerator, KeyKind, SplitMix64, YcsbZipf};
+use crate::settings::RunSettings;
 use std::collections::BTreeSet;
 
 /// Keys in a call of multireadrandom.
@@ -9,7 +9,7 @@ pub const MULTI: usize = 32;
 
 /// What a workload does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
+pub enum WorkloadKind {
     /// Writes all keys in random order, many at once.
     Load,
     /// Writes keys into an empty store, one at a time.
@@ -38,115 +38,115 @@ pub enum What {
 
 /// Where the data is when the calls begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
+pub enum CacheState {
     /// All of it in memory.
     Warm,
     /// On disk: the page cache is emptied before.
     Cold,
     /// As much of it in memory as fits beside everything else: the process is in a group that may have
-    /// [`limit_bytes`](Settings::limit_bytes), page cache included, and calls have filled that before.
+    /// [`limit_bytes`](RunSettings::limit_bytes), page cache included, and calls have filled that before.
     Limited,
 }
 
 /// A workload by name.
 #[derive(Debug, Clone, Copy)]
-pub struct Workload {
+pub struct WorkloadSpec {
     /// As tables and `--workloads` show it.
     pub name: &'static str,
     /// What it does.
-    pub what: What,
+    pub kind: WorkloadKind,
     /// Where the data is.
-    pub memory: Memory,
+    pub cache: CacheState,
 }
 
-const fn warm(name: &'static str, what: What) -> Workload {
-    Workload { name, what, memory: Memory::Warm }
+const fn warm(name: &'static str, kind: WorkloadKind) -> WorkloadSpec {
+    WorkloadSpec { name, kind, cache: CacheState::Warm }
 }
 
-const fn cold(name: &'static str, what: What) -> Workload {
-    Workload { name, what, memory: Memory::Cold }
+const fn cold(name: &'static str, kind: WorkloadKind) -> WorkloadSpec {
+    WorkloadSpec { name, kind, cache: CacheState::Cold }
 }
 
-const fn limited(name: &'static str, what: What) -> Workload {
-    Workload { name, what, memory: Memory::Limited }
+const fn limited(name: &'static str, kind: WorkloadKind) -> WorkloadSpec {
+    WorkloadSpec { name, kind, cache: CacheState::Limited }
 }
 
 /// In the order in which a round runs them: first those that only read.
-pub const WORKLOADS: [Workload; 34] = [
-    warm("load", What::Load),
-    warm("count", What::Count),
-    warm("fillseq", What::Fill { in_order: true }),
-    warm("fillrandom", What::Fill { in_order: false }),
-    warm("readrandom", What::Get { missing: 0 }),
-    warm("mixed50", What::Get { missing: 50 }),
-    warm("mixed90", What::Get { missing: 90 }),
-    warm("mixed99", What::Get { missing: 99 }),
-    warm("readmissing", What::Get { missing: 100 }),
-    warm("readmissing-outside", What::GetOutside),
-    warm("multireadrandom", What::MultiGet { missing: 0 }),
-    warm("multireadmissing", What::MultiGet { missing: 100 }),
-    warm("seekrandom", What::Seek),
-    warm("scan", What::Scan),
-    warm("open", What::Open),
-    cold("readrandom-cold", What::Get { missing: 0 }),
-    cold("mixed50-cold", What::Get { missing: 50 }),
-    cold("mixed90-cold", What::Get { missing: 90 }),
-    cold("mixed99-cold", What::Get { missing: 99 }),
-    cold("readmissing-cold", What::Get { missing: 100 }),
-    cold("multireadmissing-cold", What::MultiGet { missing: 100 }),
-    cold("seekrandom-cold", What::Seek),
-    cold("open-cold", What::Open),
-    limited("readrandom-limited", What::Get { missing: 0 }),
-    limited("mixed90-limited", What::Get { missing: 90 }),
-    limited("readmissing-limited", What::Get { missing: 100 }),
-    warm("readwhilewriting", What::GetWhileWriting),
-    warm("overwrite", What::Overwrite),
-    warm("ycsb-a", What::Ycsb('a')),
-    warm("ycsb-b", What::Ycsb('b')),
-    warm("ycsb-c", What::Ycsb('c')),
-    warm("ycsb-d", What::Ycsb('d')),
-    warm("ycsb-e", What::Ycsb('e')),
-    warm("ycsb-f", What::Ycsb('f')),
+pub const WORKLOADS: [WorkloadSpec; 34] = [
+    warm("load", WorkloadKind::Load),
+    warm("count", WorkloadKind::Count),
+    warm("fillseq", WorkloadKind::Fill { in_order: true }),
+    warm("fillrandom", WorkloadKind::Fill { in_order: false }),
+    warm("readrandom", WorkloadKind::Get { missing: 0 }),
+    warm("mixed50", WorkloadKind::Get { missing: 50 }),
+    warm("mixed90", WorkloadKind::Get { missing: 90 }),
+    warm("mixed99", WorkloadKind::Get { missing: 99 }),
+    warm("readmissing", WorkloadKind::Get { missing: 100 }),
+    warm("readmissing-outside", WorkloadKind::GetOutside),
+    warm("multireadrandom", WorkloadKind::MultiGet { missing: 0 }),
+    warm("multireadmissing", WorkloadKind::MultiGet { missing: 100 }),
+    warm("seekrandom", WorkloadKind::Seek),
+    warm("scan", WorkloadKind::Scan),
+    warm("open", WorkloadKind::Open),
+    cold("readrandom-cold", WorkloadKind::Get { missing: 0 }),
+    cold("mixed50-cold", WorkloadKind::Get { missing: 50 }),
+    cold("mixed90-cold", WorkloadKind::Get { missing: 90 }),
+    cold("mixed99-cold", WorkloadKind::Get { missing: 99 }),
+    cold("readmissing-cold", WorkloadKind::Get { missing: 100 }),
+    cold("multireadmissing-cold", WorkloadKind::MultiGet { missing: 100 }),
+    cold("seekrandom-cold", WorkloadKind::Seek),
+    cold("open-cold", WorkloadKind::Open),
+    limited("readrandom-limited", WorkloadKind::Get { missing: 0 }),
+    limited("mixed90-limited", WorkloadKind::Get { missing: 90 }),
+    limited("readmissing-limited", WorkloadKind::Get { missing: 100 }),
+    warm("readwhilewriting", WorkloadKind::GetWhileWriting),
+    warm("overwrite", WorkloadKind::Overwrite),
+    warm("ycsb-a", WorkloadKind::Ycsb('a')),
+    warm("ycsb-b", WorkloadKind::Ycsb('b')),
+    warm("ycsb-c", WorkloadKind::Ycsb('c')),
+    warm("ycsb-d", WorkloadKind::Ycsb('d')),
+    warm("ycsb-e", WorkloadKind::Ycsb('e')),
+    warm("ycsb-f", WorkloadKind::Ycsb('f')),
 ];
 
 /// The workload of a name.
-pub fn by_name(name: &str) -> Option<Workload> {
+pub fn by_name(name: &str) -> Option<WorkloadSpec> {
     WORKLOADS.into_iter().find(|workload| workload.name == name)
 }
 
-impl Workload {
+impl WorkloadSpec {
     /// Whether it leaves the store as it was.
     pub fn only_reads(&self) -> bool {
         !matches!(
-            self.what,
-            What::Load
-                | What::Fill { .. }
-                | What::Overwrite
-                | What::GetWhileWriting
-                | What::Ycsb('a' | 'b' | 'd' | 'e' | 'f')
+            self.kind,
+            WorkloadKind::Load
+                | WorkloadKind::Fill { .. }
+                | WorkloadKind::Overwrite
+                | WorkloadKind::GetWhileWriting
+                | WorkloadKind::Ycsb('a' | 'b' | 'd' | 'e' | 'f')
         )
     }
 
     /// Whether it has a store of its own, new each time.
     pub fn fresh_store(&self) -> bool {
-        matches!(self.what, What::Fill { .. })
+        matches!(self.kind, WorkloadKind::Fill { .. })
     }
 
     /// Calls to make.
-    pub fn calls(&self, settings: &Settings) -> u64 {
-        match self.what {
-            What::Fill { .. } | What::Overwrite => settings.writes,
-            What::MultiGet { .. } if self.memory == Memory::Cold => {
+    pub fn calls(&self, settings: &RunSettings) -> u64 {
+        match self.kind {
+            WorkloadKind::Fill { .. } | WorkloadKind::Overwrite => settings.writes,
+            WorkloadKind::MultiGet { .. } if self.cache == CacheState::Cold => {
                 (settings.cold_reads / MULTI as u64).max(1)
             }
-            What::MultiGet { .. } => (settings.reads / MULTI as u64).max(1),
-            What::Ycsb('e') => (settings.scans / 4).max(1),
-            What::Ycsb('a' | 'f') => settings.writes,
-            What::Scan | What::Load => settings.num,
-            _ if self.memory == Memory::Cold => settings.cold_reads,
-            _ if self.memory == Memory::Limited => settings.limited_reads,
-            What::Seek => settings.scans,
-            What::Open => 1,
+            WorkloadKind::MultiGet { .. } => (settings.reads / MULTI as u64).max(1),
+            WorkloadKind::Ycsb('e') => (settings.scans / 4).max(1),
+            WorkloadKind::Ycsb('a' | 'f') => settings.writes,
+            WorkloadKind::Scan | WorkloadKind::Load => settings.num,
+            _ if self.cache == CacheState::Cold => settings.cold_reads,
+            _ if self.cache == CacheState::Limited => settings.limited_reads,
+            WorkloadKind::Seek => settings.scans,
+            WorkloadKind::Open => 1,
             _ => settings.reads,
         }
     }
@@ -154,7 +154,7 @@ impl Workload {
 
 /// What a key should give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Expect {
+pub enum ExpectedAnswer {
     /// Nothing.
     Nothing,
     /// The value of this generation.
@@ -165,36 +165,36 @@ pub enum Expect {
 
 /// One call.
 #[derive(Debug)]
-pub enum Call {
+pub enum StoreCall {
     /// Get a key.
-    Get(Asked),
+    Get(KeyLookup),
     /// Write a key.
     Put { index: u64 },
     /// Get a key, then write it.
-    Change(Asked),
+    Change(KeyLookup),
     /// Get many keys.
-    MultiGet(Vec<Asked>),
+    MultiGet(Vec<KeyLookup>),
     /// Read rows from a key on; their ranks.
     Scan { from: u64, ranks: Vec<u64> },
 }
 
 /// A key to get.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct KeyLookup {
     /// Of the key.
     pub index: u64,
     /// Which of this index.
-    pub kind: Kind,
+    pub kind: KeyKind,
     /// What it should give.
-    pub expect: Expect,
+    pub expect: ExpectedAnswer,
 }
 
 /// Draws the calls of a workload, and knows what each should give.
-pub struct Source<'a> {
-    what: What,
-    keys: &'a Keys,
-    rng: Rng,
-    zipf: Option<Zipf>,
+pub struct CallGenerator<'a> {
+    kind: WorkloadKind,
+    keys: &'a KeyGenerator,
+    rng: SplitMix64,
+    zipf: Option<YcsbZipf>,
     loaded: u64,
     /// Keys there now: those loaded, and those that YCSB inserted.
     present: u64,
@@ -206,23 +206,30 @@ pub struct Source<'a> {
     made: u64,
 }
 
-impl<'a> Source<'a> {
+impl<'a> CallGenerator<'a> {
     /// For a store of `loaded` keys and `added` more; everything in it was written before `generation`.
-    pub fn new(what: What, keys: &'a Keys, loaded: u64, added: u64, generation: u64, rng: Rng) -> Self {
-        let zipf = matches!(what, What::Ycsb(_)).then(|| Zipf::new(loaded));
-        let ordered = matches!(what, What::Seek | What::Ycsb('e'));
-        let rank = |index| keys.rank(index, Kind::Present);
-        let order = match what {
-            What::Fill { in_order: true } => in_order(keys, loaded),
+    pub fn new(
+        kind: WorkloadKind,
+        keys: &'a KeyGenerator,
+        loaded: u64,
+        added: u64,
+        generation: u64,
+        rng: SplitMix64,
+    ) -> Self {
+        let zipf = matches!(kind, WorkloadKind::Ycsb(_)).then(|| YcsbZipf::new(loaded));
+        let ordered = matches!(kind, WorkloadKind::Seek | WorkloadKind::Ycsb('e'));
+        let rank = |index| keys.rank(index, KeyKind::Present);
+        let order = match kind {
+            WorkloadKind::Fill { in_order: true } => in_order(keys, loaded),
             _ => Vec::new(),
         };
-        Source {
+        CallGenerator {
             sorted: if ordered { keys.sorted(loaded) } else { Vec::new() },
             added: if ordered { (loaded..loaded + added).map(rank).collect() } else { BTreeSet::new() },
             present: loaded + added,
             written: vec![false; loaded as usize],
             made: 0,
-            what,
+            kind,
             keys,
             rng,
             zipf,
@@ -243,68 +250,70 @@ impl<'a> Source<'a> {
     }
 
     /// The next call.
-    pub fn call(&mut self) -> Call {
+    pub fn call(&mut self) -> StoreCall {
         self.made += 1;
-        match self.what {
-            What::Get { missing } => Call::Get(self.mixed(missing)),
-            What::Count => Call::Get(self.mixed(100)),
-            What::MultiGet { missing } => Call::MultiGet((0..MULTI).map(|_| self.mixed(missing)).collect()),
-            What::GetOutside => Call::Get(self.absent(Kind::Outside)),
-            What::Fill { in_order: true } => {
+        match self.kind {
+            WorkloadKind::Get { missing } => StoreCall::Get(self.mixed(missing)),
+            WorkloadKind::Count => StoreCall::Get(self.mixed(100)),
+            WorkloadKind::MultiGet { missing } => {
+                StoreCall::MultiGet((0..MULTI).map(|_| self.mixed(missing)).collect())
+            }
+            WorkloadKind::GetOutside => StoreCall::Get(self.absent(KeyKind::Outside)),
+            WorkloadKind::Fill { in_order: true } => {
                 self.put(self.order[(self.made - 1) as usize % self.order.len()])
             }
-            What::Fill { in_order: false } => self.put((self.made - 1) % self.loaded),
-            What::Overwrite => {
+            WorkloadKind::Fill { in_order: false } => self.put((self.made - 1) % self.loaded),
+            WorkloadKind::Overwrite => {
                 let index = self.rng.below(self.loaded);
                 self.put(index)
             }
-            What::Seek => self.scan(1),
-            What::Ycsb(letter) => self.ycsb(letter),
-            _ => Call::Get(self.mixed(0)),
+            WorkloadKind::Seek => self.scan(1),
+            WorkloadKind::Ycsb(letter) => self.ycsb(letter),
+            _ => StoreCall::Get(self.mixed(0)),
         }
     }
 
-    fn mixed(&mut self, missing: u64) -> Asked {
+    fn mixed(&mut self, missing: u64) -> KeyLookup {
         if self.rng.below(100) < missing {
-            return self.absent(Kind::Missing);
+            return self.absent(KeyKind::Missing);
         }
         let index = self.rng.below(self.loaded);
         self.there(index)
     }
 
-    fn absent(&mut self, kind: Kind) -> Asked {
-        Asked { index: self.rng.next() >> 2, kind, expect: Expect::Nothing }
+    fn absent(&mut self, kind: KeyKind) -> KeyLookup {
+        KeyLookup { index: self.rng.next() >> 2, kind, expect: ExpectedAnswer::Nothing }
     }
 
-    fn there(&self, index: u64) -> Asked {
+    fn there(&self, index: u64) -> KeyLookup {
         let written = self.written.get(index as usize).copied().unwrap_or(false);
-        let expect = match self.what {
-            What::GetWhileWriting => Expect::Before(self.generation + 1),
-            _ if written => Expect::Exactly(self.generation),
+        let expect = match self.kind {
+            WorkloadKind::GetWhileWriting => ExpectedAnswer::Before(self.generation + 1),
+            _ if written => ExpectedAnswer::Exactly(self.generation),
             // What this run inserted, or an earlier one.
-            _ if index >= self.loaded => Expect::Before(self.generation + 1),
-            _ => Expect::Before(self.generation),
+            _ if index >= self.loaded => ExpectedAnswer::Before(self.generation + 1),
+            _ => ExpectedAnswer::Before(self.generation),
         };
-        Asked { index, kind: Kind::Present, expect }
+        KeyLookup { index, kind: KeyKind::Present, expect }
     }
 
-    fn put(&mut self, index: u64) -> Call {
+    fn put(&mut self, index: u64) -> StoreCall {
         if let Some(written) = self.written.get_mut(index as usize) {
             *written = true;
         }
-        Call::Put { index }
+        StoreCall::Put { index }
     }
 
-    fn insert(&mut self) -> Call {
+    fn insert(&mut self) -> StoreCall {
         let index = self.present;
         self.present += 1;
         if !self.sorted.is_empty() {
-            self.added.insert(self.keys.rank(index, Kind::Present));
+            self.added.insert(self.keys.rank(index, KeyKind::Present));
         }
-        Call::Put { index }
+        StoreCall::Put { index }
     }
 
-    fn scan(&mut self, rows: usize) -> Call {
+    fn scan(&mut self, rows: usize) -> StoreCall {
         let from = self.rng.next();
         let at = self.sorted.partition_point(|&rank| rank < from);
         let (mut loaded, mut added) =
@@ -314,12 +323,12 @@ impl<'a> Source<'a> {
             (Some(_), None) => loaded.next().copied(),
             _ => added.next().copied(),
         };
-        Call::Scan { from, ranks: std::iter::from_fn(next).take(rows).collect() }
+        StoreCall::Scan { from, ranks: std::iter::from_fn(next).take(rows).collect() }
     }
 
     /// https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads
-    fn ycsb(&mut self, letter: char) -> Call {
-        let Some(zipf) = &self.zipf else { return Call::Get(self.mixed(0)) };
+    fn ycsb(&mut self, letter: char) -> StoreCall {
+        let Some(zipf) = &self.zipf else { return StoreCall::Get(self.mixed(0)) };
         let popular = zipf.scrambled(&mut self.rng);
         let recent = self.present - 1 - zipf.rank(&mut self.rng).min(self.present - 1);
         let percent = self.rng.below(100);
@@ -327,7 +336,7 @@ impl<'a> Source<'a> {
             'a' if percent < 50 => self.put(popular),
             'b' if percent < 5 => self.put(popular),
             'd' | 'e' if percent < 5 => self.insert(),
-            'd' => Call::Get(self.there(recent)),
+            'd' => StoreCall::Get(self.there(recent)),
             'e' => {
                 let rows = 1 + self.rng.below(100) as usize;
                 self.scan(rows)
@@ -335,16 +344,16 @@ impl<'a> Source<'a> {
             'f' if percent < 50 => {
                 let asked = self.there(popular);
                 self.put(popular);
-                Call::Change(asked)
+                StoreCall::Change(asked)
             }
-            _ => Call::Get(self.there(popular)),
+            _ => StoreCall::Get(self.there(popular)),
         }
     }
 }
 
 /// The indexes of all keys, in the order of the keys.
-fn in_order(keys: &Keys, count: u64) -> Vec<u64> {
+fn in_order(keys: &KeyGenerator, count: u64) -> Vec<u64> {
     let mut order: Vec<u64> = (0..count).collect();
-    order.sort_by_cached_key(|&index| keys.rank(index, Kind::Present));
+    order.sort_by_cached_key(|&index| keys.rank(index, KeyKind::Present));
     order
 }

@@ -1,102 +1,55 @@
-//! `versus filters`: filters alone, without a store. All of them get the same random 64-bit keys as hashes.
+//! `versus filters`: filters without a store. All of them get the same random 64-bit keys as hashes.
 
+mod filter;
 mod others;
 mod ours;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 
-use crate::engine::Result;
-use crate::format::{count, number};
+use crate::error::Result;
+use crate::format::{self, count, number};
 use crate::keys::mix;
-use crate::results::{self, Arena, FILTERS_FILE, Machine};
+use crate::machine::Machine;
+use crate::results::{self, FILTERS_FILE, FilterResult, FiltersRecord};
 use crate::table;
-use serde::{Deserialize, Serialize};
+use filter::{BATCH_KEYS, Filter};
 use sidebloom::filter::{FilterSpec, Width};
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Keys in a call of batched questions.
-const QUESTIONS: usize = 32;
-/// Each time is the best of so many; a build that takes long is timed once.
+/// Each time is the best of this many. A build that takes longer than `LONG` is timed once.
 const TIMES: usize = 5;
 const LONG: Duration = Duration::from_millis(500);
 
-/// Measure filters alone: a table on the terminal, all figures in DIR/filters.json
+/// Measure filters without a store: a table on the terminal, all figures in DIR/filters.json
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where the figures are written
+    /// Directory for the figures
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Keys in a filter: one size that stays in the processor's nearest caches, one that does not
+    /// Keys in a filter, separated by commas; by default, one size that fits in L2 and one that does not
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [100_000, 10_000_000], value_parser = clap::value_parser!(u64).range(1000..=2_000_000_000))]
     keys: Vec<u64>,
-    /// Memory that copies of the largest filter fill, as the filters of a large store do; each question goes to one of them
+    /// Memory to fill with copies of the largest filter, like the filters of a large store; each query goes to one of them
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     crowd_mib: u64,
-    /// Questions about absent keys
+    /// Queries for absent keys
     #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
-    questions: u64,
-    /// Fewer keys and questions: seconds instead of minutes
+    queries: u64,
+    /// Fewer keys and queries: seconds instead of minutes
     #[arg(long)]
     quick: bool,
 }
 
-/// A filter over 64-bit hashes.
-trait Filter {
-    /// Its size.
-    fn bytes(&self) -> usize;
-
-    /// The same in other memory.
-    fn copy(&self) -> Box<dyn Filter>;
-
-    /// What is asked for a key: itself, unless the filter hashes it first; not timed.
-    fn prepared(&self, key: u64) -> u64 {
-        key
-    }
-
-    /// False only for a key that was not added.
-    fn may_contain(&self, prepared: u64) -> bool;
-
-    /// How many of many may be there, asked in the filter's fastest way.
-    fn batched(&self, _keys: &[u64], _prepared: &[u64]) -> Option<usize> {
-        None
-    }
-}
-
-/// One filter at one size.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct FilterResult {
-    /// As tables show it.
-    pub name: String,
-    /// Keys in it.
-    pub keys: u64,
-    /// Its size.
-    pub bits_per_key: f64,
-    /// The share of absent keys for which it says "maybe".
-    pub fpr: f64,
-    /// Nanoseconds of a question about an absent key, one after the other.
-    pub probe_ns: f64,
-    /// Nanoseconds of a question, many asked at once; `None` where the filter has no way to.
-    pub batched_ns: Option<f64>,
-    /// Nanoseconds to build it, for each key.
-    pub build_ns: f64,
-    /// `probe_ns` where copies fill much memory.
-    #[serde(default)]
-    pub crowded_ns: Option<f64>,
-    /// `batched_ns` where copies fill much memory.
-    #[serde(default)]
-    pub crowded_batched_ns: Option<f64>,
-}
-
-type Build = Box<dyn Fn(&[u64]) -> Result<Box<dyn Filter>>>;
+type BuildFn = Box<dyn Fn(&[u64]) -> Result<Box<dyn Filter>>>;
 
 impl Args {
     /// Measures all filters.
     pub fn run(mut self) -> Result<()> {
         if self.quick {
             self.keys = vec![20_000, 1_000_000];
-            self.questions = 500_000;
+            self.queries = 500_000;
             self.crowd_mib = self.crowd_mib.min(128);
         }
         let largest = self.keys.iter().copied().max();
@@ -111,16 +64,16 @@ impl Args {
             println!("{}", table::aligned(&rows(&results[first..])));
         }
         let file = self.out.join(FILTERS_FILE);
-        let (date, machine) = (crate::session::now(), Machine::here(&self.out));
+        let (date, machine) = (format::now(), Machine::here(&self.out));
         let crowd_bytes = self.crowd_mib << 20;
-        results::write(&file, &Arena { date, machine, crowd_bytes, results })?;
+        results::write(&file, &FiltersRecord { date, machine, crowd_bytes, results })?;
         println!("all figures: {}", file.display());
         Ok(())
     }
 
-    fn measure(&self, name: String, keys: u64, build: &Build, crowd: bool) -> Result<FilterResult> {
+    fn measure(&self, name: String, keys: u64, build: &BuildFn, crowd: bool) -> Result<FilterResult> {
         let present: Vec<u64> = (0..keys).map(|i| mix(2 * i)).collect();
-        let absent: Vec<u64> = (0..self.questions).map(|i| mix(2 * i + 1)).collect();
+        let absent: Vec<u64> = (0..self.queries).map(|i| mix(2 * i + 1)).collect();
         let mut begin = cpu();
         let mut filter = build(&present)?;
         let mut built = cpu() - begin;
@@ -134,12 +87,15 @@ impl Args {
         }
         let build_ns = built.as_nanos() as f64 / keys as f64;
         if let Some(key) = present.iter().find(|&&key| !filter.may_contain(filter.prepared(key))) {
-            return Err(format!("WRONG ANSWER: {name} denies key {key:#x} that it was built from").into());
+            return Err(format!(
+                "WRONG ANSWER: {name} reports key {key:#x} as absent, but was built with it"
+            )
+            .into());
         }
         let prepared: Vec<u64> = absent.iter().map(|&key| filter.prepared(key)).collect();
         let (probe_ns, maybes) =
             fastest(prepared.len(), || prepared.iter().filter(|&&key| filter.may_contain(key)).count());
-        let batched = filter.batched(&absent[..QUESTIONS], &prepared[..QUESTIONS]).is_some();
+        let batched = filter.batched(&absent[..BATCH_KEYS], &prepared[..BATCH_KEYS]).is_some();
         let batched_ns =
             batched.then(|| fastest(prepared.len(), || filter.batched(&absent, &prepared).unwrap_or(0)).0);
         drop(present);
@@ -153,23 +109,23 @@ impl Args {
             crowded_ns: crowded.0,
             crowded_batched_ns: crowded.1,
             bits_per_key: 8.0 * filter.bytes() as f64 / keys as f64,
-            fpr: maybes as f64 / self.questions as f64,
+            fpr: maybes as f64 / self.queries as f64,
             probe_ns,
             batched_ns,
             build_ns,
         })
     }
 
-    /// Nanoseconds of a question, asked singly and many at once, where copies fill much memory: one question, or one batch, goes
-    /// to a copy drawn at random. Copies answer alike, but no copy's lines are in the caches because another's are.
+    /// Nanoseconds per query, single and batched, with copies of the filter filling `crowd_mib`. Each query or batch goes to a random copy.
+    /// The copies give the same answers, but share no cache lines.
     fn in_a_crowd(
         &self,
         filter: &dyn Filter,
         absent: &[u64],
         prepared: &[u64],
     ) -> (Option<f64>, Option<f64>) {
-        // A quarter is enough: each question costs many times what it did.
-        let quarter = (prepared.len() / 4).max(QUESTIONS);
+        // A quarter is enough, because each query is many times slower.
+        let quarter = (prepared.len() / 4).max(BATCH_KEYS);
         let (absent, prepared) = (&absent[..quarter], &prepared[..quarter]);
         let copies = (self.crowd_mib << 20).div_ceil(filter.bytes() as u64).max(1);
         let crowd: Vec<Box<dyn Filter>> = (0..copies).map(|_| filter.copy()).collect();
@@ -180,53 +136,53 @@ impl Args {
             asked.filter(|&(&key, &copy)| crowd[copy as usize].may_contain(key)).count()
         };
         let batched = || -> Option<usize> {
-            let batches = absent.chunks(QUESTIONS).zip(prepared.chunks(QUESTIONS)).zip(&order);
+            let batches = absent.chunks(BATCH_KEYS).zip(prepared.chunks(BATCH_KEYS)).zip(&order);
             batches.map(|((keys, prepared), &copy)| crowd[copy as usize].batched(keys, prepared)).sum()
         };
-        let has_batches = filter.batched(&absent[..QUESTIONS], &prepared[..QUESTIONS]).is_some();
+        let has_batches = filter.batched(&absent[..BATCH_KEYS], &prepared[..BATCH_KEYS]).is_some();
         let batched_ns = has_batches.then(|| fastest(prepared.len(), || batched().unwrap_or(0)).0);
         (Some(fastest(prepared.len(), single).0), batched_ns)
     }
 }
 
-/// Processor time of this thread: filters neither wait nor use others, and what other processes take does not count.
+/// CPU time of this thread, which excludes other processes. A filter never waits and uses no other thread.
 fn cpu() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Nanoseconds for each question, and what was answered.
-fn fastest(questions: usize, ask: impl Fn() -> usize) -> (f64, usize) {
+/// The best time in nanoseconds per query, and the answer.
+fn fastest(queries: usize, ask: impl Fn() -> usize) -> (f64, usize) {
     let time = || {
         let begin = cpu();
         let answer = black_box(ask());
-        ((cpu() - begin).as_nanos() as f64 / questions as f64, answer)
+        ((cpu() - begin).as_nanos() as f64 / queries as f64, answer)
     };
     (0..TIMES).map(|_| time()).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::NAN, 0))
 }
 
-fn contestants() -> Vec<(String, Build)> {
-    let mut all: Vec<(String, Build)> = Vec::new();
-    let mut add = |name: String, build: Build| all.push((name, build));
+fn contestants() -> Vec<(String, BuildFn)> {
+    let mut all: Vec<(String, BuildFn)> = Vec::new();
+    let mut add = |name: String, build: BuildFn| all.push((name, build));
     for width in Width::ALL {
         let spec = FilterSpec::Parity { width };
         add(
             format!("Parity {}", width.lanes()),
-            Box::new(move |keys| Ok(Box::new(ours::Ours::build(spec, keys)?))),
+            Box::new(move |keys| Ok(Box::new(ours::SidebloomFilter::build(spec, keys)?))),
         );
     }
     for bits in [8.0, 10.0, 12.0, 16.0] {
         let spec = FilterSpec::BlockedBloom { bits_per_key: bits };
         add(
             format!("BlockedBloom {bits}"),
-            Box::new(move |keys| Ok(Box::new(ours::Ours::build(spec, keys)?))),
+            Box::new(move |keys| Ok(Box::new(ours::SidebloomFilter::build(spec, keys)?))),
         );
     }
     #[cfg(feature = "rocksdb")]
     for (ribbon, name) in [(false, "RocksDB Bloom"), (true, "RocksDB Ribbon")] {
         for bits in [8.0, 10.0, 12.0, 16.0] {
             let build = move |keys: &[u64]| {
-                Ok(Box::new(rocksdb::Rocks::build(ribbon, bits, keys)?) as Box<dyn Filter>)
+                Ok(Box::new(rocksdb::RocksFilter::build(ribbon, bits, keys)?) as Box<dyn Filter>)
             };
             add(format!("{name} {bits}"), Box::new(build));
         }
@@ -234,18 +190,21 @@ fn contestants() -> Vec<(String, Build)> {
     for bits in [8, 10, 12, 16] {
         add(
             format!("fastbloom {bits}"),
-            Box::new(move |keys| Ok(Box::new(others::Fastbloom::build(f64::from(bits), keys)))),
+            Box::new(move |keys| Ok(Box::new(others::FastbloomFilter::build(f64::from(bits), keys)))),
         );
     }
     for bits in [8, 10, 12, 16] {
-        add(format!("sbbf-rs {bits}"), Box::new(move |keys| Ok(Box::new(others::Sbbf::build(bits, keys)))));
+        add(
+            format!("sbbf-rs {bits}"),
+            Box::new(move |keys| Ok(Box::new(others::SbbfFilter::build(bits, keys)))),
+        );
     }
-    add("xorf BinaryFuse 8".to_owned(), Box::new(|keys| Ok(Box::new(others::Fuse8::build(keys)?))));
-    add("xorf BinaryFuse 16".to_owned(), Box::new(|keys| Ok(Box::new(others::Fuse16::build(keys)?))));
+    add("xorf BinaryFuse 8".to_owned(), Box::new(|keys| Ok(Box::new(others::Fuse8Filter::build(keys)?))));
+    add("xorf BinaryFuse 16".to_owned(), Box::new(|keys| Ok(Box::new(others::Fuse16Filter::build(keys)?))));
     all
 }
 
-/// As a table.
+/// The rows of a table, its header first.
 pub fn rows(results: &[FilterResult]) -> Vec<Vec<String>> {
     let crowd = results.iter().any(|one| one.crowded_ns.is_some());
     let mut head =

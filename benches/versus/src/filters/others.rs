@@ -1,29 +1,29 @@
-//! Filters of other crates.
+//! Filters from other crates.
 
-use super::Filter;
-use crate::engine::Result;
+use super::filter::Filter;
+use crate::error::Result;
 use fastbloom::BloomFilter;
 use sbbf_rs_safe::Filter as SplitBlock;
 use xorf::{BinaryFuse8, BinaryFuse16, Filter as _};
 
 /// fastbloom: a Bloom filter over hashes.
-pub struct Fastbloom(BloomFilter);
+pub struct FastbloomFilter(BloomFilter);
 
-impl Fastbloom {
-    /// Of all keys.
+impl FastbloomFilter {
+    /// A filter over all keys.
     pub fn build(bits_per_key: f64, keys: &[u64]) -> Self {
         let bits = (bits_per_key * keys.len() as f64) as usize;
         let mut filter = BloomFilter::with_num_bits(bits).seed(&1).expected_items(keys.len());
         keys.iter().for_each(|&key| {
             filter.insert_hash(key);
         });
-        Fastbloom(filter)
+        FastbloomFilter(filter)
     }
 }
 
-impl Filter for Fastbloom {
+impl Filter for FastbloomFilter {
     fn copy(&self) -> Box<dyn Filter> {
-        Box::new(Fastbloom(self.0.clone()))
+        Box::new(FastbloomFilter(self.0.clone()))
     }
 
     fn bytes(&self) -> usize {
@@ -37,25 +37,25 @@ impl Filter for Fastbloom {
 }
 
 /// sbbf-rs: Parquet's split block Bloom filter.
-pub struct Sbbf(SplitBlock);
+pub struct SbbfFilter(SplitBlock);
 
-impl Sbbf {
-    /// Of all keys.
+impl SbbfFilter {
+    /// A filter over all keys.
     pub fn build(bits_per_key: usize, keys: &[u64]) -> Self {
         let mut filter = SplitBlock::new(bits_per_key, keys.len());
         keys.iter().for_each(|&key| {
             filter.insert_hash(key);
         });
-        Sbbf(filter)
+        SbbfFilter(filter)
     }
 }
 
-impl Filter for Sbbf {
+impl Filter for SbbfFilter {
     fn copy(&self) -> Box<dyn Filter> {
-        // As many keys of eight bits as it has bytes: the same length.
+        // One key per byte at eight bits per key gives the same length.
         let mut copy = SplitBlock::new(8, self.0.as_bytes().len());
         copy.as_bytes_mut().copy_from_slice(self.0.as_bytes());
-        Box::new(Sbbf(copy))
+        Box::new(SbbfFilter(copy))
     }
 
     fn bytes(&self) -> usize {
@@ -68,29 +68,29 @@ impl Filter for Sbbf {
     }
 }
 
-/// xorf: a binary fuse filter of eight bits.
-pub struct Fuse8(BinaryFuse8);
+/// xorf: a binary fuse filter with 8-bit fingerprints.
+pub struct Fuse8Filter(BinaryFuse8);
 
-/// xorf: a binary fuse filter of sixteen bits.
-pub struct Fuse16(BinaryFuse16);
+/// xorf: a binary fuse filter with 16-bit fingerprints.
+pub struct Fuse16Filter(BinaryFuse16);
 
-impl Fuse8 {
-    /// Of all keys.
+impl Fuse8Filter {
+    /// A filter over all keys.
     pub fn build(keys: &[u64]) -> Result<Self> {
-        Ok(Fuse8(BinaryFuse8::try_from(keys)?))
+        Ok(Fuse8Filter(BinaryFuse8::try_from(keys)?))
     }
 }
 
-impl Fuse16 {
-    /// Of all keys.
+impl Fuse16Filter {
+    /// A filter over all keys.
     pub fn build(keys: &[u64]) -> Result<Self> {
-        Ok(Fuse16(BinaryFuse16::try_from(keys)?))
+        Ok(Fuse16Filter(BinaryFuse16::try_from(keys)?))
     }
 }
 
-impl Filter for Fuse8 {
+impl Filter for Fuse8Filter {
     fn copy(&self) -> Box<dyn Filter> {
-        Box::new(Fuse8(self.0.clone()))
+        Box::new(Fuse8Filter(self.0.clone()))
     }
 
     fn bytes(&self) -> usize {
@@ -103,9 +103,9 @@ impl Filter for Fuse8 {
     }
 }
 
-impl Filter for Fuse16 {
+impl Filter for Fuse16Filter {
     fn copy(&self) -> Box<dyn Filter> {
-        Box::new(Fuse16(self.0.clone()))
+        Box::new(Fuse16Filter(self.0.clone()))
     }
 
     fn bytes(&self) -> usize {

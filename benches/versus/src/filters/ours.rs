@@ -1,25 +1,25 @@
-//! This project's filters.
+//! sidebloom's filters.
 
-use super::{Filter, QUESTIONS};
-use crate::engine::Result;
+use super::filter::{BATCH_KEYS, Filter};
+use crate::error::Result;
 use sidebloom::filter::{BuiltFilter, FilterSpec, Lines, Prober, Verdict};
 
-/// A filter and how it is asked.
+/// A filter and its prober.
 #[derive(Clone)]
-pub struct Ours {
+pub struct SidebloomFilter {
     lines: Lines,
     prober: Prober,
 }
 
-impl Ours {
-    /// Of all keys.
+impl SidebloomFilter {
+    /// A filter over all keys.
     pub fn build(spec: FilterSpec, keys: &[u64]) -> Result<Self> {
         let filter = BuiltFilter::build(spec, keys)?;
-        Ok(Ours { prober: Prober::new(filter.kind), lines: filter.lines })
+        Ok(SidebloomFilter { prober: Prober::new(filter.kind), lines: filter.lines })
     }
 }
 
-impl Filter for Ours {
+impl Filter for SidebloomFilter {
     fn bytes(&self) -> usize {
         size_of_val(&self.lines[..])
     }
@@ -34,12 +34,12 @@ impl Filter for Ours {
     }
 
     fn batched(&self, _: &[u64], prepared: &[u64]) -> Option<usize> {
-        let mut verdicts = Vec::with_capacity(QUESTIONS);
+        let mut verdicts = Vec::with_capacity(BATCH_KEYS);
         let mut asked = |hashes: &[u64]| {
             verdicts.clear();
             self.prober.probe_many(&self.lines, hashes, &mut verdicts);
             verdicts.iter().filter(|&&verdict| verdict == Verdict::Maybe).count()
         };
-        Some(prepared.chunks(QUESTIONS).map(&mut asked).sum())
+        Some(prepared.chunks(BATCH_KEYS).map(&mut asked).sum())
     }
 }

@@ -1,4 +1,4 @@
-// RocksDB's filters without a store, over its internal interface.
+// RocksDB's filters without a store, through its internal API.
 
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +16,7 @@ struct Free {
   void operator()(char* bits) const { std::free(bits); }
 };
 
-// Its lines begin with the processor's, which is best for them.
+// The bits start on a cache line, which suits RocksDB's cache-local filters best.
 struct Filter {
   std::unique_ptr<char, Free> bits;
   size_t bytes;
@@ -26,7 +26,7 @@ struct Filter {
       : bits(static_cast<char*>(std::aligned_alloc(64, (contents.size() + 63) / 64 * 64))),
         bytes(contents.size()) {
     std::memcpy(bits.get(), contents.data(), bytes);
-    // What the bits are stands behind them, whichever policy reads them. A built-in one gives readers of this class only.
+    // The bits end with their filter type, so any policy can read them. Built-in policies only return readers of this class.
     std::unique_ptr<const FilterPolicy> policy(NewBloomFilterPolicy(10));
     reader.reset(static_cast<BuiltinFilterBitsReader*>(policy->GetFilterBitsReader(Slice(bits.get(), bytes))));
   }
@@ -39,10 +39,10 @@ Slice KeySlice(const uint64_t& key) {
 
 extern "C" {
 
-// What RocksDB makes of an eight-byte key before its filters see it.
+// RocksDB's hash of an eight-byte key, which its filters probe.
 uint64_t versus_rocksdb_hash(uint64_t key) { return GetSliceHash64(KeySlice(key)); }
 
-// A filter over `count` keys, and its size; null if it cannot be built.
+// Builds a filter over `count` keys and sets `bytes` to its size. Returns null if it cannot be built.
 void* versus_rocksdb_build(bool ribbon, double bits_per_key, const uint64_t* keys, size_t count, size_t* bytes) {
   std::unique_ptr<const FilterPolicy> policy(ribbon ? NewRibbonFilterPolicy(bits_per_key, -1)
                                                     : NewBloomFilterPolicy(bits_per_key));
@@ -67,7 +67,7 @@ bool versus_rocksdb_may_match(const void* filter, uint64_t hash) {
   return static_cast<const Filter*>(filter)->reader->HashMayMatch(hash);
 }
 
-// At most 32 keys; returns how many may be there.
+// Returns how many of the keys may be present. At most 32 keys (BATCH_KEYS in filter.rs).
 size_t versus_rocksdb_may_match_many(const void* filter, const uint64_t* keys, size_t count) {
   Slice slices[32];
   Slice* pointers[32];

@@ -1,10 +1,10 @@
-//! RocksDB's own Bloom and Ribbon code; `rocksdb.cc` is the other side.
+//! RocksDB's own Bloom and Ribbon code, called through `rocksdb.cc`.
 
-use super::Filter;
-use crate::engine::Result;
+use super::filter::{BATCH_KEYS, Filter};
+use crate::error::Result;
 use std::ffi::c_void;
 
-// So that the library is linked.
+// Links the library.
 use librocksdb_sys as _;
 
 unsafe extern "C" {
@@ -23,37 +23,41 @@ unsafe extern "C" {
 }
 
 /// A filter that RocksDB built.
-pub struct Rocks {
+pub struct RocksFilter {
     filter: *mut c_void,
     bytes: usize,
 }
 
-impl Rocks {
-    /// Of all keys.
+impl RocksFilter {
+    /// A filter over all keys.
     pub fn build(ribbon: bool, bits_per_key: f64, keys: &[u64]) -> Result<Self> {
         let mut bytes = 0;
-        // SAFETY: `keys` has as many numbers as it is said to have, and `bytes` is written once.
+        // SAFETY: `keys` has `keys.len()` numbers, and `bytes` outlives the call.
         let filter =
             unsafe { versus_rocksdb_build(ribbon, bits_per_key, keys.as_ptr(), keys.len(), &mut bytes) };
-        if filter.is_null() { Err("RocksDB built no filter".into()) } else { Ok(Rocks { filter, bytes }) }
+        if filter.is_null() {
+            Err("RocksDB cannot build this filter".into())
+        } else {
+            Ok(RocksFilter { filter, bytes })
+        }
     }
 }
 
-impl Drop for Rocks {
+impl Drop for RocksFilter {
     fn drop(&mut self) {
-        // SAFETY: made by versus_rocksdb_build, and not used after this.
+        // SAFETY: versus_rocksdb_build or versus_rocksdb_copy made it, and nothing uses it after this.
         unsafe { versus_rocksdb_free(self.filter) }
     }
 }
 
-impl Filter for Rocks {
+impl Filter for RocksFilter {
     fn bytes(&self) -> usize {
         self.bytes
     }
 
     fn copy(&self) -> Box<dyn Filter> {
-        // SAFETY: the filter lives until it is dropped; the copy has its own memory.
-        Box::new(Rocks { filter: unsafe { versus_rocksdb_copy(self.filter) }, bytes: self.bytes })
+        // SAFETY: the filter lives until `self` is dropped. The copy has its own memory.
+        Box::new(RocksFilter { filter: unsafe { versus_rocksdb_copy(self.filter) }, bytes: self.bytes })
     }
 
     fn prepared(&self, key: u64) -> u64 {
@@ -63,14 +67,14 @@ impl Filter for Rocks {
 
     #[inline]
     fn may_contain(&self, prepared: u64) -> bool {
-        // SAFETY: the filter lives until it is dropped.
+        // SAFETY: the filter lives until `self` is dropped.
         unsafe { versus_rocksdb_may_match(self.filter, prepared) }
     }
 
     fn batched(&self, keys: &[u64], _: &[u64]) -> Option<usize> {
-        // SAFETY: as above; no more than 32 keys in a call.
+        // SAFETY: as above, and no more than BATCH_KEYS keys in a call.
         let asked =
             |keys: &[u64]| unsafe { versus_rocksdb_may_match_many(self.filter, keys.as_ptr(), keys.len()) };
-        Some(keys.chunks(32).map(asked).sum())
+        Some(keys.chunks(BATCH_KEYS).map(asked).sum())
     }
 }

@@ -1,12 +1,13 @@
 //! Which pictures are drawn.
 
-use super::plot::{Axis, Series, bars, lines};
-use crate::engine::{Kind, Result};
+use super::plot::{PlotAxis, PlotSeries, bars, lines};
+use crate::engine::EngineKind;
+use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
-use crate::results::{Arena, Run, Sweep};
+use crate::results::{FiltersRecord, RunRecord, SweepRecord};
 use crate::sweep;
-use crate::worker::Outcome;
-use crate::workload::Memory;
+use crate::task::WorkerOutcome;
+use crate::workload::CacheState;
 use plotters::style::RGBColor;
 
 const SHARES: [(&str, &str); 5] = [
@@ -27,21 +28,21 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(219, 97, 162),
 ];
 
-fn colour(kind: Kind) -> RGBColor {
+fn colour(kind: EngineKind) -> RGBColor {
     match kind {
-        Kind::Sidebloom => PALETTE[0],
-        Kind::RocksdbBloom => PALETTE[1],
-        Kind::Fjall => PALETTE[2],
-        Kind::Redb => PALETTE[3],
-        Kind::Lmdb => PALETTE[4],
-        Kind::Rocksdb => PALETTE[5],
-        Kind::SidebloomNofilter => PALETTE[6],
-        Kind::RocksdbRibbon => PALETTE[7],
+        EngineKind::Sidebloom => PALETTE[0],
+        EngineKind::RocksdbBloom => PALETTE[1],
+        EngineKind::Fjall => PALETTE[2],
+        EngineKind::Redb => PALETTE[3],
+        EngineKind::Lmdb => PALETTE[4],
+        EngineKind::Rocksdb => PALETTE[5],
+        EngineKind::SidebloomNofilter => PALETTE[6],
+        EngineKind::RocksdbRibbon => PALETTE[7],
     }
 }
 
-fn time(name: &'static str) -> Axis {
-    Axis { name, log: true, show: Box::new(nanos) }
+fn time(name: &'static str) -> PlotAxis {
+    PlotAxis { name, log: true, show: Box::new(nanos) }
 }
 
 fn percent(x: f64) -> String {
@@ -49,11 +50,11 @@ fn percent(x: f64) -> String {
 }
 
 /// All pictures of a run that has the figures for them.
-pub fn of_run(run: &Run) -> Result<Vec<String>> {
+pub fn of_run(run: &RunRecord) -> Result<Vec<String>> {
     let pictures = [
-        against_missing(run, Memory::Warm)?,
-        against_missing(run, Memory::Cold)?,
-        against_missing(run, Memory::Limited)?,
+        against_missing(run, CacheState::Warm)?,
+        against_missing(run, CacheState::Cold)?,
+        against_missing(run, CacheState::Limited)?,
         disk_reads(run)?,
         figure_bars(
             run,
@@ -86,11 +87,11 @@ fn share_at(place: f64) -> String {
 }
 
 /// Mean latency against the share of missing keys.
-pub fn against_missing(run: &Run, memory: Memory) -> Result<Option<String>> {
+pub fn against_missing(run: &RunRecord, memory: CacheState) -> Result<Option<String>> {
     let (suffix, title) = match memory {
-        Memory::Warm => ("", "Mean time of a lookup, data in memory"),
-        Memory::Cold => ("-cold", "Mean time of a lookup, data on disk"),
-        Memory::Limited => ("-limited", "Mean time of a lookup, in limited memory"),
+        CacheState::Warm => ("", "Mean time of a lookup, data in memory"),
+        CacheState::Cold => ("-cold", "Mean time of a lookup, data on disk"),
+        CacheState::Limited => ("-limited", "Mean time of a lookup, in limited memory"),
     };
     let series = run.engines.iter().map(|&(kind, _)| {
         let point = |(place, (_, name)): (usize, (&str, &str))| {
@@ -98,8 +99,8 @@ pub fn against_missing(run: &Run, memory: Memory) -> Result<Option<String>> {
         };
         series_of(kind, SHARES.into_iter().enumerate().filter_map(point).collect())
     });
-    let series: Vec<Series> = series.filter(|one| !one.points.is_empty()).collect();
-    let share = Axis { name: "share of missing keys", log: false, show: Box::new(share_at) };
+    let series: Vec<PlotSeries> = series.filter(|one| !one.points.is_empty()).collect();
+    let share = PlotAxis { name: "share of missing keys", log: false, show: Box::new(share_at) };
     if series.is_empty() {
         Ok(None)
     } else {
@@ -108,30 +109,36 @@ pub fn against_missing(run: &Run, memory: Memory) -> Result<Option<String>> {
 }
 
 /// Disk reads for each missing lookup.
-pub fn disk_reads(run: &Run) -> Result<Option<String>> {
+pub fn disk_reads(run: &RunRecord) -> Result<Option<String>> {
     figure_bars(run, "readmissing-cold", "Disk reads for each lookup of a missing key", number, |o| {
         o.disk_reads_per_op
     })
 }
 
-fn series_of(kind: Kind, points: Vec<(f64, f64)>) -> Series {
-    Series { name: kind.name().to_owned(), colour: colour(kind), strong: kind == Kind::Sidebloom, points }
+fn series_of(kind: EngineKind, points: Vec<(f64, f64)>) -> PlotSeries {
+    PlotSeries {
+        name: kind.name().to_owned(),
+        colour: colour(kind),
+        strong: kind == EngineKind::Sidebloom,
+        points,
+    }
 }
 
 fn figure_bars(
-    run: &Run,
+    run: &RunRecord,
     workload: &str,
     title: &str,
     show: fn(f64) -> String,
-    figure: impl Fn(&Outcome) -> Option<f64>,
+    figure: impl Fn(&WorkerOutcome) -> Option<f64>,
 ) -> Result<Option<String>> {
-    let bar = |kind: Kind| Some((kind.name().to_owned(), colour(kind), run.median(kind, workload, &figure)?));
+    let bar =
+        |kind: EngineKind| Some((kind.name().to_owned(), colour(kind), run.median(kind, workload, &figure)?));
     let all: Vec<_> = run.engines.iter().filter_map(|(kind, _)| bar(*kind)).collect();
     if all.is_empty() { Ok(None) } else { bars(title, show, &all).map(Some) }
 }
 
 /// The share of calls that were answered within a time.
-fn curve(run: &Run, workload: &str, title: &str) -> Result<Option<String>> {
+fn curve(run: &RunRecord, workload: &str, title: &str) -> Result<Option<String>> {
     let series = run.engines.iter().map(|&(kind, _)| {
         let quantiles = run
             .results
@@ -146,8 +153,8 @@ fn curve(run: &Run, workload: &str, title: &str) -> Result<Option<String>> {
         // The last points are single calls.
         series_of(kind, (0..quantiles.len().saturating_sub(2)).filter_map(point).collect())
     });
-    let series: Vec<Series> = series.filter(|one| !one.points.is_empty()).collect();
-    let share = Axis { name: "calls answered", log: false, show: Box::new(percent) };
+    let series: Vec<PlotSeries> = series.filter(|one| !one.points.is_empty()).collect();
+    let share = PlotAxis { name: "calls answered", log: false, show: Box::new(percent) };
     if series.is_empty() {
         Ok(None)
     } else {
@@ -156,21 +163,21 @@ fn curve(run: &Run, workload: &str, title: &str) -> Result<Option<String>> {
 }
 
 /// Cost against the number of sorted runs, memory against the number of keys.
-pub fn of_sweep(found: &Sweep) -> Result<Vec<String>> {
-    let by_runs = |title, workload: &str, axis: Axis, figure: fn(&Outcome) -> Option<f64>| {
+pub fn of_sweep(found: &SweepRecord) -> Result<Vec<String>> {
+    let by_runs = |title, workload: &str, axis: PlotAxis, figure: fn(&WorkerOutcome) -> Option<f64>| {
         let first = found.by_runs.first().map_or(1, |run| run.settings.runs);
         let x = doubling("sorted runs", first, count);
         along(title, &found.by_runs, |run| run.settings.runs, &x, &axis, workload, figure)
     };
-    let by_keys = |title, workload: &str, figure: fn(&Outcome) -> Option<f64>| {
+    let by_keys = |title, workload: &str, figure: fn(&WorkerOutcome) -> Option<f64>| {
         let first = found.by_keys.first().map_or(1, |run| run.settings.num);
         let x = doubling("keys", first, count);
-        let y = Axis { name: "logarithmic", log: true, show: Box::new(bytes) };
+        let y = PlotAxis { name: "logarithmic", log: true, show: Box::new(bytes) };
         along(title, &found.by_keys, |run| run.settings.num, &x, &y, workload, figure)
     };
     // None seen in all calls has no place on a logarithmic axis: it stands where one in so many calls would.
-    let disk_reads = |o: &Outcome| Some(o.disk_reads_per_op?.max(1.0 / o.ops as f64));
-    let reads = Axis { name: "reads, logarithmic", log: true, show: Box::new(number) };
+    let disk_reads = |o: &WorkerOutcome| Some(o.disk_reads_per_op?.max(1.0 / o.ops as f64));
+    let reads = PlotAxis { name: "reads, logarithmic", log: true, show: Box::new(number) };
     let pictures = [
         by_runs(
             "Lookup of a missing key in memory against the number of sorted runs",
@@ -201,26 +208,26 @@ pub fn of_sweep(found: &Sweep) -> Result<Vec<String>> {
 }
 
 /// Equal steps are doublings, counted from `first`; the whole ones have a label.
-fn doubling(name: &'static str, first: u64, show: fn(f64) -> String) -> Axis {
+fn doubling(name: &'static str, first: u64, show: fn(f64) -> String) -> PlotAxis {
     let label = move |doublings: f64| {
         let whole = (doublings - doublings.round()).abs() < 0.01;
         if whole { show(first as f64 * doublings.round().exp2()) } else { String::new() }
     };
-    Axis { name, log: false, show: Box::new(label) }
+    PlotAxis { name, log: false, show: Box::new(label) }
 }
 
 /// A figure of each engine against what the runs differ in.
 fn along(
     title: &str,
-    runs: &[Run],
-    differ: impl Fn(&Run) -> u64,
-    x: &Axis,
-    y: &Axis,
+    runs: &[RunRecord],
+    differ: impl Fn(&RunRecord) -> u64,
+    x: &PlotAxis,
+    y: &PlotAxis,
     workload: &str,
-    figure: impl Fn(&Outcome) -> Option<f64>,
+    figure: impl Fn(&WorkerOutcome) -> Option<f64>,
 ) -> Result<Option<String>> {
     let Some(first) = runs.first() else { return Ok(None) };
-    let point = |kind: Kind, run: &Run| {
+    let point = |kind: EngineKind, run: &RunRecord| {
         let doublings = (differ(run) as f64 / differ(first) as f64).log2();
         Some((doublings, run.median(kind, workload, &figure)?))
     };
@@ -228,19 +235,19 @@ fn along(
         .engines
         .iter()
         .map(|&(kind, _)| series_of(kind, runs.iter().filter_map(|run| point(kind, run)).collect()));
-    let series: Vec<Series> = series.filter(|one| !one.points.is_empty()).collect();
+    let series: Vec<PlotSeries> = series.filter(|one| !one.points.is_empty()).collect();
     if series.is_empty() { Ok(None) } else { lines(title, x, y, true, &series).map(Some) }
 }
 
 /// False positives against bits, one colour for each filter.
-pub fn of_filters(arena: &Arena) -> Result<Option<String>> {
-    let mut series: Vec<Series> = Vec::new();
+pub fn of_filters(arena: &FiltersRecord) -> Result<Option<String>> {
+    let mut series: Vec<PlotSeries> = Vec::new();
     for result in arena.results.iter().filter(|result| result.fpr > 0.0) {
         let name = result.name.trim_end_matches(|c: char| c.is_ascii_digit() || c == ' ');
         let point = (result.bits_per_key, 100.0 * result.fpr);
         match series.iter_mut().find(|one| one.name == name) {
             Some(one) => one.points.push(point),
-            None => series.push(Series {
+            None => series.push(PlotSeries {
                 name: name.to_owned(),
                 colour: PALETTE[series.len() % PALETTE.len()],
                 strong: name.starts_with("Parity"),
@@ -248,8 +255,8 @@ pub fn of_filters(arena: &Arena) -> Result<Option<String>> {
             }),
         }
     }
-    let bits = Axis { name: "bits for each key", log: false, show: Box::new(number) };
-    let wrong = Axis { name: "false positives, logarithmic", log: true, show: Box::new(percent) };
+    let bits = PlotAxis { name: "bits for each key", log: false, show: Box::new(number) };
+    let wrong = PlotAxis { name: "false positives, logarithmic", log: true, show: Box::new(percent) };
     if series.is_empty() {
         Ok(None)
     } else {

@@ -5,10 +5,10 @@ pub mod plot;
 #[cfg(test)]
 mod tests;
 
-use crate::engine::Result;
+use crate::error::Result;
 use crate::filters;
 use crate::format;
-use crate::results::{self, Arena, FILTERS_FILE, RUN_FILE, Run, SWEEP_FILE, Sweep};
+use crate::results::{self, FILTERS_FILE, FiltersRecord, RUN_FILE, RunRecord, SWEEP_FILE, SweepRecord};
 use crate::sweep;
 use crate::table;
 use crate::workload::WORKLOADS;
@@ -28,9 +28,9 @@ pub struct Args {
 impl Args {
     /// Writes the page.
     pub fn run(self) -> Result<()> {
-        let run: Option<Run> = read_if_there(&self.dir.join(RUN_FILE))?;
-        let swept: Option<Sweep> = read_if_there(&self.dir.join(SWEEP_FILE))?;
-        let arena: Option<Arena> = read_if_there(&self.dir.join(FILTERS_FILE))?;
+        let run: Option<RunRecord> = read_if_there(&self.dir.join(RUN_FILE))?;
+        let swept: Option<SweepRecord> = read_if_there(&self.dir.join(SWEEP_FILE))?;
+        let arena: Option<FiltersRecord> = read_if_there(&self.dir.join(FILTERS_FILE))?;
         if run.is_none() && swept.is_none() && arena.is_none() {
             let dir = self.dir.display();
             return Err(format!(
@@ -65,7 +65,7 @@ fn read_if_there<T: serde::de::DeserializeOwned>(path: &std::path::Path) -> Resu
     if path.exists() { results::read(path).map(Some) } else { Ok(None) }
 }
 
-fn run_section(run: &Run) -> Result<String> {
+fn run_section(run: &RunRecord) -> Result<String> {
     let settings = &run.settings;
     let mut html = format!(
         "<h1>sidebloom against other stores</h1>\n<p>{}; {}. {} keys of {} bytes with values of {} bytes, cache {} MiB, seed {}; \
@@ -102,7 +102,7 @@ fn run_section(run: &Run) -> Result<String> {
     Ok(html)
 }
 
-fn sweep_section(swept: &Sweep) -> Result<String> {
+fn sweep_section(swept: &SweepRecord) -> Result<String> {
     let mut html = "<h1>Sorted runs, and size</h1>\n".to_owned();
     if let Some(run) = swept.by_runs.first() {
         html += &format!(
@@ -126,7 +126,7 @@ fn sweep_section(swept: &Sweep) -> Result<String> {
     Ok(html)
 }
 
-fn arena_section(arena: &Arena) -> Result<String> {
+fn arena_section(arena: &FiltersRecord) -> Result<String> {
     let mut html = format!(
         "<h1>Filters alone</h1>\n<p>{}; {}. Processor time of one thread, the best of several. Crowd: copies of the filter fill {}, and each \
          question, or each batch of 32, goes to one of them.</p>\n",

@@ -1,6 +1,6 @@
 //! Line and bar charts as SVG. Text and axes take the colour of their surroundings, so that they can be read in light and dark.
 
-use crate::engine::Result;
+use crate::error::Result;
 use plotters::prelude::*;
 
 /// Width and height in pixels.
@@ -9,7 +9,7 @@ const AXIS: RGBColor = BLACK;
 const GRID: RGBColor = RGBColor(128, 128, 128);
 
 /// A named line or group of points.
-pub struct Series {
+pub struct PlotSeries {
     /// In the legend.
     pub name: String,
     /// Red, green, blue; of middle lightness.
@@ -21,7 +21,7 @@ pub struct Series {
 }
 
 /// How numbers of an axis are placed and written.
-pub struct Axis {
+pub struct PlotAxis {
     /// What it counts, and in what.
     pub name: &'static str,
     /// Whether equal steps are equal ratios.
@@ -30,7 +30,7 @@ pub struct Axis {
     pub show: Box<dyn Fn(f64) -> String>,
 }
 
-impl Axis {
+impl PlotAxis {
     fn place(&self, x: f64) -> f64 {
         if self.log { x.max(1e-9).log10() } else { x }
     }
@@ -41,8 +41,8 @@ impl Axis {
 }
 
 /// Lines with a mark at each point; without `joined`, marks only.
-pub fn lines(title: &str, x: &Axis, y: &Axis, joined: bool, series: &[Series]) -> Result<String> {
-    let placed = |series: &Series| -> Vec<(f64, f64)> {
+pub fn lines(title: &str, x: &PlotAxis, y: &PlotAxis, joined: bool, series: &[PlotSeries]) -> Result<String> {
+    let placed = |series: &PlotSeries| -> Vec<(f64, f64)> {
         series.points.iter().map(|&(px, py)| (x.place(px), y.place(py))).collect()
     };
     let all: Vec<(f64, f64)> = series.iter().flat_map(placed).collect();

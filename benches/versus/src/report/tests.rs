@@ -1,12 +1,13 @@
 //! Pictures and tables of made-up runs.
 
 use super::charts;
-use crate::engine::{Facts, Kind};
-use crate::limit::Usage;
-use crate::results::{Machine, Measured, Run, Sweep};
-use crate::settings::Settings;
-use crate::worker::Outcome;
-use crate::workload::{self, Memory};
+use crate::engine::{EngineFacts, EngineKind};
+use crate::limit::CgroupUsage;
+use crate::machine::Machine;
+use crate::results::{Measured, RunRecord, SweepRecord};
+use crate::settings::RunSettings;
+use crate::task::WorkerOutcome;
+use crate::workload::{self, CacheState};
 use crate::{sweep, table};
 use clap::Parser;
 use std::path::Path;
@@ -14,12 +15,12 @@ use std::path::Path;
 #[derive(Parser)]
 struct Flags {
     #[command(flatten)]
-    settings: Settings,
+    settings: RunSettings,
 }
 
-const ENGINES: [Kind; 3] = [Kind::Rocksdb, Kind::Sidebloom, Kind::Lmdb];
+const ENGINES: [EngineKind; 3] = [EngineKind::Rocksdb, EngineKind::Sidebloom, EngineKind::Lmdb];
 
-fn run(flags: &str, outcome: impl Fn(Kind, &str) -> Outcome) -> Run {
+fn run(flags: &str, outcome: impl Fn(EngineKind, &str) -> WorkerOutcome) -> RunRecord {
     let settings = Flags::parse_from(std::iter::once("versus").chain(flags.split_whitespace())).settings;
     let workloads = ["count", "readrandom", "readmissing", "readmissing-cold", "readmissing-limited"];
     let each = |workload: &'static str| ENGINES.map(|kind| (kind, workload));
@@ -29,7 +30,7 @@ fn run(flags: &str, outcome: impl Fn(Kind, &str) -> Outcome) -> Run {
         round: 0,
         outcome: outcome(engine, workload),
     });
-    Run {
+    RunRecord {
         date: "2026-01-01".to_owned(),
         seconds: 1.0,
         machine: Machine::here(Path::new("/")),
@@ -41,16 +42,16 @@ fn run(flags: &str, outcome: impl Fn(Kind, &str) -> Outcome) -> Run {
     }
 }
 
-fn plain(kind: Kind, _: &str) -> Outcome {
-    let filter_bytes = (kind == Kind::Sidebloom).then_some(1 << 20);
-    Outcome {
+fn plain(kind: EngineKind, _: &str) -> WorkerOutcome {
+    let filter_bytes = (kind == EngineKind::Sidebloom).then_some(1 << 20);
+    WorkerOutcome {
         ops: 1000,
         mean_ns: 500.0,
         disk_reads_per_op: Some(0.0),
         memory_bytes: 10 << 20,
         mapped_bytes: 2 << 20,
-        facts: Facts { filter_bytes, ..Facts::default() },
-        ..Outcome::default()
+        facts: EngineFacts { filter_bytes, ..EngineFacts::default() },
+        ..WorkerOutcome::default()
     }
 }
 
@@ -62,7 +63,7 @@ fn a_sweep_is_drawn_and_tabled_with_its_numbers() {
         run
     });
     let by_keys = ["250000", "1000000"].map(|num| run(&format!("--num {num}"), plain));
-    let found = Sweep { by_runs: by_runs.to_vec(), by_keys: by_keys.to_vec() };
+    let found = SweepRecord { by_runs: by_runs.to_vec(), by_keys: by_keys.to_vec() };
     let pictures = charts::of_sweep(&found).unwrap();
     assert_eq!(pictures.len(), 5);
     // 1, 4 and 16 stand two doublings apart; between them, labels are the powers of two.
@@ -87,7 +88,7 @@ fn a_sweep_is_drawn_and_tabled_with_its_numbers() {
 fn no_reads_at_all_stand_where_one_in_all_calls_would() {
     let mut one = run("", plain);
     one.settings.runs = 1;
-    let found = Sweep { by_runs: vec![one], by_keys: Vec::new() };
+    let found = SweepRecord { by_runs: vec![one], by_keys: Vec::new() };
     let picture =
         charts::of_sweep(&found).unwrap().into_iter().find(|svg| svg.contains("Disk reads")).unwrap();
     assert!(!picture.contains("NaN") && !picture.contains("inf"));
@@ -96,9 +97,9 @@ fn no_reads_at_all_stand_where_one_in_all_calls_would() {
 
 #[test]
 fn rejected_rounds_are_dashes_and_disturbed_ones_are_marked() {
-    let usage = Usage { own_bytes: 16 << 20, page_cache_bytes: 13 << 20, ..Usage::default() };
-    let run = run("", |kind, workload| Outcome {
-        rejected: (kind == Kind::Lmdb).then(|| "it needs more".to_owned()),
+    let usage = CgroupUsage { own_bytes: 16 << 20, page_cache_bytes: 13 << 20, ..CgroupUsage::default() };
+    let run = run("", |kind, workload| WorkerOutcome {
+        rejected: (kind == EngineKind::Lmdb).then(|| "it needs more".to_owned()),
         others: Some(if workload == "readmissing" { 1.5 } else { 0.0 }),
         limited: Some(usage),
         ..plain(kind, workload)
@@ -112,10 +113,10 @@ fn rejected_rounds_are_dashes_and_disturbed_ones_are_marked() {
     assert!(!rows[0].contains(&"others' cpus".to_owned()));
     assert!(table::rows(&run, "readmissing")[0].contains(&"others' cpus".to_owned()));
     assert_eq!(run.rejections().count(), 5);
-    assert!(run.disturbance().is_some_and(|text| text.contains("2 of 10 measurements, 1.50 at most")));
+    assert!(run.disturbance().is_some_and(|text| text.contains("2 of 10 measurements, at most 1.50")));
     let limited = workload::by_name("readmissing-limited").unwrap();
-    assert_eq!(limited.memory, Memory::Limited);
+    assert_eq!(limited.cache, CacheState::Limited);
     let about = table::about(&run, &limited).unwrap();
     assert!(about.contains("29.6 MiB") && about.contains("14 MiB"), "{about}");
-    assert!(charts::against_missing(&run, Memory::Limited).unwrap().is_some());
+    assert!(charts::against_missing(&run, CacheState::Limited).unwrap().is_some());
 }

@@ -1,34 +1,35 @@
 //! LMDB, a copy-on-write B-tree in a mapped file, through heed.
 
-use super::{Engine, Facts, Result};
-use crate::settings::Settings;
+use crate::engine::{Engine, EngineFacts};
+use crate::error::Result;
+use crate::settings::RunSettings;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn};
 use std::ops::Bound;
 use std::path::Path;
 
-type Table = Database<'static, Bytes, Bytes>;
+type LmdbTable = Database<'static, Bytes, Bytes>;
 
 /// An open store.
-pub struct Lmdb {
+pub struct LmdbEngine {
     env: Env,
-    table: Table,
+    table: LmdbTable,
 }
 
-/// What it is set to.
+/// The engine's configuration, in words.
 pub fn describe() -> String {
-    "LMDB (heed 0.23): a transaction for each call, NOSYNC, in limited memory NORDAHEAD, its cache is the page cache, no compression (it has none)".to_owned()
+    "LMDB (heed 0.23): a transaction per call, NOSYNC (with NORDAHEAD in limited memory), cached by the page cache, no compression (unsupported)".to_owned()
 }
 
-impl Lmdb {
-    /// Opens or creates it.
-    pub fn open(dir: &Path, settings: &Settings) -> Result<Self> {
+impl LmdbEngine {
+    /// Opens or creates the store.
+    pub fn open(dir: &Path, settings: &RunSettings) -> Result<Self> {
         let row = (settings.key_bytes + settings.value_bytes + 64) as usize;
         let map_bytes = (1 << 30) + row * settings.num as usize * 8;
-        // SAFETY: NOSYNC may lose a store in a power cut, which a benchmark can bear; no other process opens this directory meanwhile.
+        // SAFETY: no other process opens this directory meanwhile, and a benchmark can afford to lose the store in a power failure (NOSYNC).
         let env = unsafe {
             let mut options = EnvOpenOptions::new();
-            // In little memory, what the kernel reads ahead of a page drives out pages that are in use.
+            // In limited memory, read-ahead evicts pages that are in use.
             let ahead = if settings.limited { EnvFlags::NO_READ_AHEAD } else { EnvFlags::empty() };
             options.map_size(map_bytes.next_multiple_of(1 << 20)).flags(EnvFlags::NO_SYNC | ahead);
             options.open(dir)?
@@ -39,7 +40,7 @@ impl Lmdb {
                 options.create_database(transaction, None).map(CommitOrAbort::<_, ()>::Commit)
             })?
             .unwrap_commit();
-        Ok(Lmdb { env, table })
+        Ok(LmdbEngine { env, table })
     }
 
     fn get_in(&self, transaction: &RoTxn<'_>, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
@@ -50,7 +51,7 @@ impl Lmdb {
     }
 }
 
-impl Engine for Lmdb {
+impl Engine for LmdbEngine {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let mut transaction = self.env.write_txn()?;
         self.table.put(&mut transaction, key, value)?;
@@ -98,7 +99,7 @@ impl Engine for Lmdb {
         false
     }
 
-    fn facts(&self) -> Result<Facts> {
-        Ok(Facts::default())
+    fn facts(&self) -> Result<EngineFacts> {
+        Ok(EngineFacts::default())
     }
 }

@@ -1,35 +1,36 @@
 //! redb, a copy-on-write B-tree in Rust.
 
-use super::{Engine, Facts, Result};
-use crate::settings::Settings;
+use crate::engine::{Engine, EngineFacts};
+use crate::error::Result;
+use crate::settings::RunSettings;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("keys");
-/// A commit that is not durable keeps its old pages until a durable one; without one now and then the file would only grow.
+/// A durable commit every so often: only that frees old pages, and without it the file keeps growing.
 const DURABLE_EVERY: u64 = 8192;
 
 /// An open store.
-pub struct Redb {
+pub struct RedbEngine {
     db: Database,
     commits: AtomicU64,
 }
 
-/// What it is set to.
-pub fn describe(settings: &Settings) -> String {
+/// The engine's configuration, in words.
+pub fn describe(settings: &RunSettings) -> String {
     format!(
-        "redb 4: a transaction for each call, cache {} MiB, no compression (it has none), Durability::None, each {DURABLE_EVERY}th commit Immediate",
+        "redb 4: a transaction per call, cache {} MiB, no compression (unsupported), Durability::None, every {DURABLE_EVERY}th commit Immediate",
         settings.cache_mib
     )
 }
 
-impl Redb {
-    /// Opens or creates it.
-    pub fn open(dir: &Path, settings: &Settings) -> Result<Self> {
+impl RedbEngine {
+    /// Opens or creates the store.
+    pub fn open(dir: &Path, settings: &RunSettings) -> Result<Self> {
         let db =
             Database::builder().set_cache_size(settings.cache_bytes() as usize).create(dir.join("redb"))?;
-        let redb = Redb { db, commits: AtomicU64::new(0) };
+        let redb = RedbEngine { db, commits: AtomicU64::new(0) };
         redb.write(Durability::Immediate, |_| Ok(()))?;
         Ok(redb)
     }
@@ -51,7 +52,7 @@ impl Redb {
     }
 }
 
-impl Engine for Redb {
+impl Engine for RedbEngine {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.write(self.next_durability(), |table| {
             table.insert(key, value)?;
@@ -104,7 +105,7 @@ impl Engine for Redb {
         false
     }
 
-    fn facts(&self) -> Result<Facts> {
-        Ok(Facts::default())
+    fn facts(&self) -> Result<EngineFacts> {
+        Ok(EngineFacts::default())
     }
 }

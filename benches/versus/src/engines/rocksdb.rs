@@ -1,7 +1,8 @@
-//! RocksDB: as it is by default (the baseline), with its Bloom filter, and with its Ribbon filter.
+//! RocksDB with its defaults (the baseline), with its Bloom filter, and with its Ribbon filter.
 
-use super::{Engine, Facts, Kind, Result};
-use crate::settings::Settings;
+use crate::engine::{Engine, EngineFacts, EngineKind};
+use crate::error::Result;
+use crate::settings::RunSettings;
 use rocksdb::statistics::Ticker;
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME,
@@ -10,30 +11,30 @@ use rocksdb::{
 use std::path::Path;
 
 /// An open store.
-pub struct Rocks {
+pub struct RocksEngine {
     db: DB,
     options: Options,
-    /// Compaction is held off; it is then pending for ever.
+    /// Automatic compactions are disabled, so one stays pending for ever.
     held: bool,
 }
 
-/// What it is set to.
-pub fn describe(kind: Kind, settings: &Settings) -> String {
+/// The engine's configuration, in words.
+pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
     let filter = match kind {
-        Kind::RocksdbBloom => {
+        EngineKind::RocksdbBloom => {
             format!("Bloom {} bits per key and memtable whole-key Bloom", settings.bits_per_key)
         }
-        Kind::RocksdbRibbon => {
+        EngineKind::RocksdbRibbon => {
             format!(
-                "Ribbon of the same rate as Bloom {} bits and memtable whole-key Bloom",
+                "Ribbon with the false-positive rate of a {}-bit Bloom and memtable whole-key Bloom",
                 settings.bits_per_key
             )
         }
-        _ => "no filter (its default)".to_owned(),
+        _ => "no filter (the default)".to_owned(),
     };
     format!(
         "RocksDB {}: {filter}; {}; HyperClockCache {} MiB, memtable and tables {} MiB, LZ4, max_open_files -1, filters and indexes in memory, \
-         2 background jobs, log to the operating system for each write, no fsync",
+         2 background jobs, each write handed to the operating system, no fsync",
         env!("ROCKSDB_VERSION"),
         env!("ROCKSDB_BLOOM_CODE"),
         settings.cache_mib,
@@ -41,7 +42,14 @@ pub fn describe(kind: Kind, settings: &Settings) -> String {
     )
 }
 
-fn options(kind: Kind, settings: &Settings) -> Options {
+/// Size of the filters of all tables, in bytes.
+pub fn filter_bytes(db: &DB) -> Result<Option<u64>> {
+    let text = db.property_value("rocksdb.aggregated-table-properties")?.unwrap_or_default();
+    let value = text.split(';').find_map(|part| part.trim().strip_prefix("filter block size="));
+    Ok(value.and_then(|digits| digits.trim().parse().ok()))
+}
+
+fn options(kind: EngineKind, settings: &RunSettings) -> Options {
     let mut table = BlockBasedOptions::default();
     table.set_block_cache(&Cache::new_hyper_clock_cache(settings.cache_bytes() as usize, 0));
     table.set_cache_index_and_filter_blocks(false);
@@ -59,11 +67,11 @@ fn options(kind: Kind, settings: &Settings) -> Options {
         options.set_level_zero_stop_writes_trigger(1000);
     }
     match kind {
-        Kind::RocksdbBloom => table.set_bloom_filter(settings.bits_per_key, false),
-        Kind::RocksdbRibbon => table.set_ribbon_filter(settings.bits_per_key),
+        EngineKind::RocksdbBloom => table.set_bloom_filter(settings.bits_per_key, false),
+        EngineKind::RocksdbRibbon => table.set_ribbon_filter(settings.bits_per_key),
         _ => {}
     }
-    if kind != Kind::Rocksdb {
+    if kind != EngineKind::Rocksdb {
         options.set_memtable_whole_key_filtering(true);
         options.set_memtable_prefix_bloom_ratio(0.1);
     }
@@ -71,31 +79,25 @@ fn options(kind: Kind, settings: &Settings) -> Options {
     options
 }
 
-impl Rocks {
-    /// Opens or creates it; `count` turns on its statistics.
-    pub fn open(kind: Kind, dir: &Path, settings: &Settings, count: bool) -> Result<Self> {
+impl RocksEngine {
+    /// Opens or creates the store. `count` turns on statistics.
+    pub fn open(kind: EngineKind, dir: &Path, settings: &RunSettings, count: bool) -> Result<Self> {
         let mut options = options(kind, settings);
         if count {
             options.enable_statistics();
         }
-        // Opened by name, since batched_multi_get asks for a handle.
+        // Opened by name, because batched_multi_get needs a handle.
         let family = ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY_NAME, options.clone());
         let held = settings.runs > 0;
-        Ok(Rocks { db: DB::open_cf_descriptors(&options, dir, [family])?, options, held })
+        Ok(RocksEngine { db: DB::open_cf_descriptors(&options, dir, [family])?, options, held })
     }
 
     fn int(&self, property: &str) -> u64 {
         self.db.property_int_value(property).ok().flatten().unwrap_or(0)
     }
-
-    fn filter_bytes(&self) -> Result<Option<u64>> {
-        let text = self.db.property_value("rocksdb.aggregated-table-properties")?.unwrap_or_default();
-        let value = text.split(';').find_map(|part| part.trim().strip_prefix("filter block size="));
-        Ok(value.and_then(|digits| digits.trim().parse().ok()))
-    }
 }
 
-impl Engine for Rocks {
+impl Engine for RocksEngine {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.db.put(key, value)?)
     }
@@ -150,16 +152,16 @@ impl Engine for Rocks {
             .any(|name| self.int(&format!("rocksdb.{name}")) > 0)
     }
 
-    fn facts(&self) -> Result<Facts> {
+    fn facts(&self) -> Result<EngineFacts> {
         let files = |level: usize| self.int(&format!("rocksdb.num-files-at-level{level}"));
         let below = (1..7).filter(|&level| files(level) > 0).count() as u64;
         let counted = self.options.get_statistics().is_some();
         let ticker = |ticker| counted.then(|| self.options.get_ticker_count(ticker));
         let maybes = ticker(Ticker::BloomFilterFullPositive);
         let right = ticker(Ticker::BloomFilterFullTruePositive);
-        Ok(Facts {
+        Ok(EngineFacts {
             runs: Some(files(0) + below),
-            filter_bytes: self.filter_bytes()?,
+            filter_bytes: filter_bytes(&self.db)?,
             false_positives: maybes.zip(right).map(|(maybes, right)| maybes.saturating_sub(right)),
             negatives: ticker(Ticker::BloomFilterUseful),
         })

@@ -1,31 +1,32 @@
-//! This project.
+//! sidebloom, the store of this repository.
 
-use super::{Engine, Facts, Kind, Result};
-use crate::settings::Settings;
+use crate::engine::{Engine, EngineFacts, EngineKind};
+use crate::error::Result;
+use crate::settings::RunSettings;
 use sidebloom::{Batch, Compression, Db, Durability, FilterPolicy, Options};
 use std::path::Path;
 
 /// An open store.
-pub struct Sidebloom(Db);
+pub struct SidebloomEngine(Db);
 
 fn policy(filters: bool) -> FilterPolicy {
     if filters { FilterPolicy::default() } else { FilterPolicy::OFF }
 }
 
-/// What it is set to.
-pub fn describe(kind: Kind, settings: &Settings) -> String {
+/// The engine's configuration, in words.
+pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
     format!(
         "sidebloom {}: {:?}; block cache {} MiB, memtable and segments {} MiB, LZ4, Durability::Os, filters mapped and verified before reads",
         env!("SIDEBLOOM_VERSION"),
-        policy(kind == Kind::Sidebloom),
+        policy(kind == EngineKind::Sidebloom),
         settings.cache_mib,
         settings.memtable_mib
     )
 }
 
-impl Sidebloom {
-    /// Opens or creates it.
-    pub fn open(filters: bool, dir: &Path, settings: &Settings) -> Result<Self> {
+impl SidebloomEngine {
+    /// Opens or creates the store.
+    pub fn open(filters: bool, dir: &Path, settings: &RunSettings) -> Result<Self> {
         let options = Options::new()
             .block_cache_bytes(settings.cache_bytes())
             .memtable_bytes(settings.memtable_bytes())
@@ -34,11 +35,11 @@ impl Sidebloom {
             .durability(Durability::Os)
             .filter_policy(policy(filters));
         let options = if settings.runs > 0 { options.hold_level0() } else { options };
-        Ok(Sidebloom(options.open(dir)?))
+        Ok(SidebloomEngine(options.open(dir)?))
     }
 }
 
-impl Engine for Sidebloom {
+impl Engine for SidebloomEngine {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.0.put(key, value)?)
     }
@@ -81,7 +82,7 @@ impl Engine for Sidebloom {
         Ok(self.0.warm()?)
     }
 
-    /// [`settle`](Engine::settle) waited; a compaction that ran later shows as bytes written.
+    /// [`settle`](Engine::settle) has waited for compactions. A later one would show as bytes written.
     fn busy(&self) -> bool {
         false
     }
@@ -90,9 +91,9 @@ impl Engine for Sidebloom {
         Ok(self.0.warm()?)
     }
 
-    fn facts(&self) -> Result<Facts> {
+    fn facts(&self) -> Result<EngineFacts> {
         let stats = self.0.stats();
-        Ok(Facts {
+        Ok(EngineFacts {
             runs: Some(stats.levels.iter().map(|level| level.runs as u64).sum()),
             filter_bytes: Some(stats.levels.iter().map(|level| level.filter_bytes).sum()),
             false_positives: Some(stats.filter_false_positives),

@@ -1,34 +1,35 @@
-//! fjall, a store of the same family in Rust.
+//! fjall, an LSM-tree in Rust.
 
-use super::{Engine, Facts, Result};
-use crate::settings::Settings;
+use crate::engine::{Engine, EngineFacts};
+use crate::error::Result;
+use crate::settings::RunSettings;
 use fjall::compaction::Leveled;
 use fjall::config::{CompressionPolicy, PartitioningPolicy, PinningPolicy};
 use fjall::{AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Runs in level 0 that start a compaction: its default.
+/// fjall's default number of level-0 runs that triggers a compaction.
 const LEVEL0_TRIGGER: u8 = 4;
 
 /// An open store.
-pub struct Fjall {
+pub struct FjallEngine {
     db: Database,
     keys: Keyspace,
 }
 
-/// What it is set to.
-pub fn describe(settings: &Settings) -> String {
+/// The engine's configuration, in words.
+pub fn describe(settings: &RunSettings) -> String {
     format!(
-        "fjall 3: its own filter policy (Bloom, 0.01 % in level 0, 10 bits per key below), filters and indexes pinned and not partitioned, \
-         block cache {} MiB, memtable and tables {} MiB, LZ4 in all levels, journal to the operating system for each write, no fsync",
+        "fjall 3: its own filter policy (Bloom, 0.01 % in level 0, 10 bits per key below), filters and indexes pinned and unpartitioned, \
+         block cache {} MiB, memtable and tables {} MiB, LZ4 in all levels, each write handed to the operating system, no fsync",
         settings.cache_mib, settings.memtable_mib
     )
 }
 
-impl Fjall {
-    /// Opens or creates it.
-    pub fn open(dir: &Path, settings: &Settings) -> Result<Self> {
+impl FjallEngine {
+    /// Opens or creates the store.
+    pub fn open(dir: &Path, settings: &RunSettings) -> Result<Self> {
         let db = Database::builder(dir).cache_size(settings.cache_bytes()).worker_threads(2).open()?;
         let table_bytes = settings.memtable_bytes();
         let level0 = if settings.runs > 0 { u8::MAX } else { LEVEL0_TRIGGER };
@@ -45,11 +46,11 @@ impl Fjall {
                 .index_block_partitioning_policy(PartitioningPolicy::all(false))
         };
         let keys = db.keyspace("keys", options)?;
-        Ok(Fjall { db, keys })
+        Ok(FjallEngine { db, keys })
     }
 }
 
-impl Engine for Fjall {
+impl Engine for FjallEngine {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         Ok(self.keys.insert(key, value)?)
     }
@@ -80,7 +81,7 @@ impl Engine for Fjall {
     fn settle(&self) -> Result<()> {
         self.keys.rotate_memtable_and_wait()?;
         self.db.persist(PersistMode::Buffer)?;
-        // A compaction may start another one: quiet is when nothing ran for a while.
+        // A compaction may start another one, so wait until nothing has run for a while.
         let mut quiet = 0;
         while quiet < 5 {
             quiet = if self.busy() { 0 } else { quiet + 1 };
@@ -93,11 +94,11 @@ impl Engine for Fjall {
         self.db.active_compactions() > 0 || self.db.outstanding_flushes() > 0
     }
 
-    fn facts(&self) -> Result<Facts> {
+    fn facts(&self) -> Result<EngineFacts> {
         let tree = &self.keys.tree;
         let below =
             (1..7).filter(|&level| tree.level_table_count(level).is_some_and(|tables| tables > 0)).count();
-        Ok(Facts {
+        Ok(EngineFacts {
             runs: Some((tree.l0_run_count() + below) as u64),
             filter_bytes: Some(tree.filter_size()),
             false_positives: None,

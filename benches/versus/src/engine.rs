@@ -1,0 +1,116 @@
+//! What the comparison asks of a store.
+
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// An open store.
+pub trait Engine: Send + Sync {
+    /// Writes one key. The operating system has it when this returns.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// Writes many keys at once.
+    fn put_all(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<()>;
+
+    /// Copies the value of a key to `value`. Returns false, with `value` empty, when the key is missing.
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
+
+    /// [`get`](Engine::get) for many keys. Each value comes with its result.
+    fn multi_get(&self, keys: &[Vec<u8>], values: &mut [(bool, Vec<u8>)]) -> Result<()> {
+        for (key, (found, value)) in keys.iter().zip(values) {
+            *found = self.get(key, value)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `row` with each row from `from` on, in key order, until it returns false.
+    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
+
+    /// Flushes memory to tables, and waits until nothing is left to compact.
+    fn settle(&self) -> Result<()>;
+
+    /// Whether a flush or a compaction is running or pending.
+    fn busy(&self) -> bool;
+
+    /// Reads filters and indexes into memory, unless opening the store has done so.
+    fn warm(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The engine's own statistics.
+    fn facts(&self) -> Result<EngineFacts>;
+}
+
+/// An engine's own statistics.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct EngineFacts {
+    /// Sorted runs that a lookup may have to search; `None` for a B-tree.
+    pub runs: Option<u64>,
+    /// Size of the filters in bytes.
+    pub filter_bytes: Option<u64>,
+    /// "Maybe" answers for keys that were not in the run, since the store was opened.
+    pub false_positives: Option<u64>,
+    /// "Absent" answers, since the store was opened.
+    pub negatives: Option<u64>,
+}
+
+/// An engine in one configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineKind {
+    /// RocksDB with its defaults, which have no filter. The baseline.
+    Rocksdb,
+    /// RocksDB with its Bloom filter.
+    RocksdbBloom,
+    /// RocksDB with its Ribbon filter.
+    RocksdbRibbon,
+    /// This project.
+    Sidebloom,
+    /// This project without filters.
+    SidebloomNofilter,
+    /// fjall.
+    Fjall,
+    /// redb.
+    Redb,
+    /// LMDB.
+    Lmdb,
+}
+
+impl EngineKind {
+    /// Every engine in this build, the baseline first.
+    pub fn all() -> Vec<EngineKind> {
+        let rocksdb = [EngineKind::Rocksdb, EngineKind::RocksdbBloom, EngineKind::RocksdbRibbon];
+        let others = [
+            EngineKind::SidebloomNofilter,
+            EngineKind::Sidebloom,
+            EngineKind::Fjall,
+            EngineKind::Redb,
+            EngineKind::Lmdb,
+        ];
+        rocksdb.into_iter().filter(|_| cfg!(feature = "rocksdb")).chain(others).collect()
+    }
+
+    /// Whether a lookup may have to search several sorted runs. A B-tree has none.
+    pub fn has_runs(self) -> bool {
+        !matches!(self, EngineKind::Redb | EngineKind::Lmdb)
+    }
+
+    /// The name in tables and directories.
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineKind::Rocksdb => "rocksdb",
+            EngineKind::RocksdbBloom => "rocksdb bloom",
+            EngineKind::RocksdbRibbon => "rocksdb ribbon",
+            EngineKind::Sidebloom => "sidebloom",
+            EngineKind::SidebloomNofilter => "sidebloom no filter",
+            EngineKind::Fjall => "fjall",
+            EngineKind::Redb => "redb",
+            EngineKind::Lmdb => "lmdb",
+        }
+    }
+
+    /// Whether the engine keeps this file mapped in memory by design. A cold run leaves it there.
+    pub fn stays_in_memory(self, file: &Path) -> bool {
+        self == EngineKind::Sidebloom && file.extension().is_some_and(|extension| extension == "filter")
+    }
+}

@@ -1,0 +1,53 @@
+//! The stores behind one trait, a file for each.
+
+mod fjall;
+mod lmdb;
+mod redb;
+#[cfg(feature = "rocksdb")]
+pub mod rocksdb;
+mod sidebloom;
+
+use crate::engine::{Engine, EngineKind};
+use crate::error::Result;
+use crate::settings::RunSettings;
+use std::path::Path;
+
+/// Opens the store in `dir`, creating it if it is missing. `count` turns on RocksDB's statistics, which cost time, for
+/// [`EngineFacts`](crate::engine::EngineFacts).
+pub fn open(kind: EngineKind, dir: &Path, settings: &RunSettings, count: bool) -> Result<Box<dyn Engine>> {
+    std::fs::create_dir_all(dir)?;
+    Ok(match kind {
+        #[cfg(feature = "rocksdb")]
+        EngineKind::Rocksdb | EngineKind::RocksdbBloom | EngineKind::RocksdbRibbon => {
+            Box::new(rocksdb::RocksEngine::open(kind, dir, settings, count)?)
+        }
+        #[cfg(not(feature = "rocksdb"))]
+        EngineKind::Rocksdb | EngineKind::RocksdbBloom | EngineKind::RocksdbRibbon => {
+            let _ = count;
+            return Err("this build has no RocksDB: build with --features rocksdb".into());
+        }
+        EngineKind::Sidebloom => Box::new(sidebloom::SidebloomEngine::open(true, dir, settings)?),
+        EngineKind::SidebloomNofilter => Box::new(sidebloom::SidebloomEngine::open(false, dir, settings)?),
+        EngineKind::Fjall => Box::new(fjall::FjallEngine::open(dir, settings)?),
+        EngineKind::Redb => Box::new(redb::RedbEngine::open(dir, settings)?),
+        EngineKind::Lmdb => Box::new(lmdb::LmdbEngine::open(dir, settings)?),
+    })
+}
+
+/// The engine's configuration, in words. It is printed with every result.
+pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
+    match kind {
+        #[cfg(feature = "rocksdb")]
+        EngineKind::Rocksdb | EngineKind::RocksdbBloom | EngineKind::RocksdbRibbon => {
+            rocksdb::describe(kind, settings)
+        }
+        #[cfg(not(feature = "rocksdb"))]
+        EngineKind::Rocksdb | EngineKind::RocksdbBloom | EngineKind::RocksdbRibbon => {
+            "not in this build".to_owned()
+        }
+        EngineKind::Sidebloom | EngineKind::SidebloomNofilter => sidebloom::describe(kind, settings),
+        EngineKind::Fjall => fjall::describe(settings),
+        EngineKind::Redb => redb::describe(settings),
+        EngineKind::Lmdb => lmdb::describe(),
+    }
+}

@@ -1,0 +1,26 @@
+//! What every filter of the comparison can do.
+
+/// Keys in a batch.
+pub const BATCH_KEYS: usize = 32;
+
+/// A filter over 64-bit hashes.
+pub trait Filter {
+    /// The size of its bits.
+    fn bytes(&self) -> usize;
+
+    /// A copy in memory of its own.
+    fn copy(&self) -> Box<dyn Filter>;
+
+    /// The hash to probe for a key: the key itself, unless the filter hashes it first. Not timed.
+    fn prepared(&self, key: u64) -> u64 {
+        key
+    }
+
+    /// False only for an absent key.
+    fn may_contain(&self, prepared: u64) -> bool;
+
+    /// How many of these keys may be present, by the filter's fastest way to probe many; `None` if it has none.
+    fn batched(&self, _keys: &[u64], _prepared: &[u64]) -> Option<usize> {
+        None
+    }
+}
