@@ -27,7 +27,7 @@ pub trait Engine: Send + Sync {
     fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
 
     /// Flushes memory to tables, and waits until nothing is left to compact.
-    fn settle(&self) -> Result<()>;
+    fn finish_compactions(&self) -> Result<()>;
 
     /// Whether a flush or a compaction is running or pending.
     fn busy(&self) -> bool;

@@ -1,5 +1,6 @@
-//! `versus guard`: what a guard before a RocksDB saves, beside RocksDB's own filters.
+//! `versus guard`: what a guard in front of RocksDB saves, compared with RocksDB's own Bloom filter.
 
+use crate::engines::rocksdb::filter_bytes as rocks_filter_bytes;
 use crate::error::Result;
 use crate::format::{bytes, nanos, number};
 use crate::keys::{KeyGenerator, KeyKind, SplitMix64, ValueGenerator};
@@ -15,37 +16,37 @@ const KEY_BYTES: usize = 24;
 const VALUE_BYTES: usize = 100;
 const SEED: u64 = 1;
 
-/// Measure a guard before RocksDB: a table on the terminal, all figures in DIR/guard.json
+/// Measure a guard in front of RocksDB: a table on the terminal, all figures in DIR/guard.json
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where the figures are written, and the stores while it runs
+    /// Directory for the figures, and for the databases during the run
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Keys in the database
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
     num: u64,
-    /// Questions of each round
+    /// Lookups per round
     #[arg(long, value_name = "N", default_value_t = 300_000, value_parser = clap::value_parser!(u64).range(1000..))]
     reads: u64,
-    /// Of 100 questions, how many are for keys that are not there
+    /// Percentage of lookups for missing keys
     #[arg(long, value_name = "PERCENT", default_value_t = 95, value_parser = clap::value_parser!(u64).range(0..=100))]
     missing: u64,
-    /// Rounds; each asks every database the same questions, in turn
+    /// Rounds; each makes the same lookups in every database, in turn
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: u64,
 }
 
-/// One way to ask.
+/// The figures of one way to look up keys.
 #[derive(Debug, Serialize)]
 struct LookupFigures {
     name: &'static str,
-    /// Of all questions, the median over the rounds.
+    /// Mean time of a lookup; the median of the rounds.
     mean_ns: f64,
-    /// The mean of each round.
+    /// Mean time of a lookup in each round.
     rounds_ns: Vec<f64>,
-    /// Calls of the database for each key that it does not have.
+    /// Calls to the database per missing key.
     calls_per_missing: f64,
-    /// Memory of the filters.
+    /// Size of the filters.
     filter_bytes: Option<u64>,
 }
 
@@ -80,38 +81,32 @@ fn load(dir: &Path, bloom: bool, num: u64) -> Result<DB> {
     Ok(db)
 }
 
-/// The questions of a round: the key, and whether it is there.
-fn questions(args: &Args, round: u64) -> Vec<(Vec<u8>, bool)> {
+/// The lookups of a round: each key, and whether it is present.
+fn lookups(args: &Args, round: u64) -> Vec<(Vec<u8>, bool)> {
     let keys = KeyGenerator::new(KEY_BYTES, SEED);
     let mut rng = SplitMix64::new(round);
-    let question = |_| {
-        let there = rng.below(100) >= args.missing;
-        let kind = if there { KeyKind::Present } else { KeyKind::Missing };
+    let lookup = |_| {
+        let present = rng.below(100) >= args.missing;
+        let kind = if present { KeyKind::Present } else { KeyKind::Missing };
         let mut key = Vec::new();
         keys.write(keys.rank(rng.below(args.num), kind), kind, &mut key);
-        (key, there)
+        (key, present)
     };
-    (0..args.reads).map(question).collect()
+    (0..args.reads).map(lookup).collect()
 }
 
-/// Nanoseconds of a question; a wrong answer is an error.
-fn ask(questions: &[(Vec<u8>, bool)], get: &dyn Fn(&[u8]) -> Result<bool>) -> Result<f64> {
+/// Mean nanoseconds of a lookup. A wrong answer is an error.
+fn look_up(lookups: &[(Vec<u8>, bool)], get: &dyn Fn(&[u8]) -> Result<bool>) -> Result<f64> {
     let started = Instant::now();
-    for (key, there) in questions {
-        if get(key)? != *there {
-            return Err(format!("a wrong answer for {}", key.escape_ascii()).into());
+    for (key, present) in lookups {
+        if get(key)? != *present {
+            return Err(format!("WRONG ANSWER for {}", key.escape_ascii()).into());
         }
     }
-    Ok(started.elapsed().as_nanos() as f64 / questions.len() as f64)
+    Ok(started.elapsed().as_nanos() as f64 / lookups.len() as f64)
 }
 
-type Get<'a> = Box<dyn Fn(&[u8]) -> Result<bool> + 'a>;
-
-fn filter_bytes(db: &DB) -> Result<Option<u64>> {
-    let text = db.property_value("rocksdb.aggregated-table-properties")?.unwrap_or_default();
-    let value = text.split(';').find_map(|part| part.trim().strip_prefix("filter block size="));
-    Ok(value.and_then(|digits| digits.trim().parse().ok()))
-}
+type GetFn<'a> = Box<dyn Fn(&[u8]) -> Result<bool> + 'a>;
 
 fn print(figures: &[LookupFigures], keys: u64) {
     let head = ["", "mean", "speed", "database calls / missing key", "filters", "bytes / key"];
@@ -137,14 +132,16 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 impl Args {
-    /// Runs it.
+    /// Measures, prints and writes the figures.
     pub fn run(self) -> Result<()> {
         std::fs::create_dir_all(&self.out)?;
         let at = |name: &str| self.out.join(name);
         let stores = ["plain", "bloom", "guarded", "guard"];
         for name in stores {
             if at(name).exists() {
-                return Err(format!("{} exists: give --out a new directory", at(name).display()).into());
+                return Err(
+                    format!("{} already exists: pass a new directory to --out", at(name).display()).into()
+                );
             }
         }
         eprintln!("loading three databases of {} keys", self.num);
@@ -154,16 +151,16 @@ impl Args {
         let started = Instant::now();
         let guarded = GuardedRocks::new(database, &at("guard"), GuardOptions::new())?;
         let built = started.elapsed();
-        let ways: [(&str, Get<'_>); 3] = [
+        let ways: [(&str, GetFn<'_>); 3] = [
             ("RocksDB", Box::new(|key| Ok(plain.get_pinned(key)?.is_some()))),
             ("RocksDB, Bloom 10 bits", Box::new(|key| Ok(bloom.get_pinned(key)?.is_some()))),
             ("RocksDB, guarded", Box::new(|key| Ok(guarded.get(key)?.is_some()))),
         ];
         let mut rounds: [Vec<f64>; 3] = Default::default();
         for round in 0..=self.rounds {
-            let questions = questions(&self, round);
+            let lookups = lookups(&self, round);
             for ((_, get), times) in ways.iter().zip(&mut rounds) {
-                let ns = ask(&questions, get)?;
+                let ns = look_up(&lookups, get)?;
                 if round > 0 {
                     times.push(ns); // Round 0 fills the caches.
                 }
@@ -172,7 +169,7 @@ impl Args {
         let stats = guarded.guard().stats();
         let missing = stats.absent + stats.false_positives;
         let calls = [1.0, 1.0, stats.false_positives as f64 / missing.max(1) as f64];
-        let filters = [None, filter_bytes(&bloom)?, Some(stats.filter_bytes)];
+        let filters = [None, rocks_filter_bytes(&bloom)?, Some(stats.filter_bytes)];
         let figures: Vec<LookupFigures> = ways
             .iter()
             .zip(rounds)
@@ -186,7 +183,7 @@ impl Args {
             })
             .collect();
         println!(
-            "{} keys, {} % of {} questions for keys that are not there; all in memory; the guard was built in {:.2} s",
+            "{} keys; {} % of {} lookups per round are for missing keys; everything in memory; guard built in {:.2} s",
             self.num,
             self.missing,
             self.reads,

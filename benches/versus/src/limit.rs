@@ -1,4 +1,4 @@
-//! A limit on the memory of one process, its page cache included: a control group of Linux, of version 1 or 2
+//! Limits the memory of one process, page cache included, with a Linux control group of version 1 or 2
 //! (https://docs.kernel.org/admin-guide/cgroup-v1/memory.html, https://docs.kernel.org/admin-guide/cgroup-v2.html).
 
 use crate::error::Result;
@@ -7,54 +7,53 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What helps when no group can be made.
-const ADVICE: &str =
-    "run as root, or in a group of its own: systemd-run --user --scope -p Delegate=yes COMMAND";
+/// What to do when no group can be created.
+const ADVICE: &str = "run as root, or with systemd-run --user --scope -p Delegate=yes COMMAND";
 
-/// Of the kernel's interface: names of files and of fields.
+/// Version of the kernel's interface, which decides the names of files and fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CgroupVersion {
-    /// A hierarchy for each resource.
+    /// One hierarchy per resource.
     V1,
-    /// One for all.
+    /// One hierarchy for all resources.
     V2,
 }
 
-/// A directory in which groups with a limit can be made.
+/// A directory in which groups with a limit can be created.
 #[derive(Debug, Clone)]
 pub struct CgroupParent {
     dir: PathBuf,
     version: CgroupVersion,
 }
 
-/// A group with a limit. Whoever made it removes it.
+/// A group with a limit. Its creator removes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cgroup {
     dir: PathBuf,
     version: CgroupVersion,
-    /// The limit.
+    /// The limit in bytes.
     pub bytes: u64,
 }
 
-/// What the kernel counted in a group.
+/// The kernel's counters of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupUsage {
-    /// The limit, read back.
+    /// The limit, as read back.
     pub limit_bytes: u64,
-    /// Charged now.
+    /// Memory charged now.
     pub usage_bytes: u64,
-    /// Charged at most.
+    /// Peak of the memory charged.
     pub peak_bytes: u64,
-    /// Of `usage_bytes`: pages of files.
+    /// The part of `usage_bytes` in file pages.
     pub page_cache_bytes: u64,
-    /// Of `usage_bytes`: the process's own pages.
+    /// The part of `usage_bytes` in anonymous pages.
     pub own_bytes: u64,
-    /// Processes that the kernel ended for want of memory.
+    /// Processes that the kernel killed for lack of memory.
     pub killed: u64,
 }
 
 impl CgroupParent {
-    /// Finds one and tries it; otherwise why there is none, and what to do.
+    /// Finds a directory and tries it. The error says why there is none, and what to do.
     pub fn find() -> std::result::Result<CgroupParent, String> {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let mut reasons = Vec::new();
@@ -69,10 +68,10 @@ impl CgroupParent {
             }
         }
         let why = reasons.first().map_or("the kernel has no memory controller mounted", String::as_str);
-        Err(format!("no control group can be made ({why}): {ADVICE}"))
+        Err(format!("cannot create a control group ({why}): {ADVICE}"))
     }
 
-    /// Makes a group for a process that is to live in `bytes`, without swap.
+    /// Creates a group that is limited to `bytes`, without swap.
     pub fn group(&self, bytes: u64) -> Result<Cgroup> {
         let dir = self.dir.join(format!("versus-{}", std::process::id()));
         fs::create_dir(&dir).map_err(|error| named(&dir, error))?;
@@ -82,7 +81,7 @@ impl CgroupParent {
             CgroupVersion::V2 => ("memory.max", "memory.swap.max", 0),
         };
         let set = group.write(limit, bytes);
-        // A kernel without swap accounting lacks this file.
+        // The file is missing on a kernel without swap accounting.
         if group.dir.join(with_swap).exists() {
             group.write(with_swap, swap).ok();
         }
@@ -90,7 +89,8 @@ impl CgroupParent {
         Ok(group)
     }
 
-    /// Version 2: gives memory to the groups below. A group that has processes may not; this one then moves out of the way.
+    /// Version 2: enables the memory controller for child groups. A group with processes cannot do that, so this process moves to a
+    /// child of its own first.
     fn enable(&self) -> Result<()> {
         if self.version == CgroupVersion::V1 {
             return Ok(());
@@ -117,7 +117,7 @@ fn named(path: &Path, error: io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// The root of the hierarchy, for root; this process's own group, for a user to whom it was delegated.
+/// The root of the hierarchy, which root may use, and this process's own group, which may have been delegated to the user.
 fn candidates(mounts: &str, own_groups: &str) -> Vec<CgroupParent> {
     let mut found = Vec::new();
     for line in mounts.lines() {
@@ -128,7 +128,7 @@ fn candidates(mounts: &str, own_groups: &str) -> Vec<CgroupParent> {
             "cgroup2" => CgroupVersion::V2,
             _ => continue,
         };
-        // hierarchy:controllers:path; version 2 has hierarchy 0 and no controllers.
+        // The line is hierarchy:controllers:path. Version 2 has hierarchy 0 and no controllers.
         let own = own_groups.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':');
             let (hierarchy, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -142,11 +142,11 @@ fn candidates(mounts: &str, own_groups: &str) -> Vec<CgroupParent> {
         let dirs = std::iter::once(PathBuf::from(point)).chain(own);
         found.extend(dirs.map(|dir| CgroupParent { dir, version }));
     }
-    // Where both are mounted, memory belongs to one of them; version 2 says so in a file that is looked at.
+    // If both versions are mounted, memory belongs to one of them. `enable` checks whether it is version 2.
     found
 }
 
-/// Removes groups of runs that were ended before they could.
+/// Removes the groups of runs that were killed.
 fn remove_stale(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -159,17 +159,17 @@ fn remove_stale(home: &Path) {
 }
 
 impl Cgroup {
-    /// Moves this process into it. What the process holds already stays charged where it is.
+    /// Moves this process into the group. Memory that the process already holds is not charged to it.
     pub fn join(&self) -> Result<()> {
         self.write("cgroup.procs", std::process::id().into())
     }
 
-    /// What it counts.
+    /// The counters.
     pub fn usage(&self) -> Result<CgroupUsage> {
         let one = |file: &str| -> Result<u64> {
             let path = self.dir.join(file);
             let text = fs::read_to_string(&path).map_err(|error| named(&path, error))?;
-            Ok(text.trim().parse().unwrap_or(u64::MAX)) // "max"
+            Ok(text.trim().parse().unwrap_or(u64::MAX)) // The file says "max".
         };
         let text = |file: &str| fs::read_to_string(self.dir.join(file)).unwrap_or_default();
         let stat = text("memory.stat");
@@ -187,7 +187,7 @@ impl Cgroup {
                 CgroupUsage {
                     limit_bytes: one("memory.max")?,
                     usage_bytes,
-                    peak_bytes: one("memory.peak").unwrap_or(usage_bytes), // since Linux 5.19
+                    peak_bytes: one("memory.peak").unwrap_or(usage_bytes), // Since Linux 5.19.
                     page_cache_bytes: word(&stat, "file"),
                     own_bytes: word(&stat, "anon"),
                     killed: word(&text("memory.events"), "oom_kill"),
@@ -196,7 +196,7 @@ impl Cgroup {
         })
     }
 
-    /// Removes it, when no process is in it any more.
+    /// Removes the group, if no process is left in it.
     pub fn remove(&self) {
         fs::remove_dir(&self.dir).ok();
     }
@@ -207,24 +207,24 @@ impl Cgroup {
     }
 }
 
-/// The number behind a name at the beginning of a line; 0 when there is none.
+/// The number after a name at the start of a line; 0 if there is none.
 fn word(text: &str, name: &str) -> u64 {
     let found = text.lines().filter_map(|line| line.split_once(' ')).find(|(first, _)| *first == name);
     found.and_then(|(_, number)| number.trim().parse().ok()).unwrap_or(0)
 }
 
 impl CgroupUsage {
-    /// Why the limit did not count for a store of so many bytes.
+    /// Why the limit of `wanted` bytes had no effect on a store of `store_bytes`; `None` if it had.
     pub fn why_not_in_force(&self, wanted: u64, store_bytes: u64) -> Option<String> {
         let show = |bytes: u64| crate::format::bytes(bytes as f64);
-        // The kernel rounds to pages, and charges in batches of a few of them.
+        // The kernel rounds to pages, and charges a few pages at a time.
         let slack = 1 << 20;
         if self.limit_bytes.abs_diff(wanted) > slack {
-            Some(format!("the limit is {}, {} was wanted", show(self.limit_bytes), show(wanted)))
+            Some(format!("the limit is {} instead of {}", show(self.limit_bytes), show(wanted)))
         } else if self.usage_bytes > wanted + slack {
-            Some(format!("{} are in use, {} is the limit", show(self.usage_bytes), show(wanted)))
+            Some(format!("{} in use, above the limit of {}", show(self.usage_bytes), show(wanted)))
         } else if store_bytes <= wanted {
-            Some(format!("a store of {} fits in the limit of {}", show(store_bytes), show(wanted)))
+            Some(format!("the store of {} fits in the limit of {}", show(store_bytes), show(wanted)))
         } else {
             None
         }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_of_a_hierarchy_and_one_s_own_group_are_tried() {
+    fn candidates_are_the_root_of_the_hierarchy_and_the_own_group() {
         let v1 = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup /cg/cpu cgroup rw,cpu 0 0\ncgroup /cg/memory cgroup rw,memory 0 0\n";
         let dirs = |mounts, own| -> Vec<_> {
             candidates(mounts, own).into_iter().map(|home| (home.version, home.dir)).collect()
@@ -262,8 +262,8 @@ mod tests {
     }
 
     #[test]
-    fn version_2_has_its_own_files() {
-        // Plain files in the place of the kernel's.
+    fn version_2_reads_and_writes_its_own_files() {
+        // Plain files stand in for the kernel's.
         let dir = scratch("v2");
         let home = CgroupParent { dir: dir.clone(), version: CgroupVersion::V2 };
         assert!(home.enable().is_err(), "no memory controller");
@@ -295,20 +295,20 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_not_in_force_is_noticed() {
+    fn a_limit_without_effect_is_reported() {
         const MIB: u64 = 1 << 20;
         let usage = CgroupUsage { limit_bytes: 32 * MIB, usage_bytes: 32 * MIB, ..CgroupUsage::default() };
         assert_eq!(usage.why_not_in_force(32 * MIB, 100 * MIB), None);
         assert!(usage.why_not_in_force(32 * MIB, 20 * MIB).is_some_and(|why| why.contains("fits")));
-        assert!(usage.why_not_in_force(16 * MIB, 100 * MIB).is_some_and(|why| why.contains("wanted")));
+        assert!(usage.why_not_in_force(16 * MIB, 100 * MIB).is_some_and(|why| why.contains("instead of")));
         let above = CgroupUsage { usage_bytes: 40 * MIB, ..usage };
         assert!(above.why_not_in_force(32 * MIB, 100 * MIB).is_some_and(|why| why.contains("in use")));
     }
 
     #[test]
-    fn a_process_in_a_group_cannot_keep_more_pages_than_its_limit() {
+    fn a_process_cannot_keep_more_pages_than_the_limit_of_its_group() {
         let Ok(home) = CgroupParent::find() else {
-            return eprintln!("not as root: {}", CgroupParent::find().unwrap_err());
+            return eprintln!("skipped: {}", CgroupParent::find().unwrap_err());
         };
         let (file, group) = (scratch("real").join("file"), home.group(8 << 20).unwrap());
         fs::write(&file, vec![1; 24 << 20]).unwrap();
@@ -319,7 +319,7 @@ mod tests {
         let usage = group.usage().unwrap();
         group.remove();
         assert_eq!(read.stdout.len(), 24 << 20);
-        // What it read went through the group, and what did not fit left it.
+        // The file went through the group, and what did not fit was evicted.
         assert!(usage.peak_bytes > 7 << 20 && usage.peak_bytes <= 8 << 20, "{usage:?}");
         assert!(usage.page_cache_bytes > 4 << 20, "{usage:?}");
         assert!(!group.dir.exists());

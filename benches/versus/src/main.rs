@@ -1,4 +1,4 @@
-//! Measures sidebloom against other embedded stores, and draws the result. See `README.md` beside this package.
+//! Measures sidebloom against other embedded stores, and draws the results. See this package's `README.md`.
 
 mod engine;
 mod engines;
@@ -38,13 +38,13 @@ enum Command {
     Sweep(sweep::Args),
     Report(report::Args),
     Readme(readme::Args),
-    /// One task in this process, for `run`
+    /// Run one task in this process, for `run` and `sweep`
     #[command(hide = true)]
     Worker,
 }
 
 fn main() -> std::process::ExitCode {
-    let done = match Command::parse() {
+    let result = match Command::parse() {
         Command::Run(args) => args.run(),
         Command::Filters(args) => args.run(),
         #[cfg(feature = "rocksdb")]
@@ -54,7 +54,7 @@ fn main() -> std::process::ExitCode {
         Command::Readme(args) => args.run(),
         Command::Worker => worker::main(),
     };
-    match done {
+    match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("versus: {error}");

@@ -1,7 +1,7 @@
-//! Makes the calls, times them, checks the answers.
+//! Makes the calls of a workload, times them, and checks the answers.
 //!
-//! Calls are drawn, made and checked in chunks, so that neither drawing nor checking is timed. In most chunks only the chunk is timed,
-//! which gives mean and throughput without the clock's 25 ns; in the others each call is timed, which gives the percentiles.
+//! Calls are generated, made and checked in chunks, so that only the calls are timed. Most chunks are timed as a whole, which gives mean
+//! and throughput without the clock's 25 ns. In the others each call is timed, which gives the percentiles.
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -11,25 +11,25 @@ use hdrhistogram::Histogram;
 use std::time::Instant;
 
 const CHUNK: u64 = 64;
-/// One chunk in so many has each of its calls timed, when there are many.
+/// With many chunks, one in this many has each of its calls timed. With few, all have.
 const DETAILED_EVERY: u64 = 4;
 const MANY_CHUNKS: u64 = 64;
 
-/// How calls went.
+/// The times of calls.
 pub struct CallTiming {
     /// Calls made.
     pub calls: u64,
-    /// Nanoseconds of a call, the mean.
+    /// Mean nanoseconds of a call.
     pub mean_ns: f64,
-    /// Nanoseconds of single calls.
+    /// Nanoseconds of individual calls.
     pub latencies: Histogram<u64>,
-    /// Keys in a call: `calls` and `mean_ns` are of keys, `latencies` of calls.
+    /// Keys in a call. `calls` and `mean_ns` are per key, `latencies` per call.
     pub keys_per_call: u64,
-    /// Bytes of keys and values written.
+    /// Size of the keys and values written.
     pub user_bytes: u64,
 }
 
-/// Room for a call's keys and answers, used again for the next chunk.
+/// Buffers for the keys and answers of a call, reused for the next chunk.
 #[derive(Default)]
 struct CallBuffers {
     call: Option<StoreCall>,
@@ -42,21 +42,21 @@ struct CallBuffers {
     row_lengths: Vec<(usize, usize)>,
 }
 
-/// What calls are made with.
+/// Makes the calls of a workload.
 pub struct CallDriver<'a> {
     /// The store.
     pub engine: &'a dyn Engine,
-    /// Its keys.
+    /// The keys of the store.
     pub keys: &'a KeyGenerator,
-    /// Its values.
+    /// The values of the store.
     pub values: &'a ValueGenerator,
-    /// Of what is written now.
+    /// The generation of values to write.
     pub generation: u64,
 }
 
 impl CallDriver<'_> {
-    /// Makes `calls` calls from `source`. A wrong answer is an error.
-    pub fn run(&self, source: &mut CallGenerator<'_>, calls: u64) -> Result<CallTiming> {
+    /// Makes the next `calls` calls. A wrong answer is an error.
+    pub fn run(&self, generator: &mut CallGenerator<'_>, calls: u64) -> Result<CallTiming> {
         let mut latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
         let mut slots: Vec<CallBuffers> = (0..CHUNK).map(|_| CallBuffers::default()).collect();
         let (mut whole_ns, mut whole_calls, mut detailed_ns, mut user_bytes) = (0u64, 0u64, 0u64, 0u64);
@@ -64,7 +64,7 @@ impl CallDriver<'_> {
         for chunk in 0..chunks {
             let slots = &mut slots[..CHUNK.min(calls - chunk * CHUNK) as usize];
             for slot in slots.iter_mut() {
-                user_bytes += self.prepare(slot, source.call());
+                user_bytes += self.prepare(slot, generator.next_call());
             }
             if chunks < MANY_CHUNKS || chunk % DETAILED_EVERY == 0 {
                 for slot in slots.iter_mut() {
@@ -89,7 +89,7 @@ impl CallDriver<'_> {
         Ok(CallTiming { calls, mean_ns, latencies, keys_per_call: 1, user_bytes })
     }
 
-    /// Renders keys and values; returns how many bytes the call will write.
+    /// Renders keys and values, and returns how many bytes the call will write.
     fn prepare(&self, slot: &mut CallBuffers, call: StoreCall) -> u64 {
         let write_key = |asked: &KeyLookup, key: &mut Vec<u8>| {
             self.keys.write(self.keys.rank(asked.index, asked.kind), asked.kind, key);
@@ -157,7 +157,7 @@ impl CallDriver<'_> {
         }
     }
 
-    /// Compares an answer with what was written.
+    /// Compares an answer with the expected one.
     pub fn check_one(&self, asked: &KeyLookup, (found, value): &(bool, Vec<u8>)) -> Result<()> {
         let generation = found.then(|| self.values.generation(asked.index, value));
         let right = match (asked.expect, generation) {
@@ -169,14 +169,14 @@ impl CallDriver<'_> {
         if right {
             Ok(())
         } else {
-            Err(format!("WRONG ANSWER: {asked:?} gave generation {generation:?}").into())
+            Err(format!("WRONG ANSWER: {asked:?} returned generation {generation:?}").into())
         }
     }
 
     fn check_rows(&self, ranks: &[u64], slot: &CallBuffers) -> Result<()> {
         let mut rest = slot.rows.as_slice();
         let mut key = Vec::new();
-        let wrong = |what: &str| Err(format!("WRONG ANSWER: a scan gave {what}").into());
+        let wrong = |what: &str| Err(format!("WRONG ANSWER: a scan returned {what}").into());
         if slot.row_lengths.len() != ranks.len() {
             return wrong(&format!("{} rows instead of {}", slot.row_lengths.len(), ranks.len()));
         }
@@ -185,7 +185,7 @@ impl CallDriver<'_> {
             let (row, after) = rest.split_at(key_bytes + value_bytes);
             rest = after;
             if row[..key_bytes] != key {
-                return wrong("another key than the next one");
+                return wrong("a key out of turn");
             }
             let value = &row[key_bytes..];
             let index = crate::keys::header(value).map(|(index, _)| index);
@@ -197,11 +197,11 @@ impl CallDriver<'_> {
         Ok(())
     }
 
-    /// Reads all rows; they must be `present` many, in order, each value the one of its key.
+    /// Reads all rows. There must be `present` of them, in order, and their indexes must add up.
     pub fn scan_all(&self, present: u64) -> Result<CallTiming> {
         let (mut rows, mut sum, mut in_order, mut last) = (0u64, 0u64, true, Vec::new());
         let begin = Instant::now();
-        // Before every key; LMDB has no empty one.
+        // This key sorts before all others. LMDB does not allow an empty key.
         self.engine.scan(b"a", &mut |key, value| {
             rows += 1;
             sum = sum.wrapping_add(crate::keys::header(value).map_or(0, |(index, _)| index));
@@ -213,7 +213,7 @@ impl CallDriver<'_> {
         let elapsed = begin.elapsed();
         let expected = (0..present).fold(0u64, |sum, index| sum.wrapping_add(index));
         if rows != present || sum != expected || !in_order {
-            return Err(format!("WRONG ANSWER: a scan of {present} rows gave {rows}, in order: {in_order}, sums {sum} and {expected}").into());
+            return Err(format!("WRONG ANSWER: a scan returned {rows} of {present} rows, in order: {in_order}, sum of indexes {sum} instead of {expected}").into());
         }
         let mut latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
         latencies.saturating_record((elapsed.as_nanos() as u64 / rows.max(1)).max(1));

@@ -1,25 +1,25 @@
-//! Whether the machine was quiet: what the processors did for others than this program and its workers.
+//! Whether the machine was quiet: how busy processes other than this program and its workers kept the CPUs.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Others that keep so many processors busy disturb what is measured.
+/// Other processes disturb a measurement if they keep more CPUs busy than this.
 pub const DISTURBING: f64 = 0.25;
-/// The kernel counts in ticks of ten milliseconds: a shorter window says nothing.
+/// The kernel counts in ticks of ten milliseconds, so a shorter window says nothing.
 const WINDOW_MIN: Duration = Duration::from_millis(200);
 
-/// The kernel's counts at one moment.
+/// The kernel's CPU times at one moment.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuSample {
     at: Instant,
-    /// Ticks in which any processor was busy, those that another machine on the same host took included.
+    /// Busy ticks of all CPUs, including those that the hypervisor gave to other machines (steal).
     busy: u64,
-    /// Ticks of this process and of its children that have ended.
+    /// Ticks of this process and of its terminated children.
     own: u64,
 }
 
 impl CpuSample {
-    /// Now.
+    /// The CPU times now.
     pub fn now() -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let (busy, own) =
@@ -27,7 +27,7 @@ impl CpuSample {
         CpuSample { at: Instant::now(), busy, own }
     }
 
-    /// Processors that others kept busy since `before`, on average; `None` when that is too short ago to say.
+    /// CPUs that other processes kept busy since `before`, on average; `None` if `before` is too recent to tell.
     pub fn others_since(&self, before: &CpuSample) -> Option<f64> {
         let window = self.at - before.at;
         let ticks = self.busy.saturating_sub(before.busy).saturating_sub(self.own.saturating_sub(before.own));
@@ -36,14 +36,14 @@ impl CpuSample {
     }
 }
 
-/// Processors that others keep busy now, over half a second.
+/// CPUs that other processes keep busy, measured over half a second.
 pub fn others_now() -> f64 {
     let before = CpuSample::now();
     std::thread::sleep(Duration::from_millis(500));
     CpuSample::now().others_since(&before).unwrap_or(0.0)
 }
 
-/// user, nice, system, irq, softirq and steal of all processors: https://docs.kernel.org/filesystems/proc.html, section 1.7.
+/// The sum of user, nice, system, irq, softirq and steal of all CPUs: https://docs.kernel.org/filesystems/proc.html, section 1.7.
 fn busy_ticks(stat: &str) -> Option<u64> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = all.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -51,7 +51,8 @@ fn busy_ticks(stat: &str) -> Option<u64> {
     Some(at(0)? + at(1)? + at(2)? + at(5)? + at(6)? + at(7)?)
 }
 
-/// utime, stime, cutime and cstime, columns 14 to 17 of proc_pid_stat(5). The name, column 2, may hold anything but ends with the last ')'.
+/// The sum of utime, stime, cutime and cstime, columns 14 to 17 in proc_pid_stat(5). Column 2, the name, can contain anything and ends with
+/// the last ')'.
 fn own_ticks(stat: &str) -> Option<u64> {
     let columns = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).take(4);
     columns.map(|word| word.parse::<u64>().ok()).sum()
@@ -62,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_s_lines_are_read() {
+    fn kernel_lines_are_parsed() {
         let stat = "cpu  100 20 30 4000 500 6 7 8 0 0\ncpu0 1 1 1 1 1 1 1 1 0 0\n";
         assert_eq!(busy_ticks(stat), Some(100 + 20 + 30 + 6 + 7 + 8));
         let own = "42 (a (b) c) S 1 42 42 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0";
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_what_is_busy_without_us() {
+    fn own_ticks_do_not_count_as_others() {
         let tick = Duration::from_secs(1) / rustix::param::clock_ticks_per_second() as u32;
         let before = CpuSample { at: Instant::now(), busy: 1000, own: 500 };
         let after = CpuSample { at: before.at + 100 * tick, busy: 1150, own: 600 };
@@ -83,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn another_process_that_works_is_seen_and_our_own_work_is_not() {
+    fn another_busy_process_is_noticed() {
         let before = CpuSample::now();
         let mut other = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(600));
         let others = CpuSample::now().others_since(&before).unwrap();
         other.kill().unwrap();
         other.wait().unwrap();
-        // As a child that has ended it is our own.
+        // The child has terminated, so its ticks are now our own.
         let own = CpuSample::now().own - before.own;
         assert!(others > DISTURBING, "{others}");
         assert!(own > 0);

@@ -1,4 +1,4 @@
-//! `versus readme`: the README's section on performance, made from a run.
+//! `versus readme`: generates the README's performance section from a run.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -14,19 +14,19 @@ use std::path::{Path, PathBuf};
 const BEGIN: &str = "<!-- versus:begin";
 const END: &str = "<!-- versus:end -->";
 
-/// Write the README's section on performance, and its two pictures, from a run
+/// Write the README's performance section and its two charts from the results of a run
 #[derive(clap::Args)]
 pub struct Args {
-    /// Of `versus run --out`
+    /// Output directory of `versus run`
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// The file with the markers; the pictures go to docs/ beside it
+    /// File with the markers; the charts go to docs/ beside it
     #[arg(long, value_name = "FILE", default_value = "README.md")]
     readme: PathBuf,
 }
 
 impl Args {
-    /// Writes the section and the pictures.
+    /// Writes the section and the charts.
     pub fn run(self) -> Result<()> {
         let run: RunRecord = results::read(&self.dir.join(RUN_FILE))?;
         let name = self.readme.display();
@@ -34,12 +34,12 @@ impl Args {
         let places = (text.find(BEGIN), text.find(END));
         let (Some(begin), Some(end)) = places else {
             return Err(format!(
-                "{name} has no lines «{BEGIN} -->» and «{END}»: put them where the section belongs"
+                "{name} lacks the lines «{BEGIN} -->» and «{END}»: add them where the section belongs"
             )
             .into());
         };
         if end < begin {
-            return Err(format!("{name}: «{END}» stands before «{BEGIN} -->»").into());
+            return Err(format!("{name}: «{END}» comes before «{BEGIN} -->»").into());
         }
         let docs = self.readme.parent().unwrap_or(Path::new("")).join("docs");
         fs::create_dir_all(&docs)?;
@@ -49,8 +49,8 @@ impl Args {
         ];
         for (file, picture) in &pictures {
             let picture =
-                picture.as_ref().ok_or("the run lacks a workload that the pictures need: run all of them")?;
-            fs::write(docs.join(file), plot::alone(picture))?;
+                picture.as_ref().ok_or("the run lacks a workload that the charts need: run all workloads")?;
+            fs::write(docs.join(file), plot::standalone(picture))?;
         }
         fs::write(&self.readme, format!("{}{}{}", &text[..begin], section(&run), &text[end..]))?;
         println!("{name}, {0}/missing.svg, {0}/disk-reads.svg", docs.display());
@@ -62,8 +62,8 @@ fn section(run: &RunRecord) -> String {
     let settings = &run.settings;
     let mut text = format!(
         "{BEGIN}; written by `versus readme`, do not edit -->\n\
-         Measured {} on {}. {} keys of {} bytes, values of {} bytes, LZ4, cache {} MiB, no fsync for each write; medians of {} rounds, the \
-         engines in turn, each workload in a process of its own. *In memory*: all data in the engine's cache. *On disk*: page cache empty. \
+         Measured {} on {}. {} keys of {} bytes, values of {} bytes, LZ4, cache {} MiB, no fsync per write; medians of {} rounds, \
+         engines in turn, each workload in its own process. *In memory*: all data in the engine's cache. *On disk*: empty page cache. \
          × is the speed relative to {}.\n\n",
         run.date,
         run.machine.describe(),
@@ -72,7 +72,7 @@ fn section(run: &RunRecord) -> String {
         settings.value_bytes,
         settings.cache_mib,
         run.rounds,
-        run.engines.first().map_or("the first", |(kind, _)| kind.name()),
+        run.engines.first().map_or("the first engine", |(kind, _)| kind.name()),
     );
     if let Some(about) =
         workload::by_name("readmissing-limited").and_then(|limited| table::about(run, &limited))
@@ -85,9 +85,9 @@ fn section(run: &RunRecord) -> String {
     for (kind, _) in &run.engines {
         text += &row(run, *kind);
     }
-    text += "\n![Mean time of a lookup against the share of missing keys](docs/missing.svg)\n\n";
-    text += "![Disk reads for each lookup of a missing key](docs/disk-reads.svg)\n\n";
-    text += "Settings of each engine:\n\n";
+    text += "\n![Mean lookup time by share of missing keys](docs/missing.svg)\n\n";
+    text += "![Disk reads per lookup of a missing key](docs/disk-reads.svg)\n\n";
+    text += "Configuration of each engine:\n\n";
     for (kind, settings) in &run.engines {
         text += &format!("- **{}**: {settings}\n", kind.name());
     }

@@ -1,4 +1,4 @@
-//! `versus run`: each workload on each engine in turn; tables on the terminal, everything in a file.
+//! `versus run`: runs each workload on each engine in turn, prints tables, and writes all figures to a file.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -17,19 +17,19 @@ use std::path::{Path, PathBuf};
 /// Measure the engines: tables on the terminal, all figures in DIR/run.json
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where results are written
+    /// Directory for the results
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Where the stores live meanwhile; on the disk to measure [default: DIR/stores]
+    /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
     #[arg(long, value_name = "DIR")]
     stores: Option<PathBuf>,
     /// Fewer keys, calls and rounds: a minute instead of ten
     #[arg(long)]
     quick: bool,
-    /// Times that each workload runs on each engine [default: 3; with --quick 1]
+    /// How often each workload runs on each engine [default: 3; with --quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: Option<u64>,
-    /// Engines, separated by commas; the first is the baseline [default: all]
+    /// Engines, separated by commas, the baseline first [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<EngineKind>,
     /// Workloads, separated by commas [default: all]
@@ -43,11 +43,11 @@ fn known(name: &str) -> Result<String, String> {
     let names = || WORKLOADS.map(|workload| workload.name).join(", ");
     workload::by_name(name)
         .map(|workload| workload.name.to_owned())
-        .ok_or_else(|| format!("one of {}", names()))
+        .ok_or_else(|| format!("expected one of {}", names()))
 }
 
 impl Args {
-    /// Runs everything.
+    /// Measures, prints and writes the figures.
     pub fn run(mut self) -> Result<()> {
         if self.quick {
             self.settings.shrink();
@@ -70,30 +70,30 @@ impl Args {
         }
         run.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;
         writeln!(out, "{:.0} s; all figures: {}", run.seconds, file.display())?;
-        Ok(writeln!(out, "as a page: versus report {}", self.out.display())?)
+        Ok(writeln!(out, "for an HTML page: versus report {}", self.out.display())?)
     }
 }
 
-/// Before ten minutes are spent.
+/// Warns of a busy machine before the user spends ten minutes.
 pub fn warn_of_others() {
     let others = quiet::others_now();
     if others > quiet::DISTURBING {
         let others = format::number(others);
         eprintln!(
-            "versus: others keep {others} processors busy: figures will be worse than on a quiet machine"
+            "versus: other processes keep {others} CPUs busy: figures will be worse than on a quiet machine"
         );
     }
 }
 
-/// What those who read a run should know.
+/// What readers of the results should know.
 pub fn notes(stores: &Path, engines: &[EngineKind]) -> Vec<String> {
     let mut notes = Vec::new();
     if kernel::is_memory(stores) {
-        notes.push("the stores lie in a file system in memory: cold runs are rejected".to_owned());
+        notes.push("the stores are in a memory-backed file system: cold runs are rejected".to_owned());
     }
     if !engines.contains(&EngineKind::Rocksdb) {
         notes.push(
-            "the baseline is not RocksDB's default: speeds are relative to the first engine of the table"
+            "the baseline is not RocksDB with its defaults: speeds are relative to the first engine in the table"
                 .to_owned(),
         );
     }
@@ -105,7 +105,7 @@ fn print_head(run: &RunRecord) -> Result<()> {
     writeln!(out, "{}: {}", run.date, run.machine.describe())?;
     writeln!(
         out,
-        "{} keys of {} bytes, values of {} bytes; {} rounds; speed is that of the first engine ÷ that of each, by means",
+        "{} keys of {} bytes, values of {} bytes; {} rounds; speed is the first engine's mean time ÷ the engine's",
         format::count(settings.num as f64),
         settings.key_bytes,
         settings.value_bytes,

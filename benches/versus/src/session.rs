@@ -1,4 +1,4 @@
-//! Workloads on engines in turn, A B C A B C …, each in a process of its own.
+//! Runs workloads on engines in turn, A B C A B C …, each in its own process.
 
 use crate::engine::EngineKind;
 use crate::engines;
@@ -19,17 +19,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Less is no limit to measure in: an engine needs a few MiB for threads, tables of its own and what the allocator holds back.
+/// The smallest useful limit: any engine needs a few MiB for threads, internal tables and what the allocator keeps.
 const LIMIT_MIN_BYTES: u64 = 5 << 20;
 const SIGKILL: i32 = 9;
 
-/// A run while it is made.
+/// A run in progress.
 pub struct RunSession {
-    /// What was found so far.
+    /// The results so far.
     pub run: RunRecord,
     stores: PathBuf,
     wanted: Vec<String>,
-    /// Where groups with a limit are made, if the run has a workload that wants one.
+    /// Where groups with a memory limit are created, if a workload needs one.
     home: Option<CgroupParent>,
     generation: u64,
     added: HashMap<EngineKind, u64>,
@@ -37,7 +37,7 @@ pub struct RunSession {
 }
 
 impl RunSession {
-    /// Prepares a run whose stores lie in `stores`; of the workloads those in `wanted`, all if it is empty.
+    /// Prepares a run with its stores in `stores` and the workloads in `wanted`, or all workloads if `wanted` is empty.
     pub fn new(
         stores: &Path,
         engines: &[EngineKind],
@@ -70,7 +70,7 @@ impl RunSession {
         Ok(session)
     }
 
-    /// Looks whether memory can be limited here; what cannot be measured is not wanted, and noted.
+    /// Checks whether memory can be limited. If it cannot, leaves out the limited workloads and adds a note.
     fn find_limits(&mut self) {
         let limited: Vec<&str> = WORKLOADS
             .iter()
@@ -84,7 +84,7 @@ impl RunSession {
         let limit = settings.limit_bytes();
         let why = if limit < LIMIT_MIN_BYTES {
             format!(
-                "a limit of {} is too small for any engine; --num {} or more",
+                "a limit of {} is too small for any engine; use --num {} or more",
                 format::bytes(limit as f64),
                 format::count(
                     (4 * LIMIT_MIN_BYTES).div_ceil(settings.key_bytes + settings.value_bytes) as f64
@@ -102,7 +102,7 @@ impl RunSession {
         self.run.notes.push(format!("not available: {}: {why}", limited.join(", ")));
     }
 
-    /// Runs each wanted workload on each engine, all rounds; `done` hears of each workload whose last round is over.
+    /// Runs all rounds of each wanted workload on each engine. Calls `done` after the last round of each workload.
     pub fn measure(&mut self, mut done: impl FnMut(&RunRecord, WorkloadSpec) -> Result<()>) -> Result<()> {
         let wanted: Vec<WorkloadSpec> = WORKLOADS
             .into_iter()
@@ -110,7 +110,7 @@ impl RunSession {
             .filter(|workload| workload.cache != CacheState::Limited || self.home.is_some())
             .collect();
         for round in 0..self.run.rounds {
-            // A new load in each round: where compaction stops differs from one load to the next, and what lookups cost with it.
+            // Each round loads anew, because compaction stops at a different point each time, and the cost of lookups depends on it.
             for workload in &wanted {
                 self.turn(*workload, round)?;
                 if round + 1 == self.run.rounds {
@@ -126,13 +126,13 @@ impl RunSession {
     }
 
     fn wants(&self, workload: &WorkloadSpec) -> bool {
-        // Nothing else runs without a load.
+        // Every other workload needs a loaded store.
         workload.kind == WorkloadKind::Load
             || self.wanted.is_empty()
             || self.wanted.iter().any(|name| name == workload.name)
     }
 
-    /// One workload on each engine, one after the other.
+    /// Runs one workload on each engine in turn.
     fn turn(&mut self, workload: WorkloadSpec, round: u64) -> Result<()> {
         self.generation += 1;
         for engine in self.run.engines.iter().map(|(kind, _)| *kind).collect::<Vec<_>>() {
@@ -208,7 +208,7 @@ impl Drop for RunSession {
     }
 }
 
-/// Stores at their largest, copy-on-write trees included: about six times the data.
+/// Checks that the disk has room for the stores at their largest: about six times the data, because of copy-on-write trees.
 pub fn check_space(stores: &Path, engines: usize, settings: &RunSettings) -> Result<()> {
     fs::create_dir_all(stores)?;
     let need = 6 * engines as u64 * settings.data_bytes() + (1 << 30);
@@ -218,11 +218,14 @@ pub fn check_space(stores: &Path, engines: usize, settings: &RunSettings) -> Res
         return Ok(());
     }
     let (need, free) = (format::bytes(need as f64), format::bytes(free as f64));
-    Err(format!("{} has {free} free, this run may need {need}: use --stores or fewer keys", stores.display())
-        .into())
+    Err(format!(
+        "{} has {free} free, but this run may need {need}: use --stores or fewer keys",
+        stores.display()
+    )
+    .into())
 }
 
-/// Hands a task to a new process of this program.
+/// Runs a task in a new process.
 fn spawn(task: &WorkerTask) -> Result<WorkerOutcome> {
     let mut command = Command::new(std::env::current_exe()?);
     let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
@@ -232,20 +235,20 @@ fn spawn(task: &WorkerTask) -> Result<WorkerOutcome> {
     if output.status.success() {
         return Ok(serde_json::from_slice(&output.stdout)?);
     }
-    if let Some(rejected) = killed_for_want_of_memory(task, output.status.signal()) {
+    if let Some(rejected) = killed_by_the_limit(task, output.status.signal()) {
         return Ok(WorkerOutcome { rejected: Some(rejected), ..WorkerOutcome::default() });
     }
     Err(format!("the worker failed ({})", output.status).into())
 }
 
-/// That is a result: the engine does not live in so little memory.
-fn killed_for_want_of_memory(task: &WorkerTask, signal: Option<i32>) -> Option<String> {
+/// Being killed is a result: the engine cannot work in this little memory.
+fn killed_by_the_limit(task: &WorkerTask, signal: Option<i32>) -> Option<String> {
     let group: &Cgroup = task.group.as_ref()?;
     let killed = signal == Some(SIGKILL) && group.usage().is_ok_and(|usage| usage.killed > 0);
-    killed.then(|| format!("it needs more than {}: the kernel ended it", format::bytes(group.bytes as f64)))
+    killed.then(|| format!("killed by the kernel: it needs more than {}", format::bytes(group.bytes as f64)))
 }
 
-/// Shows what runs now, on a terminal.
+/// Shows the current step, if standard error is a terminal.
 pub fn progress(text: &str) {
     let mut err = std::io::stderr().lock();
     if err.is_terminal() {
@@ -256,18 +259,11 @@ pub fn progress(text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
-
-    #[derive(Parser)]
-    struct Flags {
-        #[command(flatten)]
-        settings: RunSettings,
-    }
 
     #[test]
-    fn a_limit_that_is_too_small_is_said_and_its_workloads_are_left_out() {
+    fn workloads_whose_limit_is_too_small_are_noted_and_left_out() {
         let stores = std::env::temp_dir().join(format!("versus-session-{}", std::process::id()));
-        let settings = Flags::parse_from(["versus", "--num", "20000"]).settings;
+        let settings = RunSettings::of_flags("--num 20000");
         let wanted = vec!["readmissing-limited".to_owned()];
         let session = RunSession::new(&stores, &[EngineKind::Sidebloom], wanted, &settings, 1).unwrap();
         let [note] = session.run.notes.as_slice() else { panic!("{:?}", session.run.notes) };
@@ -279,11 +275,11 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_limit_is_the_cache_s() {
-        let settings = Flags::parse_from(["versus", "--limit-mib", "64"]).settings;
+    fn the_cache_gets_half_of_the_limit() {
+        let settings = RunSettings::of_flags("--limit-mib 64");
         assert_eq!(settings.limit_bytes(), 64 << 20);
         assert_eq!(settings.in_limited_memory().cache_bytes(), 32 << 20);
-        let settings = Flags::parse_from(["versus", "--num", "4000000"]).settings;
+        let settings = RunSettings::of_flags("--num 4000000");
         assert!(settings.limit_bytes().abs_diff(settings.data_bytes() / 4) < 1 << 16);
     }
 }

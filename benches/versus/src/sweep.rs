@@ -1,4 +1,4 @@
-//! `versus sweep`: what grows with the number of sorted runs, and what with the number of keys. A run for each.
+//! `versus sweep`: how cost grows with the number of sorted runs, and memory with the number of keys. Each number is a run.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -13,33 +13,33 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Of each engine in the sweep over keys: little, so that what must grow with the keys shows.
+/// Cache of each engine in the sweep over keys. It is small, so that the memory that must grow with the keys shows.
 const CACHE_MIB: u64 = 32;
 const BY_RUNS: [&str; 4] = ["count", "readmissing", "readmissing-cold", "readrandom"];
 const BY_KEYS: [&str; 2] = ["count", "readrandom"];
 
-/// Measure against the number of sorted runs and of keys: all figures in DIR/sweep.json, for `report`
+/// Measure by number of sorted runs and by number of keys: tables on the terminal, all figures in DIR/sweep.json
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where results are written
+    /// Directory for the results
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Where the stores live meanwhile; on the disk to measure [default: DIR/stores]
+    /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
     #[arg(long, value_name = "DIR")]
     stores: Option<PathBuf>,
-    /// Fewer keys, calls and numbers: a minute instead of ten
+    /// Fewer keys, calls and runs: a minute instead of ten
     #[arg(long)]
     quick: bool,
-    /// Times that each workload runs on each engine
+    /// How often each workload runs on each engine
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: u64,
-    /// Sorted runs [default: 1,2,4,8,16]
+    /// Numbers of sorted runs, separated by commas [default: 1,2,4,8,16]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=16))]
     runs: Vec<u64>,
-    /// Keys [default: 250000,500000,1000000,2000000,4000000]
+    /// Numbers of keys, separated by commas [default: 250000,500000,1000000,2000000,4000000]
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
     keys: Vec<u64>,
-    /// Engines, separated by commas; the first is the baseline [default: all]
+    /// Engines, separated by commas, the baseline first [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<EngineKind>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Measures both.
+    /// Measures both sweeps, prints and writes the figures.
     pub fn run(mut self) -> Result<()> {
         if self.quick {
             self.settings.shrink();
@@ -88,7 +88,7 @@ impl Args {
         }
         notes(&found).iter().try_for_each(|note| writeln!(out, "{note}"))?;
         writeln!(out, "all figures: {}", file.display())?;
-        Ok(writeln!(out, "as a page: versus report {}", self.out.display())?)
+        Ok(writeln!(out, "for an HTML page: versus report {}", self.out.display())?)
     }
 
     fn one(
@@ -104,7 +104,7 @@ impl Args {
         session.measure(|_, _| Ok(()))?;
         progress("");
         let runs = match settings.runs {
-            0 => "as many sorted runs as the engines make".to_owned(),
+            0 => "sorted runs left to the engines".to_owned(),
             n => format!("{n} sorted runs"),
         };
         let (keys, seconds) = (count(settings.num as f64), session.run.seconds);
@@ -113,7 +113,7 @@ impl Args {
     }
 }
 
-/// What those who read it should know, each thing once.
+/// What readers of the results should know, without repetition.
 pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     let mut notes = Vec::new();
     let disturbances = |runs: &[RunRecord]| runs.iter().filter_map(RunRecord::disturbance).count();
@@ -132,7 +132,7 @@ pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     notes
 }
 
-/// Titles and tables: a row for each engine, a column for each number.
+/// Titles and tables with a row for each engine and a column for each number.
 pub fn tables(sweep: &SweepRecord) -> Vec<(&'static str, Vec<Vec<String>>)> {
     let runs = |run: &RunRecord| match run.settings.runs {
         1 => "1 run".to_owned(),
@@ -141,29 +141,29 @@ pub fn tables(sweep: &SweepRecord) -> Vec<(&'static str, Vec<Vec<String>>)> {
     let keys = |run: &RunRecord| format!("{} keys", count(run.settings.num as f64));
     let all = [
         (
-            "lookup of a missing key in memory, mean",
+            "mean lookup time of a missing key, in memory",
             grid(&sweep.by_runs, "readmissing", runs, nanos, |_, o| Some(o.mean_ns)),
         ),
         (
-            "lookup of a missing key on disk, mean",
+            "mean lookup time of a missing key, on disk",
             grid(&sweep.by_runs, "readmissing-cold", runs, nanos, |_, o| Some(o.mean_ns)),
         ),
         (
-            "disk reads for each lookup of a missing key",
+            "disk reads per lookup of a missing key",
             grid(&sweep.by_runs, "readmissing-cold", runs, number, |_, o| o.disk_reads_per_op),
         ),
         (
-            "lookup of a key that is there in memory, mean",
+            "mean lookup time of a present key, in memory",
             grid(&sweep.by_runs, "readrandom", runs, nanos, |_, o| Some(o.mean_ns)),
         ),
         (
-            "filter memory, bits for each key",
+            "filter memory, bits per key",
             grid(&sweep.by_runs, "count", runs, number, |run, o| {
                 Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64)
             }),
         ),
         (
-            "resident memory, mapped pages included, block cache of 32 MiB",
+            "resident memory including mapped pages, block cache of 32 MiB",
             grid(&sweep.by_keys, "readrandom", keys, bytes, |_, o| resident(o)),
         ),
         ("filter memory", grid(&sweep.by_keys, "count", keys, bytes, |_, o| filters(o))),
@@ -171,12 +171,12 @@ pub fn tables(sweep: &SweepRecord) -> Vec<(&'static str, Vec<Vec<String>>)> {
     all.into_iter().filter(|(_, rows)| rows.len() > 1).collect()
 }
 
-/// The process's own pages, and those of mapped files.
+/// Resident memory: anonymous pages, and pages of mapped files.
 pub fn resident(outcome: &WorkerOutcome) -> Option<f64> {
     Some((outcome.memory_bytes + outcome.mapped_bytes) as f64)
 }
 
-/// Of an engine that has filters.
+/// Size of the filters, if the engine has any.
 pub fn filters(outcome: &WorkerOutcome) -> Option<f64> {
     outcome.facts.filter_bytes.filter(|&n| n > 0).map(|n| n as f64)
 }

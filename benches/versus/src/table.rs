@@ -8,12 +8,12 @@ use crate::results::RunRecord;
 use crate::task::WorkerOutcome;
 use crate::workload::{self, CacheState, WorkloadSpec};
 
-/// Its columns and rows; where no round of an engine counts, dashes.
+/// The rows of a workload's table, its header first. An engine without accepted rounds has dashes.
 pub fn rows(run: &RunRecord, workload: &str) -> Vec<Vec<String>> {
     let mut columns = columns(run, workload);
     let others = |o: &WorkerOutcome| o.others;
     if run.engines.iter().any(|(kind, _)| run.median(*kind, workload, others) > Some(DISTURBING)) {
-        columns.push(column("others' cpus", number, others));
+        columns.push(column("others' CPUs", number, others));
     }
     let mut rows = vec![
         std::iter::once("engine").chain(columns.iter().map(|column| column.0)).map(str::to_owned).collect(),
@@ -25,7 +25,7 @@ pub fn rows(run: &RunRecord, workload: &str) -> Vec<Vec<String>> {
     rows
 }
 
-/// Rows with columns of even width: the first to the left, the others to the right.
+/// The text of a table: the first column aligned left, the others right.
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
@@ -70,7 +70,7 @@ fn columns(run: &RunRecord, workload: &str) -> Vec<ResultColumn> {
             columns.push(column("false positives / 1000 lookups", number, |o| {
                 o.facts.false_positives.map(|n| 1000.0 * n as f64 / o.ops as f64)
             }));
-            columns.push(column("per run asked", percent, |o| {
+            columns.push(column("per run searched", percent, |o| {
                 let (wrong, right) = (o.facts.false_positives?, o.facts.negatives?);
                 (wrong + right > 0).then(|| wrong as f64 / (wrong + right) as f64)
             }));
@@ -85,7 +85,7 @@ fn columns(run: &RunRecord, workload: &str) -> Vec<ResultColumn> {
             let mut columns = timing(run, workload);
             if run.results.iter().any(|one| one.workload == workload && one.outcome.settle_seconds.is_some())
             {
-                columns.push(column("settle", nanos, |o| o.settle_seconds.map(|seconds| seconds * 1e9)));
+                columns.push(column("compacting", nanos, |o| o.settle_seconds.map(|seconds| seconds * 1e9)));
                 columns.push(column("write amp", number, |o| o.write_amplification));
                 columns.push(column("on disk", bytes, |o| Some(o.disk_bytes as f64)));
             } else {
@@ -106,7 +106,7 @@ fn memory(workload: &str) -> Vec<ResultColumn> {
         return vec![
             column("own memory", bytes, limited(|usage| usage.own_bytes)),
             column("page cache", bytes, limited(|usage| usage.page_cache_bytes)),
-            column("at most", bytes, limited(|usage| usage.peak_bytes)),
+            column("peak", bytes, limited(|usage| usage.peak_bytes)),
         ];
     }
     vec![
@@ -115,12 +115,12 @@ fn memory(workload: &str) -> Vec<ResultColumn> {
     ]
 }
 
-/// What stands above a workload's table.
+/// The text above a workload's table.
 pub fn about(run: &RunRecord, workload: &WorkloadSpec) -> Option<String> {
     let settings = &run.settings;
     (workload.cache == CacheState::Limited && run.has(workload.name)).then(|| {
         format!(
-            "all memory of an engine, page cache included, limited to {}; caches of {} MiB; {} bytes of keys and values",
+            "each engine limited to {} of memory, page cache included; caches of {} MiB; {} bytes of keys and values",
             bytes(settings.limit_bytes() as f64),
             settings.in_limited_memory().cache_mib,
             count(settings.data_bytes() as f64),
@@ -134,7 +134,7 @@ fn timing(run: &RunRecord, workload: &str) -> Vec<ResultColumn> {
         column("mean", nanos, |o| Some(o.mean_ns)),
         range(),
     ];
-    // A load and a scan have no calls of one key.
+    // A load and a scan have no calls for single keys.
     if !["load", "scan"].contains(&workload) {
         columns.push(column("p50", nanos, |o| Some(o.p50_ns)));
         columns.push(column("p99", nanos, |o| Some(o.p99_ns)));
@@ -143,7 +143,7 @@ fn timing(run: &RunRecord, workload: &str) -> Vec<ResultColumn> {
     columns.push(speedup());
     columns.push(column("cpu/op", nanos, |o| Some(o.cpu_ns_per_op)));
     if run.results.iter().any(|one| one.workload == workload && one.outcome.beside_per_second.is_some()) {
-        columns.push(column("puts/s beside", count, |o| o.beside_per_second));
+        columns.push(column("writer's puts/s", count, |o| o.beside_per_second));
     }
     columns
 }

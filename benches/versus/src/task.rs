@@ -1,4 +1,4 @@
-//! What a worker process is told, and what it answers.
+//! What a worker process is asked to do, and what it answers.
 
 use crate::engine::{EngineFacts, EngineKind};
 use crate::limit::{Cgroup, CgroupUsage};
@@ -6,35 +6,35 @@ use crate::settings::RunSettings;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a worker is to do.
+/// A worker's task.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerTask {
-    /// On what.
+    /// The engine to measure.
     pub engine: EngineKind,
-    /// A name of [`workload::WORKLOADS`].
+    /// The name of a workload.
     pub workload: String,
-    /// Where the store is.
+    /// Directory of the store.
     pub dir: PathBuf,
-    /// Sizes and counts.
+    /// Sizes, counts and the seed.
     pub settings: RunSettings,
     /// Keys that YCSB inserted in earlier tasks.
     pub added: u64,
-    /// Of what this task writes; all that is there has a smaller one.
+    /// The generation of the values that this task writes. All values in the store have a smaller one.
     pub generation: u64,
-    /// The group to join, for a workload in limited memory.
+    /// The control group to join, for a workload in limited memory.
     pub group: Option<Cgroup>,
 }
 
-/// How it went.
+/// A worker's answer: what it measured.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct WorkerOutcome {
     /// Calls made (keys for multireadrandom, rows for a scan).
     pub ops: u64,
-    /// In a second.
+    /// Calls per second.
     pub ops_per_second: f64,
-    /// Of a call, in nanoseconds; for open, until the first answer.
+    /// Mean nanoseconds of a call; for open, until the first answer.
     pub mean_ns: f64,
-    /// Median; of a call's time by its keys, as are the others.
+    /// Median of a call's time divided by its keys, in nanoseconds. The other percentiles are divided likewise.
     pub p50_ns: f64,
     /// 99th percentile.
     pub p99_ns: f64,
@@ -42,38 +42,38 @@ pub struct WorkerOutcome {
     pub p999_ns: f64,
     /// Quantiles (0 to 1) and nanoseconds.
     pub curve: Vec<(f64, f64)>,
-    /// Processor nanoseconds of the process for each op.
+    /// CPU nanoseconds of the process per op.
     pub cpu_ns_per_op: f64,
-    /// Reads that the disk completed for each op; the whole machine's.
+    /// Reads completed by the disk per op, for the whole machine.
     pub disk_reads_per_op: Option<f64>,
-    /// Bytes that the process made the disk read for each op.
+    /// Bytes read from disk on behalf of the process per op.
     pub disk_bytes_per_op: f64,
-    /// Bytes written, the settling after it included, for each byte that the user wrote.
+    /// Bytes written per byte that the user wrote, including the compactions that follow.
     pub write_amplification: Option<f64>,
-    /// Resident memory at the end, in bytes: the process's own.
+    /// Resident anonymous memory at the end, in bytes.
     pub memory_bytes: u64,
-    /// Resident pages of mapped files, in bytes.
+    /// Resident pages of mapped files at the end, in bytes.
     pub mapped_bytes: u64,
-    /// What the store occupies on disk.
+    /// Disk space of the store, in bytes.
     pub disk_bytes: u64,
-    /// From the last write until nothing was left to compact.
+    /// Seconds from the last write until nothing was left to compact.
     pub settle_seconds: Option<f64>,
-    /// Until the store was open, in nanoseconds.
+    /// Nanoseconds to open the store.
     pub open_ns: f64,
-    /// From the start of opening to the first answer, in nanoseconds.
+    /// Nanoseconds from the start of opening to the first answer.
     pub first_answer_ns: Option<f64>,
-    /// Puts in a second beside readwhilewriting.
+    /// Puts per second of the writer in readwhilewriting.
     pub beside_per_second: Option<f64>,
-    /// What the engine says of itself.
+    /// The engine's own statistics.
     pub facts: EngineFacts,
     /// Keys that YCSB inserted.
     pub inserted: u64,
-    /// In limited memory: what the group counted, when the calls were made.
+    /// In limited memory: the control group's counters after the calls.
     #[serde(default)]
     pub limited: Option<CgroupUsage>,
-    /// Processors that others kept busy meanwhile; `None` when it took too short a time to say.
+    /// CPUs that other processes kept busy meanwhile; `None` if the task was too short to tell.
     #[serde(default)]
     pub others: Option<f64>,
-    /// Why the figures do not count.
+    /// Why the figures are rejected, if they are.
     pub rejected: Option<String>,
 }

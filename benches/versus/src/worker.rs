@@ -1,4 +1,5 @@
-//! One workload on one engine in a process of its own: reads a [`WorkerTask`] from standard input, writes an [`WorkerOutcome`] to standard output.
+//! Runs one workload on one engine in its own process: reads a [`WorkerTask`] from standard input, and writes a [`WorkerOutcome`] to
+//! standard output.
 
 use crate::engine::{Engine, EngineFacts};
 use crate::engines;
@@ -15,25 +16,25 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Keys in a batch of `load`.
+/// Keys per batch of `load`.
 const LOAD_BATCH: u64 = 1000;
-/// Of the points of a latency curve.
+/// The quantiles of a latency curve.
 const QUANTILES: [f64; 24] = [
     0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
     0.995, 0.998, 0.999, 0.9999, 1.0,
 ];
 
-/// Reads the task, does it, writes how it went.
+/// Reads a task, runs it, and writes the outcome.
 pub fn main() -> Result<()> {
     let task: WorkerTask = serde_json::from_reader(std::io::stdin().lock())?;
-    let workload = workload::by_name(&task.workload).ok_or("no such workload")?;
-    let job = TaskRunner {
+    let workload = workload::by_name(&task.workload).ok_or("unknown workload")?;
+    let runner = TaskRunner {
         keys: KeyGenerator::new(task.settings.key_bytes as usize, task.settings.seed),
         values: ValueGenerator::new(task.settings.value_bytes as usize, task.settings.seed),
         workload,
         task,
     };
-    let outcome = job.run()?;
+    let outcome = runner.run()?;
     serde_json::to_writer(std::io::stdout().lock(), &outcome)?;
     Ok(())
 }
@@ -68,28 +69,28 @@ impl TaskRunner {
             return self.first_answer(engine.as_ref(), begin, open, closed);
         }
         if self.workload.only_reads() {
-            self.bring_to_memory(engine.as_ref())?;
-            rejected = self.why_not_as_stated(engine.as_ref())?;
+            self.warm_up(engine.as_ref())?;
+            rejected = self.why_not_ready(engine.as_ref())?;
         }
         let before = ResourceCounters::now(dir);
         let (timing, beside, inserted) = self.calls(engine.as_ref())?;
         let run = ResourceCounters::now(dir).since(before);
-        let settling = Instant::now();
+        let finishing = Instant::now();
         if !self.workload.only_reads() {
-            engine.settle()?;
+            engine.finish_compactions()?;
         }
-        let settle = settling.elapsed();
+        let finished_after = finishing.elapsed();
         let whole = ResourceCounters::now(dir).since(before);
         if rejected.is_none() && self.workload.only_reads() {
             rejected = self.why_rejected_after(engine.as_ref(), run, timing.calls);
         }
         let mut outcome = self.outcome(&timing, run, open);
         outcome.facts = engine.facts()?;
-        outcome.rejected = rejected.or_else(|| self.why_other_runs(&outcome.facts));
+        outcome.rejected = rejected.or_else(|| self.why_wrong_runs(&outcome.facts));
         outcome.inserted = inserted;
         outcome.beside_per_second = beside;
         if !self.workload.only_reads() {
-            outcome.settle_seconds = Some(settle.as_secs_f64());
+            outcome.settle_seconds = Some(finished_after.as_secs_f64());
             let written =
                 (timing.user_bytes > 0).then(|| whole.write_bytes as f64 / timing.user_bytes as f64);
             outcome.write_amplification = written.filter(|_| kind != WorkloadKind::GetWhileWriting);
@@ -97,10 +98,10 @@ impl TaskRunner {
         Ok(outcome)
     }
 
-    /// In a group with a limit. What this program needs for itself is allocated before, and does not count.
+    /// Runs the workload in a control group with a limit. This program's own tables are allocated before, and do not count.
     fn run_limited(&self, group: &Cgroup) -> Result<WorkerOutcome> {
         let (dir, settings) = (self.task.dir.as_path(), &self.task.settings);
-        let source = |kind, seed| {
+        let generator = |kind, seed| {
             let generation = self.task.generation;
             CallGenerator::new(
                 kind,
@@ -111,9 +112,9 @@ impl TaskRunner {
                 SplitMix64::new(seed),
             )
         };
-        let mut warming = source(WorkloadKind::Get { missing: 0 }, settings.seed ^ 0x7761_726d);
-        let mut asking = source(self.workload.kind, settings.seed ^ self.task.generation << 32);
-        // A page that someone read before is charged to whoever did.
+        let mut warming = generator(WorkloadKind::Get { missing: 0 }, settings.seed ^ 0x7761_726d);
+        let mut asking = generator(self.workload.kind, settings.seed ^ self.task.generation << 32);
+        // A page that is already in the page cache is charged to the process that read it.
         let files = kernel::files(dir);
         kernel::drop_page_cache(&files)?;
         let share = kernel::cached_share(&files)?;
@@ -124,11 +125,11 @@ impl TaskRunner {
         let engine = engines::open(self.task.engine, dir, &settings.in_limited_memory(), false)?;
         let open = begin.elapsed();
         engine.warm()?;
-        let caller = self.caller(engine.as_ref());
-        // Keys that are there, until as many pages were read as the limit has room for.
-        caller.run(&mut warming, settings.limit_bytes() / 4096)?;
+        let driver = self.driver(engine.as_ref());
+        // Get present keys until the pages read would fill the limit.
+        driver.run(&mut warming, settings.limit_bytes() / 4096)?;
         let before = ResourceCounters::now(dir);
-        let timing = caller.run(&mut asking, self.workload.calls(settings))?;
+        let timing = driver.run(&mut asking, self.workload.calls(settings))?;
         let run = ResourceCounters::now(dir).since(before);
         let usage = group.usage()?;
         rejected = rejected.or_else(|| usage.why_not_in_force(group.bytes, kernel::disk_bytes(dir)));
@@ -140,12 +141,12 @@ impl TaskRunner {
         Ok(outcome)
     }
 
-    fn caller<'a>(&'a self, engine: &'a dyn Engine) -> CallDriver<'a> {
+    fn driver<'a>(&'a self, engine: &'a dyn Engine) -> CallDriver<'a> {
         CallDriver { engine, keys: &self.keys, values: &self.values, generation: self.task.generation }
     }
 
-    /// Filters and indexes; for a warm run also each block, which one key in eight touches.
-    fn bring_to_memory(&self, engine: &dyn Engine) -> Result<()> {
+    /// Reads filters and indexes into memory. A warm run also reads every block, by getting one key in eight.
+    fn warm_up(&self, engine: &dyn Engine) -> Result<()> {
         engine.warm()?;
         let (mut key, mut value) = (Vec::new(), Vec::new());
         if self.workload.cache == CacheState::Warm {
@@ -157,8 +158,8 @@ impl TaskRunner {
         Ok(())
     }
 
-    /// Empties the page cache for a cold run, and looks whether it is empty.
-    fn why_not_as_stated(&self, engine: &dyn Engine) -> Result<Option<String>> {
+    /// Drops the store from the page cache for a cold run. Returns why the store is not in the state that the workload needs, if it is not.
+    fn why_not_ready(&self, engine: &dyn Engine) -> Result<Option<String>> {
         if engine.busy() {
             return Ok(Some("a compaction was running".to_owned()));
         }
@@ -168,7 +169,7 @@ impl TaskRunner {
         let mut files = kernel::files(&self.task.dir);
         files.retain(|file| !self.task.engine.stays_in_memory(file));
         if kernel::is_memory(&self.task.dir) {
-            return Ok(Some("the store is in a file system in memory".to_owned()));
+            return Ok(Some("the store is in a memory-backed file system".to_owned()));
         }
         kernel::drop_page_cache(&files)?;
         let share = kernel::cached_share(&files)?;
@@ -181,48 +182,48 @@ impl TaskRunner {
         }
         let from_disk = run.read_bytes > 4096 * (calls / 1000 + 16);
         (self.workload.cache == CacheState::Warm && from_disk)
-            .then(|| format!("{} bytes came from disk in a warm run", run.read_bytes))
+            .then(|| format!("a warm run read {} bytes from disk", run.read_bytes))
     }
 
-    /// Where runs were to be made: whether there are as many.
-    fn why_other_runs(&self, facts: &EngineFacts) -> Option<String> {
+    /// Why the number of sorted runs is wrong, if the settings ask for a number and it is.
+    fn why_wrong_runs(&self, facts: &EngineFacts) -> Option<String> {
         let (wanted, found) = (self.task.settings.runs, facts.runs?);
         (wanted > 0 && found != wanted).then(|| format!("{found} sorted runs instead of {wanted}"))
     }
 
     fn calls(&self, engine: &dyn Engine) -> Result<(CallTiming, Option<f64>, u64)> {
         let (settings, generation) = (&self.task.settings, self.task.generation);
-        let caller = self.caller(engine);
+        let driver = self.driver(engine);
         let rng = SplitMix64::new(settings.seed ^ generation << 32);
         let calls = self.workload.calls(settings);
-        // A fill writes only as many keys as it makes calls.
+        // A fill writes one key per call.
         let loaded = if self.workload.fresh_store() { calls } else { settings.num };
         match self.workload.kind {
             WorkloadKind::Load => return Ok((self.load(engine)?, None, 0)),
-            WorkloadKind::Scan => return Ok((caller.scan_all(settings.num + self.task.added)?, None, 0)),
+            WorkloadKind::Scan => return Ok((driver.scan_all(settings.num + self.task.added)?, None, 0)),
             _ => {}
         }
-        let mut source =
+        let mut generator =
             CallGenerator::new(self.workload.kind, &self.keys, loaded, self.task.added, generation, rng);
         let (mut timing, beside) = match self.workload.kind {
-            WorkloadKind::GetWhileWriting => self.beside_writer(&caller, &mut source, calls)?,
-            _ => (caller.run(&mut source, calls)?, None),
+            WorkloadKind::GetWhileWriting => self.with_writer(&driver, &mut generator, calls)?,
+            _ => (driver.run(&mut generator, calls)?, None),
         };
         if let WorkloadKind::MultiGet { .. } = self.workload.kind {
             timing.keys_per_call = MULTI as u64;
             timing.calls *= MULTI as u64;
             timing.mean_ns /= MULTI as f64;
         }
-        self.check_written(&caller, &source)?;
-        Ok((timing, beside, source.present() - loaded - self.task.added))
+        self.check_written(&driver, &generator)?;
+        Ok((timing, beside, generator.present() - loaded - self.task.added))
     }
 
-    /// After the calls: what they wrote is there.
-    fn check_written(&self, caller: &CallDriver<'_>, source: &CallGenerator<'_>) -> Result<()> {
+    /// Checks that the store has what the calls wrote.
+    fn check_written(&self, driver: &CallDriver<'_>, generator: &CallGenerator<'_>) -> Result<()> {
         let before = self.task.settings.num + self.task.added;
         let (mut key, mut got) = (Vec::new(), (false, Vec::new()));
         for index in
-            source.written().step_by(16).filter(|&index| index < self.task.settings.num || index >= before)
+            generator.written().step_by(16).filter(|&index| index < self.task.settings.num || index >= before)
         {
             let asked = KeyLookup {
                 index,
@@ -230,8 +231,8 @@ impl TaskRunner {
                 expect: ExpectedAnswer::Exactly(self.task.generation),
             };
             self.keys.write(self.keys.rank(index, asked.kind), asked.kind, &mut key);
-            got.0 = caller.engine.get(&key, &mut got.1)?;
-            caller.check_one(&asked, &got)?;
+            got.0 = driver.engine.get(&key, &mut got.1)?;
+            driver.check_one(&asked, &got)?;
         }
         Ok(())
     }
@@ -257,7 +258,7 @@ impl TaskRunner {
             if (1..self.task.settings.runs)
                 .any(|run| (first..done).contains(&(run * num / self.task.settings.runs)))
             {
-                engine.settle()?;
+                engine.finish_compactions()?;
             }
         }
         Ok(CallTiming {
@@ -269,24 +270,24 @@ impl TaskRunner {
         })
     }
 
-    /// Reads while another thread overwrites at the rate of the settings.
-    fn beside_writer(
+    /// Makes the calls while another thread overwrites at the rate in the settings.
+    fn with_writer(
         &self,
-        caller: &CallDriver<'_>,
-        source: &mut CallGenerator<'_>,
+        driver: &CallDriver<'_>,
+        generator: &mut CallGenerator<'_>,
         calls: u64,
     ) -> Result<(CallTiming, Option<f64>)> {
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| self.write_until(caller, &done));
-            let timing = caller.run(source, calls);
+            let writer = scope.spawn(|| self.write_until(driver, &done));
+            let timing = driver.run(generator, calls);
             done.store(true, Relaxed);
-            let rate = writer.join().map_err(|_| "the writing thread panicked")??;
+            let rate = writer.join().map_err(|_| "the writer thread panicked")??;
             Ok((timing?, Some(rate)))
         })
     }
 
-    fn write_until(&self, caller: &CallDriver<'_>, done: &AtomicBool) -> Result<f64> {
+    fn write_until(&self, driver: &CallDriver<'_>, done: &AtomicBool) -> Result<f64> {
         let mut rng = SplitMix64::new(self.task.generation ^ 0x7772_6974_6572);
         let pause = Duration::from_nanos(1_000_000_000 / self.task.settings.put_rate);
         let (mut key, mut value) = (Vec::new(), Vec::new());
@@ -295,7 +296,7 @@ impl TaskRunner {
             let index = rng.below(self.task.settings.num);
             self.keys.write(self.keys.rank(index, KeyKind::Present), KeyKind::Present, &mut key);
             self.values.write(index, self.task.generation, &mut value);
-            caller.engine.put(&key, &value)?;
+            driver.engine.put(&key, &value)?;
             puts += 1;
             std::thread::sleep((pause * puts).saturating_sub(begin.elapsed()));
         }
@@ -319,7 +320,7 @@ impl TaskRunner {
         self.keys.write(self.keys.rank(asked.index, asked.kind), asked.kind, &mut key);
         got.0 = engine.get(&key, &mut got.1)?;
         let answered = begin.elapsed();
-        self.caller(engine).check_one(&asked, &got)?;
+        self.driver(engine).check_one(&asked, &got)?;
         let mut latencies = hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
         latencies.saturating_record(answered.as_nanos() as u64);
         let mean_ns = answered.as_nanos() as f64;

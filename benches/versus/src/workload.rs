@@ -1,4 +1,4 @@
-//! The workloads: names, and the calls each of them makes.
+//! The workloads: their names, and the calls that each of them makes.
 
 use crate::keys::{KeyGenerator, KeyKind, SplitMix64, YcsbZipf};
 use crate::settings::RunSettings;
@@ -10,48 +10,48 @@ pub const MULTI: usize = 32;
 /// What a workload does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkloadKind {
-    /// Writes all keys in random order, many at once.
+    /// Writes all keys in random order, in batches.
     Load,
-    /// Writes keys into an empty store, one at a time.
+    /// Writes keys to an empty store, one at a time.
     Fill { in_order: bool },
-    /// Writes keys that are there.
+    /// Writes present keys.
     Overwrite,
-    /// Gets keys, so many in a hundred missing.
+    /// Gets keys, of which `missing` percent are missing.
     Get { missing: u64 },
-    /// Gets keys below or above all that are there.
+    /// Gets keys below or above all present keys.
     GetOutside,
-    /// Gets [`MULTI`] keys in a call, all there or all missing.
+    /// Gets [`MULTI`] keys per call, of which `missing` percent are missing.
     MultiGet { missing: u64 },
-    /// Gets keys that are there while another thread overwrites.
+    /// Gets present keys while another thread overwrites.
     GetWhileWriting,
-    /// Goes to a random place and reads a row.
+    /// Seeks to a random position and reads a row.
     Seek,
     /// Reads all rows.
     Scan,
-    /// One of YCSB's six.
+    /// A core workload of YCSB, by its letter.
     Ycsb(char),
-    /// Opens the store and asks for one key.
+    /// Opens the store and gets one key.
     Open,
-    /// Counts what filters answer to missing keys; not timed.
+    /// Counts the filters' answers for missing keys. Not timed.
     Count,
 }
 
 /// Where the data is when the calls begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheState {
-    /// All of it in memory.
+    /// In memory.
     Warm,
-    /// On disk: the page cache is emptied before.
+    /// On disk: the page cache is dropped before.
     Cold,
-    /// As much of it in memory as fits beside everything else: the process is in a group that may have
-    /// [`limit_bytes`](RunSettings::limit_bytes), page cache included, and calls have filled that before.
+    /// As much in memory as fits: the process is in a control group limited to [`limit_bytes`](RunSettings::limit_bytes), page cache
+    /// included, and earlier calls have filled it.
     Limited,
 }
 
-/// A workload by name.
+/// A workload.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkloadSpec {
-    /// As tables and `--workloads` show it.
+    /// The name in tables and in `--workloads`.
     pub name: &'static str,
     /// What it does.
     pub kind: WorkloadKind,
@@ -71,7 +71,7 @@ const fn limited(name: &'static str, kind: WorkloadKind) -> WorkloadSpec {
     WorkloadSpec { name, kind, cache: CacheState::Limited }
 }
 
-/// In the order in which a round runs them: first those that only read.
+/// All workloads, in the order of a round: those that write to the loaded store come last.
 pub const WORKLOADS: [WorkloadSpec; 34] = [
     warm("load", WorkloadKind::Load),
     warm("count", WorkloadKind::Count),
@@ -115,7 +115,7 @@ pub fn by_name(name: &str) -> Option<WorkloadSpec> {
 }
 
 impl WorkloadSpec {
-    /// Whether it leaves the store as it was.
+    /// Whether it leaves the store unchanged.
     pub fn only_reads(&self) -> bool {
         !matches!(
             self.kind,
@@ -127,12 +127,12 @@ impl WorkloadSpec {
         )
     }
 
-    /// Whether it has a store of its own, new each time.
+    /// Whether it needs a new store each time.
     pub fn fresh_store(&self) -> bool {
         matches!(self.kind, WorkloadKind::Fill { .. })
     }
 
-    /// Calls to make.
+    /// The number of calls to make.
     pub fn calls(&self, settings: &RunSettings) -> u64 {
         match self.kind {
             WorkloadKind::Fill { .. } | WorkloadKind::Overwrite => settings.writes,
@@ -152,10 +152,10 @@ impl WorkloadSpec {
     }
 }
 
-/// What a key should give.
+/// The expected answer to a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedAnswer {
-    /// Nothing.
+    /// No value.
     Nothing,
     /// The value of this generation.
     Exactly(u64),
@@ -163,7 +163,7 @@ pub enum ExpectedAnswer {
     Before(u64),
 }
 
-/// One call.
+/// A call to the store.
 #[derive(Debug)]
 pub enum StoreCall {
     /// Get a key.
@@ -174,29 +174,29 @@ pub enum StoreCall {
     Change(KeyLookup),
     /// Get many keys.
     MultiGet(Vec<KeyLookup>),
-    /// Read rows from a key on; their ranks.
+    /// Read rows from rank `from` on. `ranks` are the ranks of the expected rows.
     Scan { from: u64, ranks: Vec<u64> },
 }
 
-/// A key to get.
+/// A lookup and its expected answer.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyLookup {
-    /// Of the key.
+    /// The index of the key.
     pub index: u64,
-    /// Which of this index.
+    /// Which key of the index.
     pub kind: KeyKind,
-    /// What it should give.
+    /// The expected answer.
     pub expect: ExpectedAnswer,
 }
 
-/// Draws the calls of a workload, and knows what each should give.
+/// Generates the calls of a workload with their expected answers.
 pub struct CallGenerator<'a> {
     kind: WorkloadKind,
     keys: &'a KeyGenerator,
     rng: SplitMix64,
     zipf: Option<YcsbZipf>,
     loaded: u64,
-    /// Keys there now: those loaded, and those that YCSB inserted.
+    /// Keys in the store now: those loaded, and those that YCSB inserted.
     present: u64,
     generation: u64,
     written: Vec<bool>,
@@ -207,7 +207,7 @@ pub struct CallGenerator<'a> {
 }
 
 impl<'a> CallGenerator<'a> {
-    /// For a store of `loaded` keys and `added` more; everything in it was written before `generation`.
+    /// Calls for a store with `loaded` keys and `added` more. All of them were written before `generation`.
     pub fn new(
         kind: WorkloadKind,
         keys: &'a KeyGenerator,
@@ -239,18 +239,18 @@ impl<'a> CallGenerator<'a> {
         }
     }
 
-    /// Keys that are there after the calls so far.
+    /// The number of keys in the store after the calls so far.
     pub fn present(&self) -> u64 {
         self.present
     }
 
-    /// Indexes of keys that the calls so far wrote.
+    /// The indexes of the keys written by the calls so far.
     pub fn written(&self) -> impl Iterator<Item = u64> + '_ {
         (0..self.loaded).filter(|&index| self.written[index as usize]).chain(self.loaded..self.present)
     }
 
     /// The next call.
-    pub fn call(&mut self) -> StoreCall {
+    pub fn next_call(&mut self) -> StoreCall {
         self.made += 1;
         match self.kind {
             WorkloadKind::Get { missing } => StoreCall::Get(self.mixed(missing)),
@@ -290,7 +290,7 @@ impl<'a> CallGenerator<'a> {
         let expect = match self.kind {
             WorkloadKind::GetWhileWriting => ExpectedAnswer::Before(self.generation + 1),
             _ if written => ExpectedAnswer::Exactly(self.generation),
-            // What this run inserted, or an earlier one.
+            // Inserted by this task or an earlier one.
             _ if index >= self.loaded => ExpectedAnswer::Before(self.generation + 1),
             _ => ExpectedAnswer::Before(self.generation),
         };

@@ -78,7 +78,7 @@ impl Engine for FjallEngine {
         Ok(())
     }
 
-    fn settle(&self) -> Result<()> {
+    fn finish_compactions(&self) -> Result<()> {
         self.keys.rotate_memtable_and_wait()?;
         self.db.persist(PersistMode::Buffer)?;
         // A compaction may start another one, so wait until nothing has run for a while.

@@ -91,7 +91,7 @@ impl Engine for LmdbEngine {
         Ok(())
     }
 
-    fn settle(&self) -> Result<()> {
+    fn finish_compactions(&self) -> Result<()> {
         Ok(self.env.force_sync()?)
     }
 

@@ -97,7 +97,7 @@ impl Engine for RedbEngine {
         Ok(())
     }
 
-    fn settle(&self) -> Result<()> {
+    fn finish_compactions(&self) -> Result<()> {
         self.write(Durability::Immediate, |_| Ok(()))
     }
 

@@ -15,7 +15,7 @@ pub struct RocksEngine {
     db: DB,
     options: Options,
     /// Automatic compactions are disabled, so one stays pending for ever.
-    held: bool,
+    compactions_disabled: bool,
 }
 
 /// The engine's configuration, in words.
@@ -88,8 +88,12 @@ impl RocksEngine {
         }
         // Opened by name, because batched_multi_get needs a handle.
         let family = ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY_NAME, options.clone());
-        let held = settings.runs > 0;
-        Ok(RocksEngine { db: DB::open_cf_descriptors(&options, dir, [family])?, options, held })
+        let compactions_disabled = settings.runs > 0;
+        Ok(RocksEngine {
+            db: DB::open_cf_descriptors(&options, dir, [family])?,
+            options,
+            compactions_disabled,
+        })
     }
 
     fn int(&self, property: &str) -> u64 {
@@ -140,7 +144,7 @@ impl Engine for RocksEngine {
         Ok(iterator.status()?)
     }
 
-    fn settle(&self) -> Result<()> {
+    fn finish_compactions(&self) -> Result<()> {
         self.db.flush()?;
         Ok(self.db.wait_for_compact(&WaitForCompactOptions::default())?)
     }
@@ -148,7 +152,7 @@ impl Engine for RocksEngine {
     fn busy(&self) -> bool {
         ["num-running-compactions", "num-running-flushes", "mem-table-flush-pending", "compaction-pending"]
             .iter()
-            .filter(|&&name| !(self.held && name == "compaction-pending"))
+            .filter(|&&name| !(self.compactions_disabled && name == "compaction-pending"))
             .any(|name| self.int(&format!("rocksdb.{name}")) > 0)
     }
 

@@ -76,13 +76,13 @@ impl Engine for SidebloomEngine {
         Ok(())
     }
 
-    fn settle(&self) -> Result<()> {
+    fn finish_compactions(&self) -> Result<()> {
         self.0.flush()?;
         self.0.wait_for_compaction()?;
         Ok(self.0.warm()?)
     }
 
-    /// [`settle`](Engine::settle) has waited for compactions. A later one would show as bytes written.
+    /// [`finish_compactions`](Engine::finish_compactions) has waited for compactions. A later one would show as bytes written.
     fn busy(&self) -> bool {
         false
     }

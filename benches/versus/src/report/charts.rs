@@ -1,4 +1,4 @@
-//! Which pictures are drawn.
+//! The charts of each kind of result.
 
 use super::plot::{PlotAxis, PlotSeries, bars, lines};
 use crate::engine::EngineKind;
@@ -28,7 +28,7 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(219, 97, 162),
 ];
 
-fn colour(kind: EngineKind) -> RGBColor {
+fn color(kind: EngineKind) -> RGBColor {
     match kind {
         EngineKind::Sidebloom => PALETTE[0],
         EngineKind::RocksdbBloom => PALETTE[1],
@@ -49,7 +49,7 @@ fn percent(x: f64) -> String {
     format!("{} %", number(x))
 }
 
-/// All pictures of a run that has the figures for them.
+/// All charts that the results of a run have figures for.
 pub fn of_run(run: &RunRecord) -> Result<Vec<String>> {
     let pictures = [
         against_missing(run, CacheState::Warm)?,
@@ -59,39 +59,39 @@ pub fn of_run(run: &RunRecord) -> Result<Vec<String>> {
         figure_bars(
             run,
             "readmissing-cold",
-            "Bytes read from disk for each lookup of a missing key",
+            "Bytes read from disk per lookup of a missing key",
             bytes,
             |o| Some(o.disk_bytes_per_op),
         )?,
-        curve(run, "readmissing", "Latency of lookups of missing keys, in memory")?,
-        curve(run, "readrandom", "Latency of lookups that find their key, in memory")?,
-        curve(run, "readmissing-cold", "Latency of lookups of missing keys, from disk")?,
-        figure_bars(run, "count", "Filter memory, bits for each key", number, |o| {
+        curve(run, "readmissing", "Lookup latency of missing keys, in memory")?,
+        curve(run, "readrandom", "Lookup latency of present keys, in memory")?,
+        curve(run, "readmissing-cold", "Lookup latency of missing keys, on disk")?,
+        figure_bars(run, "count", "Filter memory, bits per key", number, |o| {
             Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64)
         })?,
         figure_bars(run, "readmissing", "Resident memory, all data in the cache", bytes, |o| {
             Some(o.memory_bytes as f64)
         })?,
-        figure_bars(run, "load", "Bytes written for each byte of a load in random order", number, |o| {
+        figure_bars(run, "load", "Bytes written per byte loaded, in random order", number, |o| {
             o.write_amplification
         })?,
     ];
     Ok(pictures.into_iter().flatten().collect())
 }
 
-/// The shares stand at equal distances: most of what happens, happens near the last.
+/// The label of a position. Shares are equally spaced, because most of the change is near 100 %.
 fn share_at(place: f64) -> String {
     let near = (place - place.round()).abs() < 0.01;
     let share = SHARES.get(place.round().max(0.0) as usize).filter(|_| near);
     share.map_or(String::new(), |(share, _)| (*share).to_owned())
 }
 
-/// Mean latency against the share of missing keys.
+/// Mean lookup time by share of missing keys.
 pub fn against_missing(run: &RunRecord, memory: CacheState) -> Result<Option<String>> {
     let (suffix, title) = match memory {
-        CacheState::Warm => ("", "Mean time of a lookup, data in memory"),
-        CacheState::Cold => ("-cold", "Mean time of a lookup, data on disk"),
-        CacheState::Limited => ("-limited", "Mean time of a lookup, in limited memory"),
+        CacheState::Warm => ("", "Mean lookup time, data in memory"),
+        CacheState::Cold => ("-cold", "Mean lookup time, data on disk"),
+        CacheState::Limited => ("-limited", "Mean lookup time, in limited memory"),
     };
     let series = run.engines.iter().map(|&(kind, _)| {
         let point = |(place, (_, name)): (usize, (&str, &str))| {
@@ -108,9 +108,9 @@ pub fn against_missing(run: &RunRecord, memory: CacheState) -> Result<Option<Str
     }
 }
 
-/// Disk reads for each missing lookup.
+/// Disk reads per lookup of a missing key.
 pub fn disk_reads(run: &RunRecord) -> Result<Option<String>> {
-    figure_bars(run, "readmissing-cold", "Disk reads for each lookup of a missing key", number, |o| {
+    figure_bars(run, "readmissing-cold", "Disk reads per lookup of a missing key", number, |o| {
         o.disk_reads_per_op
     })
 }
@@ -118,7 +118,7 @@ pub fn disk_reads(run: &RunRecord) -> Result<Option<String>> {
 fn series_of(kind: EngineKind, points: Vec<(f64, f64)>) -> PlotSeries {
     PlotSeries {
         name: kind.name().to_owned(),
-        colour: colour(kind),
+        color: color(kind),
         strong: kind == EngineKind::Sidebloom,
         points,
     }
@@ -132,12 +132,12 @@ fn figure_bars(
     figure: impl Fn(&WorkerOutcome) -> Option<f64>,
 ) -> Result<Option<String>> {
     let bar =
-        |kind: EngineKind| Some((kind.name().to_owned(), colour(kind), run.median(kind, workload, &figure)?));
+        |kind: EngineKind| Some((kind.name().to_owned(), color(kind), run.median(kind, workload, &figure)?));
     let all: Vec<_> = run.engines.iter().filter_map(|(kind, _)| bar(*kind)).collect();
     if all.is_empty() { Ok(None) } else { bars(title, show, &all).map(Some) }
 }
 
-/// The share of calls that were answered within a time.
+/// The share of calls answered within a time.
 fn curve(run: &RunRecord, workload: &str, title: &str) -> Result<Option<String>> {
     let series = run.engines.iter().map(|&(kind, _)| {
         let quantiles = run
@@ -150,7 +150,7 @@ fn curve(run: &RunRecord, workload: &str, title: &str) -> Result<Option<String>>
             let ns = run.median(kind, workload, |o| o.curve.get(i).map(|(_, ns)| *ns))?;
             Some((ns, 100.0 * quantiles[i].0))
         };
-        // The last points are single calls.
+        // The last two points are individual calls.
         series_of(kind, (0..quantiles.len().saturating_sub(2)).filter_map(point).collect())
     });
     let series: Vec<PlotSeries> = series.filter(|one| !one.points.is_empty()).collect();
@@ -162,7 +162,7 @@ fn curve(run: &RunRecord, workload: &str, title: &str) -> Result<Option<String>>
     }
 }
 
-/// Cost against the number of sorted runs, memory against the number of keys.
+/// Cost by number of sorted runs, and memory by number of keys.
 pub fn of_sweep(found: &SweepRecord) -> Result<Vec<String>> {
     let by_runs = |title, workload: &str, axis: PlotAxis, figure: fn(&WorkerOutcome) -> Option<f64>| {
         let first = found.by_runs.first().map_or(1, |run| run.settings.runs);
@@ -175,39 +175,35 @@ pub fn of_sweep(found: &SweepRecord) -> Result<Vec<String>> {
         let y = PlotAxis { name: "logarithmic", log: true, show: Box::new(bytes) };
         along(title, &found.by_keys, |run| run.settings.num, &x, &y, workload, figure)
     };
-    // None seen in all calls has no place on a logarithmic axis: it stands where one in so many calls would.
+    // A logarithmic axis has no place for zero reads, so they are drawn as one read in all calls.
     let disk_reads = |o: &WorkerOutcome| Some(o.disk_reads_per_op?.max(1.0 / o.ops as f64));
     let reads = PlotAxis { name: "reads, logarithmic", log: true, show: Box::new(number) };
     let pictures = [
         by_runs(
-            "Lookup of a missing key in memory against the number of sorted runs",
+            "Lookup time of a missing key in memory, by number of sorted runs",
             "readmissing",
             time("mean, logarithmic"),
             |o| Some(o.mean_ns),
         )?,
         by_runs(
-            "Disk reads for each lookup of a missing key against the number of sorted runs",
+            "Disk reads per lookup of a missing key, by number of sorted runs",
             "readmissing-cold",
             reads,
             disk_reads,
         )?,
         by_runs(
-            "Lookup of a key that is there, in memory, against the number of sorted runs",
+            "Lookup time of a present key in memory, by number of sorted runs",
             "readrandom",
             time("mean, logarithmic"),
             |o| Some(o.mean_ns),
         )?,
-        by_keys(
-            "Resident memory against the number of keys, block cache of 32 MiB",
-            "readrandom",
-            sweep::resident,
-        )?,
-        by_keys("Filter memory against the number of keys", "count", sweep::filters)?,
+        by_keys("Resident memory by number of keys, block cache of 32 MiB", "readrandom", sweep::resident)?,
+        by_keys("Filter memory by number of keys", "count", sweep::filters)?,
     ];
     Ok(pictures.into_iter().flatten().collect())
 }
 
-/// Equal steps are doublings, counted from `first`; the whole ones have a label.
+/// An axis of doublings, counted from `first`. Whole doublings have a label.
 fn doubling(name: &'static str, first: u64, show: fn(f64) -> String) -> PlotAxis {
     let label = move |doublings: f64| {
         let whole = (doublings - doublings.round()).abs() < 0.01;
@@ -216,7 +212,7 @@ fn doubling(name: &'static str, first: u64, show: fn(f64) -> String) -> PlotAxis
     PlotAxis { name, log: false, show: Box::new(label) }
 }
 
-/// A figure of each engine against what the runs differ in.
+/// A figure of each engine by the number that the runs differ in.
 fn along(
     title: &str,
     runs: &[RunRecord],
@@ -239,7 +235,7 @@ fn along(
     if series.is_empty() { Ok(None) } else { lines(title, x, y, true, &series).map(Some) }
 }
 
-/// False positives against bits, one colour for each filter.
+/// False-positive rate by bits per key, one color per filter.
 pub fn of_filters(arena: &FiltersRecord) -> Result<Option<String>> {
     let mut series: Vec<PlotSeries> = Vec::new();
     for result in arena.results.iter().filter(|result| result.fpr > 0.0) {
@@ -249,17 +245,17 @@ pub fn of_filters(arena: &FiltersRecord) -> Result<Option<String>> {
             Some(one) => one.points.push(point),
             None => series.push(PlotSeries {
                 name: name.to_owned(),
-                colour: PALETTE[series.len() % PALETTE.len()],
+                color: PALETTE[series.len() % PALETTE.len()],
                 strong: name.starts_with("Parity"),
                 points: vec![point],
             }),
         }
     }
-    let bits = PlotAxis { name: "bits for each key", log: false, show: Box::new(number) };
+    let bits = PlotAxis { name: "bits per key", log: false, show: Box::new(number) };
     let wrong = PlotAxis { name: "false positives, logarithmic", log: true, show: Box::new(percent) };
     if series.is_empty() {
         Ok(None)
     } else {
-        lines("False positives against size", &bits, &wrong, false, &series).map(Some)
+        lines("False-positive rate by size", &bits, &wrong, false, &series).map(Some)
     }
 }

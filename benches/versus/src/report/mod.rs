@@ -1,4 +1,4 @@
-//! `versus report`: a page with everything a run found, in one file that needs nothing else.
+//! `versus report`: an HTML page with all results, in one self-contained file.
 
 pub mod charts;
 pub mod plot;
@@ -17,10 +17,10 @@ use std::path::PathBuf;
 
 const STYLE: &str = include_str!("style.css");
 
-/// Draw what a run found: DIR/report.html, one file that needs nothing else
+/// Write an HTML page with all results: DIR/report.html, one self-contained file
 #[derive(clap::Args)]
 pub struct Args {
-    /// Of `versus run --out`, `versus sweep --out` and `versus filters --out`
+    /// Output directory of `versus run`, `versus sweep` and `versus filters`
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 }
@@ -34,7 +34,7 @@ impl Args {
         if run.is_none() && swept.is_none() && arena.is_none() {
             let dir = self.dir.display();
             return Err(format!(
-                "{dir} has none of {RUN_FILE}, {SWEEP_FILE} and {FILTERS_FILE}: make them with versus run --out {dir}"
+                "{dir} has none of {RUN_FILE}, {SWEEP_FILE} and {FILTERS_FILE}: create them, for example with versus run --out {dir}"
             )
             .into());
         }
@@ -69,8 +69,8 @@ fn run_section(run: &RunRecord) -> Result<String> {
     let settings = &run.settings;
     let mut html = format!(
         "<h1>sidebloom against other stores</h1>\n<p>{}; {}. {} keys of {} bytes with values of {} bytes, cache {} MiB, seed {}; \
-         {} rounds, engines in turn, each workload in a process of its own; medians. Speed is the mean of {} divided by that of each engine, \
-         for each round, then the median.</p>\n",
+         {} rounds, engines in turn, each workload in its own process; medians. Speed is the mean time of {} divided by that of the engine: \
+         the median of the ratios of each round.</p>\n",
         run.date,
         escape(&run.machine.describe()),
         format::count(settings.num as f64),
@@ -79,7 +79,7 @@ fn run_section(run: &RunRecord) -> Result<String> {
         settings.cache_mib,
         settings.seed,
         run.rounds,
-        run.engines.first().map_or("the first", |(kind, _)| kind.name()),
+        run.engines.first().map_or("the first engine", |(kind, _)| kind.name()),
     );
     html += "<ul>\n";
     for (kind, settings) in &run.engines {
@@ -103,11 +103,11 @@ fn run_section(run: &RunRecord) -> Result<String> {
 }
 
 fn sweep_section(swept: &SweepRecord) -> Result<String> {
-    let mut html = "<h1>Sorted runs, and size</h1>\n".to_owned();
+    let mut html = "<h1>Sorted runs and size</h1>\n".to_owned();
     if let Some(run) = swept.by_runs.first() {
         html += &format!(
-            "<p>{}; {}. Sorted runs: {} keys, loaded in random order in as many parts as there are to be runs, each part flushed, compaction held \
-             off: level 0 in RocksDB, sidebloom and fjall. Each run holds keys of all the range, so that none can be ruled out by its range. \
+            "<p>{}; {}. Sorted runs: {} keys, loaded in random order with one flush per run and compaction disabled, so that all runs stay in \
+             level 0 of RocksDB, sidebloom and fjall. Each run spans the whole key range, so no lookup can skip a run by its range. \
              B-trees have no runs.</p>\n",
             run.date,
             escape(&run.machine.describe()),
@@ -128,8 +128,8 @@ fn sweep_section(swept: &SweepRecord) -> Result<String> {
 
 fn arena_section(arena: &FiltersRecord) -> Result<String> {
     let mut html = format!(
-        "<h1>Filters alone</h1>\n<p>{}; {}. Processor time of one thread, the best of several. Crowd: copies of the filter fill {}, and each \
-         question, or each batch of 32, goes to one of them.</p>\n",
+        "<h1>Filters alone</h1>\n<p>{}; {}. CPU time of one thread, the best of several. Crowd: copies of the filter fill {}, and each \
+         query, or each batch of 32, goes to a random copy.</p>\n",
         arena.date,
         escape(&arena.machine.describe()),
         format::bytes(arena.crowd_bytes as f64)

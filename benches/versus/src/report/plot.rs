@@ -1,4 +1,4 @@
-//! Line and bar charts as SVG. Text and axes take the colour of their surroundings, so that they can be read in light and dark.
+//! Line and bar charts as SVG. Text and axes inherit the color of the page, so that they are readable in light and dark mode.
 
 use crate::error::Result;
 use plotters::prelude::*;
@@ -10,23 +10,23 @@ const GRID: RGBColor = RGBColor(128, 128, 128);
 
 /// A named line or group of points.
 pub struct PlotSeries {
-    /// In the legend.
+    /// The name in the legend.
     pub name: String,
-    /// Red, green, blue; of middle lightness.
-    pub colour: RGBColor,
-    /// Drawn thick.
+    /// A color of medium lightness.
+    pub color: RGBColor,
+    /// Whether to draw it thick.
     pub strong: bool,
-    /// x and y.
+    /// The points, as x and y.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How numbers of an axis are placed and written.
+/// An axis: how its numbers are placed and labeled.
 pub struct PlotAxis {
-    /// What it counts, and in what.
+    /// Its caption.
     pub name: &'static str,
-    /// Whether equal steps are equal ratios.
+    /// Whether the axis is logarithmic.
     pub log: bool,
-    /// Of a number on it.
+    /// The label of a number.
     pub show: Box<dyn Fn(f64) -> String>,
 }
 
@@ -40,7 +40,7 @@ impl PlotAxis {
     }
 }
 
-/// Lines with a mark at each point; without `joined`, marks only.
+/// A line chart with a mark at each point. Without `joined`, only the marks.
 pub fn lines(title: &str, x: &PlotAxis, y: &PlotAxis, joined: bool, series: &[PlotSeries]) -> Result<String> {
     let placed = |series: &PlotSeries| -> Vec<(f64, f64)> {
         series.points.iter().map(|&(px, py)| (x.place(px), y.place(py))).collect()
@@ -74,21 +74,21 @@ pub fn lines(title: &str, x: &PlotAxis, y: &PlotAxis, joined: bool, series: &[Pl
             let points = placed(one);
             let width = if one.strong { 4 } else { 2 };
             if joined {
-                chart.draw_series(LineSeries::new(points.clone(), one.colour.stroke_width(width)))?;
+                chart.draw_series(LineSeries::new(points.clone(), one.color.stroke_width(width)))?;
             }
             if !joined || points.len() < 12 {
                 chart.draw_series(
-                    points.into_iter().map(|point| Circle::new(point, width + 1, one.colour.filled())),
+                    points.into_iter().map(|point| Circle::new(point, width + 1, one.color.filled())),
                 )?;
             }
         }
-        legend(&root, series.iter().map(|one| (one.name.as_str(), one.colour)))?;
+        legend(&root, series.iter().map(|one| (one.name.as_str(), one.color)))?;
         root.present()?;
     }
-    Ok(in_surrounding_colour(&svg))
+    Ok(in_current_color(&svg))
 }
 
-/// A bar for each name, the number beside it; the longest fills the width.
+/// A bar chart with a number beside each bar. The longest bar fills the width.
 pub fn bars(title: &str, show: fn(f64) -> String, bars: &[(String, RGBColor, f64)]) -> Result<String> {
     const ROW: i32 = 30;
     let longest = bars.iter().map(|bar| bar.2).fold(f64::MIN_POSITIVE, f64::max);
@@ -98,15 +98,15 @@ pub fn bars(title: &str, show: fn(f64) -> String, bars: &[(String, RGBColor, f64
         let root = SVGBackend::with_string(&mut svg, (SIZE.0, height)).into_drawing_area();
         root.draw(&Text::new(title.to_owned(), (20, 14), ("sans-serif", 18, &AXIS).into_text_style(&root)))?;
         let text = ("sans-serif", 14, &AXIS).into_text_style(&root);
-        for ((name, colour, value), top) in bars.iter().zip((44..).step_by(ROW as usize)) {
+        for ((name, color, value), top) in bars.iter().zip((44..).step_by(ROW as usize)) {
             let end = 180 + (560.0 * value / longest).round().max(1.0) as i32;
             root.draw(&Text::new(name.clone(), (20, top + 3), text.clone()))?;
-            root.draw(&Rectangle::new([(180, top), (end, top + ROW - 10)], colour.filled()))?;
+            root.draw(&Rectangle::new([(180, top), (end, top + ROW - 10)], color.filled()))?;
             root.draw(&Text::new(show(*value), (end + 8, top + 3), text.clone()))?;
         }
         root.present()?;
     }
-    Ok(in_surrounding_colour(&svg))
+    Ok(in_current_color(&svg))
 }
 
 fn legend<'a>(
@@ -114,8 +114,8 @@ fn legend<'a>(
     entries: impl Iterator<Item = (&'a str, RGBColor)>,
 ) -> Result<()> {
     let left = SIZE.0 as i32 - 190;
-    for ((name, colour), top) in entries.zip((50..).step_by(22)) {
-        root.draw(&Rectangle::new([(left, top), (left + 16, top + 10)], colour.filled()))?;
+    for ((name, color), top) in entries.zip((50..).step_by(22)) {
+        root.draw(&Rectangle::new([(left, top), (left + 16, top + 10)], color.filled()))?;
         root.draw(&Text::new(
             name.to_owned(),
             (left + 24, top - 2),
@@ -125,7 +125,7 @@ fn legend<'a>(
     Ok(())
 }
 
-/// From the least to the most, with a little room.
+/// The range of the values, with a margin.
 fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     let (least, most) = values.fold((f64::MAX, f64::MIN), |(least, most), x| (least.min(x), most.max(x)));
     if least > most {
@@ -135,17 +135,17 @@ fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
     least - room..most + room
 }
 
-fn in_surrounding_colour(svg: &str) -> String {
+fn in_current_color(svg: &str) -> String {
     svg.replace("#000000", "currentColor")
 }
 
-/// For a page: its size is the page's to set.
+/// The SVG for a page, which sets its size.
 pub fn inline(svg: &str) -> String {
     svg.replacen("<svg ", "<svg role=\"img\" ", 1)
 }
 
-/// For a file of its own, shown as a picture: the colour of text follows the reader's choice.
-pub fn alone(svg: &str) -> String {
+/// The SVG for its own file. The color of its text follows the reader's color scheme.
+pub fn standalone(svg: &str) -> String {
     let style = "<style>svg{color:#1f2328}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>";
     match svg.find('>') {
         Some(end) => format!("{}{style}{}", &svg[..=end], &svg[end + 1..]),

@@ -1,4 +1,4 @@
-//! Pictures and tables of made-up runs.
+//! Charts and tables of made-up runs.
 
 use super::charts;
 use crate::engine::{EngineFacts, EngineKind};
@@ -9,19 +9,12 @@ use crate::settings::RunSettings;
 use crate::task::WorkerOutcome;
 use crate::workload::{self, CacheState};
 use crate::{sweep, table};
-use clap::Parser;
 use std::path::Path;
-
-#[derive(Parser)]
-struct Flags {
-    #[command(flatten)]
-    settings: RunSettings,
-}
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Rocksdb, EngineKind::Sidebloom, EngineKind::Lmdb];
 
 fn run(flags: &str, outcome: impl Fn(EngineKind, &str) -> WorkerOutcome) -> RunRecord {
-    let settings = Flags::parse_from(std::iter::once("versus").chain(flags.split_whitespace())).settings;
+    let settings = RunSettings::of_flags(flags);
     let workloads = ["count", "readrandom", "readmissing", "readmissing-cold", "readmissing-limited"];
     let each = |workload: &'static str| ENGINES.map(|kind| (kind, workload));
     let results = workloads.into_iter().flat_map(each).map(|(engine, workload)| Measured {
@@ -56,7 +49,7 @@ fn plain(kind: EngineKind, _: &str) -> WorkerOutcome {
 }
 
 #[test]
-fn a_sweep_is_drawn_and_tabled_with_its_numbers() {
+fn charts_and_tables_of_a_sweep_show_its_figures() {
     let by_runs = [1, 4, 16].map(|runs| {
         let mut run = run("", plain);
         run.settings.runs = runs;
@@ -66,7 +59,7 @@ fn a_sweep_is_drawn_and_tabled_with_its_numbers() {
     let found = SweepRecord { by_runs: by_runs.to_vec(), by_keys: by_keys.to_vec() };
     let pictures = charts::of_sweep(&found).unwrap();
     assert_eq!(pictures.len(), 5);
-    // 1, 4 and 16 stand two doublings apart; between them, labels are the powers of two.
+    // 1, 4 and 16 are two doublings apart. The labels between them are powers of two.
     let labels = |svg: &str| -> Vec<String> {
         let text = svg.split("<text").skip(1).filter_map(|part| part.split_once('>')?.1.split_once('<'));
         text.map(|(label, _)| label.trim().to_owned()).collect()
@@ -85,7 +78,7 @@ fn a_sweep_is_drawn_and_tabled_with_its_numbers() {
 }
 
 #[test]
-fn no_reads_at_all_stand_where_one_in_all_calls_would() {
+fn zero_disk_reads_are_drawn_as_one_read_in_all_calls() {
     let mut one = run("", plain);
     one.settings.runs = 1;
     let found = SweepRecord { by_runs: vec![one], by_keys: Vec::new() };
@@ -96,7 +89,7 @@ fn no_reads_at_all_stand_where_one_in_all_calls_would() {
 }
 
 #[test]
-fn rejected_rounds_are_dashes_and_disturbed_ones_are_marked() {
+fn rejected_rounds_show_dashes_and_disturbed_rounds_are_marked() {
     let usage = CgroupUsage { own_bytes: 16 << 20, page_cache_bytes: 13 << 20, ..CgroupUsage::default() };
     let run = run("", |kind, workload| WorkerOutcome {
         rejected: (kind == EngineKind::Lmdb).then(|| "it needs more".to_owned()),
@@ -110,8 +103,8 @@ fn rejected_rounds_are_dashes_and_disturbed_ones_are_marked() {
         "{rows:?}"
     );
     assert!(rows[3][1..].iter().all(|cell| cell == "–"), "{rows:?}");
-    assert!(!rows[0].contains(&"others' cpus".to_owned()));
-    assert!(table::rows(&run, "readmissing")[0].contains(&"others' cpus".to_owned()));
+    assert!(!rows[0].contains(&"others' CPUs".to_owned()));
+    assert!(table::rows(&run, "readmissing")[0].contains(&"others' CPUs".to_owned()));
     assert_eq!(run.rejections().count(), 5);
     assert!(run.disturbance().is_some_and(|text| text.contains("2 of 10 measurements, at most 1.50")));
     let limited = workload::by_name("readmissing-limited").unwrap();
