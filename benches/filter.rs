@@ -1,9 +1,9 @@
-//! Filters alone: `cargo bench --bench filter`, and a part of it by name: `-- hot`, `-- others`, `-- build`. Lines beyond the
-//! caches: `cargo bench --bench memory`. Sizes and false-positive rates: `sidebloom filter table`. More rivals, at more sizes:
-//! `cargo run --release -p versus -- filters`.
+//! Filters without a store: `cargo bench --bench filter`, or a part of it by name: `-- hot`, `-- others`, `-- build`. For filters larger
+//! than the caches, `cargo bench --bench memory`; for sizes and false-positive rates, `sidebloom filter table`; for more filters from other
+//! crates at more sizes, `cargo run --release -p versus -- filters`.
 //!
-//! All filters get the same keys as 64-bit hashes, before the clock runs. Questions are many: of a thousand, the processor learns by
-//! heart where a filter that stops at the first unset bit stops, and such filters look six times as fast as they are.
+//! All filters get the same keys as 64-bit hashes, before the clock starts. There must be many queries. With only a thousand, the branch
+//! predictor memorizes where a filter that stops at the first unset bit stops, and such a filter looks six times as fast as it is.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
@@ -13,11 +13,11 @@ use sidebloom::filter::{BuiltFilter, FilterSpec, Isa, Prober, Verdict, Width};
 use std::hint::black_box;
 use std::time::Duration;
 
-const QUESTIONS: u64 = 1 << 16;
-/// Keys of which a filter fits the second cache.
+const QUERIES: u64 = 1 << 16;
+/// A filter over this many keys fits in L2.
 const HOT_KEYS: u64 = 100_000;
 
-/// Evenly spread numbers, as key hashes are.
+/// Evenly distributed numbers, like key hashes.
 fn mix(i: u64) -> u64 {
     let mix = |x: u64| (x ^ x >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ x >> 27;
     mix(mix(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
@@ -28,7 +28,7 @@ fn hashes(from: u64, count: u64) -> Vec<u64> {
 }
 
 fn absent() -> Vec<u64> {
-    hashes(1 << 40, QUESTIONS)
+    hashes(1 << 40, QUERIES)
 }
 
 fn parity() -> impl Iterator<Item = (String, FilterSpec)> {
@@ -39,17 +39,17 @@ fn blocked(bits: u32) -> (String, FilterSpec) {
     (format!("blocked bloom {bits}"), FilterSpec::BlockedBloom { bits_per_key: f64::from(bits) })
 }
 
-fn group<'a>(c: &'a mut Criterion, name: String, questions: u64) -> BenchmarkGroup<'a, WallTime> {
+fn group<'a>(c: &'a mut Criterion, name: String, elements: u64) -> BenchmarkGroup<'a, WallTime> {
     let mut group = c.benchmark_group(name);
-    group.throughput(Throughput::Elements(questions)).sample_size(40);
+    group.throughput(Throughput::Elements(elements)).sample_size(40);
     group.warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
     group
 }
 
-/// Every kind on every instruction set, its lines in the second cache.
+/// Every kind of filter on every instruction set, with its lines in L2.
 fn hot(c: &mut Criterion) {
     let (present, absent) = (hashes(0, HOT_KEYS), absent());
-    let mut group = group(c, format!("probe, hot, {HOT_KEYS} keys"), QUESTIONS);
+    let mut group = group(c, format!("probe, hot, {HOT_KEYS} keys"), QUERIES);
     for (name, spec) in parity().chain([10, 12, 16].map(blocked)) {
         let filter = BuiltFilter::build(spec, &present).expect("a filter");
         for isa in Isa::available() {
@@ -63,12 +63,12 @@ fn hot(c: &mut Criterion) {
     group.finish();
 }
 
-/// The updatable filter beside those of other crates: as many bits per key for each.
+/// The updatable filter against those of other crates, with the same bits per key.
 fn others(c: &mut Criterion) {
     let absent = absent();
     for keys in [10_000, HOT_KEYS, 4_000_000] {
         let present = hashes(0, keys);
-        let mut group = group(c, format!("probe, others, {keys} keys"), QUESTIONS);
+        let mut group = group(c, format!("probe, others, {keys} keys"), QUERIES);
         for bits in [10, 16] {
             let (name, spec) = blocked(bits);
             let ours = BuiltFilter::build(spec, &present).expect("a filter");
@@ -85,7 +85,7 @@ fn others(c: &mut Criterion) {
                 let maybe = |hash: u64| prober.probe(&ours.lines, hash) == Verdict::Maybe;
                 b.iter(|| absent.iter().filter(|&&hash| maybe(hash)).count())
             });
-            group.bench_function(format!("{name}, many at once"), |b| {
+            group.bench_function(format!("{name}, batched"), |b| {
                 let mut verdicts = Vec::with_capacity(absent.len());
                 b.iter(|| {
                     verdicts.clear();
@@ -104,7 +104,7 @@ fn others(c: &mut Criterion) {
     }
 }
 
-/// From hashes, the sort included.
+/// Builds from hashes, including the sort.
 fn build(c: &mut Criterion) {
     for keys in [HOT_KEYS, 10_000_000] {
         let present = hashes(0, keys);

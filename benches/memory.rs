@@ -1,7 +1,8 @@
-//! Probes of a GiB of lines beside what the machine takes for bare loads of them: `cargo bench --bench memory`. Less than ten seconds, a GiB.
+//! Compares probes of a GiB of filter lines with plain loads of the same lines: `cargo bench --bench memory`. Takes less than ten seconds and
+//! a GiB of memory.
 //!
-//! Ways of asking take turns every few thousand questions, since the speed of memory drifts with what was asked of it just before; no
-//! question is asked twice, and hashes are made before the clock runs.
+//! The access patterns take turns every few thousand queries, because memory speed drifts with the accesses just before. No query is
+//! repeated, and hashes are computed before the clock starts.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
@@ -12,15 +13,15 @@ use std::ops::RangeFrom;
 use std::time::Instant;
 
 const ROUNDS: usize = 41;
-/// Turns of each way in a round.
+/// Turns of each access pattern in a round.
 const TURNS: usize = 8;
-/// Questions of a turn.
-const QUESTIONS: usize = 4096;
-/// Questions of a small batch.
+/// Queries in a turn.
+const QUERIES: usize = 4096;
+/// Queries in a small batch.
 const BATCH: usize = 32;
 
-/// A way of asking, which returns something that depends on every answer.
-type Ask<'a> = (&'static str, &'a dyn Fn(&[u64]) -> u64);
+/// The name of an access pattern and its function, whose result depends on every answer.
+type AccessPattern<'a> = (&'static str, &'a dyn Fn(&[u64]) -> u64);
 
 fn main() {
     for width in [Width::Eight, Width::Twelve] {
@@ -32,7 +33,7 @@ fn measure(width: Width) {
     let (kind, lines) = of_a_gib(width);
     let prober = Prober::new(kind);
     let maybe = |hash| u64::from(prober.probe(&lines, hash) == Verdict::Maybe);
-    // Of all lines alike: a level that only probes read would have less of its share in the caches.
+    // Loads hit all lines alike. If they left out a level that probes read, less of that level would be cached.
     let first_byte = |hash| u64::from(line_at(&lines, hash)[0]);
     let whole = Prober::new(FilterKind::BlockedBloom { k: 1 });
     let fetch = |hash| whole.prefetch(&lines, hash);
@@ -55,45 +56,45 @@ fn measure(width: Width) {
         mib(&lines),
         huge_mib()
     );
-    let mut questions = 1 << 40..;
-    let mut report = |asks: &[Ask<'_>]| report(asks, &mut questions);
+    let mut queries = 1 << 40..;
+    let mut report = |patterns: &[AccessPattern<'_>]| report(patterns, &mut queries);
     report(&[
-        ("a load, each waits for the last", &|hashes| {
-            hashes.iter().map(|&hash| alone(first_byte(hash))).sum()
+        ("load, one at a time", &|hashes| {
+            hashes.iter().map(|&hash| serialized(first_byte(hash))).sum()
         }),
-        ("a probe, each waits for the last", &|hashes| hashes.iter().map(|&hash| alone(maybe(hash))).sum()),
+        ("probe, one at a time", &|hashes| hashes.iter().map(|&hash| serialized(maybe(hash))).sum()),
     ]);
     report(&[
         ("loads, in batches of 32", &|hashes| hashes.chunks(BATCH).map(load_many).sum()),
-        ("probes, one after the other", &|hashes| hashes.iter().map(|&hash| maybe(hash)).sum()),
-        ("probe_many, 32 at a time", &|hashes| hashes.chunks(BATCH).map(probe_many).sum()),
-        ("probe_many, 4096 at a time", &|hashes| probe_many(hashes)),
-        ("loads, each batch waits for the last", &|hashes| {
-            hashes.chunks(BATCH).map(|batch| alone(load_many(batch))).sum()
+        ("probes, in a loop", &|hashes| hashes.iter().map(|&hash| maybe(hash)).sum()),
+        ("probe_many, in batches of 32", &|hashes| hashes.chunks(BATCH).map(probe_many).sum()),
+        ("probe_many, in batches of 4096", &|hashes| probe_many(hashes)),
+        ("loads, one batch of 32 at a time", &|hashes| {
+            hashes.chunks(BATCH).map(|batch| serialized(load_many(batch))).sum()
         }),
-        ("probe_many, each 32 wait for the last", &|hashes| {
-            hashes.chunks(BATCH).map(|batch| alone(probe_many(batch))).sum()
+        ("probe_many, one batch of 32 at a time", &|hashes| {
+            hashes.chunks(BATCH).map(|batch| serialized(probe_many(batch))).sum()
         }),
     ]);
 }
 
-/// Prints the median of each way, in nanoseconds a question, and the median of its ratio to the first way in the same round.
-fn report(asks: &[Ask<'_>], questions: &mut RangeFrom<u64>) {
-    let mut rounds = vec![Vec::new(); asks.len()];
+/// Prints each pattern's median in nanoseconds per query, and the median of its ratio to the first pattern in the same round.
+fn report(patterns: &[AccessPattern<'_>], queries: &mut RangeFrom<u64>) {
+    let mut rounds = vec![Vec::new(); patterns.len()];
     for _ in 0..ROUNDS {
-        let mut ns = vec![0.0; asks.len()];
+        let mut ns = vec![0.0; patterns.len()];
         for _ in 0..TURNS {
-            for ((_, ask), ns) in asks.iter().zip(&mut ns) {
-                let hashes: Vec<u64> = questions.take(QUESTIONS).map(mix).collect();
+            for ((_, access), ns) in patterns.iter().zip(&mut ns) {
+                let hashes: Vec<u64> = queries.take(QUERIES).map(mix).collect();
                 let start = Instant::now();
-                black_box(ask(&hashes));
-                *ns += start.elapsed().as_nanos() as f64 / (TURNS * QUESTIONS) as f64;
+                black_box(access(&hashes));
+                *ns += start.elapsed().as_nanos() as f64 / (TURNS * QUERIES) as f64;
             }
         }
         let base = ns.first().copied().unwrap_or(f64::NAN);
         rounds.iter_mut().zip(ns).for_each(|(all, ns)| all.push((ns, ns / base)));
     }
-    for ((name, _), all) in asks.iter().zip(rounds) {
+    for ((name, _), all) in patterns.iter().zip(rounds) {
         let (ns, ratios): (Vec<f64>, Vec<f64>) = all.into_iter().unzip();
         println!("  {name:<38}{:>7.1} ns  {:>5.3}", median(ns), median(ratios));
     }
@@ -104,8 +105,8 @@ fn median(mut of: Vec<f64>) -> f64 {
     of.get(of.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The lines of a filter of 2 million keys, each level repeated until all together have a GiB: a probe cannot tell them from a filter
-/// that was built of a thousand million keys, which would take a machine of 32 GB.
+/// The lines of a filter over 2 million keys, with each level repeated until they fill a GiB. To a probe they look like a filter over a
+/// billion keys, which would take a machine with 32 GB to build.
 fn of_a_gib(width: Width) -> (FilterKind, Lines) {
     let keys: Vec<u64> = (0..2_000_000).map(mix).collect();
     let small = BuiltFilter::build(FilterSpec::Parity { width }, &keys).expect("a filter");
@@ -125,22 +126,22 @@ fn of_a_gib(width: Width) -> (FilterKind, Lines) {
     (FilterKind::Parity { width, levels }, lines)
 }
 
-/// The line of a hash among all of them.
+/// The line that a hash selects among all lines.
 fn line_at(lines: &[Line], hash: u64) -> &Line {
     &lines[((u128::from(hash) * lines.len() as u128) >> 64) as usize]
 }
 
-/// Evenly spread numbers, as key hashes are.
+/// Evenly distributed numbers, like key hashes.
 fn mix(i: u64) -> u64 {
     let mix = |x: u64| (x ^ x >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ x >> 27;
     mix(mix(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
-/// The answer, after which nothing starts before it is known. (Made to depend on each other's answers, probes would still overlap, since the
-/// processor guesses that the answer is "absent".)
-fn alone(answer: u64) -> u64 {
+/// Returns the answer, and lets nothing start before it is known. (Making each probe depend on the previous answer would not do: the
+/// branch predictor guesses "absent", so probes would still overlap.)
+fn serialized(answer: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: an instruction of SSE2, which is part of x86-64.
+    // SAFETY: SSE2, which has this instruction, is part of x86-64.
     unsafe {
         std::arch::x86_64::_mm_lfence();
     }
@@ -149,7 +150,7 @@ fn alone(answer: u64) -> u64 {
     answer
 }
 
-/// Huge pages of this process; 0 where the system does not tell.
+/// Huge pages of this process in MiB; 0 if the system does not report them.
 fn huge_mib() -> u64 {
     let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
     let line = rollup.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));

@@ -1,4 +1,4 @@
-//! The parts of a store below its interface: `cargo bench --features bench-support --bench parts`.
+//! The parts of a store below its API: `cargo bench --features bench-support --bench parts`.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
@@ -8,15 +8,15 @@ use sidebloom::bench_support::{Block, BlockBuilder, EntryKind, Memtable, Seq, ha
 use sidebloom::{KeyHash, KeyHasher};
 use std::hint::black_box;
 
-/// Of the stores whose keys are hashed here.
+/// The hash seed of the store.
 const SEED: u64 = 7;
 const VALUE: [u8; 100] = [7; 100];
-/// As many as a memtable of 64 MiB holds.
+/// As many keys as fit in a memtable of 64 MiB.
 const MEMTABLE_KEYS: u64 = 260_000;
-/// A block of 4 KiB holds about so many.
+/// About as many keys as fit in a block of 4 KiB.
 const BLOCK_KEYS: u64 = 32;
 
-/// Present keys end in `+`, missing ones in `-`: as long, and between them.
+/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between them.
 fn key(rank: u64, present: bool) -> Vec<u8> {
     format!("user{rank:020}{}", if present { '+' } else { '-' }).into_bytes()
 }
@@ -40,7 +40,7 @@ fn hash(c: &mut Criterion) {
     group.finish();
 }
 
-/// Key and value one after the other, as the memtable takes them, and what belongs to the key.
+/// An entry as the memtable takes it: the key's hash, the key's length, and key and value concatenated.
 fn entry(index: u64) -> (u64, usize, Bytes) {
     let key = key(spread(index), true);
     (hash_key(&key, SEED), key.len(), [key.as_slice(), &VALUE].concat().into())
@@ -70,7 +70,7 @@ fn memtable(c: &mut Criterion) {
             })
         });
     }
-    // Each sample inserts into the same table: what an insert costs grows with the logarithm of its size.
+    // All samples insert into the same table. The cost of an insert grows only with the logarithm of the table's size.
     let mut index = MEMTABLE_KEYS;
     group.bench_function("insert", |b| {
         b.iter_batched(
@@ -85,7 +85,7 @@ fn memtable(c: &mut Criterion) {
     group.finish();
 }
 
-/// A block of neighbouring keys, every second rank.
+/// A block of neighboring keys, at every second rank.
 fn block() -> Block {
     let (mut builder, mut bytes, mut before) = (BlockBuilder::default(), Vec::new(), Vec::new());
     for rank in 0..BLOCK_KEYS {

@@ -1,4 +1,4 @@
-//! Finds out what is compared: versions, and whether RocksDB's Bloom probe was compiled to AVX2.
+//! Finds the versions to compare, and whether RocksDB's Bloom probe was compiled to AVX2.
 
 use std::fs;
 #[cfg(feature = "rocksdb")]
@@ -47,7 +47,7 @@ fn rocksdb() {
         .compile("versus_rocksdb_filters");
 }
 
-/// Of the sources that were built.
+/// RocksDB's version, from the sources that were built.
 #[cfg(feature = "rocksdb")]
 fn version(sources: &Path) -> String {
     let header = fs::read_to_string(sources.join("rocksdb/include/rocksdb/version.h")).unwrap_or_default();
@@ -61,8 +61,8 @@ fn version(sources: &Path) -> String {
     format!("{}.{}.{}", part("MAJOR"), part("MINOR"), part("PATCH"))
 }
 
-/// Looks at the machine code of the archive that is linked: the AVX2 probe picks eight words of a
-/// cache line at once (vpermd) and shifts a bit to its place in each (vpsllvd); see RocksDB's util/bloom_impl.h.
+/// Disassembles the object file that is linked. The AVX2 probe selects eight words of a cache line at once (vpermd) and shifts a bit into
+/// place in each (vpsllvd); see RocksDB's util/bloom_impl.h.
 #[cfg(feature = "rocksdb")]
 fn bloom_code(built: &Path) -> String {
     use std::process::Command;
@@ -70,19 +70,19 @@ fn bloom_code(built: &Path) -> String {
         return "Bloom probe without AVX2 (another architecture)".to_owned();
     }
     let Ok(entries) = fs::read_dir(built) else {
-        return "Bloom probe not inspected (a library of the system)".to_owned();
+        return "Bloom probe not inspected (RocksDB is a system library)".to_owned();
     };
     let objects = entries.flatten().map(|entry| entry.path());
     let Some(object) = objects.into_iter().find(|path| path.to_string_lossy().ends_with("-filter_policy.o"))
     else {
-        return "Bloom probe not inspected (a library of the system)".to_owned();
+        return "Bloom probe not inspected (RocksDB is a system library)".to_owned();
     };
     match Command::new("objdump").args(["-d", "--no-show-raw-insn"]).arg(object).output() {
         Ok(output) if has_avx2_probe(&String::from_utf8_lossy(&output.stdout)) => {
             "Bloom probe with AVX2 (verified in the object code)".to_owned()
         }
         Ok(_) => "Bloom probe WITHOUT AVX2".to_owned(),
-        Err(error) => format!("Bloom probe not inspected (objdump: {error}; package binutils)"),
+        Err(error) => format!("Bloom probe not inspected (objdump: {error}; install binutils)"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the comparison asks of a store.
+//! What the comparison needs of a store.
 
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -64,9 +64,9 @@ pub enum EngineKind {
     RocksdbBloom,
     /// RocksDB with its Ribbon filter.
     RocksdbRibbon,
-    /// This project.
+    /// sidebloom.
     Sidebloom,
-    /// This project without filters.
+    /// sidebloom without filters.
     SidebloomNofilter,
     /// fjall.
     Fjall,

@@ -185,7 +185,7 @@ impl CallDriver<'_> {
             let (row, after) = rest.split_at(key_bytes + value_bytes);
             rest = after;
             if row[..key_bytes] != key {
-                return wrong("a key out of turn");
+                return wrong("an unexpected key");
             }
             let value = &row[key_bytes..];
             let index = crate::keys::header(value).map(|(index, _)| index);

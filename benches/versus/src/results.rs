@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::Path;
 
-/// The results of `versus run`, in its output directory.
+/// File of the results of `versus run`, in its output directory.
 pub const RUN_FILE: &str = "run.json";
-/// The results of `versus sweep`.
+/// File of the results of `versus sweep`.
 pub const SWEEP_FILE: &str = "sweep.json";
-/// The results of `versus filters`.
+/// File of the results of `versus filters`.
 pub const FILTERS_FILE: &str = "filters.json";
 
-/// One run of `versus run`.
+/// The results of `versus run`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RunRecord {
     /// When the run began.
@@ -77,7 +77,7 @@ pub struct FilterResult {
     pub crowded_batched_ns: Option<f64>,
 }
 
-/// The figures of all filters.
+/// The results of `versus filters`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FiltersRecord {
     /// When the run began.
@@ -91,7 +91,7 @@ pub struct FiltersRecord {
     pub results: Vec<FilterResult>,
 }
 
-/// The results of `versus sweep`, all of them.
+/// The results of `versus sweep`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepRecord {
     /// A run for each number of sorted runs.

@@ -1,4 +1,4 @@
-//! The stores behind one trait, a file for each.
+//! The engines of the comparison, one file each.
 
 mod fjall;
 mod lmdb;

@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct RocksEngine {
     db: DB,
     options: Options,
-    /// Automatic compactions are disabled, so one stays pending for ever.
+    /// Automatic compactions are disabled, so one stays pending forever.
     compactions_disabled: bool,
 }
 
