@@ -30,7 +30,7 @@ use clap::Parser;
 /// Measure sidebloom against RocksDB, fjall, redb and LMDB
 #[derive(Parser)]
 #[command(version)]
-enum Command {
+enum VersusCommand {
     Run(run::Args),
     Filters(filters::Args),
     #[cfg(feature = "rocksdb")]
@@ -44,15 +44,15 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    let result = match Command::parse() {
-        Command::Run(args) => args.run(),
-        Command::Filters(args) => args.run(),
+    let result = match VersusCommand::parse() {
+        VersusCommand::Run(args) => args.run(),
+        VersusCommand::Filters(args) => args.run(),
         #[cfg(feature = "rocksdb")]
-        Command::Guard(args) => args.run(),
-        Command::Sweep(args) => args.run(),
-        Command::Report(args) => args.run(),
-        Command::Readme(args) => args.run(),
-        Command::Worker => worker::main(),
+        VersusCommand::Guard(args) => args.run(),
+        VersusCommand::Sweep(args) => args.run(),
+        VersusCommand::Report(args) => args.run(),
+        VersusCommand::Readme(args) => args.run(),
+        VersusCommand::Worker => worker::main(),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
