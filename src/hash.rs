@@ -2,7 +2,7 @@
 //!
 //! XXH3 is fast but no keyed function that resists chosen keys: in its seeded mode, keys of 17 to 240 bytes are mixed by products of
 //! (word ^ (secret + seed)) and (word ^ (secret - seed)), whose structure does not depend on the seed. About 2^17 keys can be chosen,
-//! without knowing the seed, so that some two of them collide in 64 and 128 bits for most seeds: `tests/guard_chosen_keys.rs` does it.
+//! without knowing the seed, so that some two of them collide in 64 and 128 bits for most seeds: `tests/guard/chosen_keys.rs` does it.
 //! XXH3 therefore serves only where a collision costs time, never where it decides an answer. SipHash-1-3 under a secret 128-bit key
 //! (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) is a pseudorandom function: without the key, chosen keys collide no
 //! more often than random ones.

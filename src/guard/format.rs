@@ -21,7 +21,7 @@
 //!   memory; 4 bits per key of blocked Bloom filters, IEEE 754.
 //! - *hash code*: 4, SipHash-1-3 ([`crate::hash`]). A removal of one key takes away what another of the same hash counts for, so the hash
 //!   must be one whose collisions nobody can choose: a pseudorandom function under a secret key. Version 1 had XXH3, whose seed protects
-//!   nothing: its collisions can be prepared without knowing it (`tests/guard_chosen_keys.rs`).
+//!   nothing: its collisions can be prepared without knowing it (`tests/guard/chosen_keys.rs`).
 //! - *secret key*: 128 bits of the operating system's random numbers, drawn when the guard is built and never shown.
 //! - *generation*: the keys are in the store `NNNNNN.keys` of this number. A refresh writes the next one and then replaces this file.
 //!

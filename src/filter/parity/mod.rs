@@ -64,7 +64,7 @@
 //!
 //! Times on one thread of an Intel Xeon (Sapphire Rapids), in nanoseconds: a probe of an absent key with all lines in the second cache, the
 //! hash excluded (`cargo bench --bench filter -- hot`), and the build of 10 million keys, the sort included (`… -- build`). A build
-//! holds 17.6 to 19.3 bytes a key, its input and its result included (`tests/parity_build_memory.rs` counts them); with hashes that a
+//! holds 17.6 to 19.3 bytes a key, its input and its result included (`tests/heap/parity_build_memory.rs` counts them); with hashes that a
 //! [`SortHashes`] keeps elsewhere, only its result. Where memory is fresh, a virtual machine takes 1 to 20 ns a key more to give its pages
 //! (the process's system time).
 //!

@@ -1,0 +1,20 @@
+//! Tests of the guard over sources in memory.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
+
+#[path = "../guard_support/mod.rs"]
+mod guard_support;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bad_input;
+mod chosen_keys;
+mod crash;
+mod model;
+mod refresh;
+mod refresh_model;
+mod set;

@@ -1,0 +1,182 @@
+//! `Db::ingest`: sorted rows become segments of an empty store at once, or nothing happens.
+
+use crate::support::{Crash, Fault, STORE, SimFs, promptly, tiny_on};
+use sidebloom::filter::Verdict;
+use sidebloom::{Db, Error, MAX_KEY_BYTES, Options, Result};
+
+const ROWS: u32 = 3000;
+
+fn row(n: u32) -> (Vec<u8>, Vec<u8>) {
+    (format!("key {n:06}").into_bytes(), n.to_be_bytes().to_vec())
+}
+
+fn rows(to: u32) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> {
+    (0..to).map(row).map(Ok)
+}
+
+fn is_empty(db: &Db) -> bool {
+    db.iter().next().is_none()
+}
+
+#[test]
+fn i9_what_is_ingested_is_found_and_later_writes_are_newer() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || Options::new().segment_bytes(4 << 10).open(dir.path().join("db")).unwrap();
+    let db = open();
+    db.ingest(rows(ROWS)).unwrap();
+    assert!(db.stats().levels.iter().map(|level| level.segments).sum::<usize>() > 3);
+    assert_eq!(db.stats().memtable_bytes, 0, "past the log and the memtable");
+    assert!(db.iter().map(Result::unwrap).map(|(key, value)| (key, value.to_vec())).eq((0..ROWS).map(row)));
+    db.put(row(7).0, "newer").unwrap();
+    db.delete(row(8).0).unwrap();
+    assert_eq!((db.may_contain(row(7).0), db.may_contain(row(8).0)), (Verdict::Maybe, Verdict::Absent));
+    for compacted in [false, true] {
+        let check = |db: &Db| {
+            db.warm().unwrap();
+            assert_eq!(db.get(row(7).0).unwrap().unwrap(), b"newer", "compacted: {compacted}");
+            assert!(db.get(row(8).0).unwrap().is_none());
+            assert_eq!(*db.get(row(9).0).unwrap().unwrap(), row(9).1);
+            assert_eq!(db.iter().count(), ROWS as usize - 1);
+            assert!(db.verify().unwrap().problems.is_empty());
+            let absent = (0..2000).filter(|n| db.may_contain(format!("key {n:06}x")) == Verdict::Absent);
+            assert!(absent.count() > 1950, "the filters answer");
+        };
+        check(&db);
+        if compacted {
+            drop(db);
+            return check(&open());
+        }
+        db.compact().unwrap();
+    }
+}
+
+#[test]
+fn a_store_that_is_not_empty_refuses() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path().join("db")).unwrap();
+    db.put("a", "1").unwrap();
+    for _ in 0..2 {
+        let error = db.ingest(rows(3)).unwrap_err();
+        assert!(matches!(&error, Error::InvalidArgument(what) if what.contains("empty")), "{error}");
+        db.flush().unwrap(); // From the memtable into a segment.
+    }
+    db.ingest(std::iter::empty::<Result<(&[u8], &[u8])>>()).unwrap_err();
+    assert_eq!(db.iter().count(), 1);
+}
+
+#[test]
+fn rows_that_cannot_be_taken_leave_the_store_as_it_was() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let files = fs.files();
+    let broken = || Err(Error::InvalidArgument("the reader broke".into()));
+    let long = vec![b'z'; MAX_KEY_BYTES + 1];
+    let out_of_order = rows(ROWS).chain([Ok(row(5))]);
+    let twice = rows(ROWS).chain([Ok(row(ROWS - 1))]);
+    let failing = rows(ROWS).chain([broken()]);
+    let too_long = rows(ROWS).chain([Ok((long, vec![]))]);
+    let bad: [Box<dyn Iterator<Item = _>>; 4] =
+        [Box::new(out_of_order), Box::new(twice), Box::new(failing), Box::new(too_long)];
+    for rows in bad {
+        let error = db.ingest(rows).unwrap_err();
+        assert!(matches!(error, Error::InvalidArgument(_) | Error::KeyTooLarge { .. }), "{error}");
+        assert!(is_empty(&db));
+        assert_eq!(fs.files(), files, "no segment is left");
+    }
+    // At every boundary between two segments the order is checked as well: there the segment's own writer sees no key before.
+    let three_segments = 1200;
+    {
+        let other = tiny_on(&SimFs::new()).open(STORE).unwrap();
+        other.ingest(rows(three_segments)).unwrap();
+        assert!(other.stats().levels.iter().map(|level| level.segments).sum::<usize>() >= 3);
+    }
+    for from in 1..three_segments {
+        let error = db.ingest((0..from).map(row).chain([row(from - 1)]).map(Ok)).unwrap_err();
+        assert!(error.to_string().contains("keys must increase"), "{error}");
+    }
+    db.ingest(std::iter::empty::<Result<(&[u8], &[u8])>>()).unwrap();
+    db.ingest(rows(ROWS)).unwrap();
+    assert_eq!(db.iter().count(), ROWS as usize);
+}
+
+#[test]
+fn i4_a_crash_at_any_write_leaves_all_rows_or_none() {
+    let ingest = |fs: &SimFs| -> Result<()> { tiny_on(fs).open(STORE)?.ingest(rows(300)) };
+    let undisturbed = SimFs::new();
+    ingest(&undisturbed).unwrap();
+    let (mut none, mut all) = (0, 0);
+    for stop in 0..=undisturbed.writes() {
+        let fs = SimFs::new();
+        fs.fail(Fault::stop(stop));
+        let acknowledged = ingest(&fs).is_ok();
+        for (seed, crash) in (0..).zip([Crash::Kill, Crash::Power, Crash::PowerOrdered]) {
+            let db = tiny_on(&fs.crash(crash, stop * 3 + seed)).open(STORE).unwrap();
+            match db.iter().count() {
+                300 => all += 1,
+                found => {
+                    assert_eq!((found, acknowledged), (0, false), "stopped after {stop} writes, {crash:?}");
+                    none += 1;
+                }
+            }
+        }
+    }
+    assert!(none > 10 && all > 3, "{none} {all}");
+}
+
+#[test]
+fn rows_that_use_the_store_while_they_come_do_not_deadlock() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let reader = db.clone();
+    let using = (0..ROWS).map(row).map(move |(key, value)| {
+        assert_eq!(reader.get(&key)?, None, "visible before all of it is");
+        assert!(is_empty(&reader));
+        reader.sync()?;
+        Ok((key, value))
+    });
+    let ingesting = db.clone();
+    promptly("ingest", move || ingesting.ingest(using).unwrap());
+    assert_eq!(db.iter().count(), ROWS as usize);
+}
+
+#[test]
+fn a_write_that_comes_between_the_rows_makes_ingest_refuse_and_leave_no_file() {
+    for flush in [false, true] {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        let writer = db.clone();
+        let writing = (0..ROWS).map(row).map(move |(key, value)| {
+            if key == row(ROWS / 2).0 {
+                writer.put(row(3).0, "newer")?;
+                if flush {
+                    writer.flush()?;
+                }
+            }
+            Ok((key, value))
+        });
+        let ingesting = db.clone();
+        let error = promptly("ingest", move || ingesting.ingest(writing).unwrap_err());
+        assert!(matches!(&error, Error::InvalidArgument(what) if what.contains("empty")), "{error}");
+        assert_eq!(db.iter().count(), 1);
+        assert_eq!(db.get(row(3).0).unwrap().unwrap(), b"newer");
+        let segments = fs.files().iter().filter(|path| path.to_str().unwrap().ends_with("segment")).count();
+        assert_eq!(segments, usize::from(flush), "{:?}", fs.files());
+    }
+}
+
+#[test]
+fn of_two_ingests_at_once_one_is_refused() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let inner = db.clone();
+    let nested = (0..ROWS).map(row).map(move |(key, value)| {
+        if key == row(10).0 {
+            inner.ingest(rows(5))?;
+        }
+        Ok((key, value))
+    });
+    let outer = db.clone();
+    promptly("ingest", move || outer.ingest(nested).unwrap_err());
+    assert_eq!(db.iter().count(), 5);
+    assert!(db.verify().unwrap().is_ok());
+}

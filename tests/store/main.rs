@@ -1,0 +1,47 @@
+//! Tests of the store through its public interface, in one binary: each binary links everything anew.
+//! `cargo test --test store i4_crash` runs one module.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on should stop where it is"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod checkpoint;
+mod concurrent;
+mod everything;
+mod full_disk;
+mod i10_levels;
+mod i2_sidecars;
+mod i3_rebuild_filters;
+mod i4_crash;
+mod i4_directories;
+mod i4_group_commit;
+mod i4_lost_logs;
+mod i5_failed_writes;
+mod i5_read_faults;
+mod i6_damage;
+mod i7_readers_never_wait;
+mod i9_tombstones;
+mod ingest;
+mod key_hash;
+mod limits;
+mod manual_compaction;
+mod mapped_filters;
+mod meanwhile;
+mod model;
+mod open_files;
+mod panics;
+mod quarantine;
+mod repair;
+mod repair_bad_sectors;
+mod repair_crash;
+mod repair_segments;
+mod short_openings;
+mod sim_fs;
+mod snapshots;
+mod take_back;
+mod versions;

@@ -1,0 +1,192 @@
+//! Random operations against a `BTreeMap`, with memtables and segments so small that flushes and compactions never rest.
+//! A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone.
+
+use fastrand::Rng;
+use sidebloom::{Batch, Compression, Db, Durability, FilterPolicy, Options, Range, Residency, Snapshot};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const SEEDS: u64 = 300;
+const STEPS: usize = 400;
+
+#[test]
+fn every_answer_equals_the_models_for_hundreds_of_seeds() {
+    let seeds = match std::env::var("MODEL_SEED") {
+        Ok(seed) => vec![seed.parse().unwrap()],
+        Err(_) => (0..SEEDS).collect(),
+    };
+    for seed in seeds {
+        let outcome = std::panic::catch_unwind(|| run(seed));
+        assert!(outcome.is_ok(), "seed {seed}: rerun with MODEL_SEED={seed}");
+    }
+}
+
+fn run(seed: u64) {
+    let dir = crate::support::fast_dir();
+    let mut rng = Rng::with_seed(seed);
+    let mut model = Model::new();
+    let mut db = open(dir.path(), &mut rng);
+    let mut snapshots: Vec<(Snapshot, Model)> = Vec::new();
+    for _ in 0..STEPS {
+        match rng.u32(0..100) {
+            0..=39 => write_one(&db, &mut model, &mut rng),
+            40..=54 => write_batch(&db, &mut model, &mut rng),
+            55..=69 => read_some(&db, &model, &mut rng),
+            70..=79 => walk(&db.snapshot(), &model, &mut rng),
+            80..=84 => snapshots.push((db.snapshot(), model.clone())),
+            85..=88 => {
+                _ = (!snapshots.is_empty()).then(|| snapshots.swap_remove(rng.usize(0..snapshots.len())))
+            }
+            89..=91 => db.flush().unwrap(),
+            92 => db.compact().unwrap(),
+            93 => _ = db.rebuild_filters(policy(&mut rng)).unwrap(),
+            94 => db.sync().unwrap(),
+            95 => db.wait_for_compaction().unwrap(),
+            _ => {
+                snapshots.clear();
+                drop(db);
+                db = open(dir.path(), &mut rng);
+            }
+        }
+        if let Some((snapshot, then)) = snapshots.last() {
+            walk(snapshot, then, &mut rng);
+        }
+    }
+    check_all(&db, &model);
+    let report = db.verify().unwrap();
+    assert!(report.is_ok(), "{report:?}");
+    drop(db);
+    check_all(&open(dir.path(), &mut rng), &model);
+}
+
+fn policy(rng: &mut Rng) -> FilterPolicy {
+    FilterPolicy::bits_per_key(2.0 + 14.0 * rng.f64())
+}
+
+fn open(dir: &Path, rng: &mut Rng) -> Db {
+    let options = Options::new()
+        .memtable_bytes(rng.u64(4096..32768))
+        .segment_bytes(rng.u64(4096..16384))
+        .block_bytes(rng.usize(256..2048))
+        .block_cache_bytes([0, 4096, 1 << 20][rng.usize(0..3)])
+        .compression([Compression::None, Compression::Lz4][rng.usize(0..2)])
+        .durability([Durability::Os, Durability::Os, Durability::Os, Durability::Sync][rng.usize(0..4)])
+        .residency([Residency::Mapped, Residency::Pinned][rng.usize(0..2)])
+        .filter_policy(if rng.u32(0..5) == 0 { FilterPolicy::OFF } else { policy(rng) });
+    options.open(dir).unwrap()
+}
+
+/// A few hundred keys, many sharing prefixes, the empty one among them.
+fn key(rng: &mut Rng) -> Vec<u8> {
+    match rng.u32(0..50) {
+        0 => Vec::new(),
+        1 => vec![0xff; rng.usize(0..12)],
+        _ => format!("{}/{:04}", ["user", "users", "title", "t"][rng.usize(0..4)], rng.u32(0..120))
+            .into_bytes(),
+    }
+}
+
+fn value(rng: &mut Rng) -> Vec<u8> {
+    let len = if rng.u32(0..40) == 0 { rng.usize(0..9000) } else { rng.usize(0..120) };
+    (0..len).map(|i| if i % 7 == 0 { rng.u8(..) } else { b'v' }).collect()
+}
+
+fn write_one(db: &Db, model: &mut Model, rng: &mut Rng) {
+    let key = key(rng);
+    if rng.u32(0..4) == 0 {
+        db.delete(&key).unwrap();
+        model.remove(&key);
+    } else {
+        let value = value(rng);
+        db.put(&key, &value).unwrap();
+        model.insert(key, value);
+    }
+}
+
+fn write_batch(db: &Db, model: &mut Model, rng: &mut Rng) {
+    let mut batch = Batch::new();
+    for _ in 0..rng.usize(0..30) {
+        let key = key(rng);
+        if rng.u32(0..4) == 0 {
+            batch.delete(&key);
+            model.remove(&key);
+        } else {
+            let value = value(rng);
+            batch.put(&key, &value);
+            model.insert(key, value);
+        }
+    }
+    db.write(batch).unwrap();
+}
+
+fn read_some(db: &Db, model: &Model, rng: &mut Rng) {
+    let keys: Vec<_> = (0..rng.usize(1..40)).map(|_| key(rng)).collect();
+    for key in &keys {
+        assert_eq!(db.get(key).unwrap().as_deref(), model.get(key).map(Vec::as_slice));
+        assert_eq!(db.contains_key(key).unwrap(), model.contains_key(key));
+    }
+    let many = db.multi_get(&keys).unwrap();
+    let expected: Vec<_> = keys.iter().map(|key| model.get(key).map(Vec::as_slice)).collect();
+    assert_eq!(many.iter().map(|value| value.as_deref()).collect::<Vec<_>>(), expected);
+}
+
+fn bound(rng: &mut Rng) -> Bound<Vec<u8>> {
+    match rng.u32(0..3) {
+        0 => Bound::Unbounded,
+        1 => Bound::Included(key(rng)),
+        _ => Bound::Excluded(key(rng)),
+    }
+}
+
+/// A random range, prefix or everything, drained from both ends in random turns.
+fn walk(snapshot: &Snapshot, model: &Model, rng: &mut Rng) {
+    let prefix = key(rng);
+    let (lower, upper) = (bound(rng), bound(rng));
+    let within = |k: &[u8]| {
+        let above = match &lower {
+            Bound::Included(l) => k >= l.as_slice(),
+            Bound::Excluded(l) => k > l.as_slice(),
+            Bound::Unbounded => true,
+        };
+        let below = match &upper {
+            Bound::Included(u) => k <= u.as_slice(),
+            Bound::Excluded(u) => k < u.as_slice(),
+            Bound::Unbounded => true,
+        };
+        above && below
+    };
+    let by_prefix = rng.u32(0..4) == 0;
+    let keep = |k: &[u8]| if by_prefix { k.starts_with(&prefix) } else { within(k) };
+    let expected: Vec<_> =
+        model.iter().filter(|(k, _)| keep(k)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let range = match by_prefix {
+        true => snapshot.prefix(&prefix),
+        false => snapshot.range((lower.clone(), upper.clone())),
+    };
+    assert_eq!(drain(range, rng), expected);
+}
+
+fn drain(mut range: Range, rng: &mut Rng) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let (mut front, mut back) = (Vec::new(), Vec::new());
+    let forwards = [0, 50, 100][rng.usize(0..3)];
+    loop {
+        let from_front = rng.u32(0..100) < forwards;
+        let item = if from_front { range.next() } else { range.next_back() };
+        let Some(item) = item else { break };
+        let (key, value) = item.unwrap();
+        (if from_front { &mut front } else { &mut back }).push((key, value.to_vec()));
+    }
+    assert!(range.next().is_none() && range.next_back().is_none(), "an ended range stays ended");
+    back.reverse();
+    front.extend(back);
+    front
+}
+
+fn check_all(db: &Db, model: &Model) {
+    let found: Vec<_> = db.iter().map(|kv| kv.map(|(k, v)| (k, v.to_vec())).unwrap()).collect();
+    let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    assert_eq!(found, expected);
+}

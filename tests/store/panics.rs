@@ -1,0 +1,104 @@
+//! A panic, in a thread of the store or in the caller's own code, leaves nobody waiting and no lock or file behind.
+
+use crate::support::{Errno, Fault, OpKind, STORE, SimFs, promptly, tiny_on};
+use sidebloom::{Db, Durability, Error, FilterPolicy, Result};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+type Caller = (&'static str, fn(&Db) -> Result<()>);
+
+/// Everything that waits for a background thread.
+const CALLERS: [Caller; 4] = [
+    ("flush", Db::flush),
+    ("compact", Db::compact),
+    ("wait_for_compaction", |db| db.flush().and_then(|()| db.wait_for_compaction())),
+    ("put", |db| (0..2000u32).try_for_each(|i| db.put(i.to_be_bytes(), [0; 100]))),
+];
+
+#[test]
+fn a_panic_in_a_background_thread_hangs_nobody_and_poisons_the_store() {
+    // Only the background renames: when a segment's filter is complete.
+    for after in [0, 3] {
+        for threads in [2, 3, 5] {
+            for (name, call) in CALLERS {
+                let fs = SimFs::new();
+                let db = tiny_on(&fs).background_threads(threads).open(STORE).unwrap();
+                (0..20u32).for_each(|i| db.put(i.to_be_bytes(), b"kept").unwrap());
+                fs.fail(Fault::once(OpKind::Rename, after).with(Errno::Panic));
+                let caller = db.clone();
+                let outcome = promptly(name, move || {
+                    loop {
+                        if let Err(error) = call(&caller) {
+                            return error;
+                        }
+                        (0..50u32).for_each(|i| _ = caller.put(i.to_be_bytes(), [1; 100]));
+                    }
+                });
+                match outcome {
+                    Error::Poisoned { cause } => {
+                        assert!(cause.contains("panicked: a planned panic"), "{cause}")
+                    }
+                    other => panic!("{name}: {other}"),
+                }
+                assert!(matches!(db.put("k", "v"), Err(Error::Poisoned { .. })));
+                assert!(db.get(7u32.to_be_bytes()).unwrap().is_some(), "reads go on");
+                promptly("closing", move || drop(db));
+                let db = tiny_on(&fs).open(STORE).unwrap();
+                assert!((0..20u32).all(|i| db.get(i.to_be_bytes()).unwrap().is_some()));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_panic_of_a_writer_hangs_no_writer_that_it_took_along() {
+    for seed in 0..20 {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        fs.fail(Fault::once(OpKind::Sync, 3 + seed).with(Errno::Panic));
+        let writer = |n: u32| {
+            let db = db.clone();
+            move || {
+                catch_unwind(AssertUnwindSafe(|| {
+                    for i in 0..2000u32 {
+                        let mut batch = sidebloom::Batch::new();
+                        batch.put((i * 8 + n).to_be_bytes(), b"v");
+                        if db.write_with(batch, Durability::Sync).is_err() {
+                            return;
+                        }
+                    }
+                }))
+                .is_err()
+            }
+        };
+        let writers: Vec<_> = (0..4).map(|n| std::thread::spawn(writer(n))).collect();
+        let panicked = promptly("a writer", move || {
+            writers.into_iter().map(|writer| writer.join().unwrap()).filter(|panicked| *panicked).count()
+        });
+        assert!(panicked <= 1);
+        assert!(matches!(db.put("k", "v"), Err(Error::Poisoned { .. })));
+    }
+}
+
+#[test]
+fn a_panic_in_the_callers_own_code_leaves_the_store_as_it_was() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let files = fs.files();
+    let rows = (0..3000u32).map(|i| {
+        assert!(i < 2000, "planned");
+        Ok((i.to_be_bytes(), [0u8; 40]))
+    });
+    assert!(catch_unwind(AssertUnwindSafe(|| db.ingest(rows))).is_err());
+    assert_eq!(fs.files(), files, "a file of the broken ingest is left");
+    db.put("k", "v").unwrap();
+    db.flush().unwrap();
+    let progress = |_: &_| panic!("planned");
+    let rebuild = || db.rebuild_filters_with(FilterPolicy::bits_per_key(9.0), progress);
+    assert!(catch_unwind(AssertUnwindSafe(rebuild)).is_err());
+    promptly("the store", move || {
+        db.put("l", "w").unwrap();
+        db.compact().unwrap();
+        db.wait_for_compaction().unwrap();
+        assert_eq!(db.iter().count(), 2);
+    });
+}

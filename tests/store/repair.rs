@@ -1,0 +1,303 @@
+//! Repair: whatever is lost of a store, all that is readable comes back, and nothing is removed.
+
+use crate::support::{
+    Contents, Rng, Sequence, assert_holds, contents, copy_store, fast_dir, files_with, fill_deep,
+    fingerprints, tiny,
+};
+use sidebloom::{Db, Error, Options, repair};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const BATCHES: u64 = 400;
+
+fn options() -> Options {
+    tiny()
+}
+
+/// A closed store whose levels interleave in age, with tombstones and records that are in the log only.
+fn filled(dir: &Path, sequence: Sequence) -> Contents {
+    let db = options().open(dir).unwrap();
+    for i in 1..=BATCHES {
+        db.write(sequence.batch(i)).unwrap();
+        if i % 97 == 0 {
+            db.compact().unwrap();
+        }
+    }
+    db.flush().unwrap();
+    db.wait_for_compaction().unwrap();
+    db.write(sequence.batch(BATCHES + 1)).unwrap();
+    contents(&db)
+}
+
+#[track_caller]
+fn open(dir: &Path) -> Db {
+    options().open(dir).unwrap()
+}
+
+/// Opens the repaired store, checks it, goes on with it.
+#[track_caller]
+fn assert_works(dir: &Path, expected: &Contents) {
+    let db = open(dir);
+    assert_holds(&db, expected);
+    assert!(db.verify().unwrap().is_ok());
+    db.put(b"after the repair", b"new").unwrap();
+    db.delete(b"count").unwrap();
+    let mut expected = expected.clone();
+    expected.insert(b"after the repair".to_vec(), b"new".to_vec());
+    expected.remove(b"count".as_slice());
+    assert_holds(&db, &expected);
+    db.compact().unwrap();
+    assert_holds(&db, &expected);
+    drop(db);
+    assert_holds(&open(dir), &expected);
+}
+
+#[test]
+fn a_store_without_its_manifest_comes_back_whole_and_deleted_keys_stay_deleted() {
+    for seed in 0..10 {
+        let dir = fast_dir();
+        let expected = filled(dir.path(), Sequence(seed));
+        let segments = fingerprints(dir.path(), ".segment");
+        fs::remove_file(dir.path().join("MANIFEST")).unwrap();
+        let error = options().open(dir.path()).map(|_| ()).unwrap_err();
+        assert!(matches!(&error, Error::NotAStore { what, .. } if what.contains("repair")), "{error}");
+
+        let report = repair(dir.path()).unwrap();
+        assert!(report.rebuilt && report.set_aside.is_empty(), "{report:?}");
+        assert_eq!(report.segments as usize, segments.len());
+        assert_eq!(fingerprints(dir.path(), ".segment"), segments);
+        assert_works(dir.path(), &expected);
+    }
+}
+
+#[test]
+fn a_deep_store_without_its_manifest_comes_back_whole_though_the_ages_of_its_segments_interleave() {
+    for seed in 0..3 {
+        let dir = fast_dir();
+        let db = open(dir.path());
+        let expected = fill_deep(&db, seed);
+        drop(db);
+        fs::remove_file(dir.path().join("MANIFEST")).unwrap();
+        repair(dir.path()).unwrap();
+        let db = options().read_only(true).open(dir.path()).unwrap();
+        assert_holds(&db, &expected);
+        drop(db);
+        assert_works(dir.path(), &expected);
+    }
+}
+
+#[test]
+fn a_damaged_manifest_is_set_aside_and_the_store_comes_back_whole() {
+    let dir = fast_dir();
+    let sound = dir.path().join("sound");
+    let expected = filled(&sound, Sequence(3));
+    let whole = fs::read(sound.join("MANIFEST")).unwrap();
+    let mut rng = Rng::new(5);
+    for round in 0..12 {
+        let copy = dir.path().join(format!("{round}"));
+        copy_store(&sound, &copy);
+        let mut bytes = whole.clone();
+        match round {
+            0 => bytes.clear(),
+            1 => bytes.fill(0),
+            _ => bytes[rng.below(whole.len() as u64) as usize] ^= 1 << rng.below(8),
+        }
+        fs::write(copy.join("MANIFEST"), &bytes).unwrap();
+        let error = options().open(&copy).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("MANIFEST"), "{error}");
+        let report = repair(&copy).unwrap();
+        assert!(report.rebuilt && report.set_aside.len() == 1, "{report:?}");
+        assert_eq!(fs::read(copy.join("MANIFEST.damaged")).unwrap(), bytes);
+        assert_works(&copy, &expected);
+    }
+}
+
+#[test]
+fn a_manifest_that_has_lost_its_last_edits_is_found_out_and_the_store_comes_back_whole() {
+    let dir = fast_dir();
+    let sound = dir.path().join("sound");
+    // Leaves the edits in the manifest as they are: opening would write it anew.
+    let expected = filled(&sound, Sequence(8));
+    let whole = fs::read(sound.join("MANIFEST")).unwrap();
+    let mut refused = 0;
+    for len in (0..whole.len()).step_by(97) {
+        let copy = dir.path().join(format!("{len}"));
+        copy_store(&sound, &copy);
+        fs::write(copy.join("MANIFEST"), &whole[..len]).unwrap();
+        match options().open(&copy) {
+            Ok(db) => assert_holds(&db, &expected),
+            Err(Error::Corruption { what, .. }) => {
+                assert!(what.contains("sidebloom repair"), "{what}");
+                refused += 1;
+                repair(&copy).unwrap();
+                assert_works(&copy, &expected);
+            }
+            Err(error) => panic!("{error}"),
+        }
+        fs::remove_dir_all(&copy).unwrap();
+    }
+    assert!(refused > 10);
+}
+
+#[test]
+fn repairing_a_sound_store_changes_nothing() {
+    let dir = fast_dir();
+    let expected = filled(dir.path(), Sequence(4));
+    let before = fingerprints(dir.path(), "");
+    let report = repair(dir.path()).unwrap();
+    assert!(!report.rebuilt && report.set_aside.is_empty(), "{report:?}");
+    assert_eq!(fingerprints(dir.path(), ""), before);
+    assert_works(dir.path(), &expected);
+}
+
+#[test]
+fn a_damaged_or_missing_segment_is_set_aside_and_what_is_readable_of_it_comes_back() {
+    let dir = fast_dir();
+    let sound = dir.path().join("sound");
+    // Each flush holds keys of its own, so that it is known what goes with a segment.
+    let db = Options::new().open(&sound).unwrap();
+    let mut parts: Vec<Contents> = Vec::new();
+    for part in 0..3 {
+        let new: Contents =
+            (0..50).map(|i| (format!("{part}/{i:02}").into_bytes(), vec![part; 100])).collect();
+        new.iter().for_each(|(key, value)| db.put(key, value).unwrap());
+        db.flush().unwrap();
+        parts.push(new);
+    }
+    drop(db);
+    let segments = files_with(&sound, ".segment");
+    assert_eq!(segments.len(), 3);
+    let len = fs::metadata(&segments[1]).unwrap().len() as usize;
+    let with_manifest_or_not = [true, false];
+    for (round, at) in [None, Some(0), Some(len - 1), Some(len - 40)].into_iter().enumerate() {
+        for keep_manifest in with_manifest_or_not {
+            let copy = dir.path().join(format!("{round}{keep_manifest}"));
+            copy_store(&sound, &copy);
+            let victim = copy.join(segments[1].file_name().unwrap());
+            let damaged = PathBuf::from(format!("{}.damaged", victim.display()));
+            match at {
+                None => fs::remove_file(&victim).unwrap(),
+                Some(0) => fs::write(&victim, &fs::read(&victim).unwrap()[..len / 2]).unwrap(),
+                Some(at) => {
+                    let mut bytes = fs::read(&victim).unwrap();
+                    bytes[at] ^= 0x10;
+                    fs::write(&victim, bytes).unwrap();
+                }
+            }
+            if !keep_manifest {
+                fs::remove_file(copy.join("MANIFEST")).unwrap();
+            }
+            let opened = options().read_only(true).open(&copy);
+            assert!(!opened.is_ok_and(|db| db.verify().unwrap().is_ok()));
+            let report = repair(&copy).unwrap();
+            assert!(report.rebuilt, "{report:?}");
+            assert_eq!(damaged.exists(), at.is_some());
+            // Without the manifest nobody knows of a file that is gone.
+            assert_eq!(report.set_aside.len(), usize::from(keep_manifest || at.is_some()), "{report:?}");
+            let whole: Contents = parts.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
+            let mut expected = whole.clone();
+            match at {
+                None => assert_eq!(report.segments, 2, "{report:?}"),
+                Some(0) => assert!(!report.lost.is_empty() && report.rows_salvaged < 50, "{report:?}"),
+                Some(_) => assert!(report.lost.is_empty() && report.rows_salvaged == 50, "{report:?}"),
+            }
+            let kept = report.rows_salvaged as usize;
+            parts[1].keys().skip(kept).for_each(|key| _ = expected.remove(key));
+            assert_works(&copy, &expected);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_log_is_repaired_to_all_batches_but_the_damaged_one_and_the_damaged_file_stays() {
+    let dir = fast_dir();
+    let sound = dir.path().join("sound");
+    let sequence = Sequence(12);
+    let db = Options::new().open(&sound).unwrap();
+    (1..=20).for_each(|i| db.write(sequence.batch(i)).unwrap());
+    db.flush().unwrap();
+    (21..=60).for_each(|i| db.write(sequence.batch(i)).unwrap());
+    drop(db);
+    let log = files_with(&sound, ".wal").pop().unwrap();
+    let whole = fs::read(&log).unwrap();
+    for (round, at) in [0, 30, 60, whole.len() / 2, whole.len() * 3 / 4].into_iter().enumerate() {
+        let copy = dir.path().join(format!("{round}"));
+        copy_store(&sound, &copy);
+        let path = copy.join(log.file_name().unwrap());
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        let error = Options::new().open(&copy).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains("sidebloom repair"), "{error}");
+
+        let report = repair(&copy).unwrap();
+        assert_eq!(report.set_aside.len(), 1, "{report:?}");
+        assert_eq!(fs::read(format!("{}.damaged", path.display())).unwrap(), bytes);
+        let logs = report.logs.unwrap();
+        let header_only = at < 40;
+        assert_eq!(logs.operations_lost.len(), usize::from(!header_only), "{logs:?}");
+        let db = open(&copy);
+        if header_only {
+            assert_eq!(sequence.prefix_of(&db), 60);
+        }
+        assert_eq!(db.get(b"count").unwrap().as_deref(), Some(b"60".as_slice()), "the last batch");
+        db.write(sequence.batch(61)).unwrap();
+        let before = contents(&db);
+        drop(db);
+        assert_eq!(contents(&open(&copy)), before);
+    }
+}
+
+#[test]
+fn segments_of_another_store_are_set_aside() {
+    let dir = fast_dir();
+    let (mine, other) = (dir.path().join("mine"), dir.path().join("other"));
+    let expected = filled(&mine, Sequence(1));
+    filled(&other, Sequence(2));
+    let foreign = files_with(&other, ".segment").pop().unwrap();
+    let there = mine.join("900000.segment");
+    fs::copy(foreign, &there).unwrap();
+    fs::remove_file(mine.join("MANIFEST")).unwrap();
+    let report = repair(&mine).unwrap();
+    assert_eq!(report.set_aside.len(), 1, "{report:?}");
+    assert!(!there.exists() && mine.join("900000.segment.damaged").exists());
+    assert_works(&mine, &expected);
+}
+
+#[test]
+fn what_is_no_store_is_not_repaired_and_what_is_open_is_locked() {
+    let dir = fast_dir();
+    for path in [dir.path().to_path_buf(), dir.path().join("nothing")] {
+        assert!(matches!(repair(&path), Err(Error::NotAStore { .. })));
+    }
+    assert!(!dir.path().join("nothing").exists());
+    let db = open(&dir.path().join("store"));
+    assert!(matches!(repair(dir.path().join("store")), Err(Error::Locked { .. })));
+    drop(db);
+    repair(dir.path().join("store")).unwrap();
+}
+
+/// Without a manifest all segments lie in level 0, and their ages interleave: the first that has a key need not have its newest value.
+/// Read-only, so that no compaction sorts level 0 out before the reads.
+#[test]
+fn a_get_in_a_level_0_of_any_age_finds_the_newest_value_not_the_first() {
+    for seed in 0..6 {
+        let dir = fast_dir();
+        let db = open(dir.path());
+        let mut expected = fill_deep(&db, seed);
+        // A value that changes between compactions of other keys: newer in segments that are older as a whole.
+        for round in 0..40u32 {
+            let key = format!("key{:05}", round % 7 * 400).into_bytes();
+            db.put(&key, round.to_be_bytes()).unwrap();
+            expected.insert(key, round.to_be_bytes().to_vec());
+            db.flush().unwrap();
+        }
+        db.wait_for_compaction().unwrap();
+        drop(db);
+        fs::remove_file(dir.path().join("MANIFEST")).unwrap();
+        repair(dir.path()).unwrap();
+        let db = options().read_only(true).open(dir.path()).unwrap();
+        db.warm().unwrap();
+        assert_holds(&db, &expected);
+    }
+}

@@ -1,0 +1,82 @@
+//! Repair on a disk that does not give every byte: what can be read comes back, and the report says what is lost.
+
+use crate::support::{
+    Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, fill_deep, tiny_on,
+};
+use std::path::PathBuf;
+
+fn numbered(i: u64) -> Vec<u8> {
+    format!("key{i:05}").into_bytes()
+}
+
+fn log_of(fs: &SimFs) -> PathBuf {
+    fs.files().into_iter().rfind(|path| path.extension().is_some_and(|e| e == "wal")).unwrap()
+}
+
+/// A store whose rows are all in its log, synced, a record for each.
+fn in_the_log() -> (SimFs, Contents) {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).memtable_bytes(8 << 20).open(STORE).unwrap();
+    let mut expected = Contents::new();
+    for i in 0..600 {
+        expected.insert(numbered(i), Rng::new(i).next().to_le_bytes().repeat(8));
+        db.put(numbered(i), &expected[&numbered(i)]).unwrap();
+    }
+    db.sync().unwrap();
+    (fs.crash(Crash::Power, 0), expected)
+}
+
+#[test]
+fn of_a_log_with_bad_sectors_all_readable_records_come_back_and_the_report_names_the_others() {
+    let (sound, expected) = in_the_log();
+    let len = sound.read(log_of(&sound)).unwrap().len() as u64;
+    assert!(len > 50_000);
+    for (bad, whole_pages) in
+        [(20_000..20_001, 1), (4096..8192, 1), (30_000..40_000, 4), (0..10, 1), (len - 1..len, 1)]
+    {
+        let fs = sound.crash(Crash::Kill, 0);
+        fs.make_unreadable(log_of(&fs), bad.clone());
+        assert!(tiny_on(&fs).open(STORE).is_err());
+        let report = tiny_on(&fs).repair(STORE).unwrap();
+        let logs = report.logs.as_ref().unwrap();
+        assert_eq!(report.set_aside.len(), 1);
+        assert!((1..=4096 * (whole_pages + 1)).contains(&logs.bytes_unreadable), "{bad:?}: {logs:?}");
+        assert_eq!(report.lost.len(), 1, "{:?}", report.lost);
+
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        let found = contents(&db);
+        assert_eq!(logs.operations_kept, found.len() as u64);
+        found.iter().for_each(|(key, value)| assert_eq!(expected.get(key), Some(value)));
+        let lost = expected.len() - found.len();
+        let known: u64 = logs.operations_lost.iter().map(|lost| lost.end() - lost.start() + 1).sum();
+        // Nothing tells how many operations a damaged end had.
+        let expected_to_be_known = if bad.end == len { 0 } else { lost };
+        assert_eq!(known as usize, expected_to_be_known, "{bad:?}: {lost} are lost");
+        assert!((1..60 * (whole_pages as usize + 1)).contains(&lost), "{bad:?}: {lost}");
+        db.put(b"new", b"1").unwrap();
+        db.flush().unwrap();
+        assert!(db.verify().unwrap().is_ok());
+        drop(db);
+        assert!(!tiny_on(&fs).repair(STORE).unwrap().rebuilt);
+    }
+}
+
+#[test]
+fn a_read_that_fails_once_during_a_repair_costs_no_row() {
+    let (in_log, expected) = in_the_log();
+    let in_segments = SimFs::new();
+    let filled = fill_deep(&tiny_on(&in_segments).open(STORE).unwrap(), 3);
+    for (sound, expected, step) in [(in_log, expected, 1), (in_segments, filled, 37)] {
+        for after in (0..).step_by(step) {
+            let fs = sound.crash(Crash::Kill, 0);
+            fs.fail(Fault::once(OpKind::Read, after));
+            let report = tiny_on(&fs).repair(STORE).unwrap();
+            if fs.faults_left() > 0 {
+                assert!(after >= 3, "{after} reads");
+                break;
+            }
+            assert!(report.lost.is_empty(), "read {after}: {:?}", report.lost);
+            assert_holds(&tiny_on(&fs).open(STORE).unwrap(), &expected);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A repair that a crash interrupts, at any of its writes, starts again without loss.
+
+use crate::support::{Crash, Fault, STORE, Sequence, SimFs, contents, fill_deep, tiny_on};
+use std::path::PathBuf;
+
+fn files(fs: &SimFs, ending: &str) -> Vec<PathBuf> {
+    fs.files().into_iter().filter(|path| path.to_str().unwrap().ends_with(ending)).collect()
+}
+
+/// Repairs copies of the disk that stop at each write in turn, in each kind of crash, and then once more: `check` sees each outcome.
+fn each_crash(damaged: &SimFs, check: impl Fn(&SimFs)) {
+    for crash in [Crash::Kill, Crash::PowerOrdered, Crash::Power] {
+        for after in 0.. {
+            let fs = damaged.crash(Crash::Kill, 0);
+            fs.fail(Fault::stop(after));
+            let outcome = tiny_on(&fs).repair(STORE);
+            let fs = fs.crash(crash, after);
+            tiny_on(&fs).repair(STORE).unwrap();
+            check(&fs);
+            if outcome.is_ok() {
+                assert!(after > 2, "a repair without writes cannot be interrupted");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_sound_part_of_a_log_survives_a_crash_at_any_write_of_the_repair() {
+    let fs = SimFs::new();
+    let sequence = Sequence(5);
+    let db = tiny_on(&fs).memtable_bytes(1 << 20).open(STORE).unwrap();
+    (1..=40).for_each(|i| db.write(sequence.batch(i)).unwrap());
+    db.sync().unwrap();
+    drop(db);
+    let log = files(&fs, ".wal").pop().unwrap();
+    let mut bytes = fs.read(&log).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs.write(&log, bytes.clone());
+    let whole = {
+        let fs = fs.crash(Crash::Kill, 0);
+        tiny_on(&fs).repair(STORE).unwrap();
+        contents(&tiny_on(&fs).open(STORE).unwrap())
+    };
+    assert!(!whole.is_empty());
+    each_crash(&fs, |fs| {
+        assert!(files(fs, ".damaged").iter().any(|path| fs.read(path).unwrap() == bytes));
+        assert_eq!(contents(&tiny_on(fs).open(STORE).unwrap()), whole);
+    });
+}
+
+#[test]
+fn the_rows_of_damaged_segments_survive_a_crash_at_any_write_of_the_repair() {
+    let sound = SimFs::new();
+    let db = tiny_on(&sound).open(STORE).unwrap();
+    fill_deep(&db, 7);
+    drop(db);
+    let segments = files(&sound, ".segment");
+    let damaged = [&segments[0], &segments[segments.len() / 2], &segments[segments.len() - 1]];
+    for path in damaged {
+        let mut bytes = sound.read(path).unwrap();
+        bytes[20] ^= 1; // In the first block of data, however small the segment is.
+        sound.write(path, bytes);
+    }
+    for without_manifest in [false, true] {
+        let fs = sound.crash(Crash::Kill, 0);
+        if without_manifest {
+            sidebloom::fs::Fs::remove(&fs, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
+            sidebloom::fs::Fs::sync_dir(&fs, &PathBuf::from(STORE)).unwrap();
+        }
+        let expected = {
+            let fs = fs.crash(Crash::Kill, 0);
+            assert_eq!(tiny_on(&fs).repair(STORE).unwrap().lost.len(), 3);
+            contents(&tiny_on(&fs).open(STORE).unwrap())
+        };
+        each_crash(&fs, |fs| {
+            for path in damaged {
+                let bytes = sound.read(path).unwrap();
+                let mut aside =
+                    fs.files().into_iter().filter(|path| path.to_str().unwrap().contains(".damaged"));
+                assert!(aside.any(|aside| fs.read(aside).unwrap() == bytes));
+            }
+            assert!(contents(&tiny_on(fs).read_only(true).open(STORE).unwrap()) == expected);
+        });
+    }
+}
+
+#[test]
+fn a_repair_without_manifest_does_not_bring_back_what_was_deleted_under_a_snapshot() {
+    for kept_open in [8, 64] {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).max_open_files(kept_open).open(STORE).unwrap();
+        let mut expected = fill_deep(&db, 3);
+        let before = expected.clone();
+        let snapshot = db.snapshot();
+        for key in before.keys().step_by(2) {
+            db.delete(key).unwrap();
+            expected.remove(key);
+        }
+        db.compact().unwrap();
+        let of_snapshot = snapshot.iter().map(|row| row.map(|(key, value)| (key, value.to_vec())).unwrap());
+        assert!(of_snapshot.eq(before.clone()), "the snapshot reads obsolete segments");
+        before.iter().for_each(|(key, value)| {
+            assert_eq!(snapshot.get(key).unwrap().as_deref(), Some(value.as_slice()));
+        });
+
+        let killed = fs.crash(Crash::Kill, 0);
+        sidebloom::fs::Fs::remove(&killed, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
+        let obsolete = files(&killed, ".obsolete").len();
+        tiny_on(&killed).repair(STORE).unwrap();
+        let repaired = tiny_on(&killed).open(STORE).unwrap();
+        assert!(contents(&repaired) == expected, "deleted keys are back");
+        assert!(obsolete > 0);
+        assert!(files(&killed, ".obsolete").is_empty(), "opening removes them");
+        drop(repaired);
+
+        drop((snapshot, db));
+        assert!(files(&fs, ".obsolete").is_empty(), "they go with the last reader");
+        assert!(contents(&tiny_on(&fs).open(STORE).unwrap()) == expected);
+    }
+}
