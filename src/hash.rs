@@ -23,7 +23,7 @@ pub enum KeyHash {
     Xxh3,
     /// SipHash-1-3 under a secret random 128-bit key: nobody without the key can choose keys that collide. For a key of 24 bytes
     /// 10.0 ns against 1.9, and 13.5 against 3.3 for 128 bits (Intel Xeon, Sapphire Rapids; the fastest samples of
-    /// `cargo bench --features bench-support --bench parts -- hash`).
+    /// `cargo bench -p micro --bench parts -- hash`).
     SipHash13,
 }
 

@@ -63,7 +63,7 @@
 //! | 16 × 31 | 19.203 | 19.189 | 0.00151 % | 0.00153 % | 1.053 | 1.053 |
 //!
 //! Times on one thread of an Intel Xeon (Sapphire Rapids), in nanoseconds: a probe of an absent key with all lines in the second cache, the
-//! hash excluded (`cargo bench --bench filter -- hot`), and the build of 10 million keys, the sort included (`… -- build`). A build
+//! hash excluded (`cargo bench -p micro --bench filter -- hot`), and the build of 10 million keys, the sort included (`… -- build`). A build
 //! holds 17.6 to 19.3 bytes a key, its input and its result included (`tests/heap/parity_build_memory.rs` counts them); with hashes that a
 //! [`SortHashes`] keeps elsewhere, only its result. Where memory is fresh, a virtual machine takes 1 to 20 ns a key more to give its pages
 //! (the process's system time).
@@ -76,7 +76,7 @@
 //! | 12 × 42 | 3.2 | 4.3 | 9.2 | 34 |
 //! | 16 × 31 | 3.1 | 4.2 | 8.1 | 36 |
 //!
-//! From a GiB of lines (`cargo bench --bench memory`, 8 and 12 lanes): a probe that waits for the one before it takes 1.07 to 1.08 times what
+//! From a GiB of lines (`cargo bench -p micro --bench memory`, 8 and 12 lanes): a probe that waits for the one before it takes 1.07 to 1.08 times what
 //! a load takes there, 219 to 224 ns; in `probe_many` 4,096 hashes take 15.3 to 15.6 ns each, as long as bare loads in batches of 32, one
 //! batch upon the other. A call of 32 hashes takes 22 ns each, since its last misses overlap with nothing: bare loads take as long when each
 //! batch waits for the one before it.

@@ -1,4 +1,4 @@
-//! Compares probes of a GiB of filter lines with plain loads of the same lines: `cargo bench --bench memory`. Takes less than ten seconds and
+//! Compares probes of a GiB of filter lines with plain loads of the same lines: `cargo bench -p micro --bench memory`. Takes less than ten seconds and
 //! a GiB of memory.
 //!
 //! The access patterns take turns every few thousand queries, because memory speed drifts with the accesses just before. No query is
@@ -59,9 +59,7 @@ fn measure(width: Width) {
     let mut queries = 1 << 40..;
     let mut report = |patterns: &[AccessPattern<'_>]| report(patterns, &mut queries);
     report(&[
-        ("load, one at a time", &|hashes| {
-            hashes.iter().map(|&hash| serialized(first_byte(hash))).sum()
-        }),
+        ("load, one at a time", &|hashes| hashes.iter().map(|&hash| serialized(first_byte(hash))).sum()),
         ("probe, one at a time", &|hashes| hashes.iter().map(|&hash| serialized(maybe(hash))).sum()),
     ]);
     report(&[

@@ -1,4 +1,4 @@
-//! The parts of a store below its API: `cargo bench --features bench-support --bench parts`.
+//! The parts of a store below its API: `cargo bench -p micro --bench parts`.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 

@@ -1,4 +1,4 @@
-//! Calls to a store that fits in its cache: `cargo bench --bench store`. For comparisons with other stores, see `benches/versus`.
+//! Calls to a store that fits in its cache: `cargo bench -p micro --bench store`. For comparisons with other stores, see `benches/versus`.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 

@@ -1,5 +1,5 @@
-//! Filters without a store: `cargo bench --bench filter`, or a part of it by name: `-- hot`, `-- others`, `-- build`. For filters larger
-//! than the caches, `cargo bench --bench memory`; for sizes and false-positive rates, `sidebloom filter table`; for more filters from other
+//! Filters without a store: `cargo bench -p micro --bench filter`, or a part of it by name: `-- hot`, `-- others`, `-- build`. For filters larger
+//! than the caches, `cargo bench -p micro --bench memory`; for sizes and false-positive rates, `sidebloom filter table`; for more filters from other
 //! crates at more sizes, `cargo run --release -p versus -- filters`.
 //!
 //! All filters get the same keys as 64-bit hashes, before the clock starts. There must be many queries. With only a thousand, the branch
