@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What every fallible operation of this crate returns.
+/// The result of every fallible operation of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong, by name. Cheap to clone, so that one failed group commit can tell every waiting writer.
+/// Everything that can go wrong, by name. Cheap to clone: one failed group commit is reported to every waiting writer.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -17,11 +17,11 @@ pub enum Error {
         path: PathBuf,
         /// A verb: "open", "read", "write", "sync", …
         op: &'static str,
-        /// What the operating system said.
+        /// The operating system's error.
         source: Arc<std::io::Error>,
     },
     /// Another process has the store open.
-    #[error("{} is locked by another process: close it there first, or open read-only beside read-only", path.display())]
+    #[error("{} is locked by another process; close the store there first (read-only openings can share it)", path.display())]
     Locked {
         /// The lock file.
         path: PathBuf,
@@ -31,25 +31,25 @@ pub enum Error {
     Corruption {
         /// The damaged file.
         file: PathBuf,
-        /// Where, in bytes from the start of the file.
+        /// Offset of the damage, in bytes from the start of the file.
         offset: u64,
         /// What was found and, where it helps, what to do.
         what: String,
     },
     /// The file was written by another version of this crate.
     #[error(
-        "{} has format version {found}, this build reads version {supported}: {}",
-        file.display(), if found > supported { "use a newer sidebloom" } else { "use the older sidebloom that wrote it, or build it anew" }
+        "{} has format version {found}, but this build reads version {supported}; {}",
+        file.display(), if found > supported { "use a newer sidebloom" } else { "use the older sidebloom that wrote it, or rebuild it" }
     )]
     UnsupportedVersion {
         /// The file.
         file: PathBuf,
         /// The version in its header.
         found: u32,
-        /// The version that this build understands.
+        /// The version that this build reads.
         supported: u32,
     },
-    /// The path exists but is not a store, or no store is there and creating one was not allowed.
+    /// The path exists but is not a store, or no store exists and creating one was not allowed.
     #[error("{} is not a sidebloom store: {what}", path.display())]
     NotAStore {
         /// The path that was given.
@@ -57,7 +57,7 @@ pub enum Error {
         /// What was found instead.
         what: String,
     },
-    /// The path is not a guard, or not one that fits what was asked for.
+    /// The path is not a guard, or the guard does not match what was asked for.
     #[error("{} cannot be used as a guard: {what}", path.display())]
     NotAGuard {
         /// The path that was given.
@@ -65,29 +65,41 @@ pub enum Error {
         /// What was found instead, and what to do.
         what: String,
     },
-    /// The database behind a guard refused something or went away. The guard is as it was.
+    /// The database behind a guard reported an error or became unreachable. The guard is unchanged.
     #[error("the database {name}: {what}")]
     Database {
-        /// Which database: a path or an address.
+        /// The database: a path or an address.
         name: String,
-        /// What it said, or what is wrong with what it sent.
+        /// Its error message, or what is wrong with the data it sent.
         what: String,
+    },
+    /// The target of a copy exists already.
+    #[error("{} already exists; choose a path that does not", path.display())]
+    AlreadyExists {
+        /// The target.
+        path: PathBuf,
+    },
+    /// Sorted rows can be ingested only by an empty store.
+    #[error("{} is not an empty store; use put or write, or ingest into a new store", path.display())]
+    NotEmpty {
+        /// The store.
+        path: PathBuf,
     },
     /// A write to a store that was opened read-only.
     #[error("the store is open read-only")]
     ReadOnly,
-    /// An earlier write or sync failed, or a thread of the store panicked. Nothing is retried (a failed fsync may have dropped the dirty
-    /// pages, so a second one that succeeds would prove nothing): the store serves reads only, until it is opened again and recovers
-    /// what reached the disk. A full disk is no such failure: writes give its [`Error::Io`] and go on by themselves when there is space.
+    /// An earlier write or sync failed, or a thread of the store panicked. The store serves reads only until it is reopened and recovers
+    /// what reached the disk. Nothing is retried: a failed fsync may have dropped the dirty pages, so a second one that succeeds would
+    /// prove nothing. A full disk does not poison the store: writes return [`Error::Io`] until there is space again.
     #[error("the store is read-only after a failed write: {cause}; fix the cause and reopen")]
     Poisoned {
-        /// The first failure, in words.
+        /// The text of the first failure.
         cause: Arc<str>,
     },
-    /// The last handle of the store was dropped while this was waiting for the background.
-    #[error("the store is being closed")]
+    /// The last handle of the store was dropped while this call waited for background work.
+    #[error("the store is closing; reopen it to go on")]
     Closing,
-    /// A key over [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES).
+    /// A key larger than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES).
     #[error("a key of {len} bytes is too large (at most {max} bytes)")]
     KeyTooLarge {
         /// Its length in bytes.
@@ -95,7 +107,7 @@ pub enum Error {
         /// The limit in bytes.
         max: usize,
     },
-    /// A value over [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES).
+    /// A value larger than [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES).
     #[error("a value of {len} bytes is too large (at most {max} bytes)")]
     ValueTooLarge {
         /// Its length in bytes.
@@ -103,41 +115,119 @@ pub enum Error {
         /// The limit in bytes.
         max: usize,
     },
-    /// A filter holds as many keys as its false-positive rate allows, and one more was to be added.
+    /// A batch larger than 1 GiB as encoded.
+    #[error("a batch of {len} bytes is too large (at most {max} bytes); split it into smaller batches")]
+    BatchTooLarge {
+        /// Its encoded length in bytes.
+        len: usize,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// A segment has more data blocks than its index can list.
     #[error(
-        "the filter is full: it holds the {capacity} keys that keep it at a false-positive rate of {fpr}; build a larger or a scalable one"
+        "the segment's top index of {bytes} bytes is too large (at most {max} bytes); lower segment_bytes or raise block_bytes"
+    )]
+    SegmentTooLarge {
+        /// The size of its top index in bytes.
+        bytes: u64,
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// The store has more segments than its manifest can list.
+    #[error(
+        "a manifest edit of {bytes} bytes is too large (at most {max} bytes); raise segment_bytes so that the store has fewer segments"
+    )]
+    ManifestTooLarge {
+        /// The size of the edit in bytes.
+        bytes: u64,
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// A sorted input has a key that is not greater than the one before.
+    #[error(
+        "key \"{key}\" follows key \"{previous}\", but keys must increase; sort the rows and drop duplicates"
+    )]
+    KeyOutOfOrder {
+        /// The key, escaped.
+        key: String,
+        /// The key before it, escaped.
+        previous: String,
+    },
+    /// The memory for a filter could not be allocated.
+    #[error("not enough memory for a filter of {bytes} bytes; use fewer bits per key or free memory")]
+    OutOfMemory {
+        /// The size of the filter in bytes.
+        bytes: u64,
+    },
+    /// More keys than one filter can hold.
+    #[error("{keys} keys are too many for one filter (at most {max}); split them among several filters")]
+    TooManyKeys {
+        /// The number of keys.
+        keys: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// A filter is larger than the caller's limit or than any filter may be.
+    #[error("a filter of {bytes} bytes is too large (the limit is {max} bytes)")]
+    FilterTooLarge {
+        /// The size of the filter in bytes.
+        bytes: u64,
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// A filter holds as many keys as its false-positive rate allows, and another was to be added.
+    #[error(
+        "the filter is full: it holds the {capacity} keys that keep its false-positive rate at {fpr}; build a larger or a scalable one"
     )]
     FilterFull {
-        /// How many keys it was made for.
+        /// The number of keys it was built for.
         capacity: u64,
-        /// The false-positive rate that it was made for, 0 to 1.
+        /// The false-positive rate it was built for, 0 to 1.
         fpr: f64,
     },
-    /// Filters of unequal shape or hash (its seed or secret key included) cannot be combined.
+    /// Filters of different shape or hash (including its seed or secret key) cannot be combined.
     #[error("these filters cannot be combined: {what}; build both with the same size and hash")]
     FilterMismatch {
         /// What differs.
         what: String,
     },
-    /// An argument or option that makes no sense; the text says which and what is allowed.
+    /// The operation needs an optional feature that this build of the crate lacks.
+    #[error("{what} needs the feature `{feature}`; rebuild sidebloom with it")]
+    FeatureMissing {
+        /// What was asked for, or the file that needs the feature.
+        what: String,
+        /// The cargo feature.
+        feature: &'static str,
+    },
+    /// An argument or option out of range; the text says which one and what is allowed.
     #[error("invalid argument: {0}")]
     InvalidArgument(String),
+    /// An internal check failed: a bug in this crate.
+    #[error("internal error: {0}; please report it")]
+    Internal(String),
 }
 
 impl Error {
-    /// Wraps an operating-system error with what was attempted and on which path.
+    /// Wraps an operating-system error with the operation and its path.
     pub fn io(op: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
         Error::Io { path: path.as_ref().to_path_buf(), op, source: Arc::new(source) }
     }
 
-    /// Whether the process or the system had no file descriptor left (EMFILE, ENFILE). It passes, and what failed has changed nothing.
+    /// Whether the process or the system ran out of file descriptors (EMFILE, ENFILE). The condition passes, and the failed operation
+    /// changed nothing.
     pub fn is_out_of_descriptors(&self) -> bool {
         const ENFILE: i32 = 23;
         const EMFILE: i32 = 24;
         matches!(self, Error::Io { source, .. } if matches!(source.raw_os_error(), Some(ENFILE | EMFILE)))
     }
 
-    /// A failed check of `file` at `offset`.
+    /// `key` does not follow `previous` in order.
+    pub(crate) fn key_out_of_order(key: &[u8], previous: &[u8]) -> Self {
+        let escaped = |key: &[u8]| key.escape_ascii().to_string();
+        Error::KeyOutOfOrder { key: escaped(key), previous: escaped(previous) }
+    }
+
+    /// A checksum or structural check of `file` that failed at `offset`.
     pub fn corruption(file: impl AsRef<Path>, offset: u64, what: impl Into<String>) -> Self {
         Error::Corruption { file: file.as_ref().to_path_buf(), offset, what: what.into() }
     }

@@ -99,7 +99,7 @@ fn expected<T>(result: sidebloom::Result<T>) -> Option<T> {
         // A compaction that met damage, and a write after it.
         Err(Error::Poisoned { .. } | Error::ReadOnly) => None,
         // A log or a manifest that names a file which is there for another reason, and a block that says zstd.
-        Err(Error::Io { .. } | Error::InvalidArgument(_)) => None,
+        Err(Error::Io { .. } | Error::FeatureMissing { .. }) => None,
         Err(error) => panic!("{error}"),
     }
 }

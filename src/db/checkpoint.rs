@@ -21,8 +21,7 @@ impl Core {
             self.flush()?;
         }
         if self.fs.file_len(target)?.is_some() {
-            let what = format!("the checkpoint's target {} exists already", target.display());
-            return Err(Error::InvalidArgument(what));
+            return Err(Error::AlreadyExists { path: target.to_path_buf() });
         }
         // Nothing is published meanwhile, so the view has the segments of the state. It keeps their files for as long as it is held: a
         // copy may take long, and holds up nobody.

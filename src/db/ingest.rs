@@ -47,8 +47,7 @@ impl Core {
         if log.active.is_empty() && view.immutable.is_empty() && view.live.segments().next().is_none() {
             return Ok(());
         }
-        let what = "only an empty store takes sorted rows in bulk: put these, or ingest into a new store";
-        Err(Error::InvalidArgument(what.into()))
+        Err(Error::NotEmpty { path: self.dir.clone() })
     }
 
     fn build_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
@@ -81,10 +80,7 @@ impl Core {
             let (key, value) = row?;
             let key = key.as_ref();
             if let Some(last) = before.take().filter(|last| *last >= key) {
-                let (key, last) = (key.escape_ascii(), last.escape_ascii());
-                return Err(Error::InvalidArgument(format!(
-                    "key \"{key}\" after key \"{last}\": keys must increase"
-                )));
+                return Err(Error::key_out_of_order(key, last));
             }
             builder.append(key, BEFORE_ALL_WRITES, EntryKind::Put, value.as_ref())?;
         }

@@ -156,7 +156,7 @@ impl Db {
     /// too, but a write in between makes it no longer empty.
     ///
     /// # Errors
-    /// An error among the rows, which ends it; [`Error::InvalidArgument`] for rows out of order or a store that is not empty. Then the
+    /// An error among the rows, which ends it; [`Error::KeyOutOfOrder`]; [`Error::NotEmpty`]. Then the
     /// store is as before. As [`sync`](Self::sync) when the segments cannot be published.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
@@ -282,7 +282,7 @@ impl Db {
     /// system, which hard links cannot reach, the bytes are copied and synced; writers go on meanwhile.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when the target exists; [`Error::Io`]: the target is then removed again.
+    /// [`Error::AlreadyExists`]; [`Error::Io`]: the target is then removed again.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         self.core().checkpoint(target.as_ref())
     }

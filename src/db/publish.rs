@@ -111,7 +111,7 @@ impl Core {
         let prepared = self.check_writable().and_then(|()| {
             self.mend(manifest, state)?;
             self.fs.sync_dir(&self.dir)?;
-            after.apply(edit)?;
+            after.apply(edit).map_err(Error::Internal)?;
             check_levels(&after, &self.dir)
         });
         if let Err(error) = prepared {

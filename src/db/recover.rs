@@ -175,7 +175,7 @@ impl Core {
             ..Edit::default()
         };
         self.fs.sync_dir(&self.dir)?;
-        state.apply(&edit)?;
+        state.apply(&edit).map_err(Error::Internal)?;
         manifest.append(&edit, state)?;
         self.remove_unknown(state, id, names);
         let log = Log {

@@ -1,7 +1,6 @@
 //! Edits, and the state that they fold into.
 
 use super::live::LEVELS;
-use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::Seq;
@@ -107,10 +106,10 @@ impl State {
     /// Adds `edit`, removals first. `next_id` never goes down, and moves beyond every segment that joins.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`], and the state stays as it was, when a segment leaves that is not there or joins that is, or when
-    /// the log floor or the last sequence number would go down.
-    pub fn apply(&mut self, edit: &Edit) -> Result<()> {
-        self.check(edit).map_err(Error::InvalidArgument)?;
+    /// In words, with the state unchanged: the edit removes a segment that is not there, adds one that is, or lowers the log floor or the
+    /// last sequence number.
+    pub fn apply(&mut self, edit: &Edit) -> Result<(), String> {
+        self.check(edit)?;
         for id in &edit.removed {
             self.segments.remove(id);
         }

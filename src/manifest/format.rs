@@ -132,11 +132,11 @@ impl EditHead {
     }
 }
 
-/// The bytes of one edit. [`Error::InvalidArgument`] when they exceed 4 GiB.
+/// The bytes of one edit. [`Error::ManifestTooLarge`] when they exceed 4 GiB.
 pub(super) fn encode_edit(edit: &Edit, tag: u32) -> Result<Vec<u8>> {
     let payload = encode_payload(edit);
-    let payload_len = u32::try_from(payload.len())
-        .map_err(|_| Error::InvalidArgument(format!("a manifest edit of {} bytes", payload.len())))?;
+    let (bytes, max) = (payload.len() as u64, u64::from(u32::MAX));
+    let payload_len = u32::try_from(bytes).map_err(|_| Error::ManifestTooLarge { bytes, max })?;
     let mut buf = Vec::with_capacity(EDIT_HEAD_BYTES + payload.len());
     buf.put_u32(tag);
     buf.put_u32(payload_len);

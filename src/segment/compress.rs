@@ -57,17 +57,17 @@ enum Method {
 }
 
 impl Compressor {
-    /// [`Error::InvalidArgument`] when this build lacks the method.
+    /// [`Error::FeatureMissing`] when this build lacks the method.
     pub fn new(compression: Compression) -> Result<Self> {
         let method = match compression {
             Compression::None => Method::None,
             Compression::Lz4 => Method::Lz4(Box::new(lz4_flex::block::CompressTable::large())),
             #[cfg(feature = "zstd")]
             Compression::Zstd => Method::Zstd(
-                zstd::bulk::Compressor::new(3).map_err(|e| Error::InvalidArgument(format!("zstd: {e}")))?,
+                zstd::bulk::Compressor::new(3).map_err(|e| Error::Internal(format!("zstd: {e}")))?,
             ),
             #[cfg(not(feature = "zstd"))]
-            Compression::Zstd => return Err(lacks_zstd("Compression::Zstd was asked for")),
+            Compression::Zstd => return Err(lacks_zstd("Compression::Zstd".to_owned())),
         };
         Ok(Compressor { packed: Vec::new(), method })
     }
@@ -143,12 +143,10 @@ fn unzstd(_: Place<'_>, packed: &[u8], raw: &mut [u8]) -> Result<Option<usize>> 
 
 #[cfg(not(feature = "zstd"))]
 fn unzstd(place: Place<'_>, _: &[u8], _: &mut [u8]) -> Result<Option<usize>> {
-    Err(lacks_zstd(&format!("{} holds blocks compressed with zstd", place.path.display())))
+    Err(lacks_zstd(format!("the zstd compression of {}", place.path.display())))
 }
 
 #[cfg(not(feature = "zstd"))]
-fn lacks_zstd(what: &str) -> Error {
-    Error::InvalidArgument(format!(
-        "{what}, and this build lacks it: build sidebloom with the feature `zstd`"
-    ))
+fn lacks_zstd(what: String) -> Error {
+    Error::FeatureMissing { what, feature: "zstd" }
 }

@@ -103,8 +103,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates the file, which must not exist. [`Error::InvalidArgument`] for a block size out of range and for a compression
-    /// that this build lacks.
+    /// Creates the file, which must not exist. [`Error::InvalidArgument`] for a block size out of range,
+    /// [`Error::FeatureMissing`] for a compression that this build lacks.
     pub fn create(
         fs: &dyn Fs,
         path: &Path,
@@ -115,7 +115,7 @@ impl Writer {
         let WriterOptions { block_bytes, compression } = options;
         if !BLOCK_BYTES.contains(&block_bytes) {
             return Err(Error::InvalidArgument(format!(
-                "block_bytes is {block_bytes}, allowed are {} to {}",
+                "block_bytes is {block_bytes}, but must be {} to {}",
                 BLOCK_BYTES.start(),
                 BLOCK_BYTES.end()
             )));
@@ -135,8 +135,10 @@ impl Writer {
         })
     }
 
-    /// Adds the newest entry of `key`. Keys must strictly increase, and a tombstone has no value: otherwise
-    /// [`Error::InvalidArgument`], and the entry is not added.
+    /// Adds the newest entry of `key`.
+    ///
+    /// # Errors
+    /// [`Error::KeyOutOfOrder`] unless keys strictly increase, [`Error::KeyTooLarge`], [`Error::ValueTooLarge`]: the entry is not added.
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
         let shared = common_prefix(&self.last_key, key);
         self.check(key, shared, kind, value)?;
@@ -153,10 +155,7 @@ impl Writer {
 
     fn check(&self, key: &[u8], shared: usize, kind: EntryKind, value: &[u8]) -> Result<()> {
         if self.properties.entries > 0 && key.get(shared) <= self.last_key.get(shared) {
-            let (key, last) = (key.escape_ascii(), self.last_key.escape_ascii());
-            return Err(Error::InvalidArgument(format!(
-                "key \"{key}\" after key \"{last}\": keys must increase"
-            )));
+            return Err(Error::key_out_of_order(key, &self.last_key));
         }
         if key.len() > MAX_KEY_BYTES {
             return Err(Error::KeyTooLarge { len: key.len(), max: MAX_KEY_BYTES });
@@ -165,7 +164,7 @@ impl Writer {
             return Err(Error::ValueTooLarge { len: value.len(), max: MAX_VALUE_BYTES });
         }
         if kind == EntryKind::Tombstone && !value.is_empty() {
-            return Err(Error::InvalidArgument("a tombstone with a value".into()));
+            return Err(Error::Internal("a tombstone has a value".into()));
         }
         Ok(())
     }
@@ -176,10 +175,10 @@ impl Writer {
     }
 
     /// Writes index, properties and footer, and makes the file's content durable. Its name becomes durable when the caller syncs
-    /// the directory. [`Error::InvalidArgument`] when there is no entry.
+    /// the directory. [`Error::Internal`] when there is no entry.
     pub fn finish(mut self) -> Result<Summary> {
         if self.properties.entries == 0 {
-            return Err(Error::InvalidArgument("a segment without entries".into()));
+            return Err(Error::Internal("a segment has no entries".into()));
         }
         self.end_block(None)?;
         self.end_partition();
@@ -230,7 +229,8 @@ impl Writer {
             top.append(&last, handle.len);
         }
         if top.weight() > MAX_BLOCK_BYTES {
-            return Err(Error::InvalidArgument("the segment has too many blocks: write several".into()));
+            let (bytes, max) = (top.weight() as u64, MAX_BLOCK_BYTES as u64);
+            return Err(Error::SegmentTooLarge { bytes, max });
         }
         let at = self.sink.offset();
         top.finish_into(self.sink.pending());

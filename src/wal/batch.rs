@@ -80,7 +80,7 @@ impl Batch {
         self.encoded.clear();
     }
 
-    /// Checks the limits: [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], or [`Error::InvalidArgument`] for the sum.
+    /// Checks the limits: [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], or [`Error::BatchTooLarge`] for the sum.
     pub(crate) fn validate(&self) -> Result<()> {
         if self.largest_key > MAX_KEY_BYTES {
             return Err(Error::KeyTooLarge { len: self.largest_key, max: MAX_KEY_BYTES });
@@ -89,10 +89,7 @@ impl Batch {
             return Err(Error::ValueTooLarge { len: self.largest_value, max: MAX_VALUE_BYTES });
         }
         if self.bytes() > MAX_BATCH_BYTES {
-            let size = self.bytes();
-            return Err(Error::InvalidArgument(format!(
-                "a batch of {size} bytes (at most {MAX_BATCH_BYTES})"
-            )));
+            return Err(Error::BatchTooLarge { len: self.bytes(), max: MAX_BATCH_BYTES });
         }
         Ok(())
     }

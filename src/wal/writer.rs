@@ -58,8 +58,8 @@ impl Writer {
         self.buffer.reserve(records.iter().map(|r| RECORD_FRAME_BYTES + r.payload.len()).sum());
         for &Record { first_seq, count, payload } in records {
             if first_seq != self.next_seq || count == 0 || u32::try_from(payload.len()).is_err() {
-                return Err(Error::InvalidArgument(format!(
-                    "a log record of {count} operations, {} bytes, from sequence number {first_seq}: {} is next",
+                return Err(Error::Internal(format!(
+                    "a log record of {count} operations, {} bytes, starts at sequence number {first_seq}, but {} is next",
                     payload.len(),
                     self.next_seq
                 )));
@@ -78,7 +78,7 @@ impl Writer {
     pub fn append_gap(&mut self, next_seq: Seq) -> Result<()> {
         if next_seq < self.next_seq {
             let next = self.next_seq;
-            return Err(Error::InvalidArgument(format!("a gap in a log back from {next} to {next_seq}")));
+            return Err(Error::Internal(format!("a gap in the log goes back from {next} to {next_seq}")));
         }
         self.buffer.clear();
         encode_record(&mut self.buffer, self.tag, next_seq, 0, self.synced, &[]);
