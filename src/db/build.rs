@@ -90,8 +90,7 @@ impl<'a> SegmentBuilder<'a> {
     pub fn finish(self) -> Result<LiveSegment> {
         let SegmentBuilder { core, partial, level, filter, writer, hashes } = self;
         let id = partial.id;
-        let summary = writer.finish()?;
-        let meta = SegmentMeta::of(level, &summary);
+        let meta = SegmentMeta { level, summary: writer.finish()? };
         let sidecar = filter.and_then(|spec| core.try_sidecar(&meta, &hashes, spec));
         let file = SegmentFile::new(Arc::clone(&core.files), id, meta.digest);
         std::mem::forget(partial);

@@ -1,10 +1,12 @@
 //! Edits, and the state that they fold into.
 
-use super::live::LEVELS;
+use super::level::LEVELS;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::Seq;
+use crate::segment::SegmentSummary;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
 /// What is drawn when a store is created and never changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,33 +17,21 @@ pub struct StoreHeader {
     pub hasher: KeyHasher,
 }
 
-/// What is known of a segment without opening it.
+/// A segment as the manifest lists it. Dereferences to the segment's own summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentMeta {
-    /// Its file number.
-    pub id: FileId,
-    /// Its level; 0 is the newest, of a segment in quarantine see [`Quarantine`](super::Quarantine).
+    /// Its level, or its [`Quarantine`](super::Quarantine) code.
     pub level: u8,
-    /// The digest that its sidecar is bound to.
-    pub digest: u64,
-    /// Number of entries, tombstones included.
-    pub entries: u64,
-    /// Number of tombstones.
-    pub tombstones: u64,
-    /// Its least key.
-    pub smallest: Vec<u8>,
-    /// Its greatest key.
-    pub largest: Vec<u8>,
-    /// Its least sequence number.
-    pub min_seq: Seq,
-    /// Its greatest sequence number.
-    pub max_seq: Seq,
-    /// Length of the file, in bytes.
-    pub file_bytes: u64,
-    /// Length of its blocks as stored, in bytes.
-    pub data_bytes: u64,
-    /// Length of its keys and values before compression, in bytes.
-    pub raw_bytes: u64,
+    /// What the segment says of itself.
+    pub summary: SegmentSummary,
+}
+
+impl Deref for SegmentMeta {
+    type Target = SegmentSummary;
+    #[inline]
+    fn deref(&self) -> &SegmentSummary {
+        &self.summary
+    }
 }
 
 /// How much of the logs is known to be durable. Logs with lower numbers are durable as a whole.

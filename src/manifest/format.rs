@@ -40,12 +40,13 @@
 //!   entries of its range have reached level d since, or none has and d is l. A sequence number is below 2⁶³: room for the next ones.
 
 use super::edit::{Edit, LogMark, SegmentMeta, StoreHeader};
-use super::live::{LEVELS, Quarantine};
+use super::level::{LEVELS, Quarantine};
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::Seq;
+use crate::segment::SegmentSummary;
 use std::path::Path;
 
 /// The greatest sequence number; a store would need 290 years at a billion writes a second.
@@ -215,9 +216,9 @@ pub(super) fn decode_payload(payload: &[u8]) -> Option<Edit> {
 }
 
 fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
-    let meta = SegmentMeta {
-        id: FileId(d.varint()?),
-        level: d.u8()?,
+    let (id, level) = (FileId(d.varint()?), d.u8()?);
+    let summary = SegmentSummary {
+        id,
         digest: d.u64()?,
         entries: d.varint()?,
         tombstones: d.varint()?,
@@ -229,6 +230,7 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         data_bytes: d.varint()?,
         raw_bytes: d.varint()?,
     };
+    let meta = SegmentMeta { level, summary };
     let is_sound = (usize::from(meta.level) < LEVELS || Quarantine::of_level(meta.level).is_some())
         && meta.smallest <= meta.largest
         && meta.min_seq <= meta.max_seq

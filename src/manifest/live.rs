@@ -3,63 +3,16 @@
 //! Immutable. A flush, a compaction or a rebuilt sidecar makes a new one that shares the segments of the old; readers keep the one
 //! that they loaded for as long as they need it. When the last one that holds an obsolete segment goes, its files are unlinked.
 
-use super::SegmentMeta;
+use super::edit::SegmentMeta;
+use super::level::LEVELS;
 use crate::id::FileId;
 use crate::key::{common_prefix, prefix8, same_bytes};
-use crate::segment::{Direction, SegmentFile, Summary};
+use crate::segment::{Direction, SegmentFile};
 use crate::sidecar::Sidecar;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// Levels of a store: 0 holds flushed memtables as they came, the others one sorted run each.
-pub const LEVELS: usize = 7;
-
-/// Where a segment in quarantine belongs in the order of ages. Stands in place of its level.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quarantine {
-    /// The level that it left.
-    pub left: u8,
-    /// The deepest level that newer entries of its key range may have reached since; `left` when none went past it.
-    pub overtaken: u8,
-}
-
-impl Quarantine {
-    const BASE: u8 = 64;
-
-    /// What a [`SegmentMeta`] has as its level.
-    pub fn to_level(self) -> u8 {
-        Self::BASE + 8 * self.left + self.overtaken
-    }
-
-    /// `None` for one of the levels, and for what is neither.
-    pub fn of_level(level: u8) -> Option<Self> {
-        let code = level.checked_sub(Self::BASE)?;
-        let (left, overtaken) = (code / 8, code % 8);
-        (left <= overtaken && usize::from(overtaken) < LEVELS).then_some(Quarantine { left, overtaken })
-    }
-}
-
-impl SegmentMeta {
-    /// What the manifest keeps of a segment's own summary.
-    pub fn of(level: u8, summary: &Summary) -> Self {
-        SegmentMeta {
-            id: summary.id,
-            level,
-            digest: summary.digest,
-            entries: summary.entries,
-            tombstones: summary.tombstones,
-            smallest: summary.smallest.clone(),
-            largest: summary.largest.clone(),
-            min_seq: summary.min_seq,
-            max_seq: summary.max_seq,
-            file_bytes: summary.file_bytes,
-            data_bytes: summary.data_bytes,
-            raw_bytes: summary.raw_bytes,
-        }
-    }
-}
 
 /// A segment as it stands in one live set: with its level and the sidecar that answers for it.
 #[derive(Clone)]

@@ -2,11 +2,13 @@
 
 mod edit;
 mod format;
+mod level;
 mod live;
 mod log;
 #[cfg(test)]
 mod tests;
 
 pub use edit::{Edit, LogMark, SegmentMeta, State, StoreHeader};
-pub use live::{LEVELS, LiveSegment, LiveSet, Quarantine, hull};
+pub use level::{LEVELS, Quarantine};
+pub use live::{LiveSegment, LiveSet, hull};
 pub use log::{MANIFEST, MANIFEST_TMP, Manifest, check_levels, read_state};

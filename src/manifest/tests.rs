@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::fs::create_dir_durably;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
+use crate::segment::SegmentSummary;
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
 use proptest::prelude::*;
 use std::path::Path;
@@ -14,9 +15,8 @@ use std::sync::Arc;
 const HEADER: StoreHeader = StoreHeader { store_id: 0x5eed_cafe, hasher: KeyHasher::siphash13([77, 78]) };
 
 fn segment(id: u64) -> SegmentMeta {
-    SegmentMeta {
+    let summary = SegmentSummary {
         id: FileId(id),
-        level: (id % 7) as u8,
         digest: id.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         entries: 1000 * id,
         tombstones: id,
@@ -27,7 +27,20 @@ fn segment(id: u64) -> SegmentMeta {
         file_bytes: 4096,
         data_bytes: 4000,
         raw_bytes: 9000,
-    }
+    };
+    SegmentMeta { level: (id % 7) as u8, summary }
+}
+
+fn segment_to(largest: &[u8], id: u64) -> SegmentMeta {
+    let mut meta = segment(id);
+    meta.summary.largest = largest.to_vec();
+    meta
+}
+
+fn segment_of(max_seq: u64, level: u8) -> SegmentMeta {
+    let mut meta = SegmentMeta { level, ..segment(1) };
+    meta.summary.max_seq = max_seq;
+    meta
 }
 
 /// Edits that fit on each other: number n adds segment n and, now and then, removes one or moves one to another level.
@@ -221,10 +234,7 @@ fn a_manifest_that_outgrows_its_snapshot_is_written_anew() {
     let mut manifest = Manifest::create(Arc::new(fs.clone()), Path::new("db"), &state).unwrap();
     let mut longest = 0;
     for n in 1..200 {
-        let mut edit = Edit {
-            added: vec![SegmentMeta { largest: vec![0xff; 60_000], ..segment(n) }],
-            ..Edit::default()
-        };
+        let mut edit = Edit { added: vec![segment_to(&[0xff; 60_000], n)], ..Edit::default() };
         if n > 1 {
             edit.removed = vec![FileId(n - 1)];
         }
@@ -245,10 +255,7 @@ fn run_until_failure(fs: &SimFs) -> (State, Option<State>) {
         Err(_) => return (acknowledged, None),
     };
     for n in 1..=25 {
-        let mut edit = Edit {
-            added: vec![SegmentMeta { largest: vec![0xff; 60_000], ..segment(n) }],
-            ..Edit::default()
-        };
+        let mut edit = Edit { added: vec![segment_to(&[0xff; 60_000], n)], ..Edit::default() };
         if n > 1 {
             edit.removed = vec![FileId(n - 1)];
         }
@@ -314,9 +321,8 @@ fn any_segment() -> impl Strategy<Value = SegmentMeta> {
             seqs.sort();
             keys.sort();
             let [smallest, largest] = keys;
-            SegmentMeta {
+            let summary = SegmentSummary {
                 id: FileId(id),
-                level,
                 digest,
                 entries: u64::from(entries) + u64::from(deleted),
                 tombstones: u64::from(deleted),
@@ -327,7 +333,8 @@ fn any_segment() -> impl Strategy<Value = SegmentMeta> {
                 file_bytes,
                 data_bytes,
                 raw_bytes,
-            }
+            };
+            SegmentMeta { level, summary }
         },
     )
 }
@@ -370,9 +377,9 @@ fn i6_a_level_that_no_store_has_and_a_sequence_number_without_successors_are_ref
         read_state(&with_bytes(&bytes), Path::new("db"))
     };
     let added = |meta| Edit { added: vec![meta], ..Edit::default() };
-    assert!(with(added(SegmentMeta { level: 6, max_seq: u64::MAX >> 1, ..segment(1) })).is_ok());
+    assert!(with(added(segment_of(u64::MAX >> 1, 6))).is_ok());
     assert!(is_corruption(&with(added(SegmentMeta { level: 8, ..segment(1) }))));
-    assert!(is_corruption(&with(added(SegmentMeta { max_seq: 1 << 63, ..segment(1) }))));
+    assert!(is_corruption(&with(added(segment_of(1 << 63, 1)))));
     assert!(is_corruption(&with(Edit { last_seq: Some(u64::MAX), ..Edit::default() })));
 }
 
@@ -383,7 +390,7 @@ fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
     let mut bytes = encode_header(HEADER);
     bytes.extend(encode_edit(&state.snapshot(), tag(HEADER)).unwrap());
     let flush = Edit {
-        added: vec![SegmentMeta { largest: b"zebra".to_vec(), ..segment(2) }],
+        added: vec![segment_to(b"zebra", 2)],
         log_floor: Some(FileId(3)),
         next_id: Some(FileId(4)),
         last_seq: Some(1000),

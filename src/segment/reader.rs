@@ -7,8 +7,9 @@ use super::format::{
     FOOTER_BYTES, Footer, Handle, Origin, Parsed, Place, Properties, TRAILER_BYTES, open_block,
 };
 use super::index::Index;
+use super::summary::SegmentSummary;
 use super::window::Window;
-use super::{Access, Compression, Summary};
+use super::{Access, Compression};
 use crate::error::Result;
 use crate::fs::{Fs, ReadFile};
 use crate::id::FileId;
@@ -29,7 +30,7 @@ pub struct Segment {
 #[derive(PartialEq, Eq)]
 pub struct Tail {
     pub(super) footer: Footer,
-    pub(super) summary: Summary,
+    pub(super) summary: SegmentSummary,
     origin: Origin,
     compression: Compression,
 }
@@ -56,7 +57,7 @@ impl Segment {
     }
 
     /// What it holds.
-    pub fn summary(&self) -> &Summary {
+    pub fn summary(&self) -> &SegmentSummary {
         &self.tail.summary
     }
 
@@ -212,7 +213,7 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(Tail, Index)
         return Err(properties_place.damaged("a largest key that is not the last of the index"));
     }
     let (origin, compression) = (properties.origin, properties.compression);
-    let summary = Summary::new(&footer, properties, top.area().start, file_bytes);
+    let summary = SegmentSummary::new(&footer, properties, top.area().start, file_bytes);
     Ok((Tail { footer, summary, origin, compression }, top))
 }
 

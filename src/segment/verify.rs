@@ -5,8 +5,8 @@ use super::format::{Footer, Handle, Properties};
 use super::index::Index;
 use super::interval::Interval;
 use super::reader::{Segment, read_tail};
+use super::summary::SegmentSummary;
 use super::window::{READ_BYTES, Window};
-use super::writer::Summary;
 use crate::error::Result;
 use crate::hash::Digest;
 use crate::key::{EntryKind, Seq, common_prefix};
@@ -140,7 +140,7 @@ impl Walk<'_, '_> {
             self.offset = end;
         }
         self.found.largest = self.last_key;
-        if Summary::new(footer, self.found, data_bytes, file_bytes) != *self.segment.summary() {
+        if SegmentSummary::new(footer, self.found, data_bytes, file_bytes) != *self.segment.summary() {
             let what = "properties that are not those of the entries";
             return Err(self.segment.place(footer.properties.offset).damaged(what));
         }

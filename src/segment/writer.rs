@@ -6,6 +6,7 @@ use super::compress::Compressor;
 use super::format::{Footer, Handle, MAX_BLOCK_BYTES, Origin, Properties, block_crc};
 use super::index::{IndexBuilder, separator};
 use super::sink::Sink;
+use super::summary::SegmentSummary;
 use crate::codec::Encode;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
@@ -33,59 +34,6 @@ const BLOCK_BYTES: RangeInclusive<usize> = 64..=16 << 20;
 /// Memory that an index partition takes when it is read. Small blocks make small partitions, so that tests see many.
 const PARTITION_BYTES: usize = 16 << 10;
 const PARTITION_BLOCKS: usize = 4;
-
-/// What a segment holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    /// Its number.
-    pub id: FileId,
-    /// 64-bit digest of the file up to its footer.
-    pub digest: u64,
-    /// Puts and tombstones; never 0.
-    pub entries: u64,
-    /// Tombstones.
-    pub tombstones: u64,
-    /// First key.
-    pub smallest: Vec<u8>,
-    /// Last key.
-    pub largest: Vec<u8>,
-    /// Least sequence number.
-    pub min_seq: Seq,
-    /// Largest sequence number.
-    pub max_seq: Seq,
-    /// Size of the file.
-    pub file_bytes: u64,
-    /// Data blocks in the file.
-    pub data_bytes: u64,
-    /// Keys and values before compression.
-    pub raw_bytes: u64,
-    /// Index blocks in the file.
-    pub index_bytes: u64,
-}
-
-impl Summary {
-    /// What footer and properties say together.
-    pub(super) fn new(footer: &Footer, properties: Properties, data_bytes: u64, file_bytes: u64) -> Self {
-        let Properties { entries, tombstones, min_seq, max_seq, raw_bytes, smallest, largest, .. } =
-            properties;
-        let (id, digest) = (footer.id, footer.digest);
-        let index_bytes = footer.properties.offset.saturating_sub(data_bytes);
-        Summary {
-            id,
-            digest,
-            entries,
-            tombstones,
-            smallest,
-            largest,
-            min_seq,
-            max_seq,
-            file_bytes,
-            data_bytes,
-            raw_bytes,
-            index_bytes,
-        }
-    }
-}
 
 /// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an unfinished file, which no
 /// reader opens; after a failed write the file is not touched again, and `finish` gives the error.
@@ -176,7 +124,7 @@ impl Writer {
 
     /// Writes index, properties and footer, and makes the file's content durable. Its name becomes durable when the caller syncs
     /// the directory. [`Error::Internal`] when there is no entry.
-    pub fn finish(mut self) -> Result<Summary> {
+    pub fn finish(mut self) -> Result<SegmentSummary> {
         if self.properties.entries == 0 {
             return Err(Error::Internal("a segment has no entries".into()));
         }
@@ -192,7 +140,7 @@ impl Writer {
         };
         let footer = Footer { id: self.id, top, properties, digest: self.sink.digest()? };
         let file_bytes = self.sink.finish(&footer.encode())?;
-        Ok(Summary::new(&footer, self.properties, data_bytes, file_bytes))
+        Ok(SegmentSummary::new(&footer, self.properties, data_bytes, file_bytes))
     }
 
     /// Ends the data block; `next` is the first key behind it.

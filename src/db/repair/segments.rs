@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{LEVELS, SegmentMeta, State, StoreHeader, check_levels};
 use crate::segment::{
-    BlockCache, Counters, Gap, Origin, Segment, Summary, Writer, WriterOptions, is_damage, read_properties,
-    salvage,
+    BlockCache, Counters, Gap, Origin, Segment, SegmentSummary, Writer, WriterOptions, is_damage,
+    read_properties, salvage,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -78,7 +78,7 @@ impl Repair<'_> {
         if store.is_none_or(|store| store == found) {
             segment.verify(&mut |_, _, _| Ok(()))?;
         }
-        Ok((SegmentMeta::of(0, segment.summary()), found))
+        Ok((SegmentMeta { level: 0, summary: segment.summary().clone() }, found))
     }
 
     /// The store that a segment says it is of, if that much of it is readable.
@@ -143,7 +143,7 @@ impl Repair<'_> {
             self.report.lost.push(LostRange { file: self.segment_path(id), ..range_of(gap, ends.as_ref()) });
         }
         let level = known.map_or(0, |meta| meta.level);
-        Ok(summary.map(|summary| SegmentMeta::of(level, &summary)))
+        Ok(summary.map(|summary| SegmentMeta { level, summary }))
     }
 
     /// Gives a damaged segment its second name; the first goes when the manifest does without it.
@@ -181,7 +181,7 @@ impl Repair<'_> {
 }
 
 /// Whether rows can have been rows of the segment that the manifest means.
-fn is_part_of(rows: &Summary, meta: &SegmentMeta) -> bool {
+fn is_part_of(rows: &SegmentSummary, meta: &SegmentMeta) -> bool {
     meta.smallest <= rows.smallest
         && rows.largest <= meta.largest
         && meta.min_seq <= rows.min_seq

@@ -39,7 +39,7 @@ fn tombstone(seq: Seq) -> Entry {
     Entry { seq, kind: EntryKind::Tombstone, value: Value::default() }
 }
 
-fn write(path: &Path, model: &Model, options: WriterOptions) -> Result<Summary> {
+fn write(path: &Path, model: &Model, options: WriterOptions) -> Result<SegmentSummary> {
     let mut writer = Writer::create(&RealFs, path, ID, ORIGIN, options)?;
     for (key, entry) in model {
         writer.append(key, entry.seq, entry.kind, &entry.value)?;
@@ -56,7 +56,7 @@ fn open(path: &Path, cache_bytes: u64) -> Result<Arc<Segment>> {
 struct Fixture {
     _dir: tempfile::TempDir,
     path: PathBuf,
-    summary: Summary,
+    summary: SegmentSummary,
     segment: Arc<Segment>,
 }
 
@@ -66,6 +66,11 @@ fn fixture(model: &Model, options: WriterOptions) -> Fixture {
     let summary = write(&path, model, options).unwrap();
     let segment = open(&path, 1 << 20).unwrap();
     Fixture { _dir: dir, path, summary, segment }
+}
+
+/// Length of the index blocks as stored.
+fn index_bytes(segment: &Segment) -> u64 {
+    segment.tail.footer.properties.offset - segment.summary().data_bytes
 }
 
 /// `count` entries that compress, every ninth a tombstone.

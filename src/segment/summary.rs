@@ -1,0 +1,51 @@
+//! What is known of a segment without opening it.
+
+use super::format::{Footer, Properties};
+use crate::id::FileId;
+use crate::key::Seq;
+
+/// A segment's identity, bounds, counts and sizes, from its footer and properties. The manifest keeps a copy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentSummary {
+    /// Its file number.
+    pub id: FileId,
+    /// The 64-bit digest of the file up to its footer. A sidecar is bound to it.
+    pub digest: u64,
+    /// Number of entries, tombstones included; never 0.
+    pub entries: u64,
+    /// Number of tombstones.
+    pub tombstones: u64,
+    /// The smallest key.
+    pub smallest: Vec<u8>,
+    /// The largest key.
+    pub largest: Vec<u8>,
+    /// The smallest sequence number.
+    pub min_seq: Seq,
+    /// The largest sequence number.
+    pub max_seq: Seq,
+    /// Length of the file, in bytes.
+    pub file_bytes: u64,
+    /// Length of the data blocks as stored, in bytes.
+    pub data_bytes: u64,
+    /// Length of keys and values before compression, in bytes.
+    pub raw_bytes: u64,
+}
+
+impl SegmentSummary {
+    /// Combines footer and properties.
+    pub(super) fn new(footer: &Footer, properties: Properties, data_bytes: u64, file_bytes: u64) -> Self {
+        SegmentSummary {
+            id: footer.id,
+            digest: footer.digest,
+            entries: properties.entries,
+            tombstones: properties.tombstones,
+            smallest: properties.smallest,
+            largest: properties.largest,
+            min_seq: properties.min_seq,
+            max_seq: properties.max_seq,
+            file_bytes,
+            data_bytes,
+            raw_bytes: properties.raw_bytes,
+        }
+    }
+}
