@@ -99,11 +99,11 @@ pub mod fuzzing {
     pub use crate::filter::{BuiltFilter, FilterKind, FilterSpec, Isa, Line, Prober, Verdict, Width};
     pub use crate::hash::{digest, digest_at};
     pub use crate::key::{Entry, EntryKind};
-    pub use crate::manifest::{MANIFEST, Manifest, State, read_state};
+    pub use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
     pub use crate::segment::format as segment_format;
     pub use crate::segment::{Access, BlockCache, Direction, Segment};
     pub use crate::sidecar::{Binding, Expect, Maps, Sidecar};
-    pub use crate::wal::{End, Expected, Record, Writer, identify, ops, replay};
+    pub use crate::wal::{ExpectedLog, LogEnd, LogRecord, LogWriter, identify, ops, replay};
 }
 
 /// What `benches/` reaches of the private modules. Only the cargo feature `bench-support` shows it; it is no part of the interface.

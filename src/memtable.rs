@@ -230,7 +230,7 @@ impl Memtable {
 }
 
 /// Walks the newest visible entry of each key, forwards or backwards, without borrowing the memtable.
-pub struct Cursor {
+pub struct MemtableCursor {
     table: Arc<Memtable>,
     seq: Seq,
     reverse: bool,
@@ -256,7 +256,7 @@ impl MemItem {
     }
 }
 
-impl Cursor {
+impl MemtableCursor {
     /// Forwards from the first key within `start`.
     pub fn forward(table: Arc<Memtable>, seq: Seq, start: Bound<&[u8]>) -> Self {
         Self::new(table, seq, false, start)
@@ -269,7 +269,7 @@ impl Cursor {
 
     fn new(table: Arc<Memtable>, seq: Seq, reverse: bool, start: Bound<&[u8]>) -> Self {
         let resume = start.map(<[u8]>::to_vec);
-        Cursor { table, seq, reverse, ahead: Vec::new(), current: None, resume, exhausted: false }
+        MemtableCursor { table, seq, reverse, ahead: Vec::new(), current: None, resume, exhausted: false }
     }
 
     /// Moves to the next key; `false` at the end.

@@ -8,17 +8,17 @@
 
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, Value, prefix8};
-use crate::memtable;
-use crate::segment::{self, Access, Direction, SegmentFile};
+use crate::memtable::MemtableCursor;
+use crate::segment::{Access, Direction, SegmentCursor, SegmentFile};
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// A sorted source of entries, each key at most once.
-pub enum Source {
+pub enum MergeSource {
     /// A memtable, as of a sequence number.
-    Memtable(memtable::Cursor),
+    Memtable(MemtableCursor),
     /// One segment.
-    Segment(segment::Cursor),
+    Segment(SegmentCursor),
     /// The segments of a sorted run, one after the other.
     Run(RunCursor),
 }
@@ -26,20 +26,20 @@ pub enum Source {
 macro_rules! each {
     ($source:expr, $cursor:ident => $call:expr) => {
         match $source {
-            Source::Memtable($cursor) => $call,
-            Source::Segment($cursor) => $call,
-            Source::Run($cursor) => $call,
+            MergeSource::Memtable($cursor) => $call,
+            MergeSource::Segment($cursor) => $call,
+            MergeSource::Run($cursor) => $call,
         }
     };
 }
 
-impl Source {
+impl MergeSource {
     #[inline]
     fn advance(&mut self) -> Result<bool> {
         match self {
-            Source::Memtable(cursor) => Ok(cursor.advance()),
-            Source::Segment(cursor) => cursor.advance(),
-            Source::Run(cursor) => cursor.advance(),
+            MergeSource::Memtable(cursor) => Ok(cursor.advance()),
+            MergeSource::Segment(cursor) => cursor.advance(),
+            MergeSource::Run(cursor) => cursor.advance(),
         }
     }
 
@@ -71,7 +71,7 @@ impl Source {
 pub struct RunCursor {
     /// In the order of the walk.
     segments: std::vec::IntoIter<Arc<SegmentFile>>,
-    current: Option<segment::Cursor>,
+    current: Option<SegmentCursor>,
     direction: Direction,
     access: Access,
 }
@@ -108,44 +108,44 @@ impl RunCursor {
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.current.as_ref().map(segment::Cursor::key).unwrap_or_default()
+        self.current.as_ref().map(SegmentCursor::key).unwrap_or_default()
     }
 
     #[inline]
     fn seq(&self) -> Seq {
-        self.current.as_ref().map_or(0, segment::Cursor::seq)
+        self.current.as_ref().map_or(0, SegmentCursor::seq)
     }
 
     #[inline]
     fn kind(&self) -> EntryKind {
-        self.current.as_ref().map_or(EntryKind::Tombstone, segment::Cursor::kind)
+        self.current.as_ref().map_or(EntryKind::Tombstone, SegmentCursor::kind)
     }
 
     fn value(&self) -> &[u8] {
-        self.current.as_ref().map(segment::Cursor::value).unwrap_or_default()
+        self.current.as_ref().map(SegmentCursor::value).unwrap_or_default()
     }
 
     fn to_value(&self) -> Value {
-        self.current.as_ref().map(segment::Cursor::to_value).unwrap_or_default()
+        self.current.as_ref().map(SegmentCursor::to_value).unwrap_or_default()
     }
 }
 
 /// The merged walk. Positioned before its first entry when made.
-pub struct Merge {
-    lanes: Vec<Lane>,
+pub struct MergeCursor {
+    inputs: Vec<MergeInput>,
     /// Indices into `lanes`, smallest first: a binary heap.
     heap: Vec<usize>,
     direction: Direction,
     started: bool,
 }
 
-struct Lane {
-    source: Source,
+struct MergeInput {
+    source: MergeSource,
     /// `prefix8` of the source's key: most comparisons end here.
     prefix: u64,
 }
 
-impl Lane {
+impl MergeInput {
     fn advance(&mut self) -> Result<bool> {
         let more = self.source.advance()?;
         if more {
@@ -154,16 +154,16 @@ impl Lane {
         Ok(more)
     }
 
-    fn same_key(&self, other: &Lane) -> bool {
+    fn same_key(&self, other: &MergeInput) -> bool {
         self.prefix == other.prefix && self.source.key() == other.source.key()
     }
 }
 
-impl Merge {
+impl MergeCursor {
     /// Merges `sources`, which all walk in `direction`.
-    pub fn new(sources: Vec<Source>, direction: Direction) -> Self {
-        let lanes = sources.into_iter().map(|source| Lane { source, prefix: 0 }).collect();
-        Merge { lanes, heap: Vec::new(), direction, started: false }
+    pub fn new(sources: Vec<MergeSource>, direction: Direction) -> Self {
+        let inputs = sources.into_iter().map(|source| MergeInput { source, prefix: 0 }).collect();
+        MergeCursor { inputs, heap: Vec::new(), direction, started: false }
     }
 
     /// Moves to the newest entry of the next key, tombstones included; `false` at the end, and from then on.
@@ -172,7 +172,7 @@ impl Merge {
             return self.start();
         }
         while let Some(child) = self.smaller_child(0) {
-            if !self.lane(child).same_key(self.lane(0)) {
+            if !self.input(child).same_key(self.input(0)) {
                 break;
             }
             self.advance_at(child)?;
@@ -185,8 +185,8 @@ impl Merge {
 
     fn start(&mut self) -> Result<bool> {
         self.started = true;
-        for (i, lane) in self.lanes.iter_mut().enumerate() {
-            if lane.advance()? {
+        for (i, input) in self.inputs.iter_mut().enumerate() {
+            if input.advance()? {
                 self.heap.push(i);
             }
         }
@@ -195,14 +195,14 @@ impl Merge {
     }
 
     #[inline]
-    fn lane(&self, at: usize) -> &Lane {
-        &self.lanes[self.heap[at]]
+    fn input(&self, at: usize) -> &MergeInput {
+        &self.inputs[self.heap[at]]
     }
 
     /// Advances the source at a place of the heap and restores the order below it.
     fn advance_at(&mut self, at: usize) -> Result<()> {
         let index = self.heap[at];
-        if !self.lanes[index].advance()? {
+        if !self.inputs[index].advance()? {
             self.heap.swap_remove(at);
         }
         self.sift_down(at);
@@ -231,39 +231,39 @@ impl Merge {
 
     #[inline]
     fn precedes(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.lane(a), self.lane(b));
+        let (a, b) = (self.input(a), self.input(b));
         let by_key = a.prefix.cmp(&b.prefix).then_with(|| a.source.key().cmp(b.source.key()));
         let by_key = if self.direction == Direction::Reverse { by_key.reverse() } else { by_key };
         by_key.then_with(|| b.source.seq().cmp(&a.source.seq())).is_lt()
     }
 
-    fn top(&self) -> Option<&Source> {
-        self.heap.first().map(|&index| &self.lanes[index].source)
+    fn top(&self) -> Option<&MergeSource> {
+        self.heap.first().map(|&index| &self.inputs[index].source)
     }
 
     /// The key at the current position; empty at the end.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        self.top().map(Source::key).unwrap_or_default()
+        self.top().map(MergeSource::key).unwrap_or_default()
     }
 
     /// The sequence number at the current position.
     pub fn seq(&self) -> Seq {
-        self.top().map_or(0, Source::seq)
+        self.top().map_or(0, MergeSource::seq)
     }
 
     /// Put or tombstone at the current position.
     pub fn kind(&self) -> EntryKind {
-        self.top().map_or(EntryKind::Tombstone, Source::kind)
+        self.top().map_or(EntryKind::Tombstone, MergeSource::kind)
     }
 
     /// The value at the current position.
     pub fn value(&self) -> &[u8] {
-        self.top().map(Source::value).unwrap_or_default()
+        self.top().map(MergeSource::value).unwrap_or_default()
     }
 
     /// The value at the current position, shared.
     pub fn to_value(&self) -> Value {
-        self.top().map(Source::to_value).unwrap_or_default()
+        self.top().map(MergeSource::to_value).unwrap_or_default()
     }
 }

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sidebloom::Compression;
-use sidebloom::fuzzing::segment_format::{Footer, Handle, Origin, Properties, block_crc};
+use sidebloom::fuzzing::segment_format::{Footer, BlockHandle, StoreIdentity, Properties, block_crc};
 use sidebloom::fuzzing::{Access, Direction, Encode, digest};
 use sidebloom::id::FileId;
 use sidebloom_fuzz::segment;
@@ -13,7 +13,7 @@ const ID: FileId = FileId(1);
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, payload)) = bytes.split_first() else { return };
-    let mut properties = Properties::new(Origin { store_id: 1, hasher: 2.into() }, Compression::None);
+    let mut properties = Properties::new(StoreIdentity { store_id: 1, hasher: 2.into() }, Compression::None);
     (properties.entries, properties.min_seq, properties.largest) = (1, 0, vec![0xff; 8]);
     let Some(open) = segment::open(&assemble(kind % 2, payload, &properties)) else { return };
     segment::interrogate(&open);
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let Some((largest, _)) = entries.last() else { return };
-    let mut properties = Properties::new(open.origin(), Compression::None);
+    let mut properties = Properties::new(open.store(), Compression::None);
     entries.iter().for_each(|(key, entry)| properties.count(key, entry.seq, entry.kind, entry.value.len()));
     properties.largest.clone_from(largest);
     if let Some(open) = segment::open(&assemble(kind % 2, payload, &properties)) {
@@ -43,17 +43,17 @@ fn assemble(kind: u8, payload: &[u8], properties: &Properties) -> Vec<u8> {
     file
 }
 
-fn append(file: &mut Vec<u8>, kind: u8, payload: &[u8]) -> Handle {
+fn append(file: &mut Vec<u8>, kind: u8, payload: &[u8]) -> BlockHandle {
     let at = file.len();
     file.extend_from_slice(payload);
     file.push(kind);
     let crc = block_crc(ID, at as u64, &file[at..]);
     file.put_u32(crc);
-    Handle { offset: at as u64, len: (file.len() - at) as u32 }
+    BlockHandle { offset: at as u64, len: (file.len() - at) as u32 }
 }
 
 /// An index of one block.
-fn index(block: Handle, separator: &[u8]) -> Vec<u8> {
+fn index(block: BlockHandle, separator: &[u8]) -> Vec<u8> {
     let mut index = Vec::new();
     index.put_u64(block.offset);
     index.put_u32(1);

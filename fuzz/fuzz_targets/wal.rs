@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sidebloom::fuzzing::{End, Expected, Record, Writer, identify, ops, replay};
+use sidebloom::fuzzing::{LogEnd, ExpectedLog, LogRecord, LogWriter, identify, ops, replay};
 use sidebloom_fuzz::disk::SimFs;
 use sidebloom_fuzz::{named, repair};
 use std::path::Path;
@@ -20,7 +20,7 @@ fn ask(file: &[u8]) {
     fs.write(path, file);
     let Some(Some(header)) = named(identify(&fs, path)) else { return };
     let (id, store, first) = (header.id, header.store_id, header.first_seq);
-    let expected = |next_seq| Expected { id, store_id: store, next_seq, synced: 0 };
+    let expected = |next_seq| ExpectedLog { id, store_id: store, next_seq, synced: 0 };
     let mut batches = Vec::new();
     let mut next = first;
     let replayed = named(replay(&fs, path, expected(first), &mut |seq, batch, count| {
@@ -34,18 +34,18 @@ fn ask(file: &[u8]) {
     if let Some(earlier) = first.checked_sub(1)
         && let Some(gap) = named(replay(&fs, path, expected(earlier), &mut |_, _, _| unreachable!()))
     {
-        assert!(matches!(gap.end, End::Gap { first_seq, .. } if first_seq == first));
+        assert!(matches!(gap.end, LogEnd::Gap { first_seq, .. } if first_seq == first));
     }
     let Some(replayed) = replayed else { return };
     assert!(replayed.next_seq >= next);
 
     let copy = Path::new("copy");
-    let mut writer = Writer::create(&fs, copy, id, store, first).unwrap();
+    let mut writer = LogWriter::create(&fs, copy, id, store, first).unwrap();
     for (first_seq, batch, count) in &batches {
         if *first_seq > writer.next_seq() {
             writer.append_gap(*first_seq).unwrap();
         }
-        writer.append_group(&[Record { first_seq: *first_seq, count: *count, payload: batch }]).unwrap();
+        writer.append_group(&[LogRecord { first_seq: *first_seq, count: *count, payload: batch }]).unwrap();
     }
     let mut again = Vec::new();
     let end = replay(&fs, copy, expected(first), &mut |seq, batch, count| {
@@ -53,5 +53,5 @@ fn ask(file: &[u8]) {
         Ok(())
     });
     let end = end.unwrap();
-    assert_eq!((end.next_seq, end.end, again), (next, End::Clean, batches));
+    assert_eq!((end.next_seq, end.end, again), (next, LogEnd::Clean, batches));
 }

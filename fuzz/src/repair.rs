@@ -1,7 +1,7 @@
 //! Right checksums under wrong bytes, so that a fuzzer reaches what stands behind the checks. `None` for bytes that are too short to be
 //! a file of the kind.
 
-use sidebloom::fuzzing::segment_format::{self as format, FOOTER_BYTES, Footer, Handle, TRAILER_BYTES};
+use sidebloom::fuzzing::segment_format::{self as format, FOOTER_BYTES, Footer, BlockHandle, TRAILER_BYTES};
 use sidebloom::fuzzing::{self, Decoder, Encode, crc32, digest, digest_at};
 use sidebloom::id::FileId;
 
@@ -125,8 +125,8 @@ pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     seal(file, id, properties, properties_len as usize)?;
     let digest = digest.unwrap_or_else(|| fuzzing::digest(&file[..end]));
     file.truncate(end);
-    let top = Handle { offset: top as u64, len: top_len };
-    let properties = Handle { offset: properties as u64, len: properties_len };
+    let top = BlockHandle { offset: top as u64, len: top_len };
+    let properties = BlockHandle { offset: properties as u64, len: properties_len };
     file.extend(Footer { id, top, properties, digest }.encode());
     Some(())
 }

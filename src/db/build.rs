@@ -9,7 +9,7 @@ use crate::filter::FilterSpec;
 use crate::id::{FileId, FileKind};
 use crate::key::{EntryKind, Seq};
 use crate::manifest::{LiveSegment, SegmentMeta};
-use crate::segment::{self, Origin, SegmentFile, WriterOptions};
+use crate::segment::{SegmentFile, SegmentWriter, WriterOptions};
 use crate::sidecar::{self, Binding, Expect, Sidecar};
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub(crate) struct SegmentBuilder<'a> {
     partial: Partial<'a>,
     level: u8,
     filter: Option<FilterSpec>,
-    writer: segment::Writer,
+    writer: SegmentWriter,
     /// The hash of every key, tombstones included (I9): the filter is sized from the exact count.
     hashes: Vec<u64>,
 }
@@ -66,10 +66,9 @@ impl<'a> SegmentBuilder<'a> {
         let id = core.take_id();
         let options =
             WriterOptions { block_bytes: core.options.block_bytes, compression: core.options.compression };
-        let origin = Origin { store_id: core.header.store_id, hasher: core.header.hasher };
         let path = core.path_of(id, FileKind::Segment);
         let partial = Partial { core, id };
-        let writer = segment::Writer::create(&*core.fs, &path, id, origin, options)?;
+        let writer = SegmentWriter::create(&*core.fs, &path, id, core.header, options)?;
         let filter = plan.map(|plan| plan.choose(level, id));
         Ok(SegmentBuilder { core, partial, level, filter, writer, hashes: Vec::new() })
     }

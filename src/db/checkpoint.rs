@@ -5,7 +5,7 @@ use super::recover::LOCK;
 use crate::error::{Error, Result};
 use crate::fs::create_dir_durably;
 use crate::id::{FileId, FileKind};
-use crate::manifest::{MANIFEST, MANIFEST_TMP, Manifest, State};
+use crate::manifest::{MANIFEST, MANIFEST_TMP, Manifest, ManifestState};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Core {
             (state.clone(), self.live())
         };
         let next_id = FileId(self.next_id.load(Ordering::Relaxed));
-        let state = State { next_id, log_floor: next_id, log_mark: None, ..state };
+        let state = ManifestState { next_id, log_floor: next_id, log_mark: None, ..state };
         create_dir_durably(&*self.fs, target)?;
         let made = self.fill_checkpoint(&state, target);
         if made.is_err() {
@@ -40,7 +40,7 @@ impl Core {
         made
     }
 
-    fn fill_checkpoint(&self, state: &State, target: &Path) -> Result<()> {
+    fn fill_checkpoint(&self, state: &ManifestState, target: &Path) -> Result<()> {
         for id in state.segments.keys() {
             self.link_or_copy_segment(*id, target)?;
             if self.fs.file_len(&self.path_of(*id, FileKind::Filter))?.is_some() {
@@ -89,7 +89,7 @@ impl Core {
     }
 
     /// Removes what a checkpoint that failed has made, so that it can be tried again. What cannot be removed stays.
-    fn remove_checkpoint(&self, state: &State, target: &Path) {
+    fn remove_checkpoint(&self, state: &ManifestState, target: &Path) {
         let ids = state.segments.keys();
         let files = ids.flat_map(|id| [FileKind::Segment, FileKind::Filter].map(|kind| id.file_name(kind)));
         for name in files.chain([LOCK, MANIFEST_TMP, MANIFEST].map(str::to_owned)) {

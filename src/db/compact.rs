@@ -14,7 +14,7 @@ use super::write::LEVEL0_SLOWDOWN;
 use crate::error::Result;
 use crate::key::EntryKind;
 use crate::manifest::{LiveSegment, SegmentMeta};
-use crate::merge::{Merge, RunCursor, Source};
+use crate::merge::{MergeCursor, MergeSource, RunCursor};
 use crate::segment::{Access, Direction};
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -47,7 +47,7 @@ impl Core {
         let mut shape = Shape::of(&self.live(), compaction.inputs());
         shape.add(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
         let plan = lock(&self.filter_policy).plan(&shape);
-        let mut merge = Merge::new(sources(compaction)?, Direction::Forward);
+        let mut merge = MergeCursor::new(sources(compaction)?, Direction::Forward);
         let mut current: Option<SegmentBuilder<'_>> = None;
         let mut entries = 0u64;
         while merge.advance()? {
@@ -117,13 +117,13 @@ impl Core {
 }
 
 /// A cursor for each segment of level 0 or in quarantine, and one for each sorted run: memory does not grow with the number of segments.
-fn sources(compaction: &Compaction) -> Result<Vec<Source>> {
+fn sources(compaction: &Compaction) -> Result<Vec<MergeSource>> {
     let mut sources = Vec::new();
     let mut runs: BTreeMap<u8, Vec<&LiveSegment>> = BTreeMap::new();
     for input in compaction.inputs() {
         if input.meta.level == 0 || input.is_quarantined() {
             let cursor = input.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
-            sources.push(Source::Segment(cursor));
+            sources.push(MergeSource::Segment(cursor));
         } else {
             runs.entry(input.meta.level).or_default().push(input);
         }
@@ -132,7 +132,7 @@ fn sources(compaction: &Compaction) -> Result<Vec<Source>> {
         run.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
         let walk = run.iter().map(|input| Arc::clone(&input.file)).collect();
         let cursor = RunCursor::new(walk, Direction::Forward, Bound::Unbounded, Access::Scan)?;
-        sources.push(Source::Run(cursor));
+        sources.push(MergeSource::Run(cursor));
     }
     Ok(sources)
 }

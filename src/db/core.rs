@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{LiveSegment, LiveSet, LogMark, Manifest, State, StoreHeader};
+use crate::manifest::{LiveSegment, LiveSet, LogMark, Manifest, ManifestState};
 use crate::memtable::Memtable;
-use crate::segment::OpenFiles;
+use crate::segment::{OpenFiles, StoreIdentity};
 use crate::sidecar::Maps;
 use crate::wal;
 use arc_swap::ArcSwap;
@@ -32,7 +32,7 @@ pub(crate) struct Core {
     pub fs: Arc<dyn Fs>,
     pub dir: PathBuf,
     pub options: Options,
-    pub header: StoreHeader,
+    pub header: StoreIdentity,
     /// The segments' files, of which the open ones are bounded.
     pub files: Arc<OpenFiles>,
     pub metrics: Metrics,
@@ -47,8 +47,8 @@ pub(crate) struct Core {
     pub waiting: Mutex<Vec<Arc<Waiting>>>,
     /// Logs before the current one with bytes that were never synced, oldest first: a sync of the current one must sync them before, or
     /// it would vouch for a suffix without its prefix. Flushed ones leave. Locked after `log`, and nothing is locked after it.
-    pub unsynced: Mutex<Vec<(FileId, wal::Writer)>>,
-    pub manifest: Mutex<Option<(Manifest, State)>>,
+    pub unsynced: Mutex<Vec<(FileId, wal::LogWriter)>>,
+    pub manifest: Mutex<Option<(Manifest, ManifestState)>>,
     pub control: Mutex<Control>,
     /// The maps of the sidecars, which are bounded too.
     pub maps: Arc<Maps>,

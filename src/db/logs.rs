@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::State;
-use crate::wal::{self, End, Expected};
+use crate::manifest::ManifestState;
+use crate::wal::{self, ExpectedLog, LogEnd};
 use bytes::Bytes;
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(crate) struct Outcome {
 }
 
 /// The logs among `names` that are still needed, oldest first.
-pub(crate) fn needed_logs(state: &State, names: &[String]) -> Vec<FileId> {
+pub(crate) fn needed_logs(state: &ManifestState, names: &[String]) -> Vec<FileId> {
     let ids = names.iter().filter_map(|name| FileKind::parse(name));
     let is_needed = |(id, kind)| (kind == FileKind::Wal && id >= state.log_floor).then_some(id);
     let mut logs: Vec<FileId> = ids.filter_map(is_needed).collect();
@@ -35,7 +35,7 @@ pub(crate) fn needed_logs(state: &State, names: &[String]) -> Vec<FileId> {
 pub(crate) fn replay_all(
     fs: &dyn Fs,
     dir: &Path,
-    state: &State,
+    state: &ManifestState,
     names: &[String],
     sink: &mut dyn FnMut(Seq, Bytes, u32) -> Result<()>,
 ) -> Result<Outcome> {
@@ -51,35 +51,36 @@ pub(crate) fn replay_all(
     for (i, id) in logs.into_iter().enumerate() {
         let (is_first, path) = (i == 0, path_of(id));
         let synced = mark.filter(|mark| mark.log == id).map_or(0, |mark| mark.bytes);
-        let expected = Expected { id, store_id: state.header.store_id, next_seq: outcome.next_seq, synced };
+        let expected =
+            ExpectedLog { id, store_id: state.header.store_id, next_seq: outcome.next_seq, synced };
         let replayed = wal::replay(fs, &path, expected, sink)?;
         let before_mark = mark.is_some_and(|mark| id < mark.log);
         let up_to_mark = mark.is_some_and(|mark| id <= mark.log);
         match replayed.end {
-            End::Clean => {}
+            LogEnd::Clean => {}
             // Not even a header: a rotation failed, and so did the removal of what it had begun. Had the log held anything, the next one
             // would start with a gap.
-            End::Torn { offset: 0 } if before_mark => {}
-            End::Torn { offset } | End::Lost { offset } if before_mark => {
+            LogEnd::Torn { offset: 0 } if before_mark => {}
+            LogEnd::Torn { offset } | LogEnd::Lost { offset } if before_mark => {
                 let what = "the log is cut short here, but had been synced before the log after it: synced writes are missing; run \
                             `sidebloom repair`";
                 return Err(Error::corruption(&path, offset, what));
             }
-            End::Torn { offset } => {
+            LogEnd::Torn { offset } => {
                 tracing::info!(log = %path.display(), offset, "the log ends in an unfinished record, which was never acknowledged as durable");
             }
-            End::Lost { offset } => {
+            LogEnd::Lost { offset } => {
                 tracing::warn!(log = %path.display(), offset, "unsynced writes from here on did not reach the disk");
             }
             // The log at the floor begins where the manifest says that the segments end: a gap there is the manifest's.
-            End::Gap { first_seq, .. } if is_first => {
+            LogEnd::Gap { first_seq, .. } if is_first => {
                 let what = format!(
                     "the log starts at operation {first_seq}, but the manifest ends at {}: it has lost its last edits; run `sidebloom repair`",
                     state.last_seq
                 );
                 return Err(Error::corruption(&path, 0, what));
             }
-            End::Gap { first_seq, had_synced } if had_synced || up_to_mark => {
+            LogEnd::Gap { first_seq, had_synced } if had_synced || up_to_mark => {
                 let what = format!(
                     "the log starts at operation {first_seq}, but the log before it ends at {}, and both were synced: synced writes are \
                      missing; run `sidebloom repair`",
@@ -87,7 +88,7 @@ pub(crate) fn replay_all(
                 );
                 return Err(Error::corruption(&path, 0, what));
             }
-            End::Gap { .. } => {
+            LogEnd::Gap { .. } => {
                 tracing::warn!(log = %path.display(), "the end of the log before this one was never synced and is lost: what follows it is left out");
                 outcome.left_out = true;
             }

@@ -18,9 +18,9 @@ use crate::fs::{Fs, LockGuard, LockMode, SparingFs, create_dir_durably};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::FileId;
 use crate::key::Value;
-use crate::manifest::{LiveSet, Manifest, State, StoreHeader, check_levels, read_state};
+use crate::manifest::{LiveSet, Manifest, ManifestState, check_levels, read_state};
 use crate::memtable::Memtable;
-use crate::segment::OpenFiles;
+use crate::segment::{OpenFiles, StoreIdentity};
 use crate::sidecar::Maps;
 use crate::wal::Batch;
 use arc_swap::ArcSwap;
@@ -303,8 +303,8 @@ impl Db {
 
 /// Step 0 of recovery: an empty store.
 fn create(fs: &Arc<dyn Fs>, path: &Path, key_hash: KeyHash) -> Result<()> {
-    let header = StoreHeader { store_id: random_u64(), hasher: KeyHasher::random(key_hash)? };
-    Manifest::create(Arc::clone(fs), path, &State::new(header)).map(|_| ())
+    let header = StoreIdentity { store_id: random_u64(), hasher: KeyHasher::random(key_hash)? };
+    Manifest::create(Arc::clone(fs), path, &ManifestState::new(header)).map(|_| ())
 }
 
 /// The segments of the store to be opened. From here on its file system closes some of them when descriptors run out.
@@ -357,7 +357,7 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Core> {
     Ok(core)
 }
 
-fn new_core(path: &Path, options: Options, files: Arc<OpenFiles>, header: StoreHeader) -> Result<Core> {
+fn new_core(path: &Path, options: Options, files: Arc<OpenFiles>, header: StoreIdentity) -> Result<Core> {
     let active = Arc::new(Memtable::new(options.memtable_bytes)?);
     let work = Arc::new(Condvar::new());
     Ok(Core {

@@ -7,7 +7,7 @@ use super::view::View;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{Edit, LiveSegment, LiveSet, LogMark, Manifest, State, check_levels};
+use crate::manifest::{Edit, LiveSegment, LiveSet, LogMark, Manifest, ManifestState, check_levels};
 use crate::memtable::Memtable;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl Core {
     fn record(
         &self,
         manifest: &mut Manifest,
-        state: &mut State,
+        state: &mut ManifestState,
         edit: &Edit,
         added: &[LiveSegment],
     ) -> Result<()> {
@@ -127,7 +127,7 @@ impl Core {
     }
 
     /// Writes a manifest anew whose last edit failed. Then it certainly does not name the segments of that edit.
-    fn mend(&self, manifest: &mut Manifest, state: &State) -> Result<()> {
+    fn mend(&self, manifest: &mut Manifest, state: &ManifestState) -> Result<()> {
         if manifest.is_torn() {
             manifest.rewrite(state)?;
             let doubtful = std::mem::take(&mut lock(&self.control).doubtful);

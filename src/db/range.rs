@@ -3,7 +3,7 @@
 use super::view::View;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, Value};
-use crate::merge::Merge;
+use crate::merge::MergeCursor;
 use crate::segment::Direction;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub struct Range {
     seq: Seq,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
-    front: Option<Merge>,
-    back: Option<Merge>,
+    front: Option<MergeCursor>,
+    back: Option<MergeCursor>,
     done: bool,
 }
 

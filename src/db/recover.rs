@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::{
-    Edit, LiveSegment, LiveSet, LogMark, MANIFEST, MANIFEST_TMP, Manifest, SegmentMeta, State,
+    Edit, LiveSegment, LiveSet, LogMark, MANIFEST, MANIFEST_TMP, Manifest, ManifestState, SegmentMeta,
 };
 use crate::memtable::Memtable;
 use crate::segment::SegmentFile;
@@ -99,7 +99,7 @@ pub(crate) fn check_file(core: &Core, meta: &SegmentMeta) -> Result<()> {
 
 impl Core {
     /// Step 1: the live set of a manifest's state. Segments are opened when they are read. Sidecars are opened, not read; unusable ones stay out.
-    pub fn open_live(&self, state: &State) -> Result<LiveSet> {
+    pub fn open_live(&self, state: &ManifestState) -> Result<LiveSet> {
         let mut segments = Vec::with_capacity(state.segments.len());
         for meta in state.segments.values() {
             check_file(self, meta)?;
@@ -111,7 +111,7 @@ impl Core {
     }
 
     /// Step 2. A read-only store keeps everything in one memtable and writes nothing.
-    pub fn replay_logs(&self, state: &State, names: &[String]) -> Result<Replayed> {
+    pub fn replay_logs(&self, state: &ManifestState, names: &[String]) -> Result<Replayed> {
         let fresh = || Memtable::new(self.options.memtable_bytes);
         let (table, next_seq) = (fresh()?, state.last_seq + 1);
         let mut replayed = Replayed { built: Vec::new(), table, batches: Vec::new(), next_seq, oldest: None };
@@ -140,7 +140,7 @@ impl Core {
     pub fn start_writing(
         &self,
         manifest: &mut Manifest,
-        state: &mut State,
+        state: &mut ManifestState,
         live: &LiveSet,
         replayed: Replayed,
         names: &[String],
@@ -160,7 +160,7 @@ impl Core {
         };
         let id = self.take_id();
         let path = self.path_of(id, FileKind::Wal);
-        let mut writer = wal::Writer::create(&*self.fs, &path, id, self.header.store_id, first_seq)?;
+        let mut writer = wal::LogWriter::create(&*self.fs, &path, id, self.header.store_id, first_seq)?;
         if !batches.is_empty() {
             carry(&mut writer, &batches, next_seq)?;
         }
@@ -191,7 +191,7 @@ impl Core {
     }
 
     /// Removes what an earlier crash left: `names` is the directory as it was before this opening wrote anything.
-    fn remove_unknown(&self, state: &State, log_floor: FileId, names: &[String]) {
+    fn remove_unknown(&self, state: &ManifestState, log_floor: FileId, names: &[String]) {
         let unknown = names.iter().filter(|name| match FileKind::parse(name) {
             Some((id, FileKind::Wal)) => id < log_floor,
             Some((id, _)) => !state.segments.contains_key(&id),
@@ -208,11 +208,11 @@ impl Core {
 }
 
 /// Writes the batches of earlier logs into a new one, with the gaps that a repair has left between them, and syncs it.
-fn carry(writer: &mut wal::Writer, batches: &[(Seq, Bytes, u32)], next_seq: Seq) -> Result<()> {
+fn carry(writer: &mut wal::LogWriter, batches: &[(Seq, Bytes, u32)], next_seq: Seq) -> Result<()> {
     for run in batches.chunk_by(|(seq, _, count), (next, _, _)| seq + Seq::from(*count) == *next) {
-        let records: Vec<wal::Record<'_>> = run
+        let records: Vec<wal::LogRecord<'_>> = run
             .iter()
-            .map(|(seq, payload, count)| wal::Record { first_seq: *seq, count: *count, payload })
+            .map(|(seq, payload, count)| wal::LogRecord { first_seq: *seq, count: *count, payload })
             .collect();
         if let Some(first) = records.first().filter(|first| first.first_seq != writer.next_seq()) {
             writer.append_gap(first.first_seq)?;
@@ -226,7 +226,7 @@ fn carry(writer: &mut wal::Writer, batches: &[(Seq, Bytes, u32)], next_seq: Seq)
 }
 
 /// The least file number above every number in use or ever reserved. A file with the last number of all is no file of this store.
-pub(crate) fn next_free_id(state: &State, names: &[String]) -> u64 {
+pub(crate) fn next_free_id(state: &ManifestState, names: &[String]) -> u64 {
     let seen =
         names.iter().filter_map(|name| FileKind::parse(name)).filter_map(|(id, _)| id.0.checked_add(1)).max();
     seen.unwrap_or(1).max(state.next_id.0).max(1)
@@ -235,11 +235,11 @@ pub(crate) fn next_free_id(state: &State, names: &[String]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::StoreHeader;
+    use crate::segment::StoreIdentity;
 
     #[test]
     fn a_file_with_the_last_of_all_numbers_leaves_numbers_for_new_files() {
-        let state = State::new(StoreHeader { store_id: 1, hasher: 2.into() });
+        let state = ManifestState::new(StoreIdentity { store_id: 1, hasher: 2.into() });
         let names = ["000041.wal", "18446744073709551615.wal"].map(String::from);
         assert_eq!(next_free_id(&state, &names), 42);
     }

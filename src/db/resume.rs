@@ -27,7 +27,7 @@ pub(crate) enum Health {
 impl Core {
     /// Keeps a log that a rotation has replaced for the next sync. One that failed is not synced, nor are those before it: they are
     /// flushed before the new one takes writes.
-    pub fn retire(&self, log: &mut Log, earlier: (FileId, wal::Writer)) {
+    pub fn retire(&self, log: &mut Log, earlier: (FileId, wal::LogWriter)) {
         let mut unsynced = lock(&self.unsynced);
         unsynced.push(earlier);
         if log.health == Health::Failed {

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Entry, EntryKind, Seq, Value};
 use crate::manifest::{LEVELS, LiveSegment, LiveSet};
-use crate::memtable::{self, Memtable};
-use crate::merge::{Merge, RunCursor, Source};
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::merge::{MergeCursor, MergeSource, RunCursor};
 use crate::segment::{Access, Direction};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -156,27 +156,27 @@ impl View {
         direction: Direction,
         start: Bound<&[u8]>,
         end: Bound<&[u8]>,
-    ) -> Result<Merge> {
+    ) -> Result<MergeCursor> {
         let mut sources = Vec::new();
         for table in std::iter::once(&self.active).chain(&self.immutable) {
             let cursor = match direction {
-                Direction::Forward => memtable::Cursor::forward(Arc::clone(table), seq, start),
-                Direction::Reverse => memtable::Cursor::reverse(Arc::clone(table), seq, start),
+                Direction::Forward => MemtableCursor::forward(Arc::clone(table), seq, start),
+                Direction::Reverse => MemtableCursor::reverse(Arc::clone(table), seq, start),
             };
-            sources.push(Source::Memtable(cursor));
+            sources.push(MergeSource::Memtable(cursor));
         }
         let [level0, runs @ ..] = self.live.levels();
         for candidate in level0.segments() {
-            sources.push(Source::Segment(candidate.file.cursor(direction, start, Access::Scan)?));
+            sources.push(MergeSource::Segment(candidate.file.cursor(direction, start, Access::Scan)?));
         }
         for run in runs.iter().filter(|run| !run.segments().is_empty()) {
             let walk = run.walk(direction, start);
-            sources.push(Source::Run(RunCursor::new(walk, direction, start, Access::Scan)?));
+            sources.push(MergeSource::Run(RunCursor::new(walk, direction, start, Access::Scan)?));
         }
         for suspect in self.live.quarantined().iter().filter(|s| is_within(s, direction, start, end)) {
-            sources.push(Source::Segment(suspect.file.cursor(direction, start, Access::Scan)?));
+            sources.push(MergeSource::Segment(suspect.file.cursor(direction, start, Access::Scan)?));
         }
-        Ok(Merge::new(sources, direction))
+        Ok(MergeCursor::new(sources, direction))
     }
 }
 

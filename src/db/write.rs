@@ -34,7 +34,7 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 
 /// What the writer at the head of the queue works on.
 pub(crate) struct Log {
-    pub writer: wal::Writer,
+    pub writer: wal::LogWriter,
     pub id: FileId,
     pub active: Arc<Memtable>,
     pub next_seq: Seq,
@@ -148,9 +148,9 @@ impl Core {
             let &Pending { ref payload, count, .. } = pending;
             let first_seq = seq;
             seq += Seq::from(count);
-            wal::Record { first_seq, count, payload }
+            wal::LogRecord { first_seq, count, payload }
         };
-        let records: Vec<wal::Record<'_>> = group.iter().map(record).collect();
+        let records: Vec<wal::LogRecord<'_>> = group.iter().map(record).collect();
         let before = log.writer.len();
         let appended = log.writer.append_group(&records);
         appended.map_err(|e| self.fail_log(log, e))?;
@@ -248,7 +248,7 @@ impl Core {
         let id = self.take_id();
         let fresh = Arc::new(Memtable::new(self.options.memtable_bytes)?);
         let path = self.path_of(id, FileKind::Wal);
-        let writer = wal::Writer::create(&*self.fs, &path, id, self.header.store_id, log.next_seq)
+        let writer = wal::LogWriter::create(&*self.fs, &path, id, self.header.store_id, log.next_seq)
             .inspect_err(|_| self.remove_if_there(&path)) // It is empty: a later opening needs nothing of it.
             .inspect_err(|e| self.count_shortage(e))
             .map_err(|e| self.fail(e))?;

@@ -1,6 +1,6 @@
 //! Reading a file of which the disk does not give every byte.
 
-use super::ReadFile;
+use super::file::ReadFile;
 
 /// What is read at once where a longer read fails: a page of the cache, which fails as a whole.
 const PIECE_BYTES: usize = 4096;

@@ -1,6 +1,6 @@
 //! Directories whose names survive a power cut.
 
-use super::Fs;
+use super::seam::Fs;
 use crate::error::{Error, Result};
 use std::io::ErrorKind;
 use std::path::Path;

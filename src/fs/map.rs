@@ -1,7 +1,7 @@
 //! Read-only memory: a mapped file, or a copy in anonymous memory. `tests/layering.rs` lists this and every other home of `unsafe`.
 
-use super::ReadFile;
-use super::sigbus::Watched;
+use super::file::ReadFile;
+use super::sigbus::WatchedRange;
 use crate::error::{Error, Result};
 use std::fmt;
 use std::fs::File;
@@ -17,30 +17,30 @@ const READ_BYTES: usize = 4 << 20;
 const MAX_MAP_COUNT: usize = 65_530;
 /// Files that this process maps at the same time, at most: three quarters of what the kernel allows it, since a process whose allocator
 /// gets no map ends.
-static FILE_MAPS: LazyLock<Budget> = LazyLock::new(|| {
+static FILE_MAPS: LazyLock<MapBudget> = LazyLock::new(|| {
     let allowed = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
     let allowed = allowed.and_then(|count| count.trim().parse().ok()).unwrap_or(MAX_MAP_COUNT);
-    Budget { taken: AtomicUsize::new(0), max: allowed / 4 * 3 }
+    MapBudget { taken: AtomicUsize::new(0), max: allowed / 4 * 3 }
 });
 
 /// How many of something there may be.
-struct Budget {
+struct MapBudget {
     taken: AtomicUsize,
     max: usize,
 }
 
-/// One of a [`Budget`], until dropped.
-struct Share(&'static Budget);
+/// One of a [`MapBudget`], until dropped.
+struct Permit(&'static MapBudget);
 
-impl Budget {
+impl MapBudget {
     /// `None` when all are taken.
-    fn take(&'static self) -> Option<Share> {
-        let share = Share(self);
-        (self.taken.fetch_add(1, Relaxed) < self.max).then_some(share)
+    fn take(&'static self) -> Option<Permit> {
+        let permit = Permit(self);
+        (self.taken.fetch_add(1, Relaxed) < self.max).then_some(permit)
     }
 }
 
-impl Drop for Share {
+impl Drop for Permit {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Relaxed);
     }
@@ -53,9 +53,9 @@ enum Inner {
     Empty,
     /// Dropped in this order: a range is watched while it is mapped.
     File {
-        watched: Option<Watched>,
+        watched: Option<WatchedRange>,
         map: memmap2::Mmap,
-        _share: Share,
+        _permit: Permit,
     },
     Anonymous(memmap2::MmapMut),
 }
@@ -69,15 +69,15 @@ impl Map {
         if file.metadata()?.len() == 0 {
             return Ok(Map(Inner::Empty));
         }
-        let share = FILE_MAPS.take().ok_or_else(|| {
+        let permit = FILE_MAPS.take().ok_or_else(|| {
             let what =
                 format!("this process maps {} files, which leaves little of vm.max_map_count", FILE_MAPS.max);
             io::Error::new(io::ErrorKind::OutOfMemory, what)
         })?;
         // SAFETY: the caller promises that the file's bytes stay as they are while it is mapped.
         let map = unsafe { memmap2::Mmap::map(file)? };
-        let watched = Watched::new(map.as_ptr(), map.len());
-        Ok(Map(Inner::File { watched, map, _share: share }))
+        let watched = WatchedRange::new(map.as_ptr(), map.len());
+        Ok(Map(Inner::File { watched, map, _permit: permit }))
     }
 
     /// Copies `bytes` into anonymous memory, on huge pages where the kernel gives them.
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn no_more_maps_are_given_than_the_budget_has_and_one_that_goes_makes_room() {
-        static BUDGET: Budget = Budget { taken: AtomicUsize::new(0), max: 2 };
+        static BUDGET: MapBudget = MapBudget { taken: AtomicUsize::new(0), max: 2 };
         let first = BUDGET.take();
         let second = BUDGET.take();
         assert!(first.is_some() && second.is_some());

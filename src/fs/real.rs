@@ -1,6 +1,8 @@
 //! [`Fs`] on the operating system.
 
-use super::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile};
+use super::file::{AppendFile, ReadFile};
+use super::map::Map;
+use super::seam::{Fs, LockGuard, LockMode};
 use crate::error::{Error, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};

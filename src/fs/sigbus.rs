@@ -4,7 +4,7 @@
 //! 1. Every map has a slot in a table of fixed size: its range in one atomic word, and a flag.
 //! 2. The handler looks for the faulting address. No map of ours: the handler that was there before gets the signal.
 //! 3. Otherwise it sets the flag, *then* puts zero pages in the place of the whole map, and the thread goes on.
-//! 4. Whoever concludes something from mapped bytes asks [`Watched::has_faulted`] *after* reading them. Who can have read a zero page
+//! 4. Whoever concludes something from mapped bytes asks [`WatchedRange::has_faulted`] *after* reading them. Who can have read a zero page
 //!    sees the flag.
 //!
 //! A file that is cut within a page gives no signal for that page: the kernel zeroes the rest of it. Only touching a later page tells.
@@ -91,9 +91,9 @@ fn action(handler: libc::sighandler_t, flags: c_int) -> libc::sigaction {
 }
 
 /// A map's slot, for as long as the map lives.
-pub(super) struct Watched(usize);
+pub(super) struct WatchedRange(usize);
 
-impl Watched {
+impl WatchedRange {
     /// Watches a mapped range. `None` when all slots are taken, or the range is none that the table can hold: it is not covered then.
     pub fn new(start: *const u8, bytes: usize) -> Option<Self> {
         let (page, pages) = (start.addr() as u64 >> PAGE_BITS, bytes.div_ceil(1 << PAGE_BITS) as u64);
@@ -109,7 +109,7 @@ impl Watched {
         };
         FAULTED.get(slot)?.store(false, Ordering::Relaxed);
         RANGES.get(slot)?.store(page << LENGTH_BITS | pages, Ordering::Release);
-        Some(Watched(slot))
+        Some(WatchedRange(slot))
     }
 
     /// Whether pages of the map were gone at any time before this call.
@@ -126,7 +126,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedRange {
     fn drop(&mut self) {
         if let Some(range) = RANGES.get(self.0) {
             range.store(0, Ordering::Release);

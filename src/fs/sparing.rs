@@ -1,6 +1,8 @@
 //! A file system that makes room when descriptors run out.
 
-use super::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile};
+use super::file::{AppendFile, ReadFile};
+use super::map::Map;
+use super::seam::{Fs, LockGuard, LockMode};
 use crate::error::Result;
 use std::fmt::Debug;
 use std::path::Path;

@@ -1,21 +1,11 @@
 //! Edits, and the state that they fold into.
 
 use super::level::LEVELS;
-use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::Seq;
-use crate::segment::SegmentSummary;
+use crate::segment::{SegmentSummary, StoreIdentity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
-
-/// What is drawn when a store is created and never changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoreHeader {
-    /// Binds logs to their store.
-    pub store_id: u64,
-    /// The key hash.
-    pub hasher: KeyHasher,
-}
 
 /// A segment as the manifest lists it. Dereferences to the segment's own summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +54,9 @@ pub struct Edit {
 
 /// The sum of all edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub struct ManifestState {
     /// Drawn at creation.
-    pub header: StoreHeader,
+    pub header: StoreIdentity,
     /// The segments of the store.
     pub segments: BTreeMap<FileId, SegmentMeta>,
     /// Logs with lower numbers are obsolete.
@@ -80,10 +70,10 @@ pub struct State {
     pub log_mark: Option<LogMark>,
 }
 
-impl State {
+impl ManifestState {
     /// A store without segments. File numbers begin with 1.
-    pub fn new(header: StoreHeader) -> Self {
-        State {
+    pub fn new(header: StoreIdentity) -> Self {
+        ManifestState {
             header,
             segments: BTreeMap::new(),
             log_floor: FileId(0),

@@ -39,14 +39,14 @@
 //!   64 + 8 × l + d for a segment in quarantine, which could not be read whole and stands beside the levels: it left level l, and newer
 //!   entries of its range have reached level d since, or none has and d is l. A sequence number is below 2⁶³: room for the next ones.
 
-use super::edit::{Edit, LogMark, SegmentMeta, StoreHeader};
+use super::edit::{Edit, LogMark, SegmentMeta};
 use super::level::{LEVELS, Quarantine};
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::Seq;
-use crate::segment::SegmentSummary;
+use crate::segment::{SegmentSummary, StoreIdentity};
 use std::path::Path;
 
 /// The greatest sequence number; a store would need 290 years at a billion writes a second.
@@ -68,7 +68,7 @@ const LAST_SEQ: u8 = 5;
 const LOG_MARK: u8 = 6;
 const END: u8 = 0xff;
 
-pub(super) fn encode_header(header: StoreHeader) -> Vec<u8> {
+pub(super) fn encode_header(header: StoreIdentity) -> Vec<u8> {
     let mut buf = Vec::with_capacity(HEADER_BYTES);
     buf.extend_from_slice(MAGIC);
     buf.put_u32(VERSION);
@@ -81,7 +81,7 @@ pub(super) fn encode_header(header: StoreHeader) -> Vec<u8> {
 }
 
 /// Reads the header at the start of the file `path`.
-pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreHeader> {
+pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreIdentity> {
     let has_crc_at = |at: usize| {
         let (covered, crc) = (bytes.get(..at)?, bytes.get(at..at + 4)?);
         Some(crc == crc32(&[covered]).to_le_bytes())
@@ -94,7 +94,7 @@ pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreHeader> {
         let header = move || {
             let (store_id, code) = (d.u64()?, u8::try_from(d.u32()?).ok()?);
             let hasher = KeyHasher::from_code(code, [d.u64()?, d.u64()?])?;
-            Some(StoreHeader { store_id, hasher })
+            Some(StoreIdentity { store_id, hasher })
         };
         (sealed && magic == MAGIC).then_some((version, header))
     };
@@ -111,7 +111,7 @@ pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreHeader> {
 }
 
 /// What every edit of this store begins with.
-pub(super) fn tag(header: StoreHeader) -> u32 {
+pub(super) fn tag(header: StoreIdentity) -> u32 {
     crc32(&[&header.store_id.to_le_bytes()]) | 0x0303_0303
 }
 

@@ -4,7 +4,7 @@
 //! never counted; any other damage is [`Error::Corruption`]. The file is never written in place: what must change is written anew,
 //! synced, and renamed over it.
 
-use super::edit::{Edit, State};
+use super::edit::{Edit, ManifestState};
 use super::format::{
     EDIT_HEAD_BYTES, EditHead, HEADER_BYTES, decode_header, decode_payload, encode_edit, encode_header, tag,
 };
@@ -38,7 +38,7 @@ pub struct Manifest {
 
 impl Manifest {
     /// Makes `dir` a store; `initial` is its state. Durable when this returns; before that, the directory is no store.
-    pub fn create(fs: Arc<dyn Fs>, dir: &Path, initial: &State) -> Result<Self> {
+    pub fn create(fs: Arc<dyn Fs>, dir: &Path, initial: &ManifestState) -> Result<Self> {
         let (file, len) = write_anew(&*fs, dir, initial)?;
         fs.sync_dir(dir)?;
         let (tag, snapshot_len) = (tag(initial.header), len);
@@ -54,7 +54,7 @@ impl Manifest {
     /// # Errors
     /// [`Error::NotAStore`] when there is no manifest, [`Error::Corruption`], also for levels that overlap,
     /// [`Error::UnsupportedVersion`].
-    pub fn open(fs: Arc<dyn Fs>, dir: &Path) -> Result<(Self, State)> {
+    pub fn open(fs: Arc<dyn Fs>, dir: &Path) -> Result<(Self, ManifestState)> {
         let state = read_state(&*fs, dir)?;
         check_levels(&state, dir)?;
         Ok((Self::create(fs, dir, &state)?, state))
@@ -63,7 +63,7 @@ impl Manifest {
     /// Appends `edit`; `state_after` is the state with it applied. Durable when this returns. After an error nothing is known: the
     /// edit may be there when the store is opened again, so no file of either state may be removed (invariant I5), and the manifest must
     /// be [written anew](Self::rewrite) before the next edit.
-    pub fn append(&mut self, edit: &Edit, state_after: &State) -> Result<()> {
+    pub fn append(&mut self, edit: &Edit, state_after: &ManifestState) -> Result<()> {
         let encoded = encode_edit(edit, self.tag)?;
         self.torn = true;
         self.file.append(&encoded)?;
@@ -86,7 +86,7 @@ impl Manifest {
     }
 
     /// Writes the manifest anew. When this returns it holds `state`, durably, and nothing else.
-    pub fn rewrite(&mut self, state: &State) -> Result<()> {
+    pub fn rewrite(&mut self, state: &ManifestState) -> Result<()> {
         self.torn = true;
         (self.file, self.len) = write_anew(&*self.fs, &self.dir, state)?;
         self.snapshot_len = self.len;
@@ -96,15 +96,15 @@ impl Manifest {
     }
 }
 
-/// [`State::check_levels`] as the error of the manifest in `dir`. Reads of a sorted level look at one segment only: with two that
+/// [`ManifestState::check_levels`] as the error of the manifest in `dir`. Reads of a sorted level look at one segment only: with two that
 /// overlap, keys that are there would count as missing.
-pub fn check_levels(state: &State, dir: &Path) -> Result<()> {
+pub fn check_levels(state: &ManifestState, dir: &Path) -> Result<()> {
     let overlap = |what| Error::corruption(dir.join(MANIFEST), 0, format!("{what}; run `sidebloom repair`"));
     state.check_levels().map_err(overlap)
 }
 
 /// The state of the store in `dir`, for those who only read: nothing is written. Errors as [`Manifest::open`].
-pub fn read_state(fs: &dyn Fs, dir: &Path) -> Result<State> {
+pub fn read_state(fs: &dyn Fs, dir: &Path) -> Result<ManifestState> {
     let path = dir.join(MANIFEST);
     if fs.file_len(&path)?.is_none() {
         let what = format!("it has no {MANIFEST}");
@@ -117,7 +117,7 @@ pub fn read_state(fs: &dyn Fs, dir: &Path) -> Result<State> {
 }
 
 /// Writes a manifest that holds `state` only, durably, and puts it in the place of the one before. The caller makes its name durable.
-fn write_anew(fs: &dyn Fs, dir: &Path, state: &State) -> Result<(Box<dyn AppendFile>, u64)> {
+fn write_anew(fs: &dyn Fs, dir: &Path, state: &ManifestState) -> Result<(Box<dyn AppendFile>, u64)> {
     let (path, tmp) = (dir.join(MANIFEST), dir.join(MANIFEST_TMP));
     if fs.file_len(&tmp)?.is_some() {
         fs.remove(&tmp)?;
@@ -137,9 +137,9 @@ fn write_anew(fs: &dyn Fs, dir: &Path, state: &State) -> Result<(Box<dyn AppendF
 }
 
 /// Folds the edits of a whole manifest.
-fn replay(bytes: &[u8], path: &Path) -> Result<State> {
+fn replay(bytes: &[u8], path: &Path) -> Result<ManifestState> {
     let header = decode_header(bytes, path)?;
-    let mut state = State::new(header);
+    let mut state = ManifestState::new(header);
     let mut at = HEADER_BYTES;
     loop {
         let damage =

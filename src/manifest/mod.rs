@@ -8,7 +8,7 @@ mod log;
 #[cfg(test)]
 mod tests;
 
-pub use edit::{Edit, LogMark, SegmentMeta, State, StoreHeader};
+pub use edit::{Edit, LogMark, ManifestState, SegmentMeta};
 pub use level::{LEVELS, Quarantine};
 pub use live::{LiveSegment, LiveSet, hull};
 pub use log::{MANIFEST, MANIFEST_TMP, Manifest, check_levels, read_state};

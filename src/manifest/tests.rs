@@ -6,13 +6,13 @@ use crate::error::{Error, Result};
 use crate::fs::create_dir_durably;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
-use crate::segment::SegmentSummary;
+use crate::segment::{SegmentSummary, StoreIdentity};
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
 
-const HEADER: StoreHeader = StoreHeader { store_id: 0x5eed_cafe, hasher: KeyHasher::siphash13([77, 78]) };
+const HEADER: StoreIdentity = StoreIdentity { store_id: 0x5eed_cafe, hasher: KeyHasher::siphash13([77, 78]) };
 
 fn segment(id: u64) -> SegmentMeta {
     let summary = SegmentSummary {
@@ -66,8 +66,8 @@ fn disk() -> SimFs {
 }
 
 /// A store with the edits 1 to n; the states after each, and the length of the file after each.
-fn store(fs: &SimFs, n: u64) -> Result<(Vec<State>, Vec<usize>)> {
-    let mut states = vec![State::new(HEADER)];
+fn store(fs: &SimFs, n: u64) -> Result<(Vec<ManifestState>, Vec<usize>)> {
+    let mut states = vec![ManifestState::new(HEADER)];
     let mut manifest = Manifest::create(Arc::new(fs.clone()), Path::new("db"), &states[0])?;
     let len = || fs.read("db/MANIFEST").unwrap().len();
     let mut lens = vec![len()];
@@ -82,7 +82,7 @@ fn store(fs: &SimFs, n: u64) -> Result<(Vec<State>, Vec<usize>)> {
 }
 
 /// What readers and writers find, which must be the same.
-fn reopened(fs: &SimFs) -> Result<State> {
+fn reopened(fs: &SimFs) -> Result<ManifestState> {
     let read_only = read_state(fs, Path::new("db"));
     let opened = Manifest::open(Arc::new(fs.clone()), Path::new("db")).map(|(_, state)| state);
     match (&read_only, &opened) {
@@ -101,7 +101,7 @@ fn with_bytes(bytes: &[u8]) -> SimFs {
     fs
 }
 
-fn is_corruption(outcome: &Result<State>) -> bool {
+fn is_corruption(outcome: &Result<ManifestState>) -> bool {
     matches!(outcome, Err(Error::Corruption { file, .. }) if file == Path::new("db/MANIFEST"))
 }
 
@@ -125,7 +125,7 @@ fn a_directory_without_a_manifest_is_no_store() {
 
 #[test]
 fn an_edit_that_does_not_fit_changes_nothing() {
-    let mut state = State::new(HEADER);
+    let mut state = ManifestState::new(HEADER);
     for n in 1..=3 {
         state.apply(&edit(n)).unwrap();
     }
@@ -144,7 +144,7 @@ fn an_edit_that_does_not_fit_changes_nothing() {
 
 #[test]
 fn the_next_file_number_is_beyond_every_segment_and_never_goes_down() {
-    let mut state = State::new(HEADER);
+    let mut state = ManifestState::new(HEADER);
     state.apply(&Edit { added: vec![segment(9)], next_id: Some(FileId(5)), ..Edit::default() }).unwrap();
     assert_eq!(state.next_id, FileId(10));
     state.apply(&Edit { next_id: Some(FileId(20)), ..Edit::default() }).unwrap();
@@ -230,7 +230,7 @@ fn a_manifest_of_the_version_before_is_named() {
 #[test]
 fn a_manifest_that_outgrows_its_snapshot_is_written_anew() {
     let fs = disk();
-    let mut state = State::new(HEADER);
+    let mut state = ManifestState::new(HEADER);
     let mut manifest = Manifest::create(Arc::new(fs.clone()), Path::new("db"), &state).unwrap();
     let mut longest = 0;
     for n in 1..200 {
@@ -248,8 +248,8 @@ fn a_manifest_that_outgrows_its_snapshot_is_written_anew() {
 }
 
 /// The store that the crash tests run: large segments, so that the manifest is written anew on the way.
-fn run_until_failure(fs: &SimFs) -> (State, Option<State>) {
-    let mut acknowledged = State::new(HEADER);
+fn run_until_failure(fs: &SimFs) -> (ManifestState, Option<ManifestState>) {
+    let mut acknowledged = ManifestState::new(HEADER);
     let mut manifest = match Manifest::create(Arc::new(fs.clone()), Path::new("db"), &acknowledged) {
         Ok(manifest) => manifest,
         Err(_) => return (acknowledged, None),
@@ -304,9 +304,9 @@ fn i5_a_failed_write_or_sync_is_reported_and_not_retried() {
     for (kind, attempts) in [(OpKind::Append, 1), (OpKind::Sync, 2)] {
         let fs = disk();
         let mut manifest =
-            Manifest::create(Arc::new(fs.clone()), Path::new("db"), &State::new(HEADER)).unwrap();
+            Manifest::create(Arc::new(fs.clone()), Path::new("db"), &ManifestState::new(HEADER)).unwrap();
         fs.fail(Fault::once(kind, 0).with(Errno::NoSpace));
-        let mut state = State::new(HEADER);
+        let mut state = ManifestState::new(HEADER);
         state.apply(&edit(1)).unwrap();
         let writes = fs.writes();
         assert!(matches!(manifest.append(&edit(1), &state), Err(Error::Io { op, .. }) if op == kind.verb()));
@@ -385,7 +385,7 @@ fn i6_a_level_that_no_store_has_and_a_sequence_number_without_successors_are_ref
 
 #[test]
 fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
-    let mut state = State::new(HEADER);
+    let mut state = ManifestState::new(HEADER);
     state.apply(&Edit { log_floor: Some(FileId(1)), ..Edit::default() }).unwrap();
     let mut bytes = encode_header(HEADER);
     bytes.extend(encode_edit(&state.snapshot(), tag(HEADER)).unwrap());
@@ -424,7 +424,7 @@ fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
     .chain([(2, "segment 2 leaves"), (1, "end")])
     .collect();
     crate::golden::check("manifest", &bytes, &fields);
-    let mut read = State::new(HEADER);
+    let mut read = ManifestState::new(HEADER);
     [state.snapshot(), flush, moved].iter().for_each(|edit| read.apply(edit).unwrap());
     assert_eq!(read_state(&with_bytes(&bytes), Path::new("db")).unwrap(), read);
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What reading segments cost since the store was opened. Opening a segment and verifying it do not count.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct ReadCounters {
     /// Reads of data and index blocks that went to the file; a read-ahead of several blocks is one.
     pub block_reads: AtomicU64,
     /// Data and index blocks found in the cache.
@@ -19,7 +19,7 @@ pub struct Counters {
     pub bytes_read: AtomicU64,
 }
 
-impl Counters {
+impl ReadCounters {
     pub(super) fn read(&self, bytes: usize) {
         self.block_reads.fetch_add(1, Ordering::Relaxed);
         self.bytes_read.fetch_add(bytes as u64, Ordering::Relaxed);
@@ -34,35 +34,35 @@ impl Counters {
 /// Blocks by file and offset, decompressed and verified, within a budget of bytes. One cache serves one store: file numbers are
 /// the store's own.
 pub struct BlockCache {
-    blocks: Cache<(FileId, u64), Cached, Bytes>,
+    blocks: Cache<(FileId, u64), CachedBlock, BlockWeight>,
     largest_block: usize,
 }
 
 #[derive(Clone)]
-enum Cached {
+enum CachedBlock {
     Data(Block),
     Index(Arc<Index>),
 }
 
 /// Weighs a block by its bytes and, roughly, what the cache needs for its own.
 #[derive(Clone)]
-struct Bytes;
+struct BlockWeight;
 
 const OVERHEAD_BYTES: usize = 100;
 /// A guess, to size the cache's tables: a block of the default size.
 const TYPICAL_BLOCK_BYTES: u64 = 4096;
 
-impl Weighter<(FileId, u64), Cached> for Bytes {
-    fn weight(&self, _: &(FileId, u64), cached: &Cached) -> u64 {
+impl Weighter<(FileId, u64), CachedBlock> for BlockWeight {
+    fn weight(&self, _: &(FileId, u64), cached: &CachedBlock) -> u64 {
         (OVERHEAD_BYTES + cached.bytes()) as u64
     }
 }
 
-impl Cached {
+impl CachedBlock {
     fn bytes(&self) -> usize {
         match self {
-            Cached::Data(block) => block.bytes().len(),
-            Cached::Index(index) => index.weight(),
+            CachedBlock::Data(block) => block.bytes().len(),
+            CachedBlock::Index(index) => index.weight(),
         }
     }
 }
@@ -73,7 +73,7 @@ impl BlockCache {
     pub fn new(capacity: u64) -> Self {
         let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
         let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
-        BlockCache { blocks: Cache::with_weighter(items, capacity, Bytes), largest_block }
+        BlockCache { blocks: Cache::with_weighter(items, capacity, BlockWeight), largest_block }
     }
 
     #[cfg(test)]
@@ -85,7 +85,7 @@ impl BlockCache {
     #[inline]
     pub(super) fn data(&self, id: FileId, offset: u64) -> Option<Block> {
         match self.blocks.get(&(id, offset)) {
-            Some(Cached::Data(block)) => Some(block),
+            Some(CachedBlock::Data(block)) => Some(block),
             _ => None,
         }
     }
@@ -93,7 +93,7 @@ impl BlockCache {
     /// Like [`data`](Self::data), and leaves the order of eviction alone.
     pub(super) fn peek_data(&self, id: FileId, offset: u64) -> Option<Block> {
         match self.blocks.peek(&(id, offset)) {
-            Some(Cached::Data(block)) => Some(block),
+            Some(CachedBlock::Data(block)) => Some(block),
             _ => None,
         }
     }
@@ -101,20 +101,20 @@ impl BlockCache {
     #[inline]
     pub(super) fn index(&self, id: FileId, offset: u64) -> Option<Arc<Index>> {
         match self.blocks.get(&(id, offset)) {
-            Some(Cached::Index(index)) => Some(index),
+            Some(CachedBlock::Index(index)) => Some(index),
             _ => None,
         }
     }
 
     pub(super) fn keep_data(&self, id: FileId, offset: u64, block: &Block) {
-        self.keep(id, offset, Cached::Data(block.clone()));
+        self.keep(id, offset, CachedBlock::Data(block.clone()));
     }
 
     pub(super) fn keep_index(&self, id: FileId, offset: u64, index: &Arc<Index>) {
-        self.keep(id, offset, Cached::Index(index.clone()));
+        self.keep(id, offset, CachedBlock::Index(index.clone()));
     }
 
-    fn keep(&self, id: FileId, offset: u64, cached: Cached) {
+    fn keep(&self, id: FileId, offset: u64, cached: CachedBlock) {
         if cached.bytes() <= self.largest_block {
             self.blocks.insert((id, offset), cached);
         }

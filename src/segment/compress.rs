@@ -1,47 +1,11 @@
 //! Block compression.
 
-use super::format::{MAX_BLOCK_BYTES, Place};
+use super::format::{Compression, Location, MAX_BLOCK_BYTES};
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
 
-/// How the data blocks of new segments are compressed. Every build reads `None` and `Lz4`; `Zstd` takes the feature `zstd`, to
-/// write and to read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub enum Compression {
-    /// As they are.
-    None = 0,
-    /// LZ4: the fast one.
-    #[default]
-    Lz4 = 1,
-    /// Zstandard, level 3: smaller and slower.
-    Zstd = 2,
-}
-
 /// An lz4 block cannot expand more: each byte of a run length stands for at most 255 bytes.
 const LZ4_MAX_RATIO: usize = 255;
-
-impl Compression {
-    const ALL: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
-
-    /// Reads a block's type.
-    pub(super) fn from_u8(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|&kind| kind as u8 == byte)
-    }
-
-    /// "none", "lz4" or "zstd".
-    pub fn name(self) -> &'static str {
-        match self {
-            Compression::None => "none",
-            Compression::Lz4 => "lz4",
-            Compression::Zstd => "zstd",
-        }
-    }
-
-    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
-    }
-}
 
 /// Compresses the blocks of one segment, one after the other.
 pub struct Compressor {
@@ -109,12 +73,12 @@ impl Compressor {
 }
 
 /// Undoes [`Compressor::pack`] for a payload whose crc has been checked.
-pub fn unpack(place: Place<'_>, kind: Compression, payload: &[u8]) -> Result<Vec<u8>> {
+pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Result<Vec<u8>> {
     if kind == Compression::None {
         return Ok(payload.to_vec());
     }
     let mut fields = Decoder::new(payload);
-    let len = fields.u32().ok_or_else(|| place.damaged("a compressed block without its length"))? as usize;
+    let len = fields.u32().ok_or_else(|| location.damaged("a compressed block without its length"))? as usize;
     let packed = fields.take(fields.remaining()).unwrap_or_default();
     let bound = match kind {
         Compression::Lz4 => packed.len().saturating_mul(LZ4_MAX_RATIO).min(MAX_BLOCK_BYTES),
@@ -122,28 +86,28 @@ pub fn unpack(place: Place<'_>, kind: Compression, payload: &[u8]) -> Result<Vec
     };
     if len > bound {
         return Err(
-            place.damaged(format!("a block of {} bytes that claims to expand to {len}", packed.len()))
+            location.damaged(format!("a block of {} bytes that claims to expand to {len}", packed.len()))
         );
     }
     let mut raw = vec![0; len];
     let written = match kind {
-        Compression::Zstd => unzstd(place, packed, &mut raw)?,
+        Compression::Zstd => unzstd(location, packed, &mut raw)?,
         _ => lz4_flex::block::decompress_into(packed, &mut raw).ok(),
     };
     match written == Some(len) {
         true => Ok(raw),
-        false => Err(place.damaged(format!("{} data that does not decompress", kind.name()))),
+        false => Err(location.damaged(format!("{} data that does not decompress", kind.name()))),
     }
 }
 
 #[cfg(feature = "zstd")]
-fn unzstd(_: Place<'_>, packed: &[u8], raw: &mut [u8]) -> Result<Option<usize>> {
+fn unzstd(_: Location<'_>, packed: &[u8], raw: &mut [u8]) -> Result<Option<usize>> {
     Ok(zstd::bulk::decompress_to_buffer(packed, raw).ok())
 }
 
 #[cfg(not(feature = "zstd"))]
-fn unzstd(place: Place<'_>, _: &[u8], _: &mut [u8]) -> Result<Option<usize>> {
-    Err(lacks_zstd(format!("the zstd compression of {}", place.path.display())))
+fn unzstd(location: Location<'_>, _: &[u8], _: &mut [u8]) -> Result<Option<usize>> {
+    Err(lacks_zstd(format!("the zstd compression of {}", location.path.display())))
 }
 
 #[cfg(not(feature = "zstd"))]

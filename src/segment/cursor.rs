@@ -1,8 +1,9 @@
 //! Walking over a segment's entries, forward or backward, from any bound.
 
+use super::access::{Access, Direction};
 use super::block::Block;
 use super::index::Index;
-use super::interval::{Interval, Slot};
+use super::interval::{Interval, IntervalEntry};
 use super::reader::Segment;
 use super::window::Window;
 use crate::error::Result;
@@ -10,31 +11,13 @@ use crate::key::{EntryKind, Seq, Value};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-/// Which way a cursor goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Towards larger keys.
-    Forward,
-    /// Towards smaller keys.
-    Reverse,
-}
-
-/// How a cursor reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Block by block through the block cache, which keeps them.
-    Cached,
-    /// In reads that grow from one block to 256 KiB. Takes data blocks from the cache, never puts any into it.
-    Scan,
-}
-
 /// The `current` of a cursor that is at no entry.
 const NOWHERE: usize = usize::MAX;
 
 /// A walk over the entries of a segment: `(advance access*)*`. What is left to do stands in four ranges, from the partitions of
 /// the index down to the entries of one restart interval; a step takes from the front of the innermost one that is not empty
 /// (from its back when the walk is reverse) and so refills those below it.
-pub struct Cursor {
+pub struct SegmentCursor {
     segment: Arc<Segment>,
     direction: Direction,
     access: Access,
@@ -58,8 +41,8 @@ impl Segment {
         direction: Direction,
         start: Bound<&[u8]>,
         access: Access,
-    ) -> Result<Cursor> {
-        let mut cursor = Cursor {
+    ) -> Result<SegmentCursor> {
+        let mut cursor = SegmentCursor {
             segment: self.clone(),
             direction,
             access,
@@ -83,7 +66,7 @@ impl Segment {
     }
 }
 
-impl Cursor {
+impl SegmentCursor {
     /// Goes to the next entry; `false` at the end, and then always. After an error the walk is at its end.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
@@ -107,35 +90,35 @@ impl Cursor {
     /// The sequence number; 0 before the first `advance` and after the end.
     #[inline]
     pub fn seq(&self) -> Seq {
-        self.slot().map_or(0, |slot| slot.seq)
+        self.entry().map_or(0, |entry| entry.seq)
     }
 
     /// Put or tombstone; a tombstone before the first `advance` and after the end.
     #[inline]
     pub fn kind(&self) -> EntryKind {
-        self.slot().map_or(EntryKind::Tombstone, |slot| slot.kind)
+        self.entry().map_or(EntryKind::Tombstone, |entry| entry.kind)
     }
 
     /// The value; empty for a tombstone, before the first `advance` and after the end.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        match (&self.block, self.slot()) {
-            (Some(block), Some(slot)) => &block.bytes()[slot.value.clone()],
+        match (&self.block, self.entry()) {
+            (Some(block), Some(entry)) => &block.bytes()[entry.value.clone()],
             _ => &[],
         }
     }
 
     /// The value as a share of its block.
     pub fn to_value(&self) -> Value {
-        match (&self.block, self.slot()) {
-            (Some(block), Some(slot)) => Value::new(block.bytes().slice(slot.value.clone())),
+        match (&self.block, self.entry()) {
+            (Some(block), Some(entry)) => Value::new(block.bytes().slice(entry.value.clone())),
             _ => Value::default(),
         }
     }
 
     #[inline]
-    fn slot(&self) -> Option<&Slot> {
-        self.interval.slot(self.current)
+    fn entry(&self) -> Option<&IntervalEntry> {
+        self.interval.entry(self.current)
     }
 
     /// Leaves to do what lies beyond `key` in the direction of the walk; `key` itself does if the border is not `behind` it
@@ -218,7 +201,7 @@ impl Cursor {
     fn enter_interval(&mut self, at: usize) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
         let decoded = self.interval.decode(block, at);
-        decoded.map_err(|what| self.segment.place(self.block_offset).damaged(what))?;
+        decoded.map_err(|what| self.segment.location(self.block_offset).damaged(what))?;
         self.entries = 0..self.interval.len();
         Ok(())
     }

@@ -6,8 +6,9 @@
 //!    was not read since it last came by. Readers at work keep what they have, so that for as long as they live more may be open.
 //! 3. When the process or the system is out of descriptors, half of the open segments are closed and the opening is tried once more.
 
-use super::cache::{BlockCache, Counters};
-use super::cursor::{Access, Cursor, Direction};
+use super::access::{Access, Direction};
+use super::cache::{BlockCache, ReadCounters};
+use super::cursor::SegmentCursor;
 use super::reader::Segment;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Reclaim, with_descriptor};
@@ -28,7 +29,7 @@ pub struct OpenFiles {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
     cache: Arc<BlockCache>,
-    counters: Arc<Counters>,
+    counters: Arc<ReadCounters>,
     budget: usize,
     clock: Mutex<Clock>,
     openings: AtomicU64,
@@ -37,13 +38,13 @@ pub struct OpenFiles {
 /// The open segments, in a ring. A segment that is gone leaves its place to the next one.
 #[derive(Default)]
 struct Clock {
-    open: Vec<Weak<Slot>>,
+    open: Vec<Weak<OpenSlot>>,
     hand: usize,
 }
 
 /// Where an open segment is while it is open.
 #[derive(Default)]
-struct Slot {
+struct OpenSlot {
     segment: ArcSwapOption<Segment>,
     /// Read since the hand of the clock came by.
     used: AtomicBool,
@@ -64,7 +65,7 @@ impl OpenFiles {
     }
 
     /// What reading the segments cost.
-    pub fn counters(&self) -> &Counters {
+    pub fn counters(&self) -> &ReadCounters {
         &self.counters
     }
 
@@ -75,7 +76,8 @@ impl OpenFiles {
 
     /// How many segments are open, those that only readers at work still hold not counted.
     pub fn open_now(&self) -> usize {
-        let is_open = |slot: &Weak<Slot>| slot.upgrade().is_some_and(|slot| slot.segment.load().is_some());
+        let is_open =
+            |slot: &Weak<OpenSlot>| slot.upgrade().is_some_and(|slot| slot.segment.load().is_some());
         self.clock().open.iter().filter(|slot| is_open(slot)).count()
     }
 
@@ -113,7 +115,7 @@ impl OpenFiles {
 
     /// Remembers that `slot` holds `segment`, and closes another one if there are too many. The one that serves: another thread
     /// may have been quicker.
-    fn keep(&self, slot: &Arc<Slot>, segment: Arc<Segment>) -> Arc<Segment> {
+    fn keep(&self, slot: &Arc<OpenSlot>, segment: Arc<Segment>) -> Arc<Segment> {
         let mut clock = self.clock();
         if let Some(quicker) = slot.segment.load_full() {
             return quicker;
@@ -122,8 +124,8 @@ impl OpenFiles {
             true => clock.open.push(Arc::downgrade(slot)),
             false => {
                 let at = clock.vacate();
-                if let Some(place) = clock.open.get_mut(at) {
-                    *place = Arc::downgrade(slot);
+                if let Some(location) = clock.open.get_mut(at) {
+                    *location = Arc::downgrade(slot);
                 }
             }
         }
@@ -180,7 +182,7 @@ impl Clock {
 /// A segment of a store, open or not; owns its two files.
 pub struct SegmentFile {
     files: Arc<OpenFiles>,
-    slot: Arc<Slot>,
+    slot: Arc<OpenSlot>,
     id: FileId,
     digest: u64,
     obsolete: AtomicBool,
@@ -239,7 +241,7 @@ impl SegmentFile {
     }
 
     /// [`Segment::cursor`].
-    pub fn cursor(&self, direction: Direction, start: Bound<&[u8]>, access: Access) -> Result<Cursor> {
+    pub fn cursor(&self, direction: Direction, start: Bound<&[u8]>, access: Access) -> Result<SegmentCursor> {
         self.open()?.cursor(direction, start, access)
     }
 

@@ -53,7 +53,6 @@
 //! of every byte before the footer: a sidecar names it to prove that it belongs to this segment. Invalid: a wrong crc or magic, a
 //! segment id other than the file's number.
 
-use super::Compression;
 use crate::codec::{Crc32, Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
@@ -82,16 +81,52 @@ const _: () =
     assert!(CRC_AT + 4 == FOOTER_BYTES && MAGIC_AT + MAGIC.len() == CRC_AT && VERSION_AT + 4 == MAGIC_AT);
 const _: () = assert!(MAX_BLOCK_BYTES > crate::key::MAX_VALUE_BYTES + crate::key::MAX_KEY_BYTES + 4096);
 
+/// How the data blocks of new segments are compressed. Every build reads `None` and `Lz4`; `Zstd` takes the feature `zstd`, to
+/// write and to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum Compression {
+    /// As they are.
+    None = 0,
+    /// LZ4: the fast one.
+    #[default]
+    Lz4 = 1,
+    /// Zstandard, level 3: smaller and slower.
+    Zstd = 2,
+}
+
+impl Compression {
+    const ALL: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
+
+    /// Reads a block's type.
+    pub(super) fn from_u8(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|&kind| kind as u8 == byte)
+    }
+
+    /// "none", "lz4" or "zstd".
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        }
+    }
+
+    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
+    }
+}
+
 /// Where a block lies in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handle {
+pub struct BlockHandle {
     /// First byte.
     pub offset: u64,
     /// Payload and trailer, in bytes.
     pub len: u32,
 }
 
-impl Handle {
+impl BlockHandle {
     /// The first byte behind the block.
     pub fn end(self) -> u64 {
         self.offset.saturating_add(u64::from(self.len))
@@ -100,7 +135,7 @@ impl Handle {
 
 /// A place in a segment file: what a block's crc binds it to, and what an error names.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct Location<'a> {
     /// The file.
     pub path: &'a Path,
     /// Its number.
@@ -109,7 +144,7 @@ pub struct Place<'a> {
     pub offset: u64,
 }
 
-impl Place<'_> {
+impl Location<'_> {
     /// The error for damage found here.
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::corruption(self.path, self.offset, what)
@@ -118,20 +153,20 @@ impl Place<'_> {
 
 /// The crc of the block at `offset` of segment `id`, over the payload and its type byte.
 pub fn block_crc(id: FileId, offset: u64, payload_and_type: &[u8]) -> u32 {
-    crc32(&[payload_and_type, &place_bytes(id, offset)])
+    crc32(&[payload_and_type, &location_bytes(id, offset)])
 }
 
-fn place_bytes(id: FileId, offset: u64) -> [u8; 16] {
-    let mut place = [0; 16];
-    place[..8].copy_from_slice(&id.0.to_le_bytes());
-    place[8..].copy_from_slice(&offset.to_le_bytes());
-    place
+fn location_bytes(id: FileId, offset: u64) -> [u8; 16] {
+    let mut location = [0; 16];
+    location[..8].copy_from_slice(&id.0.to_le_bytes());
+    location[8..].copy_from_slice(&offset.to_le_bytes());
+    location
 }
 
 /// The length of the block that begins at `offset` of segment `id`, where `bytes` stand, if one does: the first with which its checksum
 /// matches. For segments without an index.
 pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
-    let place = place_bytes(id, offset);
+    let location = location_bytes(id, offset);
     let mut crc = Crc32::default();
     for (at, kind) in bytes.iter().enumerate() {
         crc.update(std::slice::from_ref(kind));
@@ -140,7 +175,7 @@ pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
             continue;
         }
         let mut whole = crc.clone();
-        whole.update(&place);
+        whole.update(&location);
         if whole.value() == u32::from_le_bytes(*stored) {
             return Some(at + TRAILER_BYTES);
         }
@@ -149,17 +184,17 @@ pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
 }
 
 /// Checks a stored block; gives its type and its payload.
-pub fn open_block<'a>(place: Place<'_>, stored: &'a [u8]) -> Result<(Compression, &'a [u8])> {
+pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compression, &'a [u8])> {
     let parts = stored.split_last_chunk::<4>().and_then(|(body, crc)| Some((body, crc, body.split_last()?)));
     let Some((body, crc, (&kind, payload))) = parts else {
-        return Err(place.damaged("a block shorter than its trailer"));
+        return Err(location.damaged("a block shorter than its trailer"));
     };
-    let (found, expected) = (block_crc(place.id, place.offset, body), u32::from_le_bytes(*crc));
+    let (found, expected) = (block_crc(location.id, location.offset, body), u32::from_le_bytes(*crc));
     if found != expected {
-        return Err(place.damaged(format!("block checksum {found:08x}, stored {expected:08x}")));
+        return Err(location.damaged(format!("block checksum {found:08x}, stored {expected:08x}")));
     }
     let kind =
-        Compression::from_u8(kind).ok_or_else(|| place.damaged(format!("unknown block type {kind}")))?;
+        Compression::from_u8(kind).ok_or_else(|| location.damaged(format!("unknown block type {kind}")))?;
     Ok((kind, payload))
 }
 
@@ -169,9 +204,9 @@ pub struct Footer {
     /// The number of the segment.
     pub id: FileId,
     /// The top index.
-    pub top: Handle,
+    pub top: BlockHandle,
     /// The properties.
-    pub properties: Handle,
+    pub properties: BlockHandle,
     /// Of all bytes before the footer.
     pub digest: u64,
 }
@@ -194,33 +229,33 @@ impl Footer {
     }
 
     /// Reads the footer that stands at `place`, the end of the file less [`FOOTER_BYTES`].
-    pub fn decode(place: Place<'_>, bytes: &[u8; FOOTER_BYTES]) -> Result<Self> {
+    pub fn decode(location: Location<'_>, bytes: &[u8; FOOTER_BYTES]) -> Result<Self> {
         if bytes[MAGIC_AT..CRC_AT] != MAGIC {
-            return Err(place.damaged("no segment footer here: the file is truncated, or no segment"));
+            return Err(location.damaged("no segment footer here: the file is truncated, or no segment"));
         }
         let mut fields = Decoder::new(bytes);
         let mut decode = || -> Option<(Footer, u32, u32)> {
             let (id, top, properties, digest) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
             let (top_len, properties_len, version) = (fields.u32()?, fields.u32()?, fields.u32()?);
             fields.take(MAGIC.len())?;
-            let top = Handle { offset: top, len: top_len };
-            let properties = Handle { offset: properties, len: properties_len };
+            let top = BlockHandle { offset: top, len: top_len };
+            let properties = BlockHandle { offset: properties, len: properties_len };
             Some((Footer { id: FileId(id), top, properties, digest }, version, fields.u32()?))
         };
-        let (footer, version, crc) = decode().ok_or_else(|| place.damaged("short footer"))?;
+        let (footer, version, crc) = decode().ok_or_else(|| location.damaged("short footer"))?;
         // Comes first: a damaged version is no other version.
         if crc32(&[&bytes[..CRC_AT]]) != crc {
-            return Err(place.damaged("the footer's checksum is wrong"));
+            return Err(location.damaged("the footer's checksum is wrong"));
         }
         if version != VERSION {
-            let file = place.path.to_path_buf();
+            let file = location.path.to_path_buf();
             return Err(Error::UnsupportedVersion { file, found: version, supported: VERSION });
         }
-        if footer.id != place.id {
-            return Err(place.damaged(format!("this is segment {}: was the file renamed?", footer.id)));
+        if footer.id != location.id {
+            return Err(location.damaged(format!("this is segment {}: was the file renamed?", footer.id)));
         }
-        if footer.top.end() != footer.properties.offset || footer.properties.end() != place.offset {
-            return Err(place.damaged("the footer's offsets do not meet: bytes are missing or were added"));
+        if footer.top.end() != footer.properties.offset || footer.properties.end() != location.offset {
+            return Err(location.damaged("the footer's offsets do not meet: bytes are missing or were added"));
         }
         Ok(footer)
     }
@@ -228,7 +263,7 @@ impl Footer {
 
 /// The store that a segment belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
+pub struct StoreIdentity {
     /// Drawn when the store was created.
     pub store_id: u64,
     /// The store's key hash.
@@ -249,7 +284,7 @@ pub struct Properties {
     /// Sum of key and value lengths.
     pub raw_bytes: u64,
     /// The store.
-    pub origin: Origin,
+    pub store: StoreIdentity,
     /// What the writer was told.
     pub compression: Compression,
     /// First key.
@@ -260,20 +295,10 @@ pub struct Properties {
 
 impl Properties {
     /// Of a segment without entries.
-    pub fn new(origin: Origin, compression: Compression) -> Self {
+    pub fn new(store: StoreIdentity, compression: Compression) -> Self {
         let (smallest, largest) = (Vec::new(), Vec::new());
         let (entries, tombstones, min_seq, max_seq, raw_bytes) = (0, 0, Seq::MAX, 0, 0);
-        Properties {
-            entries,
-            tombstones,
-            min_seq,
-            max_seq,
-            raw_bytes,
-            origin,
-            compression,
-            smallest,
-            largest,
-        }
+        Properties { entries, tombstones, min_seq, max_seq, raw_bytes, store, compression, smallest, largest }
     }
 
     /// Takes the next entry into account; the largest key is left to the end.
@@ -291,7 +316,7 @@ impl Properties {
 
     /// The payload of the properties block.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let Origin { store_id, hasher } = self.origin;
+        let StoreIdentity { store_id, hasher } = self.store;
         let sums = [self.entries, self.tombstones, self.min_seq, self.max_seq, self.raw_bytes];
         sums.into_iter().chain([store_id]).for_each(|number| out.put_u64(number));
         let (code, key) = hasher.to_code();
@@ -312,7 +337,7 @@ impl Properties {
                 min_seq: fields.u64()?,
                 max_seq: fields.u64()?,
                 raw_bytes: fields.u64()?,
-                origin: Origin {
+                store: StoreIdentity {
                     store_id: fields.u64()?,
                     hasher: KeyHasher::from_code(fields.u8()?, [fields.u64()?, fields.u64()?])?,
                 },

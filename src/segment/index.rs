@@ -1,13 +1,13 @@
 //! Index blocks: separators of consecutive blocks. The partitions and the top index over them have the same form.
 
-use super::format::{Handle, MAX_BLOCK_BYTES, Parsed, TRAILER_BYTES};
+use super::format::{BlockHandle, MAX_BLOCK_BYTES, Parsed, TRAILER_BYTES};
 use crate::codec::{Decoder, Encode};
 use crate::key::{common_prefix, prefix8};
 use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Memory of an [`Index`] beside its separators, in bytes per separator.
-const SLOT_BYTES: usize = 20;
+const SEPARATOR_OVERHEAD_BYTES: usize = 20;
 const MAX_STORED_BYTES: u64 = (MAX_BLOCK_BYTES + TRAILER_BYTES) as u64;
 
 /// Collects the separators of one index block.
@@ -35,7 +35,7 @@ impl IndexBuilder {
         self.last.clear();
         self.last.extend_from_slice(separator);
         self.count += 1;
-        self.weight += separator.len() + SLOT_BYTES;
+        self.weight += separator.len() + SEPARATOR_OVERHEAD_BYTES;
     }
 
     /// What a reader of the block needs for it, in bytes, roughly.
@@ -129,7 +129,7 @@ impl Index {
 
     /// Memory, in bytes.
     pub fn weight(&self) -> usize {
-        self.keys.len() + self.len() * SLOT_BYTES
+        self.keys.len() + self.len() * SEPARATOR_OVERHEAD_BYTES
     }
 
     /// Separator `at`.
@@ -141,9 +141,9 @@ impl Index {
 
     /// Where block `at` lies.
     #[inline]
-    pub fn handle(&self, at: usize) -> Handle {
+    pub fn handle(&self, at: usize) -> BlockHandle {
         let offset = self.offsets[at];
-        Handle { offset, len: (self.offsets[at + 1] - offset) as u32 }
+        BlockHandle { offset, len: (self.offsets[at + 1] - offset) as u32 }
     }
 
     /// The bytes to read so as to have block `at` and what follows it (or, `backwards`, precedes it), up to `bytes` when the block

@@ -9,11 +9,11 @@ use std::ops::Range;
 #[derive(Default)]
 pub struct Interval {
     keys: Vec<u8>,
-    slots: Vec<Slot>,
+    entries: Vec<IntervalEntry>,
 }
 
 /// One entry; the key lies in the interval's buffer, the value in the block.
-pub struct Slot {
+pub struct IntervalEntry {
     key: Range<usize>,
     /// Where in the block.
     pub value: Range<usize>,
@@ -26,12 +26,12 @@ pub struct Slot {
 impl Interval {
     /// Decodes interval number `number` of `block`. After an error the interval is empty.
     pub fn decode(&mut self, block: &Block, number: usize) -> Parsed<()> {
-        self.fill(block, number).inspect_err(|_| self.slots.clear())
+        self.fill(block, number).inspect_err(|_| self.entries.clear())
     }
 
     fn fill(&mut self, block: &Block, number: usize) -> Parsed<()> {
         self.keys.clear();
-        self.slots.clear();
+        self.entries.clear();
         let (mut heads, values) = block.interval(number)?;
         let (mut before, mut value_at) = (0..0, values.start);
         while heads.remaining() > 0 {
@@ -41,7 +41,7 @@ impl Interval {
                 return Err("an entry that shares more than the key before has");
             }
             // Prefixes expand: without these bounds a block of a few kilobytes could ask for gigabytes of keys.
-            if self.slots.len() == RESTART_INTERVAL {
+            if self.entries.len() == RESTART_INTERVAL {
                 return Err("more entries than a restart interval has");
             }
             if head.shared + head.rest.len() > MAX_KEY_BYTES {
@@ -55,30 +55,30 @@ impl Interval {
             let value = value_at..value_at + head.value_len;
             value_at = value.end;
             before = start..self.keys.len();
-            self.slots.push(Slot { key: before.clone(), value, seq: head.seq, kind: head.kind });
+            self.entries.push(IntervalEntry { key: before.clone(), value, seq: head.seq, kind: head.kind });
         }
         Ok(())
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.slots.len()
+        self.entries.len()
     }
 
     /// Entry `at`, if there is one.
     #[inline]
-    pub fn slot(&self, at: usize) -> Option<&Slot> {
-        self.slots.get(at)
+    pub fn entry(&self, at: usize) -> Option<&IntervalEntry> {
+        self.entries.get(at)
     }
 
     /// The key of entry `at`; empty when there is none.
     #[inline]
     pub fn key(&self, at: usize) -> &[u8] {
-        self.slots.get(at).map_or(&[], |slot| &self.keys[slot.key.clone()])
+        self.entries.get(at).map_or(&[], |entry| &self.keys[entry.key.clone()])
     }
 
     /// How many entries at the front have a key for which `holds`.
     pub fn count_while(&self, holds: impl Fn(&[u8]) -> bool) -> usize {
-        self.slots.partition_point(|slot| holds(&self.keys[slot.key.clone()]))
+        self.entries.partition_point(|entry| holds(&self.keys[entry.key.clone()]))
     }
 }

@@ -1,11 +1,13 @@
 //! Segments: immutable sorted files of entries, each key at most once. See [`mod@format`] for the bytes.
 //!
-//! A [`Writer`] writes one front to back. A [`Segment`] reads: [`get`](Segment::get) one key, [`cursor`](Segment::cursor) from a
+//! A [`SegmentWriter`] writes one front to back. A [`Segment`] reads: [`get`](Segment::get) one key, [`cursor`](Segment::cursor) from a
 //! bound in either direction, [`verify`](Segment::verify) everything. A [`SegmentFile`] opens one when it is read. Blocks come through the store's [`BlockCache`], those of
 //! the index too, so that only the small top index stays in memory.
 
 pub mod format;
 
+mod access;
+mod appender;
 mod block;
 mod cache;
 mod compress;
@@ -15,23 +17,23 @@ mod index;
 mod interval;
 mod reader;
 mod salvage;
-mod sink;
 mod summary;
 mod verify;
+mod warm;
 mod window;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+pub use access::{Access, Direction};
 #[cfg(feature = "bench-support")]
 pub use block::{Block, BlockBuilder};
-pub use cache::{BlockCache, Counters};
-pub use compress::Compression;
-pub use cursor::{Access, Cursor, Direction};
+pub use cache::{BlockCache, ReadCounters};
+pub use cursor::SegmentCursor;
 pub use file::{OpenFiles, SegmentFile};
-pub use format::Origin;
+pub use format::{Compression, StoreIdentity};
 pub use reader::Segment;
 pub use salvage::{Gap, is_damage, read_properties, salvage};
 pub use summary::SegmentSummary;
-pub use writer::{Writer, WriterOptions};
+pub use writer::{SegmentWriter, WriterOptions};

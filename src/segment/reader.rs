@@ -1,15 +1,15 @@
 //! Opening a segment, reading its blocks, and the point read.
 
+use super::access::Access;
 use super::block::Block;
-use super::cache::{BlockCache, Counters};
+use super::cache::{BlockCache, ReadCounters};
 use super::compress::unpack;
 use super::format::{
-    FOOTER_BYTES, Footer, Handle, Origin, Parsed, Place, Properties, TRAILER_BYTES, open_block,
+    BlockHandle, Compression, FOOTER_BYTES, Footer, Location, Parsed, Properties, StoreIdentity,
+    TRAILER_BYTES, open_block,
 };
 use super::index::Index;
 use super::summary::SegmentSummary;
-use super::window::Window;
-use super::{Access, Compression};
 use crate::error::Result;
 use crate::fs::{Fs, ReadFile};
 use crate::id::FileId;
@@ -20,18 +20,18 @@ use std::sync::Arc;
 /// An open segment: its top index in memory, everything else in the file and in the block cache.
 pub struct Segment {
     pub(super) file: Arc<dyn ReadFile>,
-    pub(super) tail: Tail,
+    pub(super) tail: SegmentTail,
     pub(super) top: Index,
-    cache: Arc<BlockCache>,
-    pub(super) counters: Arc<Counters>,
+    pub(super) cache: Arc<BlockCache>,
+    pub(super) counters: Arc<ReadCounters>,
 }
 
 /// What stands behind the data and the index partitions.
 #[derive(PartialEq, Eq)]
-pub struct Tail {
+pub struct SegmentTail {
     pub(super) footer: Footer,
     pub(super) summary: SegmentSummary,
-    origin: Origin,
+    store: StoreIdentity,
     compression: Compression,
 }
 
@@ -44,7 +44,7 @@ impl Segment {
         path: &Path,
         id: FileId,
         cache: Arc<BlockCache>,
-        counters: Arc<Counters>,
+        counters: Arc<ReadCounters>,
     ) -> Result<Self> {
         let file = fs.open(path)?;
         let (tail, top) = read_tail(&*file, id)?;
@@ -62,8 +62,8 @@ impl Segment {
     }
 
     /// The store that it was written for.
-    pub fn origin(&self) -> Origin {
-        self.tail.origin
+    pub fn store(&self) -> StoreIdentity {
+        self.tail.store
     }
 
     /// What its writer was told.
@@ -82,19 +82,6 @@ impl Segment {
         self.located(handle, self.data_block(handle)?.get(key))
     }
 
-    /// Loads the index partitions that are not in the cache, in large reads.
-    pub fn warm_index(&self) -> Result<()> {
-        let mut window = Window::default();
-        for at in 0..self.top.len() {
-            let handle = self.top.handle(at);
-            if self.cache.index(self.id(), handle.offset).is_none() {
-                let stored = window.stored(self, &self.top, at, false)?;
-                self.keep_partition(handle, stored)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Index partition number `at`: from the cache, or read and, unless for a scan, cached.
     pub(super) fn partition(&self, at: usize, access: Access) -> Result<Arc<Index>> {
         let handle = self.top.handle(at);
@@ -109,37 +96,37 @@ impl Segment {
         }
     }
 
-    fn keep_partition(&self, handle: Handle, stored: &[u8]) -> Result<Arc<Index>> {
+    pub(super) fn keep_partition(&self, handle: BlockHandle, stored: &[u8]) -> Result<Arc<Index>> {
         let index = Arc::new(self.parse_partition(handle, stored)?);
         self.cache.keep_index(self.id(), handle.offset, &index);
         Ok(index)
     }
 
     /// Checks and reads a stored index partition.
-    pub(super) fn parse_partition(&self, handle: Handle, stored: &[u8]) -> Result<Index> {
-        let place = self.place(handle.offset);
-        let index = parse_index(place, stored)?;
+    pub(super) fn parse_partition(&self, handle: BlockHandle, stored: &[u8]) -> Result<Index> {
+        let location = self.location(handle.offset);
+        let index = parse_index(location, stored)?;
         match index.area().end <= self.tail.summary.data_bytes {
             true => Ok(index),
-            false => Err(place.damaged("an index partition that points beyond the data blocks")),
+            false => Err(location.damaged("an index partition that points beyond the data blocks")),
         }
     }
 
     /// A data block, through the cache.
-    pub(super) fn data_block(&self, handle: Handle) -> Result<Block> {
+    pub(super) fn data_block(&self, handle: BlockHandle) -> Result<Block> {
         if let Some(block) = self.cache.data(self.id(), handle.offset) {
             self.counters.hit();
             return Ok(block);
         }
         let mut stored = self.read(handle)?;
-        let place = self.place(handle.offset);
-        let (kind, payload) = open_block(place, &stored)?;
+        let location = self.location(handle.offset);
+        let (kind, payload) = open_block(location, &stored)?;
         let payload = match kind {
             Compression::None => {
                 stored.truncate(stored.len() - TRAILER_BYTES);
                 stored
             }
-            _ => unpack(place, kind, payload)?,
+            _ => unpack(location, kind, payload)?,
         };
         let block = self.located(handle, Block::parse(payload))?;
         self.cache.keep_data(self.id(), handle.offset, &block);
@@ -147,30 +134,30 @@ impl Segment {
     }
 
     /// A data block if it is in the cache, which does not learn of it.
-    pub(super) fn cached_block(&self, handle: Handle) -> Option<Block> {
+    pub(super) fn cached_block(&self, handle: BlockHandle) -> Option<Block> {
         self.cache.peek_data(self.id(), handle.offset).inspect(|_| self.counters.hit())
     }
 
     /// Checks and decompresses a stored data block.
-    pub(super) fn decode_block(&self, handle: Handle, stored: &[u8]) -> Result<Block> {
-        let place = self.place(handle.offset);
-        let (kind, payload) = open_block(place, stored)?;
-        self.located(handle, Block::parse(unpack(place, kind, payload)?))
+    pub(super) fn decode_block(&self, handle: BlockHandle, stored: &[u8]) -> Result<Block> {
+        let location = self.location(handle.offset);
+        let (kind, payload) = open_block(location, stored)?;
+        self.located(handle, Block::parse(unpack(location, kind, payload)?))
     }
 
-    fn read(&self, handle: Handle) -> Result<Vec<u8>> {
+    fn read(&self, handle: BlockHandle) -> Result<Vec<u8>> {
         let mut stored = vec![0; handle.len as usize];
         self.file.read_exact_at(&mut stored, handle.offset)?;
         self.counters.read(stored.len());
         Ok(stored)
     }
 
-    pub(super) fn place(&self, offset: u64) -> Place<'_> {
-        Place { path: self.file.path(), id: self.id(), offset }
+    pub(super) fn location(&self, offset: u64) -> Location<'_> {
+        Location { path: self.file.path(), id: self.id(), offset }
     }
 
-    pub(super) fn located<T>(&self, handle: Handle, parsed: Parsed<T>) -> Result<T> {
-        parsed.map_err(|what| self.place(handle.offset).damaged(what))
+    pub(super) fn located<T>(&self, handle: BlockHandle, parsed: Parsed<T>) -> Result<T> {
+        parsed.map_err(|what| self.location(handle.offset).damaged(what))
     }
 
     /// The number of the block that could hold `key`, which the top index promises in partition number `number`.
@@ -180,48 +167,47 @@ impl Segment {
         match at < partition.len() {
             true => Ok(at),
             false => Err(self
-                .place(self.top.handle(number).offset)
+                .location(self.top.handle(number).offset)
                 .damaged("an index partition that ends too early")),
         }
     }
 }
 
 /// Reads and checks footer, properties and top index of segment `id`: two reads.
-pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(Tail, Index)> {
-    let place = |offset| Place { path: file.path(), id, offset };
+pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail, Index)> {
+    let location = |offset| Location { path: file.path(), id, offset };
     let file_bytes = file.len()?;
     let Some(footer_at) = file_bytes.checked_sub(FOOTER_BYTES as u64) else {
-        return Err(place(0).damaged(format!("{file_bytes} bytes are too few for a segment")));
+        return Err(location(0).damaged(format!("{file_bytes} bytes are too few for a segment")));
     };
     let mut footer = [0; FOOTER_BYTES];
     file.read_exact_at(&mut footer, footer_at)?;
-    let footer = Footer::decode(place(footer_at), &footer)?;
+    let footer = Footer::decode(location(footer_at), &footer)?;
     // The footer's decoder has checked that both blocks lie within the file, one behind the other.
     let mut blocks = vec![0; (footer_at - footer.top.offset) as usize];
     file.read_exact_at(&mut blocks, footer.top.offset)?;
     let (top, properties) = blocks.split_at(footer.top.len as usize);
-    let top = parse_index(place(footer.top.offset), top)?;
+    let top = parse_index(location(footer.top.offset), top)?;
     if top.area().end != footer.top.offset {
-        return Err(
-            place(footer.top.offset).damaged("index partitions that do not end where the top index begins")
-        );
+        return Err(location(footer.top.offset)
+            .damaged("index partitions that do not end where the top index begins"));
     }
-    let properties_place = place(footer.properties.offset);
-    let (_, payload) = open_block(properties_place, properties)?;
-    let properties = Properties::decode(payload).map_err(|what| properties_place.damaged(what))?;
+    let properties_location = location(footer.properties.offset);
+    let (_, payload) = open_block(properties_location, properties)?;
+    let properties = Properties::decode(payload).map_err(|what| properties_location.damaged(what))?;
     if properties.largest != top.separator(top.len() - 1) {
-        return Err(properties_place.damaged("a largest key that is not the last of the index"));
+        return Err(properties_location.damaged("a largest key that is not the last of the index"));
     }
-    let (origin, compression) = (properties.origin, properties.compression);
+    let (store, compression) = (properties.store, properties.compression);
     let summary = SegmentSummary::new(&footer, properties, top.area().start, file_bytes);
-    Ok((Tail { footer, summary, origin, compression }, top))
+    Ok((SegmentTail { footer, summary, store, compression }, top))
 }
 
 /// Checks and reads a stored index block.
-pub(super) fn parse_index(place: Place<'_>, stored: &[u8]) -> Result<Index> {
-    let (kind, payload) = open_block(place, stored)?;
+pub(super) fn parse_index(location: Location<'_>, stored: &[u8]) -> Result<Index> {
+    let (kind, payload) = open_block(location, stored)?;
     match kind {
-        Compression::None => Index::parse(payload).map_err(|what| place.damaged(what)),
-        _ => Err(place.damaged("a compressed index block")),
+        Compression::None => Index::parse(payload).map_err(|what| location.damaged(what)),
+        _ => Err(location.damaged("a compressed index block")),
     }
 }

@@ -9,7 +9,8 @@
 use super::block::{Block, BlockBuilder};
 use super::compress::unpack;
 use super::format::{
-    FOOTER_BYTES, Footer, Handle, MAX_BLOCK_BYTES, Place, Properties, TRAILER_BYTES, block_len, open_block,
+    BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, Properties, TRAILER_BYTES, block_len,
+    open_block,
 };
 use super::index::Index;
 use super::interval::Interval;
@@ -59,46 +60,47 @@ pub fn salvage(
     data_bytes: Option<u64>,
     on_row: &mut OnRow<'_>,
 ) -> Result<Salvaged> {
-    let mut walk = Walk { file, id, largest: WINDOW_BYTES, effort: SEARCH_BYTES, last_key: None };
+    let mut salvager = Salvager { file, id, largest: WINDOW_BYTES, effort: SEARCH_BYTES, last_key: None };
     let len = file.len()?;
-    let tail = walk.tail(len);
+    let tail = salvager.tail(len);
     let mut salvaged = Salvaged { gaps: Vec::new(), properties: tail.properties };
-    let mut partitions = walk.partitions(tail.top.as_ref());
+    let mut partitions = salvager.partitions(tail.top.as_ref());
     let mut end = tail.top.as_ref().map(|top| top.area().start).or(data_bytes);
     if tail.top.is_none() {
-        let found = walk.find(end.unwrap_or(0)..len);
-        partitions.extend(found.iter().filter_map(|handle| Some((handle.offset, walk.index(*handle)?))));
+        let found = salvager.find(end.unwrap_or(0)..len);
+        partitions.extend(found.iter().filter_map(|handle| Some((handle.offset, salvager.index(*handle)?))));
         end = end.or_else(|| partitions.first().map(|(at, _)| *at));
     }
-    let blocks = walk.blocks(partitions.iter().map(|(_, partition)| partition), end.unwrap_or(len).min(len));
+    let blocks =
+        salvager.blocks(partitions.iter().map(|(_, partition)| partition), end.unwrap_or(len).min(len));
 
     let mut read_to = 0;
     for handle in blocks {
-        let Some(rows) = walk.rows(handle)? else { continue };
+        let Some(rows) = salvager.rows(handle)? else { continue };
         let Some(first) = rows.first() else { continue };
         if handle.offset > read_to {
-            salvaged.gaps.push(walk.gap(handle.offset - read_to, Some(rows.key(first).to_vec())));
+            salvaged.gaps.push(salvager.gap(handle.offset - read_to, Some(rows.key(first).to_vec())));
         }
-        for row in &rows.slots {
+        for row in &rows.rows {
             on_row(rows.key(row), row.seq, row.kind, rows.value(row))?;
         }
-        walk.last_key = rows.slots.last().map(|last| rows.key(last).to_vec());
+        salvager.last_key = rows.rows.last().map(|last| rows.key(last).to_vec());
         read_to = handle.end();
     }
     // Without an end that is known, nobody can tell whether more stood there.
     if end.is_none_or(|end| read_to < end) {
-        salvaged.gaps.push(walk.gap(end.unwrap_or(len).saturating_sub(read_to), None));
+        salvaged.gaps.push(salvager.gap(end.unwrap_or(len).saturating_sub(read_to), None));
     }
     Ok(salvaged)
 }
 
 /// The properties of segment `id`, if they are readable, though other parts of it may not be.
 pub fn read_properties(file: &dyn ReadFile, id: FileId) -> Option<Properties> {
-    let walk = Walk { file, id, largest: 0, effort: 0, last_key: None };
-    walk.tail(file.len().ok()?).properties
+    let salvager = Salvager { file, id, largest: 0, effort: 0, last_key: None };
+    salvager.tail(file.len().ok()?).properties
 }
 
-struct Walk<'a> {
+struct Salvager<'a> {
     file: &'a dyn ReadFile,
     id: FileId,
     /// No block was larger so far.
@@ -109,42 +111,42 @@ struct Walk<'a> {
 }
 
 #[derive(Default)]
-struct Tail {
+struct SurvivingTail {
     top: Option<Index>,
     properties: Option<Properties>,
 }
 
 /// The entries of one block.
-struct Rows {
+struct SalvagedBlock {
     keys: Vec<u8>,
     block: Block,
-    slots: Vec<Row>,
+    rows: Vec<SalvagedRow>,
 }
 
-struct Row {
+struct SalvagedRow {
     key: Range<usize>,
     value: Range<usize>,
     seq: Seq,
     kind: EntryKind,
 }
 
-impl Rows {
-    fn first(&self) -> Option<&Row> {
-        self.slots.first()
+impl SalvagedBlock {
+    fn first(&self) -> Option<&SalvagedRow> {
+        self.rows.first()
     }
 
-    fn key(&self, row: &Row) -> &[u8] {
+    fn key(&self, row: &SalvagedRow) -> &[u8] {
         &self.keys[row.key.clone()]
     }
 
-    fn value(&self, row: &Row) -> &[u8] {
+    fn value(&self, row: &SalvagedRow) -> &[u8] {
         &self.block.bytes()[row.value.clone()]
     }
 }
 
-impl Walk<'_> {
-    fn place(&self, offset: u64) -> Place<'_> {
-        Place { path: self.file.path(), id: self.id, offset }
+impl Salvager<'_> {
+    fn location(&self, offset: u64) -> Location<'_> {
+        Location { path: self.file.path(), id: self.id, offset }
     }
 
     /// The bytes of a range; what cannot be read of it is zeros, which pass no checksum.
@@ -154,27 +156,27 @@ impl Walk<'_> {
         bytes
     }
 
-    fn stored(&self, handle: Handle) -> Vec<u8> {
+    fn stored(&self, handle: BlockHandle) -> Vec<u8> {
         self.read(handle.offset..handle.end())
     }
 
-    fn index(&self, handle: Handle) -> Option<Index> {
-        parse_index(self.place(handle.offset), &self.stored(handle)).ok()
+    fn index(&self, handle: BlockHandle) -> Option<Index> {
+        parse_index(self.location(handle.offset), &self.stored(handle)).ok()
     }
 
     /// Top index and properties, as far as they are readable.
-    fn tail(&self, len: u64) -> Tail {
+    fn tail(&self, len: u64) -> SurvivingTail {
         let footer_at = len.saturating_sub(FOOTER_BYTES as u64);
         let bytes = self.read(footer_at..footer_at + FOOTER_BYTES as u64);
         let Some(footer) =
-            bytes.first_chunk().and_then(|bytes| Footer::decode(self.place(footer_at), bytes).ok())
+            bytes.first_chunk().and_then(|bytes| Footer::decode(self.location(footer_at), bytes).ok())
         else {
-            return Tail::default();
+            return SurvivingTail::default();
         };
         let properties = self.stored(footer.properties);
-        let properties = open_block(self.place(footer.properties.offset), &properties).ok();
+        let properties = open_block(self.location(footer.properties.offset), &properties).ok();
         let properties = properties.and_then(|(_, payload)| Properties::decode(payload).ok());
-        Tail { top: self.index(footer.top), properties }
+        SurvivingTail { top: self.index(footer.top), properties }
     }
 
     /// The readable partitions that the top index names, with their offsets.
@@ -184,9 +186,9 @@ impl Walk<'_> {
     }
 
     /// All blocks before `end` that an index names, or that are found where none does; in order and without overlap.
-    fn blocks<'i>(&mut self, partitions: impl Iterator<Item = &'i Index>, end: u64) -> Vec<Handle> {
+    fn blocks<'i>(&mut self, partitions: impl Iterator<Item = &'i Index>, end: u64) -> Vec<BlockHandle> {
         let named = partitions.flat_map(|partition| (0..partition.len()).map(|at| partition.handle(at)));
-        let mut named: Vec<Handle> = named.filter(|handle| handle.end() <= end).collect();
+        let mut named: Vec<BlockHandle> = named.filter(|handle| handle.end() <= end).collect();
         named.sort_by_key(|handle| handle.offset);
         let (mut blocks, mut at) = (Vec::new(), 0);
         for handle in named {
@@ -203,7 +205,7 @@ impl Walk<'_> {
     }
 
     /// The blocks of a range that begins at a border, without an index.
-    fn find(&mut self, range: Range<u64>) -> Vec<Handle> {
+    fn find(&mut self, range: Range<u64>) -> Vec<BlockHandle> {
         let bytes = if range.is_empty() { Vec::new() } else { self.read(range.clone()) };
         let (mut found, mut at, mut on_border) = (Vec::new(), 0, true);
         while at < bytes.len() {
@@ -223,7 +225,7 @@ impl Walk<'_> {
             on_border = len.is_some();
             match len {
                 Some(len) => {
-                    found.push(Handle { offset, len: len as u32 });
+                    found.push(BlockHandle { offset, len: len as u32 });
                     self.largest = self.largest.max(2 * len);
                     at += len;
                 }
@@ -244,9 +246,10 @@ impl Walk<'_> {
     }
 
     /// The rows of a data block; `None` when it is damaged, or something else. An error when this build cannot decompress it.
-    fn rows(&self, handle: Handle) -> Result<Option<Rows>> {
-        let (stored, place) = (self.stored(handle), self.place(handle.offset));
-        let unpacked = open_block(place, &stored).and_then(|(kind, payload)| unpack(place, kind, payload));
+    fn rows(&self, handle: BlockHandle) -> Result<Option<SalvagedBlock>> {
+        let (stored, location) = (self.stored(handle), self.location(handle.offset));
+        let unpacked =
+            open_block(location, &stored).and_then(|(kind, payload)| unpack(location, kind, payload));
         match unpacked {
             Ok(payload) => Ok(self.parse(payload)),
             Err(error) if is_damage(&error) => Ok(None),
@@ -254,25 +257,25 @@ impl Walk<'_> {
         }
     }
 
-    fn parse(&self, payload: Vec<u8>) -> Option<Rows> {
+    fn parse(&self, payload: Vec<u8>) -> Option<SalvagedBlock> {
         let block = Block::parse(payload).ok()?;
-        let mut rows = Rows { keys: Vec::new(), block, slots: Vec::new() };
+        let mut rows = SalvagedBlock { keys: Vec::new(), block, rows: Vec::new() };
         let (mut interval, mut builder, mut rebuilt) =
             (Interval::default(), BlockBuilder::default(), Vec::new());
         let mut last = self.last_key.clone();
         for number in 0..rows.block.intervals() {
             interval.decode(&rows.block, number).ok()?;
             for at in 0..interval.len() {
-                let (slot, key) = (interval.slot(at)?, interval.key(at));
+                let (entry, key) = (interval.entry(at)?, interval.key(at));
                 if last.as_deref().is_some_and(|last| last >= key) {
                     return None;
                 }
                 let shared = common_prefix(last.as_deref().unwrap_or_default(), key);
-                builder.append(key, shared, slot.seq, slot.kind, &rows.block.bytes()[slot.value.clone()]);
+                builder.append(key, shared, entry.seq, entry.kind, &rows.block.bytes()[entry.value.clone()]);
                 let start = rows.keys.len();
                 rows.keys.extend_from_slice(key);
-                let (value, seq, kind) = (slot.value.clone(), slot.seq, slot.kind);
-                rows.slots.push(Row { key: start..rows.keys.len(), value, seq, kind });
+                let (value, seq, kind) = (entry.value.clone(), entry.seq, entry.kind);
+                rows.rows.push(SalvagedRow { key: start..rows.keys.len(), value, seq, kind });
                 last = Some(key.to_vec());
             }
         }

@@ -1,7 +1,7 @@
 //! Reading a whole segment and checking all that can be checked.
 
 use super::block::{Block, BlockBuilder};
-use super::format::{Footer, Handle, Properties};
+use super::format::{BlockHandle, Footer, Properties};
 use super::index::Index;
 use super::interval::Interval;
 use super::reader::{Segment, read_tail};
@@ -28,18 +28,17 @@ impl Segment {
     pub fn verify(&self, on_entry: &mut OnEntry<'_>) -> Result<()> {
         let (tail, top) = read_tail(&*self.file, self.id())?;
         let footer = tail.footer;
-        let footer_place = self.place(footer.properties.end());
+        let footer_location = self.location(footer.properties.end());
         if tail != self.tail {
-            return Err(
-                footer_place.damaged("footer or properties are not those that the segment was opened with")
-            );
+            return Err(footer_location
+                .damaged("footer or properties are not those that the segment was opened with"));
         }
-        let mut walk = Walk {
+        let mut walk = Verifier {
             segment: self,
             window: Window::uncounted(),
             digest: Digest::default(),
             offset: 0,
-            found: Properties::new(self.origin(), self.compression()),
+            found: Properties::new(self.store(), self.compression()),
             last_key: Vec::new(),
             last_separator: None,
             on_entry,
@@ -54,7 +53,7 @@ impl Segment {
     }
 }
 
-struct Walk<'a, 'b> {
+struct Verifier<'a, 'b> {
     segment: &'a Segment,
     window: Window,
     digest: Digest,
@@ -69,18 +68,18 @@ struct Walk<'a, 'b> {
     interval: Interval,
 }
 
-impl Walk<'_, '_> {
+impl Verifier<'_, '_> {
     fn partition(&mut self, top: &Index, number: usize) -> Result<()> {
         let handle = top.handle(number);
         let mut stored = vec![0; handle.len as usize];
         self.segment.file.read_exact_at(&mut stored, handle.offset)?;
         let partition = self.segment.parse_partition(handle, &stored)?;
-        let place = self.segment.place(handle.offset);
+        let location = self.segment.location(handle.offset);
         if partition.area().start != self.offset {
-            return Err(place.damaged("an index partition that leaves out data blocks, or repeats some"));
+            return Err(location.damaged("an index partition that leaves out data blocks, or repeats some"));
         }
         if partition.separator(partition.len() - 1) != top.separator(number) {
-            return Err(place.damaged("a last separator that is not the one in the top index"));
+            return Err(location.damaged("a last separator that is not the one in the top index"));
         }
         (0..partition.len()).try_for_each(|at| self.block(&partition, at))
     }
@@ -95,34 +94,34 @@ impl Walk<'_, '_> {
             self.segment.located(handle, decoded)?;
             self.entries(handle, &block)?;
         }
-        let place = self.segment.place(handle.offset);
+        let location = self.segment.location(handle.offset);
         if *self.last_key > *separator {
-            return Err(place.damaged("keys greater than the block's separator in the index"));
+            return Err(location.damaged("keys greater than the block's separator in the index"));
         }
         self.last_separator = Some(separator.to_vec());
         self.rebuilt.clear();
         self.builder.finish_into(&mut self.rebuilt);
         if self.rebuilt != *block.bytes() {
-            return Err(place.damaged("a data block in a form that no writer gives it"));
+            return Err(location.damaged("a data block in a form that no writer gives it"));
         }
         self.offset = handle.end();
         Ok(())
     }
 
     /// Checks the entries of the current interval.
-    fn entries(&mut self, handle: Handle, block: &Block) -> Result<()> {
+    fn entries(&mut self, handle: BlockHandle, block: &Block) -> Result<()> {
         for at in 0..self.interval.len() {
-            let (Some(slot), key) = (self.interval.slot(at), self.interval.key(at)) else { break };
+            let (Some(entry), key) = (self.interval.entry(at), self.interval.key(at)) else { break };
             let after_last = self.found.entries == 0 || key > &*self.last_key;
             if !after_last || self.last_separator.as_deref().is_some_and(|separator| key <= separator) {
-                return Err(self.segment.place(handle.offset).damaged("keys out of order"));
+                return Err(self.segment.location(handle.offset).damaged("keys out of order"));
             }
             let shared = common_prefix(&self.last_key, key);
-            self.builder.append(key, shared, slot.seq, slot.kind, &block.bytes()[slot.value.clone()]);
-            self.found.count(key, slot.seq, slot.kind, slot.value.len());
+            self.builder.append(key, shared, entry.seq, entry.kind, &block.bytes()[entry.value.clone()]);
+            self.found.count(key, entry.seq, entry.kind, entry.value.len());
             self.last_key.truncate(shared);
             self.last_key.extend_from_slice(&key[shared..]);
-            (self.on_entry)(key, slot.seq, slot.kind)?;
+            (self.on_entry)(key, entry.seq, entry.kind)?;
         }
         Ok(())
     }
@@ -130,22 +129,22 @@ impl Walk<'_, '_> {
     /// What lies between the data blocks and the footer has been parsed; its bytes belong to the digest.
     fn finish(mut self, footer: &Footer, file_bytes: u64) -> Result<()> {
         let data_bytes = self.segment.summary().data_bytes;
-        let place = self.segment.place(footer.properties.end());
+        let location = self.segment.location(footer.properties.end());
         if self.offset != data_bytes {
-            return Err(self.segment.place(self.offset).damaged("data blocks that are in no index"));
+            return Err(self.segment.location(self.offset).damaged("data blocks that are in no index"));
         }
-        while self.offset < place.offset {
-            let end = place.offset.min(self.offset + READ_BYTES);
+        while self.offset < location.offset {
+            let end = location.offset.min(self.offset + READ_BYTES);
             self.digest.update(self.window.read(self.segment, self.offset..end)?);
             self.offset = end;
         }
         self.found.largest = self.last_key;
         if SegmentSummary::new(footer, self.found, data_bytes, file_bytes) != *self.segment.summary() {
             let what = "properties that are not those of the entries";
-            return Err(self.segment.place(footer.properties.offset).damaged(what));
+            return Err(self.segment.location(footer.properties.offset).damaged(what));
         }
         if self.digest.finish() != footer.digest {
-            return Err(place.damaged("a digest that is not that of the file, though each block is sound"));
+            return Err(location.damaged("a digest that is not that of the file, though each block is sound"));
         }
         Ok(())
     }

@@ -1,11 +1,12 @@
 //! Writing a segment, front to back.
 
-use super::Compression;
+use super::appender::SegmentAppender;
 use super::block::BlockBuilder;
 use super::compress::Compressor;
-use super::format::{Footer, Handle, MAX_BLOCK_BYTES, Origin, Properties, block_crc};
+use super::format::{
+    BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, Properties, StoreIdentity, block_crc,
+};
 use super::index::{IndexBuilder, separator};
-use super::sink::Sink;
 use super::summary::SegmentSummary;
 use crate::codec::Encode;
 use crate::error::{Error, Result};
@@ -37,8 +38,8 @@ const PARTITION_BLOCKS: usize = 4;
 
 /// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an unfinished file, which no
 /// reader opens; after a failed write the file is not touched again, and `finish` gives the error.
-pub struct Writer {
-    sink: Sink,
+pub struct SegmentWriter {
+    appender: SegmentAppender,
     id: FileId,
     block_bytes: usize,
     block: BlockBuilder,
@@ -50,14 +51,14 @@ pub struct Writer {
     properties: Properties,
 }
 
-impl Writer {
+impl SegmentWriter {
     /// Creates the file, which must not exist. [`Error::InvalidArgument`] for a block size out of range,
     /// [`Error::FeatureMissing`] for a compression that this build lacks.
     pub fn create(
         fs: &dyn Fs,
         path: &Path,
         id: FileId,
-        origin: Origin,
+        store: StoreIdentity,
         options: WriterOptions,
     ) -> Result<Self> {
         let WriterOptions { block_bytes, compression } = options;
@@ -69,9 +70,9 @@ impl Writer {
             )));
         }
         let compressor = Compressor::new(compression)?;
-        let properties = Properties::new(origin, compression);
-        Ok(Writer {
-            sink: Sink::new(fs.create(path)?),
+        let properties = Properties::new(store, compression);
+        Ok(SegmentWriter {
+            appender: SegmentAppender::new(fs.create(path)?),
             id,
             block_bytes,
             block: BlockBuilder::default(),
@@ -119,7 +120,7 @@ impl Writer {
 
     /// Bytes of data so far: in the file, on their way to it, and in the block being built.
     pub fn file_bytes(&self) -> u64 {
-        self.sink.offset() + self.block.bytes() as u64
+        self.appender.offset() + self.block.bytes() as u64
     }
 
     /// Writes index, properties and footer, and makes the file's content durable. Its name becomes durable when the caller syncs
@@ -130,27 +131,27 @@ impl Writer {
         }
         self.end_block(None)?;
         self.end_partition();
-        let data_bytes = self.sink.offset();
+        let data_bytes = self.appender.offset();
         let top = self.write_index(data_bytes)?;
         self.properties.largest = self.last_key;
         let properties = {
-            let at = self.sink.offset();
-            self.properties.encode(self.sink.pending());
-            seal(&mut self.sink, self.id, at, Compression::None)?
+            let at = self.appender.offset();
+            self.properties.encode(self.appender.pending());
+            seal(&mut self.appender, self.id, at, Compression::None)?
         };
-        let footer = Footer { id: self.id, top, properties, digest: self.sink.digest()? };
-        let file_bytes = self.sink.finish(&footer.encode())?;
+        let footer = Footer { id: self.id, top, properties, digest: self.appender.digest()? };
+        let file_bytes = self.appender.finish(&footer.encode())?;
         Ok(SegmentSummary::new(&footer, self.properties, data_bytes, file_bytes))
     }
 
     /// Ends the data block; `next` is the first key behind it.
     fn end_block(&mut self, next: Option<&[u8]>) -> Result<()> {
-        let at = self.sink.offset();
-        let pending = self.sink.pending();
+        let at = self.appender.offset();
+        let pending = self.appender.pending();
         let start = pending.len();
         self.block.finish_into(pending);
         let kind = self.compressor.pack(pending, start);
-        let handle = seal(&mut self.sink, self.id, at, kind)?;
+        let handle = seal(&mut self.appender, self.id, at, kind)?;
         self.index.append(next.map_or(&self.last_key, |next| separator(&self.last_key, next)), handle.len);
         if self.index.weight() >= PARTITION_BYTES.min(self.block_bytes * PARTITION_BLOCKS) {
             self.end_partition();
@@ -159,7 +160,7 @@ impl Writer {
     }
 
     fn end_partition(&mut self) {
-        let ended = std::mem::replace(&mut self.index, IndexBuilder::new(self.sink.offset()));
+        let ended = std::mem::replace(&mut self.index, IndexBuilder::new(self.appender.offset()));
         if ended.weight() > 0 {
             let (last, mut payload) = (ended.last().to_vec(), Vec::new());
             ended.finish_into(&mut payload);
@@ -168,35 +169,35 @@ impl Writer {
     }
 
     /// Writes the partitions and the top index over them, which begin at `at`.
-    fn write_index(&mut self, at: u64) -> Result<Handle> {
+    fn write_index(&mut self, at: u64) -> Result<BlockHandle> {
         let mut top = IndexBuilder::new(at);
         for (last, payload) in std::mem::take(&mut self.partitions) {
-            let at = self.sink.offset();
-            self.sink.pending().extend_from_slice(&payload);
-            let handle = seal(&mut self.sink, self.id, at, Compression::None)?;
+            let at = self.appender.offset();
+            self.appender.pending().extend_from_slice(&payload);
+            let handle = seal(&mut self.appender, self.id, at, Compression::None)?;
             top.append(&last, handle.len);
         }
         if top.weight() > MAX_BLOCK_BYTES {
             let (bytes, max) = (top.weight() as u64, MAX_BLOCK_BYTES as u64);
             return Err(Error::SegmentTooLarge { bytes, max });
         }
-        let at = self.sink.offset();
-        top.finish_into(self.sink.pending());
-        seal(&mut self.sink, self.id, at, Compression::None)
+        let at = self.appender.offset();
+        top.finish_into(self.appender.pending());
+        seal(&mut self.appender, self.id, at, Compression::None)
     }
 }
 
 /// Puts the trailer behind the payload that was appended since offset `at`.
-fn seal(sink: &mut Sink, id: FileId, at: u64, kind: Compression) -> Result<Handle> {
-    let payload = (sink.offset() - at) as usize;
-    let pending = sink.pending();
+fn seal(appender: &mut SegmentAppender, id: FileId, at: u64, kind: Compression) -> Result<BlockHandle> {
+    let payload = (appender.offset() - at) as usize;
+    let pending = appender.pending();
     let start = pending.len() - payload;
     pending.put_u8(kind as u8);
     let crc = block_crc(id, at, &pending[start..]);
     pending.put_u32(crc);
     let len = (pending.len() - start) as u32;
-    sink.flush_when_large()?;
-    Ok(Handle { offset: at, len })
+    appender.flush_when_large()?;
+    Ok(BlockHandle { offset: at, len })
 }
 
 /// Restart and head at their largest: what an entry may need beside its own bytes.

@@ -112,7 +112,7 @@ fn varint_len(v: usize) -> usize {
 
 /// One operation of an encoded batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Op {
+pub struct BatchOp {
     /// Put or tombstone.
     pub kind: EntryKind,
     /// Length of the key at the start of `data`.
@@ -123,21 +123,21 @@ pub struct Op {
 
 /// The operations of an encoded batch, in order. Ends early at bytes that are no operation; [`replay`](super::replay) hands out
 /// none of those. The last operation takes the buffer over: a batch of one is never copied nor counted.
-pub fn ops(encoded: Bytes) -> Ops {
-    Ops { rest: encoded }
+pub fn ops(encoded: Bytes) -> BatchOps {
+    BatchOps { rest: encoded }
 }
 
 /// Iterator of [`ops`].
 #[derive(Debug)]
-pub struct Ops {
+pub struct BatchOps {
     rest: Bytes,
 }
 
-impl Iterator for Ops {
-    type Item = Op;
+impl Iterator for BatchOps {
+    type Item = BatchOp;
 
     #[inline]
-    fn next(&mut self) -> Option<Op> {
+    fn next(&mut self) -> Option<BatchOp> {
         let mut decoder = Decoder::new(&self.rest);
         let (kind, key_len, data_len) = decode_op(&mut decoder)?;
         let head = decoder.position() - data_len;
@@ -146,7 +146,7 @@ impl Iterator for Ops {
             true => std::mem::take(&mut self.rest),
             false => self.rest.split_to(data_len),
         };
-        Some(Op { kind, key_len, data })
+        Some(BatchOp { kind, key_len, data })
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn read(encoded: &Bytes) -> Model {
-        let split = |op: Op| match op.kind {
+        let split = |op: BatchOp| match op.kind {
             EntryKind::Put => (op.data[..op.key_len].to_vec(), Some(op.data[op.key_len..].to_vec())),
             EntryKind::Tombstone => (op.data.to_vec(), None),
         };

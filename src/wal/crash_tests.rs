@@ -2,7 +2,7 @@
 //! all that was synced.
 
 use super::reader::Replay;
-use super::{Batch, End, Expected, Record, Writer, replay};
+use super::{Batch, ExpectedLog, LogEnd, LogRecord, LogWriter, replay};
 use crate::error::Result;
 use crate::fs::{Fs, create_dir_durably};
 use crate::id::FileId;
@@ -46,14 +46,14 @@ impl Run {
     /// Two logs, the first one synced before anything of the second is, until something fails.
     fn write(&mut self, fs: &SimFs, rng: &mut Rng, sync_percent: u64) -> Result<()> {
         self.next_seq = 1;
-        let mut earlier: Option<Writer> = None;
+        let mut earlier: Option<LogWriter> = None;
         for id in [1, 2] {
-            let mut writer = Writer::create(fs, &path(id), FileId(id), STORE, self.next_seq)?;
+            let mut writer = LogWriter::create(fs, &path(id), FileId(id), STORE, self.next_seq)?;
             for _ in 0..rng.below(12) {
                 let group = self.group(rng);
                 let records: Vec<_> = self.written[group]
                     .iter()
-                    .map(|(first_seq, payload, count)| Record {
+                    .map(|(first_seq, payload, count)| LogRecord {
                         first_seq: *first_seq,
                         count: *count,
                         payload,
@@ -79,13 +79,13 @@ impl Run {
             if fs.file_len(&path(id)).unwrap().is_none() {
                 continue;
             }
-            let expected = Expected { id: FileId(id), store_id: STORE, next_seq: next, synced: 0 };
+            let expected = ExpectedLog { id: FileId(id), store_id: STORE, next_seq: next, synced: 0 };
             let outcome = replay(fs, &path(id), expected, &mut |seq, payload, count| {
                 replayed.push((seq, payload, count));
                 Ok(())
             });
             let Replay { next_seq, end } = outcome.unwrap_or_else(|e| panic!("{context}: {e}\n{}", fs.log()));
-            assert!(!matches!(end, End::Gap { had_synced: true, .. }), "{context}: {end:?}");
+            assert!(!matches!(end, LogEnd::Gap { had_synced: true, .. }), "{context}: {end:?}");
             next = next_seq;
         }
         assert!(self.written.starts_with(&replayed), "{context}: not a prefix");

@@ -55,7 +55,7 @@ const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 3 * 8 + 4 && RECORD_HEAD
 
 /// The head of a log file.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct LogHeader {
     /// Its number.
     pub id: FileId,
     /// The store it belongs to.
@@ -64,7 +64,7 @@ pub struct Header {
     pub first_seq: Seq,
 }
 
-impl Header {
+impl LogHeader {
     pub fn encode(&self) -> Vec<u8> {
         let mut buf = Vec::with_capacity(HEADER_BYTES);
         buf.extend_from_slice(MAGIC);
@@ -81,7 +81,7 @@ impl Header {
         let fields = || {
             let mut d = Decoder::new(bytes);
             let (magic, version) = (d.take(MAGIC.len())?, d.u32()?);
-            let header = Header { id: FileId(d.u64()?), store_id: d.u64()?, first_seq: d.u64()? };
+            let header = LogHeader { id: FileId(d.u64()?), store_id: d.u64()?, first_seq: d.u64()? };
             let covered = bytes.get(..d.position())?;
             (d.u32()? == crc32(&[covered]) && magic == MAGIC).then_some((version, header))
         };

@@ -12,6 +12,6 @@ mod writer;
 
 pub use batch::{Batch, ops};
 
-pub use reader::{End, Expected, identify, replay};
+pub use reader::{ExpectedLog, LogEnd, identify, replay};
 pub use salvage::salvage;
-pub use writer::{Record, Writer};
+pub use writer::{LogRecord, LogWriter};

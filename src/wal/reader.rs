@@ -5,15 +5,15 @@
 //! 1. Anything that was known to be synced: it was damaged later, [`Error::Corruption`]. Later records tell what was synced before
 //!    them, and the caller what the manifest says.
 //! 2. A file that ends within the record, or a sector of the record that reads as zeros from the record on: the append did not reach
-//!    the disk as a whole. If nothing valid follows, it was the last one ([`End::Torn`]). If valid records follow, a power cut
+//!    the disk as a whole. If nothing valid follows, it was the last one ([`LogEnd::Torn`]). If valid records follow, a power cut
 //!    kept a later write and lost an earlier one: what is before the damage is a prefix of what was written, and that is what a
-//!    store without sync promises (invariant I4): [`End::Lost`].
+//!    store without sync promises (invariant I4): [`LogEnd::Lost`].
 //! 3. Anything else was written whole and damaged later: [`Error::Corruption`], in the last record as in any other.
 //!
 //! What remains ambiguous stands in [`format`](super::format).
 
 use super::batch::is_well_formed;
-use super::format::{HEADER_BYTES, Header, RECORD_HEAD_BYTES, RecordHead, payload_of};
+use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, payload_of};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, ReadFile, SECTOR_BYTES, read_around_errors};
 use crate::id::FileId;
@@ -31,12 +31,12 @@ pub struct Replay {
     /// The sequence number after the last operation replayed.
     pub next_seq: Seq,
     /// Why no more was replayed.
-    pub end: End,
+    pub end: LogEnd,
 }
 
 /// How a log ended. Offsets are in bytes, of the first thing not replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum LogEnd {
     /// At a record's end.
     Clean,
     /// The last append was cut short.
@@ -60,7 +60,7 @@ pub enum End {
 
 /// What is known of a log before it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedLog {
     /// Its number.
     pub id: FileId,
     /// The store it belongs to.
@@ -73,14 +73,14 @@ pub struct Expected {
 
 /// Who takes what a log holds: the sequence number of a batch's first operation, its bytes (for [`ops`](super::ops)), the number of
 /// its operations.
-pub type Sink<'a> = &'a mut dyn FnMut(Seq, Bytes, u32) -> Result<()>;
+pub type BatchSink<'a> = &'a mut dyn FnMut(Seq, Bytes, u32) -> Result<()>;
 
 /// Reads a log and gives `sink` every batch in order. Batches before the expected sequence number are skipped.
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`], whatever the file system or `sink` says.
-pub fn replay(fs: &dyn Fs, path: &Path, expected: Expected, sink: Sink<'_>) -> Result<Replay> {
-    let mut log = Log::open(fs, path, Header::tag(expected.id, expected.store_id))?;
+pub fn replay(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
+    let mut log = LogReader::open(fs, path, LogHeader::tag(expected.id, expected.store_id))?;
     let replayed = replay_from_header(&mut log, expected, sink)?;
     let (end, synced) = (log.end_offset(replayed.end), expected.synced);
     if end < synced {
@@ -92,8 +92,8 @@ pub fn replay(fs: &dyn Fs, path: &Path, expected: Expected, sink: Sink<'_>) -> R
     Ok(replayed)
 }
 
-fn replay_from_header(log: &mut Log, expected: Expected, sink: Sink<'_>) -> Result<Replay> {
-    let Expected { id, store_id, next_seq: expected, .. } = expected;
+fn replay_from_header(log: &mut LogReader, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
+    let ExpectedLog { id, store_id, next_seq: expected, .. } = expected;
     let Some(header) = log.header()? else {
         return Ok(Replay { next_seq: expected, end: log.end_at(0, expected)? });
     };
@@ -106,7 +106,7 @@ fn replay_from_header(log: &mut Log, expected: Expected, sink: Sink<'_>) -> Resu
     }
     if header.first_seq > expected {
         log.records(header.first_seq, &mut |_, _, _| Ok(()))?;
-        let end = End::Gap { first_seq: header.first_seq, had_synced: log.had_synced };
+        let end = LogEnd::Gap { first_seq: header.first_seq, had_synced: log.had_synced };
         return Ok(Replay { next_seq: expected, end });
     }
     // A recovery that crashed before its end leaves a log that repeats the ones before it, batch by batch.
@@ -131,12 +131,12 @@ fn replay_from_header(log: &mut Log, expected: Expected, sink: Sink<'_>) -> Resu
 ///
 /// # Errors
 /// As [`replay`].
-pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<Header>> {
-    Log::open(fs, path, 0)?.header()
+pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<LogHeader>> {
+    LogReader::open(fs, path, 0)?.header()
 }
 
 /// A log file, read through a window that moves forward.
-pub(super) struct Log {
+pub(super) struct LogReader {
     file: Arc<dyn ReadFile>,
     pub len: u64,
     tag: u32,
@@ -147,16 +147,24 @@ pub(super) struct Log {
     around_errors: bool,
 }
 
-impl Log {
+impl LogReader {
     pub fn open(fs: &dyn Fs, path: &Path, tag: u32) -> Result<Self> {
         let file = fs.open(path)?;
         let len = file.len()?;
-        Ok(Log { file, len, tag, window: Vec::new(), window_at: 0, had_synced: false, around_errors: false })
+        Ok(LogReader {
+            file,
+            len,
+            tag,
+            window: Vec::new(),
+            window_at: 0,
+            had_synced: false,
+            around_errors: false,
+        })
     }
 
     /// For salvage: bytes that cannot be read are damaged like others.
     pub fn open_around_errors(fs: &dyn Fs, path: &Path, tag: u32) -> Result<Self> {
-        Ok(Log { around_errors: true, ..Log::open(fs, path, tag)? })
+        Ok(LogReader { around_errors: true, ..LogReader::open(fs, path, tag)? })
     }
 
     fn corruption(&self, offset: u64, what: impl Into<String>) -> Error {
@@ -164,10 +172,10 @@ impl Log {
     }
 
     /// Where what was replayed ends.
-    fn end_offset(&self, end: End) -> u64 {
+    fn end_offset(&self, end: LogEnd) -> u64 {
         match end {
-            End::Clean | End::Gap { .. } => self.len,
-            End::Torn { offset } | End::Lost { offset } => offset,
+            LogEnd::Clean | LogEnd::Gap { .. } => self.len,
+            LogEnd::Torn { offset } | LogEnd::Lost { offset } => offset,
         }
     }
 
@@ -188,13 +196,13 @@ impl Log {
     }
 
     /// `None` when a crash at creation left no header.
-    pub fn header(&mut self) -> Result<Option<Header>> {
+    pub fn header(&mut self) -> Result<Option<LogHeader>> {
         if self.len < HEADER_BYTES as u64 {
             return Ok(None);
         }
         let path = self.file.clone();
         let bytes = &self.view(0, HEADER_BYTES)?[..HEADER_BYTES];
-        let decoded = Header::decode(bytes, path.path())?;
+        let decoded = LogHeader::decode(bytes, path.path())?;
         let was_written = bytes.iter().any(|&byte| byte != 0);
         if decoded.is_none() && was_written {
             return Err(
@@ -205,7 +213,7 @@ impl Log {
     }
 
     /// Replays all records; `next` is the sequence number of the first.
-    fn records(&mut self, mut next: Seq, sink: Sink<'_>) -> Result<Replay> {
+    fn records(&mut self, mut next: Seq, sink: BatchSink<'_>) -> Result<Replay> {
         let mut at = HEADER_BYTES as u64;
         while at < self.len {
             let Some((head, after)) = self.record(at, 0)? else {
@@ -232,7 +240,7 @@ impl Log {
             next = after;
             at += head.record_len();
         }
-        Ok(Replay { next_seq: next, end: End::Clean })
+        Ok(Replay { next_seq: next, end: LogEnd::Clean })
     }
 
     /// The payload of the valid record at `at`.
@@ -269,11 +277,11 @@ impl Log {
     }
 
     /// What ended the log at `offset`, where no valid record stands and sequence number `next` would follow.
-    fn end_at(&mut self, offset: u64, next: Seq) -> Result<End> {
+    fn end_at(&mut self, offset: u64, next: Seq) -> Result<LogEnd> {
         let may_be_torn = self.may_be_torn(offset)?;
         let Some((first_later, mut head, mut after)) = self.find_record(offset, next)? else {
             return if may_be_torn {
-                Ok(End::Torn { offset })
+                Ok(LogEnd::Torn { offset })
             } else {
                 let what = "the last record fails its checksum, although it was written whole: the log was damaged after it was \
                             written; run `sidebloom repair`";
@@ -296,7 +304,7 @@ impl Log {
                 None => break,
             }
         }
-        if may_be_torn { Ok(End::Lost { offset }) } else { Err(self.corruption(offset, damage(""))) }
+        if may_be_torn { Ok(LogEnd::Lost { offset }) } else { Err(self.corruption(offset, damage(""))) }
     }
 
     /// The first valid record at or after `at`, wherever it starts.

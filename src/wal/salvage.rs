@@ -1,8 +1,8 @@
 //! Reads what is readable of a damaged log, before the damage and behind it. For repair only: an opening takes nothing from behind.
 
 use super::batch::is_well_formed;
-use super::format::{HEADER_BYTES, Header};
-use super::reader::{Expected, Log, Sink};
+use super::format::{HEADER_BYTES, LogHeader};
+use super::reader::{BatchSink, ExpectedLog, LogReader};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use bytes::Bytes;
@@ -30,8 +30,8 @@ impl Unreadable {
 ///
 /// # Errors
 /// [`Error::UnsupportedVersion`], a file that cannot be opened, whatever `sink` says. Damage is none, nor are bytes that cannot be read.
-pub fn salvage(fs: &dyn Fs, path: &Path, expected: Expected, sink: Sink<'_>) -> Result<Unreadable> {
-    let mut log = Log::open_around_errors(fs, path, Header::tag(expected.id, expected.store_id))?;
+pub fn salvage(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Unreadable> {
+    let mut log = LogReader::open_around_errors(fs, path, LogHeader::tag(expected.id, expected.store_id))?;
     let has_header = match log.header() {
         Ok(header) => header.is_some_and(|h| (h.id, h.store_id) == (expected.id, expected.store_id)),
         Err(Error::Corruption { .. }) => false,

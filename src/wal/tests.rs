@@ -1,9 +1,9 @@
 //! What a log promises, checked on whole files.
 
-use super::format::{HEADER_BYTES, Header, RECORD_FRAME_BYTES, RecordHead, encode_record};
+use super::format::{HEADER_BYTES, LogHeader, RECORD_FRAME_BYTES, RecordHead, encode_record};
 use super::reader::Replay;
 use super::salvage::Unreadable;
-use super::{Batch, End, Expected, Record, Writer, ops, replay, salvage};
+use super::{Batch, ExpectedLog, LogEnd, LogRecord, LogWriter, ops, replay, salvage};
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
@@ -15,22 +15,22 @@ use std::path::Path;
 const ID: FileId = FileId(7);
 const STORE: u64 = 0x5eed_cafe;
 const FIRST: Seq = 100;
-const EXPECTED: Expected = Expected { id: ID, store_id: STORE, next_seq: FIRST, synced: 0 };
+const EXPECTED: ExpectedLog = ExpectedLog { id: ID, store_id: STORE, next_seq: FIRST, synced: 0 };
 
 /// A log of which the test keeps what it wrote.
-struct Log {
+struct LogReader {
     fs: SimFs,
-    writer: Writer,
+    writer: LogWriter,
     written: Vec<(Seq, Bytes, u32)>,
     /// Offsets at which the records begin, and the end of the last.
     bounds: Vec<usize>,
 }
 
-impl Log {
+impl LogReader {
     fn new() -> Self {
         let fs = SimFs::new();
-        let writer = Writer::create(&fs, Path::new("log"), ID, STORE, FIRST).unwrap();
-        Log { fs, writer, written: Vec::new(), bounds: vec![HEADER_BYTES] }
+        let writer = LogWriter::create(&fs, Path::new("log"), ID, STORE, FIRST).unwrap();
+        LogReader { fs, writer, written: Vec::new(), bounds: vec![HEADER_BYTES] }
     }
 
     /// Appends batches of one put each, with values of these sizes, as one group.
@@ -46,7 +46,7 @@ impl Log {
         }
         let group: Vec<_> = self.written[start..]
             .iter()
-            .map(|(first_seq, payload, count)| Record { first_seq: *first_seq, count: *count, payload })
+            .map(|(first_seq, payload, count)| LogRecord { first_seq: *first_seq, count: *count, payload })
             .collect();
         self.writer.append_group(&group).unwrap();
         self
@@ -62,7 +62,7 @@ impl Log {
     }
 
     /// Replays `bytes` as this log and checks that what comes back is a prefix of what was written: its length, and the end.
-    fn prefix_in(&self, bytes: &[u8]) -> Result<(usize, End)> {
+    fn prefix_in(&self, bytes: &[u8]) -> Result<(usize, LogEnd)> {
         self.fs.write("damaged", bytes);
         let (replayed, outcome) = self.replay_as("damaged", ID, STORE, FIRST);
         assert!(self.written.starts_with(&replayed), "not a prefix of what was written");
@@ -78,10 +78,10 @@ impl Log {
         store: u64,
         expected: Seq,
     ) -> (Vec<(Seq, Bytes, u32)>, Result<Replay>) {
-        self.replay(name, Expected { id, store_id: store, next_seq: expected, synced: 0 })
+        self.replay(name, ExpectedLog { id, store_id: store, next_seq: expected, synced: 0 })
     }
 
-    fn replay(&self, name: &str, expected: Expected) -> (Vec<(Seq, Bytes, u32)>, Result<Replay>) {
+    fn replay(&self, name: &str, expected: ExpectedLog) -> (Vec<(Seq, Bytes, u32)>, Result<Replay>) {
         let mut replayed = Vec::new();
         let outcome = replay(&self.fs, Path::new(name), expected, &mut |seq, payload, count| {
             replayed.push((seq, payload, count));
@@ -109,30 +109,30 @@ fn is_corruption<T>(outcome: &Result<T>) -> bool {
 
 #[test]
 fn groups_come_back_whole_and_in_order() {
-    let mut log = Log::new();
+    let mut log = LogReader::new();
     log.append(&[10, 0, 3000]).append(&[1 << 21]).sync().append(&[5]);
     assert_eq!(log.writer.len(), log.bytes().len() as u64);
-    assert_eq!(log.prefix_in(&log.bytes()).unwrap(), (5, End::Clean));
+    assert_eq!(log.prefix_in(&log.bytes()).unwrap(), (5, LogEnd::Clean));
 }
 
 #[test]
 fn a_group_that_leaves_a_gap_is_refused() {
-    let mut log = Log::new();
-    let late = Record { first_seq: FIRST + 1, count: 1, payload: b"" };
+    let mut log = LogReader::new();
+    let late = LogRecord { first_seq: FIRST + 1, count: 1, payload: b"" };
     assert!(matches!(log.writer.append_group(&[late]), Err(Error::Internal(_))));
 }
 
 #[test]
 fn i4_a_log_cut_at_any_byte_gives_exactly_the_records_before_the_cut() {
-    let mut log = Log::new();
+    let mut log = LogReader::new();
     log.append(&[10, 0]).sync().append(&[300]).append(&[700, 1]);
     let bytes = log.bytes();
     for cut in 0..bytes.len() {
         let whole = log.bounds.iter().filter(|&&bound| bound <= cut).count().saturating_sub(1);
         let end = match log.bounds[..=whole].last() {
-            _ if cut < HEADER_BYTES => End::Torn { offset: 0 },
-            Some(&bound) if bound == cut => End::Clean,
-            bound => End::Torn { offset: *bound.unwrap() as u64 },
+            _ if cut < HEADER_BYTES => LogEnd::Torn { offset: 0 },
+            Some(&bound) if bound == cut => LogEnd::Clean,
+            bound => LogEnd::Torn { offset: *bound.unwrap() as u64 },
         };
         assert_eq!(log.prefix_in(&bytes[..cut]).unwrap(), (whole, end), "cut at {cut}");
     }
@@ -142,7 +142,7 @@ fn i4_a_log_cut_at_any_byte_gives_exactly_the_records_before_the_cut() {
 fn i6_every_flipped_bit_is_corruption_in_the_last_record_too() {
     // The last record begins and ends at every offset within a sector.
     for fill in 0..520 {
-        let mut log = Log::new();
+        let mut log = LogReader::new();
         log.append(&[10, 0]).sync().append(&[fill]).append(&[0]);
         let bytes = log.bytes();
         let from = if fill == 300 { 0 } else { log.bounds[log.bounds.len() - 2] };
@@ -157,12 +157,12 @@ fn i6_every_flipped_bit_is_corruption_in_the_last_record_too() {
 
 #[test]
 fn i4_a_log_that_ends_before_what_was_synced_is_corruption_at_its_end() {
-    let mut log = Log::new();
+    let mut log = LogReader::new();
     log.append(&[10]).append(&[20]).sync().append(&[30]);
     let (bytes, synced) = (log.bytes(), log.bounds[2] as u64);
     for cut in 0..=bytes.len() {
         log.fs.write("damaged", &bytes[..cut]);
-        let (replayed, outcome) = log.replay("damaged", Expected { synced, ..EXPECTED });
+        let (replayed, outcome) = log.replay("damaged", ExpectedLog { synced, ..EXPECTED });
         if cut as u64 >= synced {
             assert!(outcome.is_ok() && replayed.len() >= 2, "cut at {cut}");
         } else {
@@ -173,22 +173,22 @@ fn i4_a_log_that_ends_before_what_was_synced_is_corruption_at_its_end() {
 
 #[test]
 fn a_gap_moves_on_and_never_back() {
-    let mut log = Log::new();
+    let mut log = LogReader::new();
     log.append(&[10]);
     log.writer.append_gap(FIRST + 50).unwrap();
     assert!(matches!(log.writer.append_gap(FIRST), Err(Error::Internal(_))));
     let mut batch = Batch::new();
     batch.put(b"k", b"v");
     let payload = batch.into_bytes();
-    log.writer.append_group(&[Record { first_seq: FIRST + 50, count: 1, payload: &payload }]).unwrap();
+    log.writer.append_group(&[LogRecord { first_seq: FIRST + 50, count: 1, payload: &payload }]).unwrap();
     let (replayed, outcome) = log.replay("log", EXPECTED);
-    assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST + 51, end: End::Clean });
+    assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST + 51, end: LogEnd::Clean });
     assert_eq!(replayed, [log.written[0].clone(), (FIRST + 50, payload, 1)]);
 }
 
 #[test]
 fn a_salvage_keeps_every_batch_before_and_behind_the_damage() {
-    let mut log = Log::new();
+    let mut log = LogReader::new();
     log.append(&[10, 700]).append(&[300]).append(&[700, 1]);
     let bytes = log.bytes();
     assert_eq!(log.salvaged_from(&bytes), (vec![0, 1, 2, 3, 4], Unreadable::default()));
@@ -209,7 +209,7 @@ fn a_salvage_keeps_every_batch_before_and_behind_the_damage() {
 #[test]
 fn i4_a_sector_that_a_power_cut_lost_ends_the_log_only_where_nothing_was_synced() {
     for sync_before_last in [false, true] {
-        let mut log = Log::new();
+        let mut log = LogReader::new();
         log.append(&[400]).sync().append(&[2000]).append(&[2000]);
         if sync_before_last {
             log.sync();
@@ -225,9 +225,9 @@ fn i4_a_sector_that_a_power_cut_lost_ends_the_log_only_where_nothing_was_synced(
             let offset = log.bounds[whole] as u64;
             let outcome = log.prefix_in(&lost);
             match () {
-                () if to > log.bounds[3] => assert!(matches!(outcome.unwrap(), (_, End::Torn { .. }))),
+                () if to > log.bounds[3] => assert!(matches!(outcome.unwrap(), (_, LogEnd::Torn { .. }))),
                 () if sync_before_last && whole < 3 => assert!(is_corruption(&outcome), "sector {sector}"),
-                () => assert_eq!(outcome.unwrap(), (whole, End::Lost { offset }), "sector {sector}"),
+                () => assert_eq!(outcome.unwrap(), (whole, LogEnd::Lost { offset }), "sector {sector}"),
             }
         }
     }
@@ -235,7 +235,7 @@ fn i4_a_sector_that_a_power_cut_lost_ends_the_log_only_where_nothing_was_synced(
 
 #[test]
 fn i6_damage_that_leaves_no_sector_of_zeros_is_corruption_even_where_nothing_was_synced() {
-    let mut log = Log::new();
+    let mut log = LogReader::new();
     log.append(&[400]).append(&[2000]).append(&[10]);
     let mut bytes = log.bytes();
     bytes[1025..1536].fill(0);
@@ -246,13 +246,13 @@ fn i6_damage_that_leaves_no_sector_of_zeros_is_corruption_even_where_nothing_was
 
 #[test]
 fn i4_a_log_of_which_only_zeros_reached_the_disk_is_empty_unless_something_was_synced() {
-    let mut log = Log::new();
+    let mut log = LogReader::new();
     let zeros = vec![0; 5000];
-    assert_eq!(log.prefix_in(&zeros).unwrap(), (0, End::Torn { offset: 0 }));
+    assert_eq!(log.prefix_in(&zeros).unwrap(), (0, LogEnd::Torn { offset: 0 }));
     log.append(&[600, 600]).append(&[10]);
     let mut first_sector_lost = log.bytes();
     first_sector_lost[..512].fill(0);
-    assert_eq!(log.prefix_in(&first_sector_lost).unwrap(), (0, End::Lost { offset: 0 }));
+    assert_eq!(log.prefix_in(&first_sector_lost).unwrap(), (0, LogEnd::Lost { offset: 0 }));
     log.sync().append(&[10]);
     let mut first_sector_lost = log.bytes();
     first_sector_lost[..512].fill(0);
@@ -261,11 +261,11 @@ fn i4_a_log_of_which_only_zeros_reached_the_disk_is_empty_unless_something_was_s
 
 #[test]
 fn records_of_another_log_or_store_behind_the_end_are_damage_and_not_taken() {
-    let mut log = Log::new();
+    let mut log = LogReader::new();
     log.append(&[10]);
     for (id, store) in [(FileId(6), STORE), (ID, STORE + 1)] {
         let mut bytes = log.bytes();
-        encode_record(&mut bytes, Header::tag(id, store), FIRST + 1, 1, 0, &log.written[0].1);
+        encode_record(&mut bytes, LogHeader::tag(id, store), FIRST + 1, 1, 0, &log.written[0].1);
         assert!(is_corruption(&log.prefix_in(&bytes)));
         assert_eq!(log.salvaged_from(&bytes).0, [0]);
     }
@@ -273,7 +273,7 @@ fn records_of_another_log_or_store_behind_the_end_are_damage_and_not_taken() {
 
 #[test]
 fn a_log_of_another_number_or_store_or_version_is_refused_by_name() {
-    let log = Log::new();
+    let log = LogReader::new();
     for (id, store) in [(FileId(6), STORE), (ID, STORE + 1)] {
         let error = log.replay_as("log", id, store, FIRST).1.unwrap_err();
         assert!(error.to_string().contains("belongs to"), "{error}");
@@ -291,7 +291,7 @@ fn a_log_of_another_number_or_store_or_version_is_refused_by_name() {
 #[test]
 fn a_log_that_starts_late_is_a_gap() {
     for synced in [false, true] {
-        let mut log = Log::new();
+        let mut log = LogReader::new();
         log.append(&[10]);
         if synced {
             log.sync();
@@ -299,24 +299,24 @@ fn a_log_that_starts_late_is_a_gap() {
         log.append(&[10]);
         let (replayed, outcome) = log.replay_as("log", ID, STORE, FIRST - 3);
         assert!(replayed.is_empty());
-        let end = End::Gap { first_seq: FIRST, had_synced: synced };
+        let end = LogEnd::Gap { first_seq: FIRST, had_synced: synced };
         assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST - 3, end });
     }
 }
 
 #[test]
 fn a_log_that_repeats_the_one_before_it_goes_on_where_that_ends() {
-    let mut log = Log::new();
+    let mut log = LogReader::new();
     log.append(&[10]).append(&[10, 20]);
     for done in 0..6 {
         let (replayed, outcome) = log.replay_as("log", ID, STORE, FIRST + done);
         assert_eq!(replayed, log.written[3.min(done as usize)..]);
-        assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST + done.max(3), end: End::Clean });
+        assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST + done.max(3), end: LogEnd::Clean });
     }
     let mut batch = Batch::new();
     (0..3u8).for_each(|key| batch.put([key], b""));
     log.writer
-        .append_group(&[Record { first_seq: FIRST + 3, count: 3, payload: &batch.into_bytes() }])
+        .append_group(&[LogRecord { first_seq: FIRST + 3, count: 3, payload: &batch.into_bytes() }])
         .unwrap();
     let (_, within_a_batch) = log.replay_as("log", ID, STORE, FIRST + 4);
     assert!(is_corruption(&within_a_batch), "{within_a_batch:?}");
@@ -324,21 +324,21 @@ fn a_log_that_repeats_the_one_before_it_goes_on_where_that_ends() {
 
 #[test]
 fn i6_a_valid_record_out_of_sequence_or_with_other_contents_than_it_says_is_corruption() {
-    let log = Log::new();
+    let log = LogReader::new();
     let mut batch = Batch::new();
     batch.put(b"k", b"v");
     let payload = batch.into_bytes();
     assert_eq!(ops(payload.clone()).count(), 1);
     for (seq, count) in [(FIRST + 1, 1), (FIRST - 1, 1), (FIRST, 2), (FIRST, 0)] {
         let mut bytes = log.bytes();
-        encode_record(&mut bytes, Header::tag(ID, STORE), seq, count, 0, &payload);
+        encode_record(&mut bytes, LogHeader::tag(ID, STORE), seq, count, 0, &payload);
         assert!(is_corruption(&log.prefix_in(&bytes)), "sequence number {seq}, {count} operations");
     }
 }
 
 #[test]
 fn an_error_of_the_sink_ends_the_replay() {
-    let mut log = Log::new();
+    let mut log = LogReader::new();
     log.append(&[1, 1]);
     let outcome = replay(&log.fs, Path::new("log"), EXPECTED, &mut |_, _, _| Err(Error::ReadOnly));
     assert!(matches!(outcome, Err(Error::ReadOnly)));
@@ -352,7 +352,7 @@ proptest! {
         patches: Vec<(prop::sample::Index, Vec<u8>)>,
         cut: prop::sample::Index,
     ) {
-        let mut log = Log::new();
+        let mut log = LogReader::new();
         sizes.iter().for_each(|group| { log.append(group); });
         let mut bytes = log.bytes();
         for (at, patch) in patches {
@@ -375,12 +375,12 @@ proptest! {
 
 #[test]
 fn the_bytes_of_a_log_are_those_of_the_golden_file() {
-    let log = Log::new();
+    let log = LogReader::new();
     let mut bytes = log.bytes();
     let mut batch = Batch::new();
     batch.put(b"apple", b"red");
     batch.delete(b"pear");
-    let tag = Header::tag(ID, STORE);
+    let tag = LogHeader::tag(ID, STORE);
     encode_record(&mut bytes, tag, FIRST, 2, 0, &batch.into_bytes());
     let mut batch = Batch::new();
     batch.put(b"", b"the empty key");
@@ -410,6 +410,6 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     log.fs.write("golden", &*bytes);
     assert_eq!(
         log.replay_as("golden", ID, STORE, FIRST).1.unwrap(),
-        Replay { next_seq: FIRST + 3, end: End::Clean }
+        Replay { next_seq: FIRST + 3, end: LogEnd::Clean }
     );
 }

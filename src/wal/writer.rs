@@ -1,6 +1,6 @@
 //! Appends to a log. Call protocol: `create (append_group | append_gap | sync)*`; after an error, nothing more (invariant I5).
 
-use super::format::{Header, RECORD_FRAME_BYTES, encode_record};
+use super::format::{LogHeader, RECORD_FRAME_BYTES, encode_record};
 use crate::error::{Error, Result};
 use crate::fs::{AppendFile, Fs};
 use crate::id::FileId;
@@ -12,7 +12,7 @@ const BUFFER_KEPT_BYTES: usize = 1 << 20;
 
 /// A batch with its place in the order of writes.
 #[derive(Debug, Clone, Copy)]
-pub struct Record<'a> {
+pub struct LogRecord<'a> {
     /// Sequence number of its first operation.
     pub first_seq: Seq,
     /// Number of its operations; at least 1.
@@ -23,7 +23,7 @@ pub struct Record<'a> {
 
 /// Writes one log file.
 #[derive(Debug)]
-pub struct Writer {
+pub struct LogWriter {
     file: Box<dyn AppendFile>,
     tag: u32,
     next_seq: Seq,
@@ -32,19 +32,19 @@ pub struct Writer {
     buffer: Vec<u8>,
 }
 
-impl Writer {
+impl LogWriter {
     /// Creates the log; `first_seq` is the sequence number that its first operation will have. The file's name is durable when this
-    /// returns, so that [`Writer::sync`] needs to care for the contents only.
+    /// returns, so that [`LogWriter::sync`] needs to care for the contents only.
     pub fn create(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64, first_seq: Seq) -> Result<Self> {
-        let header = Header { id, store_id, first_seq }.encode();
+        let header = LogHeader { id, store_id, first_seq }.encode();
         let mut file = fs.create(path)?;
         file.append(&header)?;
         if let Some(dir) = path.parent() {
             fs.sync_dir(dir)?;
         }
-        Ok(Writer {
+        Ok(LogWriter {
             file,
-            tag: Header::tag(id, store_id),
+            tag: LogHeader::tag(id, store_id),
             next_seq: first_seq,
             len: header.len() as u64,
             synced: 0,
@@ -53,10 +53,10 @@ impl Writer {
     }
 
     /// Appends a group of batches, which continue the sequence numbers of this log without a gap, in one call to the file system.
-    pub fn append_group(&mut self, records: &[Record<'_>]) -> Result<()> {
+    pub fn append_group(&mut self, records: &[LogRecord<'_>]) -> Result<()> {
         self.buffer.clear();
         self.buffer.reserve(records.iter().map(|r| RECORD_FRAME_BYTES + r.payload.len()).sum());
-        for &Record { first_seq, count, payload } in records {
+        for &LogRecord { first_seq, count, payload } in records {
             if first_seq != self.next_seq || count == 0 || u32::try_from(payload.len()).is_err() {
                 return Err(Error::Internal(format!(
                     "a log record of {count} operations, {} bytes, starts at sequence number {first_seq}, but {} is next",

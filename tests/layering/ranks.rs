@@ -27,7 +27,7 @@ const UNSAFE_HOMES: [(&str, &str); 14] = [
     ("src/filter/parity/mod.rs", "calls of SIMD functions that detection has allowed"),
     ("src/filter/prober.rs", "calls of SIMD functions that detection has allowed"),
     ("src/fs/map.rs", "the mapping"),
-    ("src/fs/mod.rs", "the contract of a mapping"),
+    ("src/fs/seam.rs", "the contract of a mapping"),
     ("src/fs/real.rs", "the mapping"),
     ("src/fs/sparing.rs", "the contract of a mapping, passed on"),
     ("src/fs/sigbus.rs", "the signal handler"),

@@ -6,13 +6,13 @@ use crate::error::{Error, Result};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{State, StoreHeader};
-use crate::segment::is_damage;
+use crate::manifest::ManifestState;
+use crate::segment::{StoreIdentity, is_damage};
 use crate::wal;
 
 impl Repair<'_> {
     /// A state from the segments alone.
-    pub(super) fn gather(&mut self) -> Result<State> {
+    pub(super) fn gather(&mut self) -> Result<ManifestState> {
         let logs = self.files(FileKind::Wal);
         let identify = |id: &FileId| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal)));
         let first_log = logs.iter().find_map(|id| identify(id).ok().flatten());
@@ -34,12 +34,12 @@ impl Repair<'_> {
         }
         let header = match (header, &first_log) {
             (Some(header), _) => header,
-            (None, log) => StoreHeader {
+            (None, log) => StoreIdentity {
                 store_id: log.as_ref().map_or_else(random_u64, |log| log.store_id),
                 hasher: KeyHasher::random(KeyHash::default())?,
             },
         };
-        let mut state = State::new(header);
+        let mut state = ManifestState::new(header);
         self.next_id = FileId(next_free_id(&state, &self.names));
         for (id, error) in damaged {
             metas.extend(self.rescue(id, None, header, error)?);

@@ -15,9 +15,9 @@ use crate::db::recover::{TEMPORARY, next_free_id};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{LogMark, Manifest, State};
+use crate::manifest::{LogMark, Manifest, ManifestState};
 use crate::segment::is_damage;
-use crate::wal::{self, Expected, Record};
+use crate::wal::{self, ExpectedLog, LogRecord};
 use bytes::Bytes;
 use std::ops::{Bound, RangeInclusive};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub struct LogSalvage {
 
 impl Repair<'_> {
     /// Makes the logs replayable.
-    pub(super) fn mend_logs(&mut self, state: &State) -> Result<()> {
+    pub(super) fn mend_logs(&mut self, state: &ManifestState) -> Result<()> {
         let names = self.fs.list(self.path)?;
         let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _| Ok(()));
         match &outcome {
@@ -53,12 +53,12 @@ impl Repair<'_> {
         if self.fs.file_len(&tmp)?.is_some() {
             self.fs.remove(&tmp)?;
         }
-        let writer = wal::Writer::create(&*self.fs, &tmp, id, state.header.store_id, state.last_seq + 1)?;
+        let writer = wal::LogWriter::create(&*self.fs, &tmp, id, state.header.store_id, state.last_seq + 1)?;
         let in_segments = state.segments.values().map(|meta| meta.max_seq).max().unwrap_or(0);
         let mut merged = Merged { writer, in_segments, salvage: LogSalvage::default() };
         let mut damaged = Vec::new();
         for log in self.by_age(needed_logs(state, &names)) {
-            let from = Expected {
+            let from = ExpectedLog {
                 id: log,
                 store_id: state.header.store_id,
                 next_seq: merged.writer.next_seq(),
@@ -82,7 +82,7 @@ impl Repair<'_> {
         }
         self.fs.sync_dir(self.path)?;
         let next_id = FileId(id.0.saturating_add(1));
-        let state = State { log_floor: id, next_id, log_mark: Some(mark), ..state.clone() };
+        let state = ManifestState { log_floor: id, next_id, log_mark: Some(mark), ..state.clone() };
         Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
         damaged.iter().try_for_each(|(log, _)| self.fs.remove(&self.path_of(*log)))?;
         tracing::warn!(salvage = ?merged.salvage, "the logs were damaged and written anew");
@@ -127,7 +127,7 @@ impl Repair<'_> {
 
 /// The new log.
 struct Merged {
-    writer: wal::Writer,
+    writer: wal::LogWriter,
     /// The greatest sequence number in any segment.
     in_segments: Seq,
     salvage: LogSalvage,
@@ -137,7 +137,7 @@ impl Merged {
     fn append(&mut self, first_seq: Seq, payload: &[u8], count: u32) -> Result<()> {
         self.skip_to(first_seq)?;
         self.salvage.operations_kept += u64::from(count);
-        self.writer.append_group(&[Record { first_seq, count, payload }])
+        self.writer.append_group(&[LogRecord { first_seq, count, payload }])
     }
 
     /// Leaves a gap, if the next number is greater. What stands in segments is not lost.

@@ -24,7 +24,7 @@ use super::recover::{LOCK, next_free_id};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, read_around_errors};
 use crate::id::{FileId, FileKind};
-use crate::manifest::{MANIFEST, Manifest, State, read_state};
+use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
 use crate::segment::is_damage;
 use crate::wal;
 use segments::Replaced;
@@ -86,7 +86,7 @@ impl Repair<'_> {
         self.report.rebuilt = changed;
         if changed {
             let next_id = FileId(next_free_id(&state, &self.names).max(self.next_id.0));
-            let state = State { next_id, ..state.clone() };
+            let state = ManifestState { next_id, ..state.clone() };
             self.fs.sync_dir(self.path)?;
             Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
         }
@@ -97,7 +97,7 @@ impl Repair<'_> {
     }
 
     /// Sets a manifest aside that has lost its last edits.
-    fn keep_if_complete(&mut self, state: State) -> Result<Option<State>> {
+    fn keep_if_complete(&mut self, state: ManifestState) -> Result<Option<ManifestState>> {
         let manifest = self.path.join(MANIFEST);
         for id in state.segments.keys() {
             if self.fs.file_len(&self.path.join(id.file_name(FileKind::Segment)))?.is_none() {
@@ -125,7 +125,7 @@ impl Repair<'_> {
         }
     }
 
-    fn has_unnamed_segment(&self, state: &State) -> bool {
+    fn has_unnamed_segment(&self, state: &ManifestState) -> bool {
         self.files(FileKind::Segment).iter().any(|id| !state.segments.contains_key(id))
     }
 

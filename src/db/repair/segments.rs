@@ -5,10 +5,10 @@ use super::report::LostRange;
 use crate::db::recover::next_free_id;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
-use crate::manifest::{LEVELS, SegmentMeta, State, StoreHeader, check_levels};
+use crate::manifest::{LEVELS, ManifestState, SegmentMeta, check_levels};
 use crate::segment::{
-    BlockCache, Counters, Gap, Origin, Segment, SegmentSummary, Writer, WriterOptions, is_damage,
-    read_properties, salvage,
+    BlockCache, Gap, ReadCounters, Segment, SegmentSummary, SegmentWriter, StoreIdentity, WriterOptions,
+    is_damage, read_properties, salvage,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -25,7 +25,7 @@ pub(super) struct Replaced {
 
 impl Repair<'_> {
     /// Checks the segments that a manifest names, and what it says of them. `true` when something had to change.
-    pub(super) fn check_segments(&mut self, state: State) -> Result<(State, bool)> {
+    pub(super) fn check_segments(&mut self, state: ManifestState) -> Result<(ManifestState, bool)> {
         self.next_id = FileId(next_free_id(&state, &self.names));
         let mut changed = false;
         let mut kept = BTreeMap::new();
@@ -51,7 +51,7 @@ impl Repair<'_> {
                 changed = true;
             }
         }
-        let mut state = State { segments: kept, ..state };
+        let mut state = ManifestState { segments: kept, ..state };
         if let Err(error) = check_levels(&state, self.path) {
             tracing::warn!(%error, "every segment goes to level 0, which may overlap");
             state.segments.values_mut().for_each(|meta| meta.level = 0);
@@ -68,13 +68,12 @@ impl Repair<'_> {
     pub(super) fn read_whole(
         &self,
         id: FileId,
-        store: Option<StoreHeader>,
-    ) -> Result<(SegmentMeta, StoreHeader)> {
+        store: Option<StoreIdentity>,
+    ) -> Result<(SegmentMeta, StoreIdentity)> {
         let path = self.segment_path(id);
-        let (cache, counters) = (Arc::new(BlockCache::new(0)), Arc::new(Counters::default()));
+        let (cache, counters) = (Arc::new(BlockCache::new(0)), Arc::new(ReadCounters::default()));
         let segment = Segment::open(&*self.fs, &path, id, cache, counters)?;
-        let Origin { store_id, hasher } = segment.origin();
-        let found = StoreHeader { store_id, hasher };
+        let found = segment.store();
         if store.is_none_or(|store| store == found) {
             segment.verify(&mut |_, _, _| Ok(()))?;
         }
@@ -82,10 +81,9 @@ impl Repair<'_> {
     }
 
     /// The store that a segment says it is of, if that much of it is readable.
-    pub(super) fn store_of(&self, id: FileId) -> Option<StoreHeader> {
+    pub(super) fn store_of(&self, id: FileId) -> Option<StoreIdentity> {
         let properties = read_properties(&*self.fs.open(&self.segment_path(id)).ok()?, id)?;
-        let Origin { store_id, hasher } = properties.origin;
-        Some(StoreHeader { store_id, hasher })
+        Some(properties.store)
     }
 
     /// Writes what is readable of a damaged segment to a new one; `None` when that is nothing. `known` is what the manifest says of it.
@@ -93,38 +91,34 @@ impl Repair<'_> {
         &mut self,
         id: FileId,
         known: Option<&SegmentMeta>,
-        store: StoreHeader,
+        store: StoreIdentity,
         error: Error,
     ) -> Result<Option<SegmentMeta>> {
         let file = self.fs.open(&self.segment_path(id))?;
-        let origin = Origin { store_id: store.store_id, hasher: store.hasher };
         let new_id = self.next_id;
-        let mut writer: Option<Writer> = None;
+        let mut writer: Option<SegmentWriter> = None;
         let salvaged =
             salvage(&*file, id, known.map(|meta| meta.data_bytes), &mut |key, seq, kind, value| {
                 let writer = match &mut writer {
                     Some(writer) => writer,
                     None => {
                         let path = self.path.join(new_id.file_name(FileKind::Segment));
-                        writer.insert(Writer::create(
+                        writer.insert(SegmentWriter::create(
                             &*self.fs,
                             &path,
                             new_id,
-                            origin,
+                            store,
                             WriterOptions::default(),
                         )?)
                     }
                 };
                 writer.append(key, seq, kind, value)
             })?;
-        let summary = writer.map(Writer::finish).transpose()?;
+        let summary = writer.map(SegmentWriter::finish).transpose()?;
         self.next_id = FileId(new_id.0 + 1);
         self.put_aside(id, error)?;
 
-        let is_foreign = salvaged
-            .properties
-            .as_ref()
-            .is_some_and(|own| own.origin.store_id != store.store_id)
+        let is_foreign = salvaged.properties.as_ref().is_some_and(|own| own.store.store_id != store.store_id)
             || summary.as_ref().is_some_and(|summary| known.is_some_and(|meta| !is_part_of(summary, meta)));
         if is_foreign {
             if summary.is_some() {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::codec::{Encode, crc32};
 use crate::key::MAX_KEY_BYTES;
-use format::{FOOTER_BYTES, Handle, Place, block_crc};
+use format::{BlockHandle, FOOTER_BYTES, Location, block_crc};
 use std::os::unix::fs::FileExt;
 
 /// A file of two partitions, with tombstones and a block of several restarts; about 4 KB.
@@ -152,13 +152,13 @@ fn i6_a_newer_version_is_named() {
 
 #[test]
 fn i6_decompression_is_never_sized_by_an_unchecked_length() {
-    let place = Place { path: Path::new("s"), id: ID, offset: 9 };
+    let location = Location { path: Path::new("s"), id: ID, offset: 9 };
     for kind in [Compression::Lz4, Compression::Zstd] {
         for len in [u32::MAX, 129 << 20, 100] {
             let payload = [&len.to_le_bytes()[..], &[0; 7]].concat();
-            assert!(compress::unpack(place, kind, &payload).is_err());
+            assert!(compress::unpack(location, kind, &payload).is_err());
         }
-        assert!(compress::unpack(place, kind, &[1, 2]).is_err());
+        assert!(compress::unpack(location, kind, &[1, 2]).is_err());
     }
 }
 
@@ -186,7 +186,7 @@ fn i6_a_small_block_cannot_expand_to_more_keys_than_an_interval_may_have() {
 }
 
 /// `sound` with one byte of a block changed and the block's crc made right again.
-fn forge(sound: &[u8], Handle { offset, len }: Handle, at: usize, changed: u8) -> Vec<u8> {
+fn forge(sound: &[u8], BlockHandle { offset, len }: BlockHandle, at: usize, changed: u8) -> Vec<u8> {
     let (start, crc_at) = (offset as usize, (offset + u64::from(len)) as usize - 4);
     assert!((start..crc_at).contains(&at));
     let mut bytes = sound.to_vec();

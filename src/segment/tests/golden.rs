@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::codec::Decoder;
-use format::{FOOTER_BYTES, Handle};
+use format::{BlockHandle, FOOTER_BYTES};
 use std::fmt::Write;
 
 fn golden(name: &str) -> PathBuf {
@@ -161,7 +161,8 @@ fn annotate(segment: &Segment, file: &[u8]) -> String {
     let mut dump = Dump { fields: Decoder::new(file), text };
     let partitions: Vec<_> =
         (0..segment.top.len()).map(|at| segment.partition(at, Access::Scan).unwrap()).collect();
-    let data: Vec<Handle> = partitions.iter().flat_map(|p| (0..p.len()).map(|at| p.handle(at))).collect();
+    let data: Vec<BlockHandle> =
+        partitions.iter().flat_map(|p| (0..p.len()).map(|at| p.handle(at))).collect();
     for handle in data {
         assert_eq!(handle.offset, dump.fields.position() as u64);
         dump.block("data block", Dump::data);

@@ -18,7 +18,8 @@ mod model;
 mod reads;
 
 const ID: FileId = FileId(7);
-const ORIGIN: Origin = Origin { store_id: 0x5349_4445, hasher: KeyHasher::siphash13([0xb100, 0xb101]) };
+const STORE: StoreIdentity =
+    StoreIdentity { store_id: 0x5349_4445, hasher: KeyHasher::siphash13([0xb100, 0xb101]) };
 
 /// The compressions that this build has.
 const COMPRESSIONS: &[Compression] = &[
@@ -40,7 +41,7 @@ fn tombstone(seq: Seq) -> Entry {
 }
 
 fn write(path: &Path, model: &Model, options: WriterOptions) -> Result<SegmentSummary> {
-    let mut writer = Writer::create(&RealFs, path, ID, ORIGIN, options)?;
+    let mut writer = SegmentWriter::create(&RealFs, path, ID, STORE, options)?;
     for (key, entry) in model {
         writer.append(key, entry.seq, entry.kind, &entry.value)?;
     }

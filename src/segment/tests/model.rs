@@ -105,7 +105,7 @@ fn summary_counts_what_was_written() {
         let index_bytes = index_bytes(segment);
         assert!(summary.data_bytes + index_bytes < summary.file_bytes);
         assert!(index_bytes > 0 && index_bytes < summary.data_bytes / 2);
-        assert_eq!((segment.origin(), segment.compression(), segment.id()), (ORIGIN, compression, ID));
+        assert_eq!((segment.store(), segment.compression(), segment.id()), (STORE, compression, ID));
         assert!(compression == Compression::None || summary.data_bytes < summary.raw_bytes * 3 / 4);
     }
 }
@@ -143,7 +143,7 @@ fn largest_keys_and_values_come_back() {
 fn entries_that_break_the_rules_are_refused_and_leave_the_segment_sound() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");
-    let mut writer = Writer::create(&RealFs, &path, ID, ORIGIN, WriterOptions::default()).unwrap();
+    let mut writer = SegmentWriter::create(&RealFs, &path, ID, STORE, WriterOptions::default()).unwrap();
     let mut append = |key: &[u8], kind, value: &[u8]| writer.append(key, 1, kind, value);
     append(b"b", EntryKind::Put, b"1").unwrap();
     for key in [&b"a"[..], b"b", b""] {
@@ -164,7 +164,7 @@ fn segments_without_entries_or_with_absurd_blocks_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let create = |name: &str, block_bytes| {
         let options = WriterOptions { block_bytes, ..Default::default() };
-        Writer::create(&RealFs, &dir.path().join(name), ID, ORIGIN, options)
+        SegmentWriter::create(&RealFs, &dir.path().join(name), ID, STORE, options)
     };
     assert!(matches!(create("empty", 4096).unwrap().finish(), Err(Error::Internal(_))));
     assert!(matches!(create("tiny", 63).map(|_| ()), Err(Error::InvalidArgument(_))));

@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn counts(counters: &Counters) -> (u64, u64, u64) {
+fn counts(counters: &ReadCounters) -> (u64, u64, u64) {
     let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     (load(&counters.block_reads), load(&counters.block_cache_hits), load(&counters.bytes_read))
 }
 
-fn open_counted(path: &Path, cache_bytes: u64) -> (Arc<Segment>, Arc<Counters>) {
-    let counters = Arc::new(Counters::default());
+fn open_counted(path: &Path, cache_bytes: u64) -> (Arc<Segment>, Arc<ReadCounters>) {
+    let counters = Arc::new(ReadCounters::default());
     let cache = Arc::new(BlockCache::new(cache_bytes));
     (Arc::new(Segment::open(&RealFs, path, ID, cache, counters.clone()).unwrap()), counters)
 }
@@ -102,7 +102,7 @@ fn i5_after_a_failed_write_the_file_is_not_touched_again() {
         }
     }
     let calls = Arc::default();
-    let mut sink = sink::Sink::new(Box::new(Full(Arc::clone(&calls))));
+    let mut sink = appender::SegmentAppender::new(Box::new(Full(Arc::clone(&calls))));
     sink.pending().extend_from_slice(&[0; 300 << 10]);
     assert!(sink.flush_when_large().is_err());
     assert!(sink.digest().is_err());

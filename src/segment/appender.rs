@@ -9,7 +9,7 @@ const APPEND_BYTES: usize = 256 << 10;
 
 /// Buffers bytes for a file. After a failed append or sync the file is never touched again (invariant I5): each call gives the
 /// error again.
-pub struct Sink {
+pub struct SegmentAppender {
     file: Box<dyn AppendFile>,
     pending: Vec<u8>,
     written: u64,
@@ -17,11 +17,11 @@ pub struct Sink {
     failed: Option<Error>,
 }
 
-impl Sink {
+impl SegmentAppender {
     /// At the start of an empty file.
     pub fn new(file: Box<dyn AppendFile>) -> Self {
         let pending = Vec::with_capacity(APPEND_BYTES + (64 << 10));
-        Sink { file, pending, written: 0, digest: Digest::default(), failed: None }
+        SegmentAppender { file, pending, written: 0, digest: Digest::default(), failed: None }
     }
 
     /// The length of the file with all pending bytes.
