@@ -7,7 +7,7 @@ use std::fmt;
 pub struct FileId(pub u64);
 
 impl FileId {
-    /// The name of this number's file of the given kind: six digits or more, and the kind's extension.
+    /// The file name for this number and kind: at least six digits, and the kind's extension.
     pub fn file_name(self, kind: FileKind) -> String {
         format!("{:06}.{}", self.0, kind.extension())
     }
@@ -28,13 +28,13 @@ pub enum FileKind {
     Segment,
     /// Sidecar filter of the segment with the same number.
     Filter,
-    /// A segment that the manifest has forgotten but readers still hold: a name of its own, so that a repair without a manifest does not
-    /// take it for live, whose tombstones may be gone by now.
+    /// A segment that the manifest no longer lists but readers still hold. Its own name keeps a repair without a manifest from taking it
+    /// for live: the tombstones that hide its entries may be gone.
     Obsolete,
 }
 
 impl FileKind {
-    /// The file name's ending, without the dot.
+    /// The file name extension, without the dot.
     pub fn extension(self) -> &'static str {
         match self {
             FileKind::Wal => "wal",
@@ -44,7 +44,7 @@ impl FileKind {
         }
     }
 
-    /// Splits a file name into number and kind; `None` when it is no numbered file of a store.
+    /// Parses a file name; `None` if it is not that of a numbered store file.
     pub fn parse(name: &str) -> Option<(FileId, FileKind)> {
         let (digits, extension) = name.split_once('.')?;
         let kind = [FileKind::Wal, FileKind::Segment, FileKind::Filter, FileKind::Obsolete]

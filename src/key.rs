@@ -1,37 +1,24 @@
-//! Keys and values: ordering, sequence numbers, limits, and the cheap handle that reads return.
+//! Keys and values: order, sequence numbers, limits, and the shared value that reads return.
 
 use bytes::Bytes;
 use std::fmt;
 use std::ops::Deref;
 
-/// Largest key, in bytes. Keys are ordered bytewise; the empty key is a key like any other.
+/// Largest key, in bytes. Keys are ordered bytewise. The empty key is valid.
 pub const MAX_KEY_BYTES: usize = 64 << 10;
 /// Largest value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
-/// Sequence number: each operation of a store gets the next one; the larger one is the newer one. 0 is before the first.
+/// Sequence number. Every operation of a store gets the next one, so the larger of two is the newer. 0 precedes the first.
 pub type Seq = u64;
 
-/// What an entry says about its key.
+/// Put or tombstone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
 pub enum EntryKind {
-    /// The key was deleted; hides every older entry of the key.
-    Tombstone = 0,
+    /// The key was deleted. Hides all older entries of the key.
+    Tombstone,
     /// The key has a value.
-    Put = 1,
-}
-
-impl EntryKind {
-    /// Reads the byte that stands on disk.
-    #[inline]
-    pub fn from_u8(byte: u8) -> Option<Self> {
-        match byte {
-            0 => Some(EntryKind::Tombstone),
-            1 => Some(EntryKind::Put),
-            _ => None,
-        }
-    }
+    Put,
 }
 
 /// The newest entry that a memtable or a segment has for a key.
@@ -52,18 +39,18 @@ impl Entry {
     }
 }
 
-/// A value as it is read: derefs to `[u8]`, clones without copying. It shares the block or the log record it was read with, and
-/// keeps that in memory for as long as it lives.
+/// A value as returned by reads. Dereferences to `[u8]` and clones without copying. It shares the block or log record that it was read
+/// from and keeps that in memory for as long as it lives.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Value(Bytes);
 
 impl Value {
-    /// Takes over shared bytes.
+    /// Wraps shared bytes.
     pub fn new(bytes: Bytes) -> Self {
         Value(bytes)
     }
 
-    /// The bytes in their shared form.
+    /// The shared bytes.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
@@ -113,7 +100,7 @@ impl<const N: usize> PartialEq<&[u8; N]> for Value {
     }
 }
 
-/// The first eight bytes of `key` as a big-endian number, zero-padded: orders like the keys themselves, up to ties.
+/// The first eight bytes of `key` as a big-endian integer, zero-padded. Orders like the keys themselves, up to ties.
 #[inline]
 pub fn prefix8(key: &[u8]) -> u64 {
     match key.first_chunk::<8>() {
@@ -135,8 +122,8 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     n + a.iter().zip(b).skip(n).take_while(|(x, y)| x == y).count()
 }
 
-/// `a == b` for slices of equal length, inlined. A call to `memcmp` with the dangling pointer of an empty slice can be a masked load
-/// from an unmapped page, which costs an assist: in the fences of empty levels that made a get of 200 ns one of 600.
+/// `a == b` for slices of equal length, inlined. `memcmp` on the dangling pointer of an empty slice can issue a masked load from an
+/// unmapped page, which costs a microcode assist. In the fences of empty levels that slowed a get from 200 to 600 ns.
 #[inline]
 pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -144,7 +131,7 @@ pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     words && a_rest.iter().zip(b_rest).all(|(x, y)| x == y)
 }
 
-/// The least key greater than every key that starts with `prefix`; `None` when there is none (all bytes 0xff).
+/// The smallest key greater than every key that starts with `prefix`; `None` if there is none (all bytes are 0xff).
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&b| b != 0xff)?;
     let mut end = prefix.get(..=last)?.to_vec();

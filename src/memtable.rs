@@ -1,7 +1,7 @@
 //! The memtable: recent writes in a lock-free skiplist, behind an updatable filter of their own.
 //!
-//! Entries are ordered by key and, within a key, newest first; nothing is ever removed or changed, so a reader that holds the
-//! memtable and a sequence number sees one moment of it for ever.
+//! Entries are ordered by key and, within a key, newest first. Nothing is ever removed or changed, so a reader with the memtable and a
+//! sequence number has a stable snapshot.
 
 use crate::error::Result;
 use crate::filter::{AtomicBloom, Verdict};
@@ -14,19 +14,19 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Memory};
 
-/// Bytes that an entry costs beside its key and value: 64 of [`MemKey`], 8 of the node's header, 16 of a mean tower (two pointers),
-/// the allocator's header and rounding.
+/// Memory of an entry besides its key and value, in bytes: 64 for [`MemKey`], 8 for the node's header, 16 for a mean tower (two pointers),
+/// and the allocator's header and rounding.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// The filter is sized for entries of this many bytes, overhead included, …
 const FILTER_BYTES_PER_ENTRY: u64 = 256;
-/// … at this many bits each: 0.08 % false positives; half as many for entries that are half as long, still 1 %.
+/// … at this many bits each: 0.08 % false positives. Entries half as long get half the bits, which is still 1 %.
 const FILTER_BITS_PER_KEY: f64 = 16.0;
-/// Entries beyond which the filter of an outsized memtable no longer grows (128 MiB of filter).
+/// Number of entries beyond which a filter no longer grows (128 MiB of filter).
 const FILTER_KEYS_MAX: u64 = 1 << 26;
-/// Entries that a cursor copies out of the skiplist at a time, so that it holds no borrow and seeks once per chunk.
+/// Entries that a cursor copies from the skiplist at a time, so that it holds no borrow and seeks once per chunk.
 const CURSOR_CHUNK: usize = 128;
 
-/// Recent writes of one log.
+/// The recent writes of one log.
 pub struct Memtable {
     map: SkipMap<MemKey, ()>,
     filter: AtomicBloom,
@@ -34,7 +34,7 @@ pub struct Memtable {
     last_seq: AtomicU64,
 }
 
-/// Key, age and value in one: the comparison mostly ends at `prefix`, in the skiplist node itself.
+/// Key, sequence number and value. Comparisons mostly end at `prefix`, in the skiplist node itself.
 struct MemKey {
     prefix: Prefix,
     seq: Seq,
@@ -58,7 +58,7 @@ impl MemKey {
     }
 }
 
-/// A position in the order of entries, owned or borrowed, so that a search needs no allocation.
+/// A position in the order of entries, owned or borrowed, so that searches do not allocate.
 trait Position {
     fn parts(&self) -> (Prefix, &[u8], Seq);
 }
@@ -94,7 +94,7 @@ impl<'a> Borrow<dyn Position + 'a> for MemKey {
     }
 }
 
-/// The first 16 bytes of a key, in order: keys of a store often share their first 8.
+/// The first 16 bytes of a key, order-preserving. The keys of a store often share their first 8.
 type Prefix = [u64; 2];
 
 #[inline]
@@ -142,7 +142,7 @@ impl PartialEq for dyn Position + '_ {
 impl Eq for dyn Position + '_ {}
 
 impl Memtable {
-    /// An empty memtable whose filter is sized for `budget_bytes` of entries. More entries work; the filter then says "maybe" more often.
+    /// An empty memtable with a filter sized for `budget_bytes` of entries. More entries work, but give more false positives.
     pub fn new(budget_bytes: u64) -> Result<Self> {
         let keys = (budget_bytes / FILTER_BYTES_PER_ENTRY).clamp(1, FILTER_KEYS_MAX);
         Ok(Memtable {
@@ -155,7 +155,7 @@ impl Memtable {
 
     /// Adds one operation. `data` is the key, immediately followed by the value; `hash` is the key's hash.
     ///
-    /// The filter learns the hash before the skiplist shows the entry, and the caller publishes the sequence number after both: a
+    /// The hash enters the filter before the entry enters the skiplist, and the caller publishes the sequence number after both, so that a
     /// reader that may see the entry finds its bits set (I1).
     pub fn insert(&self, hash: u64, seq: Seq, kind: EntryKind, key_len: usize, data: Bytes) {
         let size = data.len() + ENTRY_OVERHEAD_BYTES;
@@ -166,10 +166,10 @@ impl Memtable {
         self.last_seq.fetch_max(seq, Memory::Relaxed);
     }
 
-    /// The newest entry of `key` that is not newer than `seq`.
+    /// The newest entry of `key` with a sequence number of at most `seq`.
     #[inline]
     pub fn get(&self, key: &[u8], hash: u64, seq: Seq) -> Option<Entry> {
-        // Set with the first entry, before a reader may see it: an empty memtable costs no line of its filter.
+        // Set by the first insert, before readers may see the entry. Spares an empty memtable the filter probe.
         if self.last_seq() == 0 {
             return None;
         }
@@ -179,25 +179,25 @@ impl Memtable {
         }
     }
 
-    /// [`get`](Self::get) without asking the filter.
+    /// [`get`](Self::get) without the filter.
     pub fn search(&self, key: &[u8], seq: Seq) -> Option<Entry> {
         let position = Search::new(key, seq);
         let found = self.map.lower_bound(Bound::Included(&position as &dyn Position))?;
         (found.key().key() == key).then(|| found.key().entry())
     }
 
-    /// Brings the filter's line for this hash towards the cache.
+    /// Prefetches the filter line for this hash.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         self.filter.prefetch(hash);
     }
 
-    /// Memory held, in bytes: an estimate, the filter not counted.
+    /// Estimated memory of the entries, in bytes, without the filter.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Memory::Relaxed)
     }
 
-    /// Number of entries, every version of a key counted.
+    /// Number of entries, counting every version of a key.
     pub fn len(&self) -> usize {
         self.map.len()
     }
@@ -207,7 +207,7 @@ impl Memtable {
         self.map.is_empty()
     }
 
-    /// The newest sequence number inside; 0 when empty.
+    /// The largest sequence number inserted; 0 when empty.
     pub fn last_seq(&self) -> Seq {
         self.last_seq.load(Memory::Relaxed)
     }
@@ -229,7 +229,7 @@ impl Memtable {
     }
 }
 
-/// Walks the newest visible entry of each key, forwards or backwards, without borrowing the memtable.
+/// Walks the newest visible entry of each key, in either direction, without borrowing the memtable.
 pub struct MemtableCursor {
     table: Arc<Memtable>,
     seq: Seq,
@@ -237,7 +237,7 @@ pub struct MemtableCursor {
     /// Entries ahead, the next one last.
     ahead: Vec<MemItem>,
     current: Option<MemItem>,
-    /// Where the next chunk starts: beyond this key, or at the cursor's own start.
+    /// Where the next chunk starts: after this key, or at the cursor's start.
     resume: Bound<Vec<u8>>,
     exhausted: bool,
 }
@@ -307,7 +307,7 @@ impl MemtableCursor {
         item.map(|item| Value::new(item.data.slice(item.key_len as usize..))).unwrap_or_default()
     }
 
-    /// Copies out the next chunk. A chunk always ends between two keys, never between two versions of one.
+    /// Copies the next chunk. A chunk ends between two keys, never between two versions of one.
     fn refill(&mut self) {
         let table = Arc::clone(&self.table);
         let next = if self.reverse { self.collect_reverse(&table) } else { self.collect_forward(&table) };
@@ -319,7 +319,7 @@ impl MemtableCursor {
     }
 
     fn collect_forward(&mut self, table: &Memtable) -> Option<Vec<u8>> {
-        // The newest version of a key comes first: seq::MAX is before all versions, 0 after them.
+        // The newest version of a key comes first: Seq::MAX precedes all versions, 0 follows them.
         let position = match &self.resume {
             Bound::Included(key) => Bound::Included(Search::new(key, Seq::MAX)),
             Bound::Excluded(key) => Bound::Excluded(Search::new(key, 0)),
@@ -356,7 +356,7 @@ impl MemtableCursor {
             let item = entry.key();
             if item.seq <= self.seq {
                 let full = self.ahead.len() == CURSOR_CHUNK;
-                // Backwards, the versions of a key come oldest first: a newer one takes the place of the last.
+                // Backwards, the versions of a key come oldest first: a newer one replaces the last.
                 match self.ahead.last_mut() {
                     Some(last) if last.key() == item.key() => *last = copy(item),
                     Some(last) if full => return Some(last.key().to_vec()),

@@ -1,10 +1,10 @@
 //! K-way merge of memtables, segments and levels: each key once, its newest entry, in key order or backwards.
 //!
-//! 1. Every source is positioned on its next entry; a binary heap orders the sources by (key, newest first).
-//! 2. The top of the heap is the answer.
-//! 3. To go on: advance every source that stands on the same key (its entries are older), then the top itself.
+//! 1. Every source is at its next entry. A binary heap orders the sources by (key, newest first).
+//! 2. The top of the heap is the current entry.
+//! 3. To advance, advance every other source at the same key (their entries are older), then the top itself.
 //!
-//! Sources need no order among themselves: the sequence number of each entry decides which one is the newest.
+//! Sources may come in any order: sequence numbers decide which entry is the newest.
 
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, Value, prefix8};
@@ -13,13 +13,13 @@ use crate::segment::{Access, Direction, SegmentCursor, SegmentFile};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A sorted source of entries, each key at most once.
+/// A sorted source of entries, with each key at most once.
 pub enum MergeSource {
     /// A memtable, as of a sequence number.
     Memtable(MemtableCursor),
     /// One segment.
     Segment(SegmentCursor),
-    /// The segments of a sorted run, one after the other.
+    /// The segments of a sorted run, in sequence.
     Run(RunCursor),
 }
 
@@ -67,7 +67,7 @@ impl MergeSource {
     }
 }
 
-/// Walks the segments of a sorted run; opens each one when the walk reaches it.
+/// Walks the segments of a sorted run. Opens each segment when the walk reaches it.
 pub struct RunCursor {
     /// In the order of the walk.
     segments: std::vec::IntoIter<Arc<SegmentFile>>,
@@ -77,7 +77,7 @@ pub struct RunCursor {
 }
 
 impl RunCursor {
-    /// `segments` in the order of the walk, the first being the one that `start` falls into.
+    /// Walks `segments`, given in the order of the walk, from `start` in the first one.
     pub fn new(
         segments: Vec<Arc<SegmentFile>>,
         direction: Direction,
@@ -130,7 +130,7 @@ impl RunCursor {
     }
 }
 
-/// The merged walk. Positioned before its first entry when made.
+/// Walks the merged entries. Starts before the first one.
 pub struct MergeCursor {
     inputs: Vec<MergeInput>,
     /// Indices into `lanes`, smallest first: a binary heap.
@@ -141,7 +141,7 @@ pub struct MergeCursor {
 
 struct MergeInput {
     source: MergeSource,
-    /// `prefix8` of the source's key: most comparisons end here.
+    /// `prefix8` of the source's key, which decides most comparisons.
     prefix: u64,
 }
 
@@ -160,7 +160,7 @@ impl MergeInput {
 }
 
 impl MergeCursor {
-    /// Merges `sources`, which all walk in `direction`.
+    /// Merges `sources`, all of which walk in `direction`.
     pub fn new(sources: Vec<MergeSource>, direction: Direction) -> Self {
         let inputs = sources.into_iter().map(|source| MergeInput { source, prefix: 0 }).collect();
         MergeCursor { inputs, heap: Vec::new(), direction, started: false }
@@ -199,7 +199,7 @@ impl MergeCursor {
         &self.inputs[self.heap[at]]
     }
 
-    /// Advances the source at a place of the heap and restores the order below it.
+    /// Advances the source at position `at` of the heap and restores the heap order.
     fn advance_at(&mut self, at: usize) -> Result<()> {
         let index = self.heap[at];
         if !self.inputs[index].advance()? {

@@ -1,11 +1,11 @@
-//! Reading a file of which the disk does not give every byte.
+//! Reading files with unreadable parts.
 
 use super::file::ReadFile;
 
-/// What is read at once where a longer read fails: a page of the cache, which fails as a whole.
+/// Size of a read where a longer one fails: a page of the page cache, which fails as a whole.
 const PIECE_BYTES: usize = 4096;
 
-/// Reads what can be read, and leaves zeros for the rest. For salvage, whose checksums tell what is missing.
+/// Reads what is readable and fills the rest with zeros. For salvage, whose checksums reveal what is missing.
 pub(crate) fn read_around_errors(file: &dyn ReadFile, buf: &mut [u8], mut at: u64) {
     if file.read_exact_at(buf, at).is_ok() {
         return;

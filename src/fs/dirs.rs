@@ -1,22 +1,22 @@
-//! Directories whose names survive a power cut.
+//! Directories that survive a power cut.
 
 use super::seam::Fs;
 use crate::error::{Error, Result};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The directory that holds the name `path`.
+/// The parent directory of `path`; `.` for a bare name.
 pub fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Creates a directory and its missing ancestors. When this returns, all of their names are durable.
+/// Creates a directory and its missing ancestors. All their names are durable when this returns.
 ///
-/// The parents of directories that exist already are synced too: an earlier process may have made them and been killed before it
-/// got that far. One that cannot be synced for want of permission, or on a file system that has no such thing, is left alone.
+/// The parents of existing directories are synced too, because an earlier process may have created those directories and been killed
+/// before syncing. Such a sync is skipped if permission or support in the file system is lacking.
 ///
 /// # Errors
-/// [`Error::Io`]; directories made by then stay.
+/// [`Error::Io`]. Directories created before the error remain.
 pub fn create_dir_durably(fs: &dyn Fs, path: &Path) -> Result<()> {
     let mut dirs: Vec<&Path> = path.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
     dirs.reverse();

@@ -4,23 +4,23 @@ use crate::error::Result;
 use std::fmt::Debug;
 use std::path::Path;
 
-/// A file being written, front to back.
+/// A file opened for appending.
 pub trait AppendFile: Send + Debug {
-    /// Appends all of `bytes`. After an error the end of the file is unknown: never append again.
+    /// Appends all of `bytes`. After an error the end of the file is unknown; do not append again.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Makes all appended bytes durable (fdatasync). After an error nothing is known: never sync again.
+    /// Makes all appended bytes durable (fdatasync). After an error the outcome is unknown; do not sync again.
     fn sync(&mut self) -> Result<()>;
 }
 
-/// A file being read.
+/// A file opened for reading.
 pub trait ReadFile: Send + Sync + Debug {
-    /// Fills `buf` from `offset`; a file that ends earlier is [`Error::Corruption`](crate::Error::Corruption) at its end.
+    /// Fills `buf` from `offset`. [`Error::Corruption`](crate::Error::Corruption) if the file ends earlier.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
-    /// Its length in bytes.
+    /// The length in bytes.
     fn len(&self) -> Result<u64>;
-    /// The path it was opened with, for messages.
+    /// The path that the file was opened with, for messages.
     fn path(&self) -> &Path;
-    /// Whether it has no bytes.
+    /// Whether the file is empty.
     fn is_empty(&self) -> Result<bool> {
         Ok(self.len()? == 0)
     }

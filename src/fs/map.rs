@@ -1,4 +1,4 @@
-//! Read-only memory: a mapped file, or a copy in anonymous memory. `tests/layering.rs` lists this and every other home of `unsafe`.
+//! Read-only memory: a mapped file, or a copy in anonymous memory. `tests/layering.rs` lists every file with `unsafe` code.
 
 use super::file::ReadFile;
 use super::sigbus::WatchedRange;
@@ -10,20 +10,20 @@ use std::ops::Deref;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Large enough for a disk to read at its speed.
+/// Size of a read, in bytes: large enough for the disk's full throughput.
 const READ_BYTES: usize = 4 << 20;
 
-/// Maps of all kinds that Linux allows a process by default, allocations included.
+/// Linux's default limit on the mappings of a process, which include allocations.
 const MAX_MAP_COUNT: usize = 65_530;
-/// Files that this process maps at the same time, at most: three quarters of what the kernel allows it, since a process whose allocator
-/// gets no map ends.
+/// Limits the files that this process maps at a time to three quarters of what the kernel allows, because a process whose allocator
+/// cannot map memory aborts.
 static FILE_MAPS: LazyLock<MapBudget> = LazyLock::new(|| {
     let allowed = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
     let allowed = allowed.and_then(|count| count.trim().parse().ok()).unwrap_or(MAX_MAP_COUNT);
     MapBudget { taken: AtomicUsize::new(0), max: allowed / 4 * 3 }
 });
 
-/// How many of something there may be.
+/// A limit on simultaneous mappings.
 struct MapBudget {
     taken: AtomicUsize,
     max: usize,
@@ -33,7 +33,7 @@ struct MapBudget {
 struct Permit(&'static MapBudget);
 
 impl MapBudget {
-    /// `None` when all are taken.
+    /// `None` if none is left.
     fn take(&'static self) -> Option<Permit> {
         let permit = Permit(self);
         (self.taken.fetch_add(1, Relaxed) < self.max).then_some(permit)
@@ -51,7 +51,7 @@ pub struct Map(Inner);
 
 enum Inner {
     Empty,
-    /// Dropped in this order: a range is watched while it is mapped.
+    /// Dropped in this order, so that a range is watched only while it is mapped.
     File {
         watched: Option<WatchedRange>,
         map: memmap2::Mmap,
@@ -74,13 +74,13 @@ impl Map {
                 format!("this process maps {} files, which leaves little of vm.max_map_count", FILE_MAPS.max);
             io::Error::new(io::ErrorKind::OutOfMemory, what)
         })?;
-        // SAFETY: the caller promises that the file's bytes stay as they are while it is mapped.
+        // SAFETY: the caller promises that the file does not change while it is mapped.
         let map = unsafe { memmap2::Mmap::map(file)? };
         let watched = WatchedRange::new(map.as_ptr(), map.len());
         Ok(Map(Inner::File { watched, map, _permit: permit }))
     }
 
-    /// Copies `bytes` into anonymous memory, on huge pages where the kernel gives them.
+    /// Copies `bytes` into anonymous memory, on huge pages if the kernel provides them.
     pub fn copied(bytes: &[u8]) -> io::Result<Self> {
         if bytes.is_empty() {
             return Ok(Map(Inner::Empty));
@@ -90,23 +90,23 @@ impl Map {
         Ok(Map(Inner::Anonymous(map)))
     }
 
-    /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied). No file is mapped.
+    /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied) does, without mapping the file.
     ///
     /// # Errors
-    /// Whatever reading can fail with; [`Error::Io`] when there is not that much memory.
+    /// Those of reading the file; [`Error::Io`] if there is not enough memory.
     pub fn read(file: &dyn ReadFile, bytes: usize) -> Result<Self> {
         if bytes == 0 {
             return Ok(Map(Inner::Empty));
         }
-        let mut map = anonymous(bytes).map_err(|e| Error::io("find memory to pin", file.path(), e))?;
+        let mut map = anonymous(bytes).map_err(|e| Error::io("allocate memory to pin", file.path(), e))?;
         for (i, piece) in map.chunks_mut(READ_BYTES).enumerate() {
             file.read_exact_at(piece, (i * READ_BYTES) as u64)?;
         }
         Ok(Map(Inner::Anonymous(map)))
     }
 
-    /// Whether pages of the mapped file were gone when they were touched: see [`catch_sigbus`](super::catch_sigbus). To be asked *after* reading
-    /// what matters.
+    /// Whether an access to the mapped file has faulted: see [`catch_sigbus`](super::catch_sigbus). Call it *after* reading the bytes in
+    /// question.
     #[inline]
     pub fn has_faulted(&self) -> bool {
         match &self.0 {
@@ -115,7 +115,7 @@ impl Map {
         }
     }
 
-    /// Reads all pages in now, sequentially. Advice: an error of the kernel is ignored, the pages then come on first use.
+    /// Reads all pages now, sequentially. Only advice: if the kernel refuses, pages are read on first use.
     pub fn populate(&self) {
         if let Inner::File { map, .. } = &self.0 {
             #[cfg(target_os = "linux")]
@@ -134,7 +134,7 @@ impl Map {
 fn anonymous(bytes: usize) -> io::Result<memmap2::MmapMut> {
     let map = memmap2::MmapMut::map_anon(bytes)?;
     #[cfg(target_os = "linux")]
-    let _ = map.advise(memmap2::Advice::HugePage); // Advice only: without huge pages the answers are the same.
+    let _ = map.advise(memmap2::Advice::HugePage); // Only advice.
     Ok(map)
 }
 

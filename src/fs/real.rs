@@ -26,9 +26,9 @@ struct RealLock(RealFile);
 impl LockGuard for RealLock {}
 
 impl Drop for RealLock {
-    /// Unlocks by name: closing alone would leave the lock to a process that was forked meanwhile and has not called exec yet.
+    /// Unlocks explicitly: after a mere close, a process that was forked meanwhile and has not called exec yet would keep the lock.
     fn drop(&mut self) {
-        let _ = self.0.file.unlock(); // It only fails for a lock that is not held.
+        let _ = self.0.file.unlock(); // Fails only if the lock is not held.
     }
 }
 
@@ -48,7 +48,7 @@ impl ReadFile for RealFile {
             io::ErrorKind::UnexpectedEof => Error::corruption(
                 &self.path,
                 offset,
-                format!("the file ends before the {} bytes that should stand here", buf.len()),
+                format!("the file ends before the {} bytes expected here", buf.len()),
             ),
             _ => Error::io("read", &self.path, e),
         })
@@ -104,7 +104,7 @@ impl Fs for RealFs {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
         let opened = open_with(OpenOptions::new().read(true), "open", path)?;
-        // Point reads want one block and scans ask for large ranges themselves: the kernel's guesses would only read more.
+        // Point reads need one block, and scans request large ranges themselves: the kernel's read-ahead would only read more.
         #[cfg(target_os = "linux")]
         let _ = rustix::fs::fadvise(&opened.file, 0, None, rustix::fs::Advice::Random);
         Ok(Arc::new(opened))
@@ -112,7 +112,7 @@ impl Fs for RealFs {
 
     unsafe fn map(&self, path: &Path) -> Result<Map> {
         let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller makes the same promise.
         unsafe { Map::of_file(&file) }.map_err(|e| Error::io("map", path, e))
     }
 

@@ -1,4 +1,4 @@
-//! The I/O seam: the operations on files and directories.
+//! The file system interface: operations on files and directories.
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
@@ -7,36 +7,36 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file system. Every error carries the path and what was attempted.
+/// A file system. Every error carries the path and the operation.
 ///
-/// What a crash may undo, and so what an implementation for tests should model: bytes appended since the last `sync` of the file;
-/// creations, renames, links and removals, of directories too, since the last `sync_dir` of their directory.
+/// A crash may undo the following, which an implementation for tests should model: bytes appended since the last `sync` of the file, and
+/// creations, renames, links and removals (of directories too) since the last `sync_dir` of the parent directory.
 pub trait Fs: Send + Sync + Debug {
-    /// Creates a directory in one that exists; one that is there already is fine. Stores use [`create_dir_durably`].
+    /// Creates a directory; its parent must exist, and it may exist already. Stores use [`create_dir_durably`](super::create_dir_durably).
     fn create_dir(&self, path: &Path) -> Result<()>;
-    /// The names in a directory, in no order; names that are not UTF-8 are left out (no store file has one).
+    /// The names in a directory, in any order, without those that are not UTF-8 (no store file has such a name).
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
-    /// The length of a file in bytes; `None` when there is nothing at the path.
+    /// The length of a file in bytes; `None` if the path does not exist.
     fn file_len(&self, path: &Path) -> Result<Option<u64>>;
-    /// Creates a file for appending; an existing one is an error.
+    /// Creates a file for appending; it must not exist.
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
     /// Opens an existing file for appending at its end.
     fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
     /// Opens a file for reading at offsets.
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>>;
-    /// Maps a whole file, read-only. An implementation without maps of its own returns [`Map::copied`].
+    /// Maps a whole file, read-only. An implementation without mappings returns [`Map::copied`].
     ///
     /// ```compile_fail,E0133
     /// use sidebloom::fs::{Fs, RealFs};
-    /// let map = RealFs.map("a file that anybody may change".as_ref()); // Not without the promise below.
+    /// let map = RealFs.map("a file that anybody may change".as_ref()); // Needs the promise below.
     /// ```
     ///
     /// # Safety
-    /// Nobody changes or truncates the file while the map lives: its bytes are handed out as a plain slice.
+    /// Nobody may change or truncate the file while the map exists, because its bytes are exposed as a plain slice.
     unsafe fn map(&self, path: &Path) -> Result<Map>;
     /// Renames, replacing the target atomically.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
-    /// Unlinks a file. Open readers and maps go on.
+    /// Unlinks a file. Open readers and maps keep working.
     fn remove(&self, path: &Path) -> Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> Result<()>;
@@ -44,17 +44,17 @@ pub trait Fs: Send + Sync + Debug {
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()>;
     /// Makes the directory's entries durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
-    /// Locks a file (created when missing, for an exclusive lock) until the returned guard is dropped or the process ends.
-    /// [`Error::Locked`](crate::Error::Locked) at once when another holder is in the way.
+    /// Locks a file until the returned guard is dropped or the process ends. An exclusive lock creates a missing file. Returns
+    /// [`Error::Locked`](crate::Error::Locked) at once if the lock is held.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>>;
 }
 
-/// How a store is locked.
+/// The kind of lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
-    /// One writer and nobody else.
+    /// One holder, who may write.
     Exclusive,
-    /// Any number of readers and no writer.
+    /// Any number of holders, who only read.
     Shared,
 }
 

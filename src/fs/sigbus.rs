@@ -1,16 +1,15 @@
-//! SIGBUS in our maps: what a thread gets when it touches a page that the file no longer has, or that the disk cannot read.
+//! SIGBUS in our maps: raised when a thread touches a page that the file no longer has or that the disk cannot read.
 //!
-//! Without [`catch_sigbus`] the process dies of it, as with every mapped file. With it:
+//! Without [`catch_sigbus`] it kills the process, as with any mapped file. With it:
 //! 1. Every map has a slot in a table of fixed size: its range in one atomic word, and a flag.
-//! 2. The handler looks for the faulting address. No map of ours: the handler that was there before gets the signal.
-//! 3. Otherwise it sets the flag, *then* puts zero pages in the place of the whole map, and the thread goes on.
-//! 4. Whoever concludes something from mapped bytes asks [`WatchedRange::has_faulted`] *after* reading them. Who can have read a zero page
-//!    sees the flag.
+//! 2. The handler looks up the faulting address. If it is in no map of ours, the previous handler gets the signal.
+//! 3. Otherwise it sets the flag, *then* replaces the whole map with zero pages, and the thread continues.
+//! 4. Code that relies on mapped bytes calls [`WatchedRange::has_faulted`] *after* reading them. If it read a zero page, it sees the flag.
 //!
-//! A file that is cut within a page gives no signal for that page: the kernel zeroes the rest of it. Only touching a later page tells.
+//! A file truncated within a page raises no signal for that page: the kernel zeroes the rest of it. Only touching a later page does.
 //!
-//! The handler takes no lock and allocates nothing: atomics, mmap and sigaction only. A range cannot go from the table while it looks: the
-//! faulting thread itself holds the map.
+//! The handler takes no lock and allocates nothing; it uses only atomics, mmap and sigaction. A range cannot leave the table during the
+//! lookup, because the faulting thread itself holds the map.
 
 use crate::error::{Error, Result};
 use libc::{c_int, c_void, siginfo_t};
@@ -19,48 +18,48 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
-/// As many maps as Linux gives a process by default (vm.max_map_count is 65,530). A map beyond is not covered by the handler.
+/// More than Linux's default limit on mappings (vm.max_map_count is 65,530). The handler does not cover maps beyond this.
 const SLOTS: usize = 1 << 16;
-/// Of a slot's word: pages of 4 KiB in the map. The bits above hold the number of the first page.
+/// Low bits of a slot's word: the map's length in 4 KiB pages. The bits above hold the number of the first page.
 const LENGTH_BITS: u32 = 27;
 const PAGE_BITS: u32 = 12;
 
-/// "Action optional": memory is bad, but the thread that gets the signal has not touched it (Linux, `asm-generic/siginfo.h`).
+/// "Action optional": memory is bad, but the signaled thread has not touched it (Linux, `asm-generic/siginfo.h`).
 const BUS_MCEERR_AO: c_int = 5;
 
-/// Ranges of maps; 0 for a free slot.
+/// The range of each map; 0 in a free slot.
 static RANGES: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 static FAULTED: [AtomicBool; SLOTS] = [const { AtomicBool::new(false) }; SLOTS];
-/// Slots from here on were never used.
+/// The number of slots ever used.
 static SLOTS_USED: AtomicUsize = AtomicUsize::new(0);
-/// Used slots that are free again. Never locked in the handler.
+/// Slots that are free again. Never locked in the handler.
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-/// Faults in maps of ours since the process started.
+/// Faults in our maps since the process started.
 static FAULTS: AtomicUsize = AtomicUsize::new(0);
-/// The action that was there before; null until the handler is installed.
+/// The previous action; null until our handler is installed.
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 static INSTALLED: Mutex<bool> = Mutex::new(false);
 
-/// Handles SIGBUS in the maps of this crate, for the rest of the process's life: a filter whose file is truncated or cannot be read then
-/// answers "maybe", and is counted, warned of and rebuilt within a second or so, where the process would otherwise die.
+/// Handles SIGBUS in the maps of this crate for the rest of the process's life. A filter whose file is truncated or unreadable then
+/// answers "maybe" instead of killing the process; it is counted, logged as a warning, and rebuilt within about a second.
 ///
-/// **Not covered: a cut within a page.** The kernel fills the rest of that page with zeros and sends no signal, so a filter that has been verified
-/// may answer "absent" for keys that are there, until a later page of the file is touched or the store is opened again. Where other
-/// programs may truncate files of an open store, take [`Residency::Pinned`](crate::Residency::Pinned).
+/// **Not covered: truncation within a page.** The kernel fills the rest of that page with zeros and sends no signal, so a verified filter
+/// may answer "absent" for existing keys until a later page of the file is touched or the store is reopened. If other programs may
+/// truncate files of an open store, use [`Residency::Pinned`](crate::Residency::Pinned).
 ///
-/// Signals that concern anything else go to the handler that was installed before; without one, the process dies of them as ever. Call it
-/// once, after installing a handler of your own; a handler that is installed later gets all signals and should pass on what is not
-/// its own. Calling it again does nothing.
+/// Other SIGBUS signals go to the previous handler; without one, they kill the process as usual. Call this function once, after
+/// installing a handler of your own. A handler installed later receives all signals and should pass on those that it does not handle.
+/// Further calls do nothing.
 ///
 /// # Errors
-/// [`Error::Io`] when the operating system refuses the handler.
+/// [`Error::Io`] if the operating system refuses the handler.
 pub fn catch_sigbus() -> Result<()> {
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
     if *installed {
         return Ok(());
     }
     let refused = || Error::io("handle", "SIGBUS", std::io::Error::last_os_error());
-    // Known before the handler can run, and never freed: a handler may run at any time.
+    // Stored before our handler can run and never freed, because a handler may run at any time.
     let previous = Box::into_raw(Box::new(action(libc::SIG_DFL, 0)));
     // SAFETY: `previous` is valid for writing, and the other pointer may be null.
     if unsafe { libc::sigaction(libc::SIGBUS, ptr::null(), previous) } != 0 {
@@ -69,7 +68,7 @@ pub fn catch_sigbus() -> Result<()> {
     PREVIOUS.store(previous, Ordering::Release);
     let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = on_sigbus;
     let ours = action(handler as libc::sighandler_t, libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART);
-    // SAFETY: the handler does only what a handler may do (see the module's page), and has the signature that SA_SIGINFO asks for.
+    // SAFETY: the handler does only what a handler may do (see the module's documentation), and has the signature that SA_SIGINFO asks for.
     if unsafe { libc::sigaction(libc::SIGBUS, &ours, ptr::null_mut()) } != 0 {
         return Err(refused());
     }
@@ -77,24 +76,24 @@ pub fn catch_sigbus() -> Result<()> {
     Ok(())
 }
 
-/// Faults in maps of this crate that were caught since the process started; `None` without the handler.
+/// Faults caught in maps of this crate since the process started; `None` without the handler.
 pub(crate) fn sigbus_faults() -> Option<usize> {
     (!PREVIOUS.load(Ordering::Relaxed).is_null()).then(|| FAULTS.load(Ordering::Acquire))
 }
 
 fn action(handler: libc::sighandler_t, flags: c_int) -> libc::sigaction {
-    // SAFETY: a plain C structure, of which all zeros is a value: no handler, no flags, an empty mask.
+    // SAFETY: a plain C structure for which all zeros is valid: no handler, no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler;
     action.sa_flags = flags;
     action
 }
 
-/// A map's slot, for as long as the map lives.
+/// A map's slot, held for as long as the map exists.
 pub(super) struct WatchedRange(usize);
 
 impl WatchedRange {
-    /// Watches a mapped range. `None` when all slots are taken, or the range is none that the table can hold: it is not covered then.
+    /// Watches a mapped range. `None` if all slots are taken or the range does not fit a slot; the handler does not cover it then.
     pub fn new(start: *const u8, bytes: usize) -> Option<Self> {
         let (page, pages) = (start.addr() as u64 >> PAGE_BITS, bytes.div_ceil(1 << PAGE_BITS) as u64);
         if page >> (u64::BITS - LENGTH_BITS) != 0 || pages >> LENGTH_BITS != 0 || pages == 0 {
@@ -112,10 +111,10 @@ impl WatchedRange {
         Some(WatchedRange(slot))
     }
 
-    /// Whether pages of the map were gone at any time before this call.
+    /// Whether an access to the map has faulted before this call.
     #[inline]
     pub fn has_faulted(&self) -> bool {
-        // Reads of the map stay before this; on the faulting thread itself the handler is a matter of the compiler's order alone.
+        // Keeps reads of the map before the check. On the faulting thread itself, only the compiler could reorder them.
         fence(Ordering::Acquire);
         FAULTS.load(Ordering::Acquire) != 0 && self.is_flagged()
     }
@@ -138,15 +137,15 @@ impl Drop for WatchedRange {
 extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid structure to a handler with SA_SIGINFO, and SIGBUS fills the address.
     let (address, code) = unsafe { ((*info).si_addr().addr(), (*info).si_code) };
-    // A signal that was sent (by kill, say), or a notice of bad memory that nobody reads right now, concerns no thread: our claim that the
-    // one which runs here holds the map would be wrong.
+    // A signal that was sent (by kill, say) and a notice of bad memory that nobody has read do not concern the current thread, so it need
+    // not hold the map.
     let is_fault = code > 0 && code != BUS_MCEERR_AO;
     if !(is_fault && blank(address)) {
         pass_on(signal, info, context, is_fault);
     }
 }
 
-/// Replaces the map of ours that has the address by zero pages. `false` when there is none.
+/// Replaces our map that includes the address with zero pages. `false` if there is none.
 fn blank(address: usize) -> bool {
     let page = address as u64 >> PAGE_BITS;
     let used = SLOTS_USED.load(Ordering::Acquire);
@@ -154,14 +153,14 @@ fn blank(address: usize) -> bool {
         let range = range.load(Ordering::Acquire);
         let (first, pages) = (range >> LENGTH_BITS, range & ((1 << LENGTH_BITS) - 1));
         if (first..first + pages).contains(&page) {
-            // The flag first: who reads a zero page finds it set.
+            // The flag comes first, so that a thread that reads a zero page finds it set.
             faulted.store(true, Ordering::Release);
             FAULTS.fetch_add(1, Ordering::AcqRel);
             let start = ptr::with_exposed_provenance_mut((first as usize) << PAGE_BITS);
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
             let bytes = (pages as usize) << PAGE_BITS;
-            // SAFETY: the range is that of a live map of this crate, which the faulting thread reads: nothing else is replaced. The new
-            // pages are as readable as the old, and unmapping the range takes them away as well.
+            // SAFETY: the range is that of a live map of this crate, which the faulting thread is reading, so nothing else is replaced. The
+            // new pages are readable like the old ones and are unmapped with the range.
             let blank = unsafe { libc::mmap(start, bytes, libc::PROT_READ, flags, -1, 0) };
             return blank != libc::MAP_FAILED;
         }
@@ -169,17 +168,17 @@ fn blank(address: usize) -> bool {
     false
 }
 
-/// Does what would have been done without us.
+/// Does what would have happened without our handler.
 fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void, is_fault: bool) {
-    // SAFETY: stored before the handler was installed, and never freed or changed.
+    // SAFETY: stored before our handler was installed, and never freed or changed.
     let Some(previous) = (unsafe { PREVIOUS.load(Ordering::Acquire).as_ref() }) else { return };
     match previous.sa_sigaction {
         libc::SIG_IGN if !is_fault => {}
         // A fault cannot be ignored.
         libc::SIG_DFL | libc::SIG_IGN => {
             let default = action(libc::SIG_DFL, 0);
-            // SAFETY: both functions may be called in a handler, and the pointers are valid or may be null. A fault happens again
-            // when this returns; a signal that was sent is sent again and waits until then.
+            // SAFETY: both functions may be called in a handler, and the pointers are valid or may be null. A fault recurs when this
+            // returns; a signal that was sent is raised again and stays pending until then.
             unsafe {
                 libc::sigaction(signal, &default, ptr::null_mut());
                 if !is_fault {

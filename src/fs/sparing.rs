@@ -1,4 +1,4 @@
-//! A file system that makes room when descriptors run out.
+//! A file system that frees descriptors when they run out.
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
@@ -8,13 +8,14 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Who holds descriptors that can be had back.
+/// A holder of descriptors that can be reclaimed.
 pub trait Reclaim: Send + Sync + Debug {
-    /// Closes some; `false` when there is nothing left to close.
+    /// Closes some descriptors; `false` if none is left to close.
     fn close_some(&self) -> bool;
 }
 
-/// Runs what needs a descriptor. What fails for want of one has changed nothing, and runs again for as long as `holder` has some left.
+/// Runs an operation that needs a descriptor. An operation that fails for lack of one has changed nothing, and is retried for as long as
+/// `holder` can close some.
 pub fn with_descriptor<T>(holder: &dyn Reclaim, operation: impl Fn() -> Result<T>) -> Result<T> {
     loop {
         match operation() {
@@ -24,12 +25,12 @@ pub fn with_descriptor<T>(holder: &dyn Reclaim, operation: impl Fn() -> Result<T
     }
 }
 
-/// Another file system; each of its operations that needs a descriptor runs [`with_descriptor`].
+/// Wraps a file system and runs every operation that needs a descriptor in [`with_descriptor`].
 #[derive(Debug)]
 pub struct SparingFs {
-    /// Does the work.
+    /// The wrapped file system.
     pub fs: Arc<dyn Fs>,
-    /// Gives descriptors up.
+    /// Closes descriptors on demand.
     pub holder: Arc<dyn Reclaim>,
 }
 
@@ -57,7 +58,7 @@ impl Fs for SparingFs {
     }
 
     unsafe fn map(&self, path: &Path) -> Result<Map> {
-        // SAFETY: the caller's promise about the file is passed on.
+        // SAFETY: the caller makes the same promise.
         self.run(|fs| unsafe { fs.map(path) })
     }
 

@@ -1,4 +1,4 @@
-//! Edits, and the state that they fold into.
+//! Edits, and the state they add up to.
 
 use super::level::LEVELS;
 use crate::id::FileId;
@@ -24,54 +24,54 @@ impl Deref for SegmentMeta {
     }
 }
 
-/// How much of the logs is known to be durable. Logs with lower numbers are durable as a whole.
+/// How much of the logs is known to be durable. Logs with lower numbers are durable in full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogMark {
-    /// The log, which must be there.
+    /// The log, which must exist.
     pub log: FileId,
-    /// So many bytes of it were synced.
+    /// Number of its bytes that were synced.
     pub bytes: u64,
-    /// The sequence number after the last operation in them.
+    /// The sequence number after the last operation in these bytes.
     pub next_seq: Seq,
 }
 
-/// One atomic change of a store: all of it is durable, or none.
+/// One atomic change of a store.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// Segments that leave. A segment that changes its level is both removed and added.
+    /// Segments to remove. A segment that changes its level is both removed and added.
     pub removed: Vec<FileId>,
-    /// Segments that join.
+    /// Segments to add.
     pub added: Vec<SegmentMeta>,
-    /// Logs with lower numbers are obsolete: all that they held stands in segments.
+    /// Logs with lower numbers are obsolete: segments hold all their operations.
     pub log_floor: Option<FileId>,
-    /// Files created from now on have this number or a greater one.
+    /// New files have at least this number.
     pub next_id: Option<FileId>,
-    /// The greatest sequence number that stands in segments.
+    /// The largest sequence number in any segment.
     pub last_seq: Option<Seq>,
-    /// How much of the logs is known to be durable; less than was known before changes nothing.
+    /// How much of the logs is known to be durable. Ignored if less than the state's mark.
     pub log_mark: Option<LogMark>,
 }
 
-/// The sum of all edits.
+/// The state of a store after a series of edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManifestState {
-    /// Drawn at creation.
+    /// The store's identity.
     pub header: StoreIdentity,
     /// The segments of the store.
     pub segments: BTreeMap<FileId, SegmentMeta>,
     /// Logs with lower numbers are obsolete.
     pub log_floor: FileId,
-    /// The least number that no file had yet when the last edit was written. Logs take numbers without an edit: a store that is
-    /// opened looks at its directory too.
+    /// The smallest number that no file had when the last edit was written. Logs take numbers without an edit, so opening a store also
+    /// looks at its directory.
     pub next_id: FileId,
-    /// The greatest sequence number that stands in segments.
+    /// The largest sequence number in any segment.
     pub last_seq: Seq,
-    /// How much of the logs is known to be durable. `None` in a store that has had none yet.
+    /// How much of the logs is known to be durable; `None` before the first log.
     pub log_mark: Option<LogMark>,
 }
 
 impl ManifestState {
-    /// A store without segments. File numbers begin with 1.
+    /// A store without segments. File numbers start at 1.
     pub fn new(header: StoreIdentity) -> Self {
         ManifestState {
             header,
@@ -83,11 +83,11 @@ impl ManifestState {
         }
     }
 
-    /// Adds `edit`, removals first. `next_id` never goes down, and moves beyond every segment that joins.
+    /// Applies `edit`, removals first. `next_id` never decreases and stays above every added segment.
     ///
     /// # Errors
-    /// In words, with the state unchanged: the edit removes a segment that is not there, adds one that is, or lowers the log floor or the
-    /// last sequence number.
+    /// A message, with the state unchanged, if the edit removes a missing segment, adds one that exists, or lowers the log floor or the last
+    /// sequence number.
     pub fn apply(&mut self, edit: &Edit) -> Result<(), String> {
         self.check(edit)?;
         for id in &edit.removed {
@@ -108,13 +108,13 @@ impl ManifestState {
         let mut removed = BTreeSet::new();
         for id in &edit.removed {
             if !self.segments.contains_key(id) || !removed.insert(*id) {
-                return Err(format!("the edit removes segment {id}, which is not there"));
+                return Err(format!("the edit removes segment {id}, which does not exist"));
             }
         }
         let mut added = BTreeSet::new();
         for id in edit.added.iter().map(|meta| meta.id) {
             if (self.segments.contains_key(&id) && !removed.contains(&id)) || !added.insert(id) {
-                return Err(format!("the edit adds segment {id}, which is there already"));
+                return Err(format!("the edit adds segment {id}, which already exists"));
             }
         }
         if edit.log_floor.is_some_and(|floor| floor < self.log_floor)
@@ -125,10 +125,10 @@ impl ManifestState {
         Ok(())
     }
 
-    /// Whether the levels below 0 are sorted runs (I10): no two segments of one of them share a key.
+    /// Checks that the levels below 0 are sorted runs (I10): no two segments of such a level overlap.
     ///
     /// # Errors
-    /// The two segments that do, in words.
+    /// A message that names two overlapping segments.
     pub fn check_levels(&self) -> Result<(), String> {
         let is_sorted = |meta: &&SegmentMeta| meta.level > 0 && usize::from(meta.level) < LEVELS;
         let mut sorted: Vec<&SegmentMeta> = self.segments.values().filter(is_sorted).collect();
@@ -150,7 +150,7 @@ impl ManifestState {
         }
     }
 
-    /// One edit that leads from an empty store to this state.
+    /// The edit that turns an empty store into this state.
     pub fn snapshot(&self) -> Edit {
         Edit {
             removed: Vec::new(),

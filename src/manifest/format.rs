@@ -1,4 +1,4 @@
-//! The bytes of a manifest. Integers are little-endian; lengths and numbers within an edit are varints.
+//! The byte map of a manifest, format version 2. Integers are little-endian; lengths and numbers within an edit are varints.
 //!
 //! ```text
 //! manifest = header edit*                   the first edit is a snapshot of the whole state
@@ -11,33 +11,33 @@
 //! 24 16  hash key                           16  …  payload: fields, then 0xff
 //! 40  4  CRC-32 of bytes 0..40
 //!
-//! field = 1, file number                            a segment leaves
+//! field = 1, file number                            removes a segment
 //!       | 2, file number, level u8, digest u64,
 //!         entries, tombstones, smallest key,
-//!         largest key, least and greatest
+//!         largest key, smallest and largest
 //!         sequence number, file bytes,
-//!         data bytes, raw bytes                     a segment joins
+//!         data bytes, raw bytes                     adds a segment
 //!       | 3, file number                            log floor
 //!       | 4, file number                            next file number
 //!       | 5, sequence number                        last sequence number
 //!       | 6, file number, length, sequence number   log mark
 //! ```
 //!
-//! - *version*: 2. Every later version keeps magic, version and CRC in these places, so that an old build can name the version. In version 1
+//! - *version*: 2. Every later version keeps magic, version and CRC in place, so that an old build can name the version. In version 1
 //!   the CRC was at 28.
-//! - *store id*, *hash key*: drawn at creation.
-//! - *hash code*: how keys are hashed: 1, XXH3 with the first 8 bytes of the hash key as its seed, the others zero; or 4, SipHash-1-3 under
-//!   all 16 ([`crate::hash`]). Anything else is of a later version.
-//! - *tag*: 32 bits drawn from the store id; with the CRC of the head it finds the edits behind a damaged one. None of its bytes, and not
-//!   the last byte of a payload, is zero or one flipped bit away from it: so the part of an edit in a sector that it shares with others
-//!   looks lost only when it was.
-//! - *log mark*: so many bytes of this log, whose operations end before this sequence number, and the whole of the logs before it were
-//!   synced. The log is there, unless it is below the log floor. A log that ends before its mark, or is missing, was damaged.
-//! - *payload length*: has its own checksum, so that an edit which ends beyond the file was cut short and is not damaged.
-//! - fields come in any order, each kind any number of times; removals apply first and of a number the last counts. A segment's least
-//!   key and sequence number are not above its greatest, and its tombstones not above its entries. A level is 0 to 6, or
-//!   64 + 8 × l + d for a segment in quarantine, which could not be read whole and stands beside the levels: it left level l, and newer
-//!   entries of its range have reached level d since, or none has and d is l. A sequence number is below 2⁶³: room for the next ones.
+//! - *store id*, *hash key*: random, set at creation.
+//! - *hash code*: how keys are hashed: 1, XXH3 seeded with the first 8 bytes of the hash key, the others being zero; or 4, SipHash-1-3 under
+//!   all 16 ([`crate::hash`]). Other codes belong to later versions.
+//! - *tag*: 32 bits derived from the store id. Tag and head CRC identify edits after a damaged one. Every byte of the tag, and the last byte
+//!   of a payload, is at least two bit flips away from zero, so that the part of an edit in a sector shared with others looks lost only
+//!   if it was.
+//! - *log mark*: this many bytes of this log, whose operations end before this sequence number, and all earlier logs in full were synced.
+//!   The log exists unless it is below the log floor. A log that is missing or ends before its mark was damaged.
+//! - *payload length*: covered by the head's own checksum, which tells an edit that is cut short by the end of the file from a damaged one.
+//! - *fields*: in any order, each any number of times. Removals apply first; of repeated numbers the last one counts. Invalid: a smallest
+//!   key or sequence number above the largest, or more tombstones than entries. A level is 0 to 6, or 64 + 8 × l + d for a quarantined
+//!   segment, which could not be read in full and belongs to no level: it left level l, and newer entries of its range have reached level
+//!   d since, or none has gone deeper and d is l. A sequence number is below 2⁶³, which leaves room for later ones.
 
 use super::edit::{Edit, LogMark, SegmentMeta};
 use super::level::{LEVELS, Quarantine};
@@ -49,11 +49,11 @@ use crate::key::Seq;
 use crate::segment::{SegmentSummary, StoreIdentity};
 use std::path::Path;
 
-/// The greatest sequence number; a store would need 290 years at a billion writes a second.
+/// The largest sequence number: 290 years at a billion writes per second.
 const MAX_SEQ: Seq = Seq::MAX >> 1;
 
 pub(super) const HEADER_BYTES: usize = 44;
-/// Of a manifest of version 1, to name its version.
+/// Size of a version 1 header, which is recognized only to name its version.
 const HEADER_BYTES_1: usize = 32;
 pub(super) const EDIT_HEAD_BYTES: usize = 16;
 const MAGIC: &[u8; 8] = b"SBLMMAN\n";
@@ -80,7 +80,7 @@ pub(super) fn encode_header(header: StoreIdentity) -> Vec<u8> {
     buf
 }
 
-/// Reads the header at the start of the file `path`.
+/// Decodes the header at the start of the file `path`.
 pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreIdentity> {
     let has_crc_at = |at: usize| {
         let (covered, crc) = (bytes.get(..at)?, bytes.get(at..at + 4)?);
@@ -98,9 +98,7 @@ pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreIdentity> 
         };
         (sealed && magic == MAGIC).then_some((version, header))
     };
-    let damaged = || {
-        Error::corruption(path, 0, "the header of the manifest fails its checksum; run `sidebloom repair`")
-    };
+    let damaged = || Error::corruption(path, 0, "manifest header checksum mismatch; run `sidebloom repair`");
     match fields() {
         Some((VERSION, mut header)) => header().ok_or_else(damaged),
         Some((found, _)) => {
@@ -110,7 +108,7 @@ pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreIdentity> 
     }
 }
 
-/// What every edit of this store begins with.
+/// The tag at the start of every edit of this store.
 pub(super) fn tag(header: StoreIdentity) -> u32 {
     crc32(&[&header.store_id.to_le_bytes()]) | 0x0303_0303
 }
@@ -123,7 +121,7 @@ pub(super) struct EditHead {
 }
 
 impl EditHead {
-    /// The head at the start of `bytes`; `None` when they are too short or it is damaged.
+    /// Decodes the head at the start of `bytes`. `None` when it is cut short or damaged.
     pub fn decode(bytes: &[u8], tag: u32) -> Option<Self> {
         let mut d = Decoder::new(bytes);
         let found = d.u32()?;
@@ -133,7 +131,7 @@ impl EditHead {
     }
 }
 
-/// The bytes of one edit. [`Error::ManifestTooLarge`] when they exceed 4 GiB.
+/// The bytes of one edit. [`Error::ManifestTooLarge`] when its payload exceeds 4 GiB.
 pub(super) fn encode_edit(edit: &Edit, tag: u32) -> Result<Vec<u8>> {
     let payload = encode_payload(edit);
     let (bytes, max) = (payload.len() as u64, u64::from(u32::MAX));
@@ -193,7 +191,7 @@ fn encode_segment(buf: &mut Vec<u8>, meta: &SegmentMeta) {
     buf.put_varint(meta.raw_bytes);
 }
 
-/// `None` when the payload is no edit.
+/// Decodes an edit; `None` when the payload is invalid.
 pub(super) fn decode_payload(payload: &[u8]) -> Option<Edit> {
     let mut d = Decoder::new(payload);
     let mut edit = Edit::default();

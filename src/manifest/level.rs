@@ -1,6 +1,6 @@
 //! Levels, and the code of a segment that left them for quarantine.
 
-/// Levels of a store: level 0 holds flushed memtables in the order of flushing, every other level one sorted run.
+/// Number of levels of a store. Level 0 holds flushed memtables in the order of flushing, every other level one sorted run.
 pub const LEVELS: usize = 7;
 
 /// Where a quarantined segment belongs in the order of ages. The manifest stores its code in place of a level.

@@ -1,7 +1,7 @@
-//! The live set: which segments answer, in which order, and the fences that pick the few a key could be in.
+//! The live set: the segments that reads consult, in order, and the fences that pick the few that could hold a key.
 //!
-//! Immutable. A flush, a compaction or a rebuilt sidecar makes a new one that shares the segments of the old; readers keep the one
-//! that they loaded for as long as they need it. When the last one that holds an obsolete segment goes, its files are unlinked.
+//! A live set is immutable. A flush, a compaction or a rebuilt sidecar makes a new one that shares segments with the old. Readers keep
+//! the one they loaded for as long as they need it. An obsolete segment's files are unlinked when the last live set with it is dropped.
 
 use super::edit::SegmentMeta;
 use super::level::LEVELS;
@@ -14,19 +14,19 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A segment as it stands in one live set: with its level and the sidecar that answers for it.
+/// A segment in a live set, with its level and its sidecar.
 #[derive(Clone)]
 pub struct LiveSegment {
-    /// What the manifest says of it.
+    /// Its manifest entry.
     pub meta: Arc<SegmentMeta>,
     /// Its files.
     pub file: Arc<SegmentFile>,
-    /// `None`: every question is answered "maybe".
+    /// Its filter; without one, every probe is "maybe".
     pub sidecar: Option<Arc<Sidecar>>,
 }
 
 impl LiveSegment {
-    /// Whether it has a sidecar that no checksum vouches for yet.
+    /// Whether it has a sidecar whose checksums are not verified yet.
     pub fn waits_for_verification(&self) -> bool {
         self.sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_verified())
     }
@@ -39,25 +39,25 @@ impl LiveSegment {
         self.meta.largest.as_slice().cmp(key)
     }
 
-    /// Whether the segment stands beside the levels because it cannot be read whole.
+    /// Whether the segment is in quarantine because it cannot be read in full.
     pub fn is_quarantined(&self) -> bool {
         usize::from(self.meta.level) >= LEVELS
     }
 
-    /// Whether the segment has keys within the closed range.
+    /// Whether the segment's key range overlaps the closed range.
     pub fn overlaps(&self, smallest: &[u8], largest: &[u8]) -> bool {
         self.meta.smallest.as_slice() <= largest && self.meta.largest.as_slice() >= smallest
     }
 }
 
-/// The smallest and the largest key of some segments; `None` without any.
+/// The smallest and the largest key of some segments; `None` if there are none.
 pub fn hull<'a>(segments: impl IntoIterator<Item = &'a LiveSegment> + Clone) -> Option<(&'a [u8], &'a [u8])> {
     let smallest = segments.clone().into_iter().map(|s| s.meta.smallest.as_slice()).min()?;
     let largest = segments.into_iter().map(|s| s.meta.largest.as_slice()).max()?;
     Some((smallest, largest))
 }
 
-/// One level, with its fences: 8 bytes of each segment's first and last key, behind the prefix that all keys of the level share.
+/// One level with its fences: for each segment's first and last key, the 8 bytes after the prefix that all keys of the level share.
 #[derive(Default, Clone)]
 pub struct Level {
     segments: Vec<LiveSegment>,
@@ -77,7 +77,7 @@ impl Level {
         Level { shared: shared.into(), first, last, segments }
     }
 
-    /// Level 0: newest first. Others: in key order.
+    /// The segments: newest first in level 0, in key order in the others.
     pub fn segments(&self) -> &[LiveSegment] {
         &self.segments
     }
@@ -89,7 +89,7 @@ impl Level {
         same_bytes(head, &self.shared).then(|| prefix8(rest))
     }
 
-    /// Sorted runs only: the one segment whose range has the key.
+    /// Sorted runs only: the one segment whose range includes the key.
     #[inline]
     fn find(&self, key: &[u8]) -> Option<&LiveSegment> {
         let fence = self.fence(key)?;
@@ -100,7 +100,7 @@ impl Level {
         self.holds(at, fence, key)
     }
 
-    /// The segment at `at` if its smallest key is not beyond `key`.
+    /// The segment at `at` if its smallest key is at most `key`.
     #[inline]
     fn holds(&self, at: usize, fence: u64, key: &[u8]) -> Option<&LiveSegment> {
         let first = *self.first.get(at)?;
@@ -108,7 +108,7 @@ impl Level {
         (first < fence || first == fence && segment.cmp_smallest(key).is_le()).then_some(segment)
     }
 
-    /// Level 0 only: the segments whose range has the key, newest first.
+    /// Level 0 only: the segments whose range includes the key, newest first.
     #[inline]
     fn find_all<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
         let fence = self.fence(key);
@@ -120,7 +120,7 @@ impl Level {
         })
     }
 
-    /// Sorted runs only: the segments that a walk from `start` visits, in the order of the walk.
+    /// Sorted runs only: the segments that a walk from `start` visits, in that order.
     pub fn walk(&self, direction: Direction, start: Bound<&[u8]>) -> Vec<Arc<SegmentFile>> {
         let file = |s: &LiveSegment| Arc::clone(&s.file);
         let segments = &self.segments;
@@ -144,13 +144,13 @@ impl Level {
         }
     }
 
-    /// Bytes of all segments.
+    /// Total length of the segment files, in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.segments.iter().map(|s| s.meta.file_bytes).sum()
     }
 }
 
-/// All levels, and what is in quarantine.
+/// All levels and the quarantined segments.
 #[derive(Default, Clone)]
 pub struct LiveSet {
     levels: [Level; LEVELS],
@@ -158,7 +158,7 @@ pub struct LiveSet {
 }
 
 impl LiveSet {
-    /// Sorts segments into their levels.
+    /// Assigns segments to their levels.
     pub fn new(segments: impl IntoIterator<Item = LiveSegment>) -> Self {
         let mut sorted: [Vec<LiveSegment>; LEVELS] = Default::default();
         let mut quarantined = Vec::new();
@@ -186,31 +186,32 @@ impl LiveSet {
         &self.levels
     }
 
-    /// All segments, newest level first, those in quarantine last.
+    /// All segments: newest level first, quarantined ones last.
     pub fn segments(&self) -> impl Iterator<Item = &LiveSegment> {
         self.levels.iter().flat_map(Level::segments).chain(&self.quarantined)
     }
 
-    /// Segments that cannot be read whole, by falling newest entry. They left their levels, so that the others can be compacted without
-    /// them, and with their levels the order of ages: only sequence numbers tell which of their entries still count. What is readable of
-    /// them answers; a damaged block gives its error for each key that could be in it and that nothing newer is known of.
+    /// Segments that cannot be read in full, in descending order of their newest entry. They left their levels so that the others can be
+    /// compacted without them. That also removes them from the order of ages: only sequence numbers tell which of their entries are
+    /// current. Their readable blocks answer reads. A damaged block returns its error for every key that it could hold and that has no
+    /// newer entry elsewhere.
     pub fn quarantined(&self) -> &[LiveSegment] {
         &self.quarantined
     }
 
-    /// The segments in quarantine whose range has the key, by falling newest entry.
+    /// The quarantined segments whose range includes the key, in descending order of their newest entry.
     pub fn suspects<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
         self.quarantined.iter().filter(move |s| s.overlaps(key, key))
     }
 
-    /// The segments of the levels that could hold the key, newest first: every level-0 segment and at most one of each other level.
+    /// The segments that could hold the key, newest first: any number from level 0, at most one from each other level.
     #[inline]
     pub fn candidates<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
         let [level0, runs @ ..] = &self.levels;
         level0.find_all(key).chain(runs.iter().filter_map(move |run| run.find(key)))
     }
 
-    /// The deepest level that has a segment; 0 when there is none.
+    /// The deepest level with a segment; 0 if there is none.
     pub fn deepest(&self) -> usize {
         self.levels.iter().rposition(|level| !level.segments.is_empty()).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! The manifest: which segments make up the store, as a log of edits and the state they add up to.
+//! The manifest: the list of a store's segments, kept as a log of edits. Also the live set built from it.
 
 mod edit;
 mod format;

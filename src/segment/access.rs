@@ -1,6 +1,6 @@
 //! How a segment is walked: direction, and use of the block cache.
 
-/// Which way a cursor goes.
+/// The direction of a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Towards larger keys.
@@ -9,11 +9,11 @@ pub enum Direction {
     Reverse,
 }
 
-/// How a cursor reads.
+/// How a cursor reads blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Block by block through the block cache, which keeps them.
+    /// One block at a time, through the block cache, which keeps it.
     Cached,
-    /// In reads that grow from one block to 256 KiB. Takes data blocks from the cache, never puts any into it.
+    /// In reads that grow from one block to 256 KiB. Uses blocks in the cache but adds none.
     Scan,
 }

@@ -1,14 +1,14 @@
-//! The file under a writer: large appends, and the digest of all of them.
+//! The file under a segment writer: large appends, and their digest.
 
 use crate::error::{Error, Result};
 use crate::fs::AppendFile;
 use crate::hash::Digest;
 
-/// One system call each.
+/// Size of an append, in bytes.
 const APPEND_BYTES: usize = 256 << 10;
 
-/// Buffers bytes for a file. After a failed append or sync the file is never touched again (invariant I5): each call gives the
-/// error again.
+/// Buffers bytes for a file. After a failed append or sync the file is never written again (invariant I5), and every call returns that
+/// error.
 pub struct SegmentAppender {
     file: Box<dyn AppendFile>,
     pending: Vec<u8>,
@@ -18,23 +18,23 @@ pub struct SegmentAppender {
 }
 
 impl SegmentAppender {
-    /// At the start of an empty file.
+    /// Appends to an empty file.
     pub fn new(file: Box<dyn AppendFile>) -> Self {
         let pending = Vec::with_capacity(APPEND_BYTES + (64 << 10));
         SegmentAppender { file, pending, written: 0, digest: Digest::default(), failed: None }
     }
 
-    /// The length of the file with all pending bytes.
+    /// Length of the file, pending bytes included.
     pub fn offset(&self) -> u64 {
         self.written + self.pending.len() as u64
     }
 
-    /// Bytes not yet in the file: append to them.
+    /// The bytes not written yet; add to them.
     pub fn pending(&mut self) -> &mut Vec<u8> {
         &mut self.pending
     }
 
-    /// Appends the pending bytes to the file when there are enough.
+    /// Writes the pending bytes once there are enough.
     pub fn flush_when_large(&mut self) -> Result<()> {
         if self.pending.len() < APPEND_BYTES { Ok(()) } else { self.flush() }
     }
@@ -45,7 +45,7 @@ impl SegmentAppender {
         Ok(self.digest.finish())
     }
 
-    /// Appends the last bytes and syncs; gives the length of the file.
+    /// Appends the last bytes and syncs. Returns the length of the file.
     pub fn finish(mut self, last: &[u8]) -> Result<u64> {
         self.pending.extend_from_slice(last);
         self.flush()?;
@@ -62,7 +62,7 @@ impl SegmentAppender {
         let appended = self.file.append(&self.pending);
         self.pending.clear();
         if self.pending.capacity() > 4 * APPEND_BYTES {
-            self.pending.shrink_to(2 * APPEND_BYTES); // A huge value has passed through.
+            self.pending.shrink_to(2 * APPEND_BYTES); // Give back the memory of a huge value.
         }
         appended.inspect_err(|error| self.failed = Some(error.clone()))
     }

@@ -1,4 +1,4 @@
-//! The block cache of a store, shared by its segments, and the counters of what was read.
+//! The block cache of a store, shared by its segments, and the counters of reads.
 
 use super::block::Block;
 use super::index::Index;
@@ -8,14 +8,14 @@ use quick_cache::sync::Cache;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What reading segments cost since the store was opened. Opening a segment and verifying it do not count.
+/// Reads of segments since the store was opened. Opening and verifying a segment do not count.
 #[derive(Debug, Default)]
 pub struct ReadCounters {
-    /// Reads of data and index blocks that went to the file; a read-ahead of several blocks is one.
+    /// Reads of data and index blocks from the file; a read-ahead of several blocks counts once.
     pub block_reads: AtomicU64,
     /// Data and index blocks found in the cache.
     pub block_cache_hits: AtomicU64,
-    /// Bytes of `block_reads`.
+    /// Bytes read by `block_reads`.
     pub bytes_read: AtomicU64,
 }
 
@@ -31,8 +31,8 @@ impl ReadCounters {
     }
 }
 
-/// Blocks by file and offset, decompressed and verified, within a budget of bytes. One cache serves one store: file numbers are
-/// the store's own.
+/// Decompressed and verified blocks by file and offset, within a byte budget. One cache serves one store, since file numbers are unique
+/// only within a store.
 pub struct BlockCache {
     blocks: Cache<(FileId, u64), CachedBlock, BlockWeight>,
     largest_block: usize,
@@ -44,12 +44,12 @@ enum CachedBlock {
     Index(Arc<Index>),
 }
 
-/// Weighs a block by its bytes and, roughly, what the cache needs for its own.
+/// Weighs a block by its bytes and the cache's approximate overhead.
 #[derive(Clone)]
 struct BlockWeight;
 
 const OVERHEAD_BYTES: usize = 100;
-/// A guess, to size the cache's tables: a block of the default size.
+/// Assumed block size, to size the cache's tables: the default.
 const TYPICAL_BLOCK_BYTES: u64 = 4096;
 
 impl Weighter<(FileId, u64), CachedBlock> for BlockWeight {
@@ -68,8 +68,8 @@ impl CachedBlock {
 }
 
 impl BlockCache {
-    /// A cache of `capacity` bytes. A block of more than an eighth of that is never cached, so that one huge value does not drive
-    /// out everything else.
+    /// A cache of `capacity` bytes. A block larger than an eighth of that is never cached, so that one huge value does not evict
+    /// everything else.
     pub fn new(capacity: u64) -> Self {
         let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
         let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
@@ -90,7 +90,7 @@ impl BlockCache {
         }
     }
 
-    /// Like [`data`](Self::data), and leaves the order of eviction alone.
+    /// As [`data`](Self::data), without affecting eviction.
     pub(super) fn peek_data(&self, id: FileId, offset: u64) -> Option<Block> {
         match self.blocks.peek(&(id, offset)) {
             Some(CachedBlock::Data(block)) => Some(block),

@@ -1,13 +1,10 @@
 //! Block compression.
 
-use super::format::{Compression, Location, MAX_BLOCK_BYTES};
+use super::format::{Compression, LZ4_MAX_RATIO, Location, MAX_BLOCK_BYTES};
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
 
-/// An lz4 block cannot expand more: each byte of a run length stands for at most 255 bytes.
-const LZ4_MAX_RATIO: usize = 255;
-
-/// Compresses the blocks of one segment, one after the other.
+/// Compresses the blocks of one segment, one at a time.
 pub struct Compressor {
     packed: Vec<u8>,
     method: Method,
@@ -21,7 +18,7 @@ enum Method {
 }
 
 impl Compressor {
-    /// [`Error::FeatureMissing`] when this build lacks the method.
+    /// For one segment. [`Error::FeatureMissing`] when this build lacks the method.
     pub fn new(compression: Compression) -> Result<Self> {
         let method = match compression {
             Compression::None => Method::None,
@@ -36,7 +33,7 @@ impl Compressor {
         Ok(Compressor { packed: Vec::new(), method })
     }
 
-    /// Replaces the bytes of `out` from `start` on by their compressed form when that saves at least an eighth; says which it is.
+    /// Replaces the bytes of `out` from `start` on with their compressed form if that saves at least an eighth. Returns the form used.
     pub fn pack(&mut self, out: &mut Vec<u8>, start: usize) -> Compression {
         let Compressor { packed, method } = self;
         let raw = &out[start..];
@@ -72,22 +69,23 @@ impl Compressor {
     }
 }
 
-/// Undoes [`Compressor::pack`] for a payload whose crc has been checked.
+/// Decompresses a payload whose crc has been checked.
 pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Result<Vec<u8>> {
     if kind == Compression::None {
         return Ok(payload.to_vec());
     }
     let mut fields = Decoder::new(payload);
-    let len = fields.u32().ok_or_else(|| location.damaged("a compressed block without its length"))? as usize;
+    let len = fields.u32().ok_or_else(|| location.damaged("the compressed block lacks its length"))? as usize;
     let packed = fields.take(fields.remaining()).unwrap_or_default();
     let bound = match kind {
         Compression::Lz4 => packed.len().saturating_mul(LZ4_MAX_RATIO).min(MAX_BLOCK_BYTES),
         _ => MAX_BLOCK_BYTES,
     };
     if len > bound {
-        return Err(
-            location.damaged(format!("a block of {} bytes that claims to expand to {len}", packed.len()))
-        );
+        return Err(location.damaged(format!(
+            "a compressed block of {} bytes claims to expand to {len} bytes",
+            packed.len()
+        )));
     }
     let mut raw = vec![0; len];
     let written = match kind {
@@ -96,7 +94,7 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
     };
     match written == Some(len) {
         true => Ok(raw),
-        false => Err(location.damaged(format!("{} data that does not decompress", kind.name()))),
+        false => Err(location.damaged(format!("the {} data does not decompress", kind.name()))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Walking over a segment's entries, forward or backward, from any bound.
+//! Walking a segment's entries from any bound, in either direction.
 
 use super::access::{Access, Direction};
 use super::block::Block;
@@ -11,12 +11,12 @@ use crate::key::{EntryKind, Seq, Value};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-/// The `current` of a cursor that is at no entry.
+/// The value of `current` when the cursor is at no entry.
 const NOWHERE: usize = usize::MAX;
 
-/// A walk over the entries of a segment: `(advance access*)*`. What is left to do stands in four ranges, from the partitions of
-/// the index down to the entries of one restart interval; a step takes from the front of the innermost one that is not empty
-/// (from its back when the walk is reverse) and so refills those below it.
+/// Walks the entries of a segment: `(advance access*)*`. Four ranges hold what is left, from index partitions down to the entries of one
+/// restart interval. Each step takes from the front of the innermost non-empty range (from its back in reverse) and refills the ranges
+/// below it.
 pub struct SegmentCursor {
     segment: Arc<Segment>,
     direction: Direction,
@@ -34,8 +34,8 @@ pub struct SegmentCursor {
 }
 
 impl Segment {
-    /// A cursor before the first entry of its direction within `start`: forward, the first key at or behind the bound; reverse,
-    /// the last key at or before it. Reads the block of the bound; nothing when unbounded.
+    /// A cursor before its first entry: forward, the first key at or after the bound; reverse, the last key at or before it. Reads the
+    /// block of the bound; nothing when unbounded.
     pub fn cursor(
         self: &Arc<Self>,
         direction: Direction,
@@ -67,7 +67,7 @@ impl Segment {
 }
 
 impl SegmentCursor {
-    /// Goes to the next entry; `false` at the end, and then always. After an error the walk is at its end.
+    /// Moves to the next entry; `false` at the end, and from then on. An error ends the walk.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         loop {
@@ -108,7 +108,7 @@ impl SegmentCursor {
         }
     }
 
-    /// The value as a share of its block.
+    /// The value, sharing the memory of its block.
     pub fn to_value(&self) -> Value {
         match (&self.block, self.entry()) {
             (Some(block), Some(entry)) => Value::new(block.bytes().slice(entry.value.clone())),
@@ -121,9 +121,8 @@ impl SegmentCursor {
         self.interval.entry(self.current)
     }
 
-    /// Leaves to do what lies beyond `key` in the direction of the walk; `key` itself does if the border is not `behind` it
-    /// (forward), or is (reverse).
-    fn seek(&mut self, key: &[u8], behind: bool) -> Result<()> {
+    /// Starts the walk at `key`: directly after it if `after`, otherwise directly before it.
+    fn seek(&mut self, key: &[u8], after: bool) -> Result<()> {
         let at = self.segment.top.seek(key);
         self.partitions = beyond(self.direction, at, self.segment.top.len());
         if at == self.segment.top.len() {
@@ -142,7 +141,7 @@ impl SegmentCursor {
         };
         self.intervals = beyond(self.direction, at, block.intervals());
         self.enter_interval(at)?;
-        let before = self.interval.count_while(|found| found < key || (behind && found == key));
+        let before = self.interval.count_while(|found| found < key || (after && found == key));
         match self.direction {
             Direction::Forward => self.entries.start = before,
             Direction::Reverse => self.entries.end = before,
@@ -150,7 +149,7 @@ impl SegmentCursor {
         Ok(())
     }
 
-    /// Takes the next step above the entries; `false` when there is none.
+    /// Moves to the next interval, block or partition; `false` when none is left.
     fn refill(&mut self) -> Result<bool> {
         if let Some(at) = step(self.direction, &mut self.intervals) {
             self.enter_interval(at)?;
@@ -207,7 +206,7 @@ impl SegmentCursor {
     }
 }
 
-/// What is left of `count` things in the direction of the walk once it is at number `at`.
+/// The numbers below `count` that follow `at` in the direction of the walk.
 fn beyond(direction: Direction, at: usize, count: usize) -> Range<usize> {
     match direction {
         Direction::Forward => (at + 1).min(count)..count,

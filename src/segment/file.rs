@@ -1,10 +1,10 @@
-//! The files of a store's segments, opened when they are read, and the budget of open ones: a store needs as many descriptors as its
-//! options say, however many segments it has.
+//! Segment files, opened on first use, and the budget of open ones: the number of descriptors depends on the options, not on the number
+//! of segments.
 //!
 //! 1. A [`SegmentFile`] opens its file on first use and keeps it open. A read of an open one takes no lock.
-//! 2. Whoever opens one beyond the budget closes another: the hand of a clock goes round the open ones and closes the first that
-//!    was not read since it last came by. Readers at work keep what they have, so that for as long as they live more may be open.
-//! 3. When the process or the system is out of descriptors, half of the open segments are closed and the opening is tried once more.
+//! 2. Opening one beyond the budget closes another, chosen by the clock algorithm: the hand goes round the open segments and closes the
+//!    first that was not read since its last pass. Active readers keep their segments, so more may be open for as long as they run.
+//! 3. When the process or the system is out of descriptors, half of the open segments are closed and the open is retried.
 
 use super::access::{Access, Direction};
 use super::cache::{BlockCache, ReadCounters};
@@ -24,7 +24,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Opens the segments of one store and keeps the number of open ones within a budget.
+/// Opens the segments of a store and keeps the number of open ones within a budget.
 pub struct OpenFiles {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
@@ -35,23 +35,23 @@ pub struct OpenFiles {
     openings: AtomicU64,
 }
 
-/// The open segments, in a ring. A segment that is gone leaves its place to the next one.
+/// The open segments, in a ring. The entry of a dropped segment is reused.
 #[derive(Default)]
 struct Clock {
     open: Vec<Weak<OpenSlot>>,
     hand: usize,
 }
 
-/// Where an open segment is while it is open.
+/// Holds a segment while it is open.
 #[derive(Default)]
 struct OpenSlot {
     segment: ArcSwapOption<Segment>,
-    /// Read since the hand of the clock came by.
+    /// Read since the clock hand's last pass.
     used: AtomicBool,
 }
 
 impl OpenFiles {
-    /// For the segments in `dir`, of which at most `budget` (1 or more) stay open, with a block cache of `cache_bytes`.
+    /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a block cache of `cache_bytes`.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, cache_bytes: u64, budget: usize) -> Self {
         OpenFiles {
             fs,
@@ -64,24 +64,24 @@ impl OpenFiles {
         }
     }
 
-    /// What reading the segments cost.
+    /// The counters of all reads.
     pub fn counters(&self) -> &ReadCounters {
         &self.counters
     }
 
-    /// How often a segment was opened because somebody wanted to read it.
+    /// Number of times that a read opened a segment.
     pub fn openings(&self) -> u64 {
         self.openings.load(Relaxed)
     }
 
-    /// How many segments are open, those that only readers at work still hold not counted.
+    /// Number of open segments, without those that only active readers still hold.
     pub fn open_now(&self) -> usize {
         let is_open =
             |slot: &Weak<OpenSlot>| slot.upgrade().is_some_and(|slot| slot.segment.load().is_some());
         self.clock().open.iter().filter(|slot| is_open(slot)).count()
     }
 
-    /// Opens segment `id` past the budget, for whoever checks the file. `digest` tells it from any other segment of that number.
+    /// Opens segment `id` outside the budget, for checks. `digest` tells it from any other segment of that number.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corruption`] when its footer is damaged or it is another segment.
@@ -98,7 +98,7 @@ impl OpenFiles {
             false => Err(Error::corruption(
                 &path,
                 0,
-                "this is not the segment that the manifest means (other digest)",
+                "the segment's digest differs from the one in the manifest: it is another segment",
             )),
         }
     }
@@ -113,19 +113,19 @@ impl OpenFiles {
         self.clock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers that `slot` holds `segment`, and closes another one if there are too many. The one that serves: another thread
-    /// may have been quicker.
+    /// Stores `segment` in `slot`, closing another one if too many are open. Returns the segment to use: another thread may have stored
+    /// its own first.
     fn keep(&self, slot: &Arc<OpenSlot>, segment: Arc<Segment>) -> Arc<Segment> {
         let mut clock = self.clock();
-        if let Some(quicker) = slot.segment.load_full() {
-            return quicker;
+        if let Some(first) = slot.segment.load_full() {
+            return first;
         }
         match clock.open.len() < self.budget {
             true => clock.open.push(Arc::downgrade(slot)),
             false => {
                 let at = clock.vacate();
-                if let Some(location) = clock.open.get_mut(at) {
-                    *location = Arc::downgrade(slot);
+                if let Some(entry) = clock.open.get_mut(at) {
+                    *entry = Arc::downgrade(slot);
                 }
             }
         }
@@ -140,7 +140,7 @@ fn is_missing(error: &Error) -> bool {
 }
 
 impl Reclaim for OpenFiles {
-    /// Closes half of the open segments, those first that were not read lately.
+    /// Closes half of the open segments, the least recently read first.
     fn close_some(&self) -> bool {
         let mut clock = self.clock();
         let half = clock.open.len().div_ceil(2);
@@ -162,8 +162,8 @@ impl fmt::Debug for OpenFiles {
 }
 
 impl Clock {
-    /// Closes one segment; its place in the ring, which must not be empty. After one round any will do: readers may be so busy that
-    /// each was read again meanwhile.
+    /// Closes one segment and returns its index in the ring, which must not be empty. After a full round it takes any segment, because
+    /// busy readers may have touched every one again.
     fn vacate(&mut self) -> usize {
         let round = self.open.len().max(1);
         for step in 0.. {
@@ -179,7 +179,7 @@ impl Clock {
     }
 }
 
-/// A segment of a store, open or not; owns its two files.
+/// A segment of a store, open or not. Owns the segment file and its sidecar file.
 pub struct SegmentFile {
     files: Arc<OpenFiles>,
     slot: Arc<OpenSlot>,
@@ -189,20 +189,20 @@ pub struct SegmentFile {
 }
 
 impl SegmentFile {
-    /// Segment `id`; its file is neither opened nor looked at. `digest` tells it from any other segment of that number.
+    /// Segment `id`, without opening its file. `digest` tells it from any other segment of that number.
     pub fn new(files: Arc<OpenFiles>, id: FileId, digest: u64) -> Self {
         SegmentFile { files, slot: Arc::default(), id, digest, obsolete: AtomicBool::new(false) }
     }
 
-    /// From now on the files go when the last holder lets go. Only after the manifest has forgotten the segment.
+    /// Removes the files when the last holder is dropped. Call it only once the manifest no longer lists the segment.
     ///
-    /// Until then it has a name that tells it from a live one ([`FileKind::Obsolete`]). The next sync of the directory makes the name
-    /// durable: a power cut before that which also takes the manifest leaves an obsolete segment that looks live.
+    /// Until then the file has a name that tells it from a live segment ([`FileKind::Obsolete`]). The next sync of the directory makes that
+    /// name durable; if a power cut before then also destroys the manifest, the obsolete segment looks live.
     pub fn mark_obsolete(&self) {
         self.obsolete.store(true, Release);
         let [from, to] = [FileKind::Segment, FileKind::Obsolete].map(|kind| self.path(kind));
         if let Err(error) = self.files.fs.rename(&from, &to) {
-            tracing::warn!(%error, "an obsolete segment keeps its name");
+            tracing::warn!(%error, "cannot rename an obsolete segment");
         }
     }
 
@@ -215,10 +215,10 @@ impl SegmentFile {
         self.files.dir.join(self.id.file_name(kind))
     }
 
-    /// The open segment, to work with for longer: it stays open until dropped.
+    /// The open segment, for longer use: it stays open until dropped.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Corruption`] when its footer is damaged or it is not the segment that is meant.
+    /// [`Error::Io`]; [`Error::Corruption`] when its footer is damaged or it is another segment.
     pub fn open(&self) -> Result<Arc<Segment>> {
         match self.slot.segment.load_full() {
             Some(segment) => {
@@ -245,7 +245,7 @@ impl SegmentFile {
         self.open()?.cursor(direction, start, access)
     }
 
-    /// Written only when it changes, so that readers on many cores share the line.
+    /// Writes only on a change, so that readers on many cores share the cache line.
     #[inline]
     fn touch(&self) {
         if !self.slot.used.load(Relaxed) {
@@ -275,8 +275,8 @@ impl Drop for SegmentFile {
                 Err(error) => Err(error),
             };
             if let Err(error) = removed {
-                // Harmless: the next open removes files that the manifest does not know.
-                tracing::warn!(%error, "an obsolete file stays for now");
+                // Harmless: the next open of the store removes files that the manifest does not list.
+                tracing::warn!(%error, "cannot remove an obsolete file yet");
             }
         }
     }

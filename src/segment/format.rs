@@ -1,7 +1,7 @@
-//! The byte map of a segment file, format version 2. All integers are little-endian, `varint` is LEB128.
+//! The byte map of a segment file, format version 2. Integers are little-endian; `varint` is LEB128.
 //!
 //! ```text
-//! segment    := block(data)*  block(index)*  block(top index)  block(properties)  footer      nothing in between
+//! segment    := block(data)*  block(index)*  block(top index)  block(properties)  footer      without gaps
 //! block(x)   := payload  type u8  crc u32        at most 128 MiB, before and after decompression
 //! payload    := x                                type 0
 //!             | length u32  lz4 block of x       type 1
@@ -25,33 +25,32 @@
 //!               crc u32               52     of the 52 bytes before it, in every version
 //! ```
 //!
-//! **block.** `crc` is over payload, type, and the block's place: segment id u64, offset u64. So a block of another file or of
-//! another offset (a misdirected write, a recycled extent) does not pass. Invalid: a wrong crc, an unknown type, a `length` over
-//! 128 MiB, over 255 times the lz4 block, or other than what decompression gives. Only data blocks are ever compressed; a block
-//! that does not shrink by an eighth is type 0.
+//! **block.** `crc` covers the payload, the type, and the block's location: segment id u64, offset u64. A block from another file or
+//! offset (a misdirected write, a recycled extent) therefore fails the check. Invalid: a crc mismatch, an unknown type, or a `length`
+//! that exceeds 128 MiB or 255 times the lz4 block, or that differs from the decompressed size. Only data blocks are compressed; a
+//! block that does not shrink by an eighth is stored as type 0.
 //!
-//! **data.** Keys strictly increase through the whole file. The heads stand together before all values, so that a search reads
-//! few cache lines. `shared` is exactly the number of leading bytes shared with the key before (the search relies on it), and 0 in
-//! every sixteenth head: these are the restarts. A restart's `head` counts from the first head, its `value` from the first value.
-//! `rest` is the number of key bytes that follow the shared ones. `value` is 0 for a tombstone, otherwise 1 + the length of the
-//! value; the values stand in the order of their heads without gaps. Invalid: more than sixteen heads from one restart to the
-//! next, a key over 64 KiB (prefixes expand: without these bounds a small block could ask for gigabytes). A data block is valid
-//! exactly when the writer would give the same bytes for its entries; `verify` checks that.
+//! **data.** Keys strictly increase through the whole file. All heads precede all values, so that a search touches few cache lines.
+//! `shared` is exactly the number of leading bytes shared with the previous key (the search relies on it). It is 0 in every
+//! sixteenth head: these are the restarts. A restart's `head` is an offset from the first head, its `value` an offset from the first
+//! value. `rest` is the number of key bytes after the shared ones. `value` is 0 for a tombstone, otherwise 1 + the length of the
+//! value. The values follow in the order of their heads, without gaps. Invalid: more than sixteen heads between two restarts, or a
+//! key over 64 KiB; prefixes expand, so without these bounds a small block could ask for gigabytes. A data block is valid exactly
+//! when the writer would produce the same bytes for its entries; `verify` checks that.
 //!
-//! **index.** Each separator names one block: at least the block's last key, less than the first key of the next block. The first
-//! block lies at `base`, each next one where the one before ends, and `length` counts payload, type and crc. The blocks of a
-//! partition are data blocks, the blocks of the top index are the partitions. The last separator of a partition equals the
-//! partition's separator in the top index; the very last one is the largest key. Invalid: no separator, separators that do not
-//! strictly increase, a block that reaches beyond the area of its kind.
+//! **index.** Each separator stands for one block. It is at least the block's last key and less than the first key of the next block.
+//! The first block starts at `base`, each other block where the previous one ends; `length` includes payload, type and crc. A
+//! partition indexes data blocks; the top index indexes partitions. The last separator of a partition equals the partition's
+//! separator in the top index, and the last one of all is the largest key. Invalid: no separator, separators that do not strictly
+//! increase, or a block that extends beyond the area of its kind.
 //!
-//! **properties.** What the segment holds, for the manifest's repair and for statistics. `raw bytes` sums key and value lengths,
-//! `compression` is the name that the writer was told ("none", "lz4", "zstd"). `store id`, `hash code` and `hash key` repeat the store's own,
-//! so that a store that lost its manifest can be rebuilt from its segments. Invalid: no entries, or a value that contradicts the
-//! entries.
+//! **properties.** What the segment holds, for statistics and repair. `raw bytes` is the sum of key and value lengths. `compression`
+//! is the writer's setting ("none", "lz4", "zstd"). `store id`, `hash code` and `hash key` repeat the store's own, so that a store
+//! without its manifest can be rebuilt from its segments. Invalid: no entries, or a value that contradicts the entries.
 //!
-//! **footer.** The top index ends where the properties begin, and these end where the footer begins. `digest` is the 64-bit digest
-//! of every byte before the footer: a sidecar names it to prove that it belongs to this segment. Invalid: a wrong crc or magic, a
-//! segment id other than the file's number.
+//! **footer.** The top index ends where the properties start, and the properties end where the footer starts. `digest` is the 64-bit
+//! digest of every byte before the footer; a sidecar names it to prove that it belongs to this segment. Invalid: a crc or magic
+//! mismatch, or a segment id that differs from the file's number.
 
 use crate::codec::{Crc32, Decoder, Encode, crc32};
 use crate::error::{Error, Result};
@@ -60,17 +59,27 @@ use crate::id::FileId;
 use crate::key::{EntryKind, Seq};
 use std::path::Path;
 
-/// What a parser says about bytes that are not what the format asks for; the caller knows the file and the offset.
+/// The outcome of parsing; an error describes the bytes, and the caller adds file and offset.
 pub type Parsed<T> = std::result::Result<T, &'static str>;
 
 /// Entries from one restart to the next.
 pub const RESTART_INTERVAL: usize = 16;
-/// Type and crc behind each payload.
+/// Type and crc after each payload.
 pub const TRAILER_BYTES: usize = 5;
-/// Largest block. The largest entry (64 MiB and a key) fits; so does the top index of a 5 TB segment.
+/// Largest block. Fits the largest entry (64 MiB and a key) and the top index of a 5 TB segment.
 pub const MAX_BLOCK_BYTES: usize = 128 << 20;
 /// Size of the footer.
 pub const FOOTER_BYTES: usize = 56;
+/// The two lengths at the start of a data block.
+pub(super) const DATA_HEADER_BYTES: usize = 8;
+/// The two offsets of a restart.
+pub(super) const RESTART_BYTES: usize = 8;
+/// Restart and head at their largest, without key bytes: three lengths and a sequence number as varints.
+pub(super) const MAX_HEAD_BYTES: usize = RESTART_BYTES + 3 + 3 + 4 + 10;
+/// The smallest separator: three varints and no bytes.
+pub(super) const MIN_SEPARATOR_BYTES: usize = 3;
+/// An lz4 block expands at most this much: each byte of a run length stands for at most 255 bytes.
+pub(super) const LZ4_MAX_RATIO: usize = 255;
 
 const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"sbsegmnt";
@@ -81,14 +90,14 @@ const _: () =
     assert!(CRC_AT + 4 == FOOTER_BYTES && MAGIC_AT + MAGIC.len() == CRC_AT && VERSION_AT + 4 == MAGIC_AT);
 const _: () = assert!(MAX_BLOCK_BYTES > crate::key::MAX_VALUE_BYTES + crate::key::MAX_KEY_BYTES + 4096);
 
-/// How the data blocks of new segments are compressed. Every build reads `None` and `Lz4`; `Zstd` takes the feature `zstd`, to
-/// write and to read.
+/// How the data blocks of new segments are compressed. Every build reads `None` and `Lz4`; `Zstd` needs the feature `zstd` for both
+/// writing and reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Compression {
-    /// As they are.
+    /// Uncompressed.
     None = 0,
-    /// LZ4: the fast one.
+    /// LZ4: fast.
     #[default]
     Lz4 = 1,
     /// Zstandard, level 3: smaller and slower.
@@ -98,7 +107,7 @@ pub enum Compression {
 impl Compression {
     const ALL: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
 
-    /// Reads a block's type.
+    /// Decodes a block's type.
     pub(super) fn from_u8(byte: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|&kind| kind as u8 == byte)
     }
@@ -120,32 +129,32 @@ impl Compression {
 /// Where a block lies in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHandle {
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Payload and trailer, in bytes.
+    /// Length of payload and trailer, in bytes.
     pub len: u32,
 }
 
 impl BlockHandle {
-    /// The first byte behind the block.
+    /// The offset after the block.
     pub fn end(self) -> u64 {
         self.offset.saturating_add(u64::from(self.len))
     }
 }
 
-/// A place in a segment file: what a block's crc binds it to, and what an error names.
+/// A location in a segment file: a block's crc covers it, and an error names it.
 #[derive(Debug, Clone, Copy)]
 pub struct Location<'a> {
     /// The file.
     pub path: &'a Path,
-    /// Its number.
+    /// The file's number.
     pub id: FileId,
-    /// In bytes from its start.
+    /// Offset in bytes from the start of the file.
     pub offset: u64,
 }
 
 impl Location<'_> {
-    /// The error for damage found here.
+    /// The error for damage at this location.
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::corruption(self.path, self.offset, what)
     }
@@ -163,8 +172,8 @@ fn location_bytes(id: FileId, offset: u64) -> [u8; 16] {
     location
 }
 
-/// The length of the block that begins at `offset` of segment `id`, where `bytes` stand, if one does: the first with which its checksum
-/// matches. For segments without an index.
+/// The length of the block at `offset` of segment `id`, given the `bytes` from there on: the smallest length whose checksum matches, if
+/// any. For segments without a readable index.
 pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
     let location = location_bytes(id, offset);
     let mut crc = Crc32::default();
@@ -183,22 +192,24 @@ pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// Checks a stored block; gives its type and its payload.
+/// Checks a stored block. Returns its type and payload.
 pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compression, &'a [u8])> {
     let parts = stored.split_last_chunk::<4>().and_then(|(body, crc)| Some((body, crc, body.split_last()?)));
     let Some((body, crc, (&kind, payload))) = parts else {
-        return Err(location.damaged("a block shorter than its trailer"));
+        return Err(location.damaged("the block is shorter than its trailer"));
     };
     let (found, expected) = (block_crc(location.id, location.offset, body), u32::from_le_bytes(*crc));
     if found != expected {
-        return Err(location.damaged(format!("block checksum {found:08x}, stored {expected:08x}")));
+        return Err(
+            location.damaged(format!("block checksum mismatch: computed {found:08x}, stored {expected:08x}"))
+        );
     }
     let kind =
         Compression::from_u8(kind).ok_or_else(|| location.damaged(format!("unknown block type {kind}")))?;
     Ok((kind, payload))
 }
 
-/// The fixed end of the file.
+/// The fixed-size end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footer {
     /// The number of the segment.
@@ -207,7 +218,7 @@ pub struct Footer {
     pub top: BlockHandle,
     /// The properties.
     pub properties: BlockHandle,
-    /// Of all bytes before the footer.
+    /// Digest of all bytes before the footer.
     pub digest: u64,
 }
 
@@ -228,10 +239,10 @@ impl Footer {
         out
     }
 
-    /// Reads the footer that stands at `place`, the end of the file less [`FOOTER_BYTES`].
+    /// Decodes the footer at `location`, [`FOOTER_BYTES`] before the end of the file.
     pub fn decode(location: Location<'_>, bytes: &[u8; FOOTER_BYTES]) -> Result<Self> {
         if bytes[MAGIC_AT..CRC_AT] != MAGIC {
-            return Err(location.damaged("no segment footer here: the file is truncated, or no segment"));
+            return Err(location.damaged("no segment footer: the file is truncated or is not a segment"));
         }
         let mut fields = Decoder::new(bytes);
         let mut decode = || -> Option<(Footer, u32, u32)> {
@@ -242,42 +253,44 @@ impl Footer {
             let properties = BlockHandle { offset: properties, len: properties_len };
             Some((Footer { id: FileId(id), top, properties, digest }, version, fields.u32()?))
         };
-        let (footer, version, crc) = decode().ok_or_else(|| location.damaged("short footer"))?;
-        // Comes first: a damaged version is no other version.
+        let (footer, version, crc) = decode().ok_or_else(|| location.damaged("the footer is too short"))?;
+        // Checked first: a damaged version field must not pass for another version.
         if crc32(&[&bytes[..CRC_AT]]) != crc {
-            return Err(location.damaged("the footer's checksum is wrong"));
+            return Err(location.damaged("footer checksum mismatch"));
         }
         if version != VERSION {
             let file = location.path.to_path_buf();
             return Err(Error::UnsupportedVersion { file, found: version, supported: VERSION });
         }
         if footer.id != location.id {
-            return Err(location.damaged(format!("this is segment {}: was the file renamed?", footer.id)));
+            return Err(location
+                .damaged(format!("the footer is that of segment {}; was the file renamed?", footer.id)));
         }
         if footer.top.end() != footer.properties.offset || footer.properties.end() != location.offset {
-            return Err(location.damaged("the footer's offsets do not meet: bytes are missing or were added"));
+            return Err(location
+                .damaged("the footer's offsets leave a gap or overlap: bytes are missing or were added"));
         }
         Ok(footer)
     }
 }
 
-/// The store that a segment belongs to.
+/// What identifies a store: set when it is created, never changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreIdentity {
-    /// Drawn when the store was created.
+    /// A random number. Binds logs and segments to their store.
     pub store_id: u64,
-    /// The store's key hash.
+    /// The key hash.
     pub hasher: KeyHasher,
 }
 
-/// What the properties block says.
+/// The contents of the properties block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Properties {
-    /// Puts and tombstones.
+    /// Number of entries, tombstones included.
     pub entries: u64,
-    /// Tombstones.
+    /// Number of tombstones.
     pub tombstones: u64,
-    /// Least sequence number.
+    /// Smallest sequence number.
     pub min_seq: Seq,
     /// Largest sequence number.
     pub max_seq: Seq,
@@ -285,7 +298,7 @@ pub struct Properties {
     pub raw_bytes: u64,
     /// The store.
     pub store: StoreIdentity,
-    /// What the writer was told.
+    /// The writer's setting.
     pub compression: Compression,
     /// First key.
     pub smallest: Vec<u8>,
@@ -294,14 +307,14 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// Of a segment without entries.
+    /// The properties of a segment without entries.
     pub fn new(store: StoreIdentity, compression: Compression) -> Self {
         let (smallest, largest) = (Vec::new(), Vec::new());
         let (entries, tombstones, min_seq, max_seq, raw_bytes) = (0, 0, Seq::MAX, 0, 0);
         Properties { entries, tombstones, min_seq, max_seq, raw_bytes, store, compression, smallest, largest }
     }
 
-    /// Takes the next entry into account; the largest key is left to the end.
+    /// Counts the next entry. The caller sets the largest key at the end.
     #[inline]
     pub fn count(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value_len: usize) {
         if self.entries == 0 {
@@ -327,7 +340,7 @@ impl Properties {
         out.put_bytes(&self.largest);
     }
 
-    /// Reads the payload of the properties block.
+    /// Decodes the payload of the properties block.
     pub fn decode(payload: &[u8]) -> Parsed<Self> {
         let mut fields = Decoder::new(payload);
         let mut decode = || -> Option<Properties> {
@@ -346,12 +359,12 @@ impl Properties {
                 largest: fields.bytes()?.to_vec(),
             })
         };
-        let properties = decode().ok_or("properties that do not parse")?;
+        let properties = decode().ok_or("the properties do not parse")?;
         let sensible = properties.tombstones <= properties.entries
             && properties.min_seq <= properties.max_seq
             && properties.smallest <= properties.largest;
         if properties.entries == 0 || !sensible || fields.remaining() != 0 {
-            return Err("properties that contradict themselves");
+            return Err("the properties contradict themselves");
         }
         Ok(properties)
     }

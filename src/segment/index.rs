@@ -1,12 +1,12 @@
-//! Index blocks: separators of consecutive blocks. The partitions and the top index over them have the same form.
+//! Index blocks: separators of consecutive blocks. Partitions and the top index have the same form.
 
-use super::format::{BlockHandle, MAX_BLOCK_BYTES, Parsed, TRAILER_BYTES};
+use super::format::{BlockHandle, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, Parsed, TRAILER_BYTES};
 use crate::codec::{Decoder, Encode};
 use crate::key::{common_prefix, prefix8};
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Memory of an [`Index`] beside its separators, in bytes per separator.
+/// Memory of an [`Index`] besides its separators, in bytes per separator.
 const SEPARATOR_OVERHEAD_BYTES: usize = 20;
 const MAX_STORED_BYTES: u64 = (MAX_BLOCK_BYTES + TRAILER_BYTES) as u64;
 
@@ -20,7 +20,7 @@ pub struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// For blocks that begin at offset `base`.
+    /// An index of blocks that start at offset `base`.
     pub fn new(base: u64) -> Self {
         IndexBuilder { base, count: 0, last: Vec::new(), body: Vec::new(), weight: 0 }
     }
@@ -38,7 +38,7 @@ impl IndexBuilder {
         self.weight += separator.len() + SEPARATOR_OVERHEAD_BYTES;
     }
 
-    /// What a reader of the block needs for it, in bytes, roughly.
+    /// Approximate memory of the parsed index, in bytes.
     pub fn weight(&self) -> usize {
         self.weight
     }
@@ -65,30 +65,30 @@ pub fn separator<'a>(last: &'a [u8], next: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// An index block, laid out for search: the eight bytes behind those that all separators share form an array of numbers of their
-/// own, so that a search touches a few cache lines.
+/// An index block, laid out for search: the eight bytes after the prefix that all separators share form an array of integers, so that
+/// a search touches few cache lines.
 pub struct Index {
-    /// Number of leading bytes that all separators share.
+    /// Length of the prefix that all separators share.
     common: usize,
     prefixes: Box<[u64]>,
     keys: Box<[u8]>,
-    /// Where each separator ends in `keys`.
+    /// The end of each separator in `keys`.
     ends: Box<[u32]>,
-    /// Where each block begins, and where the last one ends.
+    /// The start of each block, and the end of the last one.
     offsets: Box<[u64]>,
 }
 
 impl Index {
-    /// Reads a payload whose crc has been checked.
+    /// Parses a payload whose crc has been checked.
     pub fn parse(payload: &[u8]) -> Parsed<Self> {
         let mut fields = Decoder::new(payload);
         let (Some(mut offset), Some(count)) = (fields.u64(), fields.u32()) else {
-            return Err("an index block cut short");
+            return Err("the index block is too short");
         };
         let count = count as usize;
-        // A separator takes three bytes or more, so the count cannot ask for more memory than the block justifies.
-        if count == 0 || count > fields.remaining() / 3 {
-            return Err("an index block with an impossible count");
+        // Bounded by the block's length, so that a damaged count cannot ask for more memory than that.
+        if count == 0 || count > fields.remaining() / MIN_SEPARATOR_BYTES {
+            return Err("the index block has an impossible count");
         }
         let (mut keys, mut ends) = (Vec::with_capacity(payload.len()), Vec::with_capacity(count));
         let mut offsets = Vec::with_capacity(count + 1);
@@ -98,15 +98,15 @@ impl Index {
             let len = append_separator(&mut fields, &mut keys, &last)?;
             let next = last.end..keys.len();
             if !ends.is_empty() && keys[last] >= keys[next.clone()] {
-                return Err("separators that are out of order");
+                return Err("the separators are out of order");
             }
             last = next;
-            offset = offset.checked_add(len).ok_or("a block that ends beyond all files")?;
+            offset = offset.checked_add(len).ok_or("a block would end beyond 2^64")?;
             ends.push(keys.len() as u32);
             offsets.push(offset);
         }
         if fields.remaining() != 0 {
-            return Err("bytes behind the last separator");
+            return Err("bytes follow the last separator");
         }
         let common = common_prefix(&keys[..ends[0] as usize], &keys[last]);
         let starts = std::iter::once(0).chain(ends.iter().copied());
@@ -121,13 +121,13 @@ impl Index {
         self.ends.len()
     }
 
-    /// The first byte of the blocks, and the one behind them.
+    /// The range that the blocks cover.
     pub fn area(&self) -> Range<u64> {
         let ends = (self.offsets.first(), self.offsets.last());
         ends.0.copied().unwrap_or_default()..ends.1.copied().unwrap_or_default()
     }
 
-    /// Memory, in bytes.
+    /// Approximate memory, in bytes.
     pub fn weight(&self) -> usize {
         self.keys.len() + self.len() * SEPARATOR_OVERHEAD_BYTES
     }
@@ -146,8 +146,8 @@ impl Index {
         BlockHandle { offset, len: (self.offsets[at + 1] - offset) as u32 }
     }
 
-    /// The bytes to read so as to have block `at` and what follows it (or, `backwards`, precedes it), up to `bytes` when the block
-    /// itself is not larger. Begins and ends at borders of blocks.
+    /// The range to read for block `at` and the blocks after it (or before it when `backwards`): at most `bytes`, but always the whole
+    /// block. Starts and ends at block boundaries.
     pub fn span(&self, at: usize, backwards: bool, bytes: u64) -> Range<u64> {
         let (start, end) = (self.offsets[at], self.offsets[at + 1]);
         if backwards {
@@ -159,8 +159,7 @@ impl Index {
         }
     }
 
-    /// The number of the block that could hold `key`: the first whose separator is at least `key`. [`len`](Self::len) when all
-    /// are less.
+    /// The number of the block that could hold `key`: the first with a separator of at least `key`. [`len`](Self::len) if all are less.
     #[inline]
     pub fn seek(&self, key: &[u8]) -> usize {
         let (head, rest) = key.split_at(self.common.min(key.len()));
@@ -186,16 +185,16 @@ impl Index {
     }
 }
 
-/// Decodes a separator to the end of `keys`, where the one before it lies at `before`; gives the length of its block.
+/// Decodes a separator and appends it to `keys`; the previous one is at `before`. Returns the length of its block.
 fn append_separator(fields: &mut Decoder<'_>, keys: &mut Vec<u8>, before: &Range<usize>) -> Parsed<u64> {
     let mut decode = || Some((fields.length()?, fields.length()?, fields.varint()?));
-    let (shared, rest, len) = decode().ok_or("a separator that does not parse")?;
-    let rest = fields.take(rest).ok_or("a separator cut short")?;
+    let (shared, rest, len) = decode().ok_or("a separator does not parse")?;
+    let rest = fields.take(rest).ok_or("a separator is cut short")?;
     if shared > before.len() || len <= TRAILER_BYTES as u64 || len > MAX_STORED_BYTES {
-        return Err("a separator with impossible lengths");
+        return Err("a separator has impossible lengths");
     }
     if keys.len() + shared + rest.len() > MAX_BLOCK_BYTES {
-        return Err("separators that expand to more than a block may have");
+        return Err("the separators expand to more than the largest block");
     }
     keys.extend_from_within(before.start..before.start + shared);
     keys.extend_from_slice(rest);

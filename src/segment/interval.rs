@@ -1,21 +1,21 @@
-//! The entries from one restart to the next, decoded: what a cursor walks over, in either direction.
+//! A decoded restart interval, which a cursor walks in either direction.
 
 use super::block::{Block, Head};
 use super::format::{Parsed, RESTART_INTERVAL};
 use crate::key::{EntryKind, MAX_KEY_BYTES, Seq};
 use std::ops::Range;
 
-/// At most sixteen entries with whole keys. The buffers are used again for the next interval.
+/// At most sixteen entries with whole keys. The buffers are reused for the next interval.
 #[derive(Default)]
 pub struct Interval {
     keys: Vec<u8>,
     entries: Vec<IntervalEntry>,
 }
 
-/// One entry; the key lies in the interval's buffer, the value in the block.
+/// One entry. Its key is in the interval's buffer, its value in the block.
 pub struct IntervalEntry {
     key: Range<usize>,
-    /// Where in the block.
+    /// The value's range in the block.
     pub value: Range<usize>,
     /// Sequence number.
     pub seq: Seq,
@@ -38,19 +38,19 @@ impl Interval {
             let head = Head::decode(&mut heads)?;
             let start = self.keys.len();
             if head.shared > before.len() {
-                return Err("an entry that shares more than the key before has");
+                return Err("an entry shares more bytes than the previous key has");
             }
             // Prefixes expand: without these bounds a block of a few kilobytes could ask for gigabytes of keys.
             if self.entries.len() == RESTART_INTERVAL {
-                return Err("more entries than a restart interval has");
+                return Err("a restart interval has too many entries");
             }
             if head.shared + head.rest.len() > MAX_KEY_BYTES {
-                return Err("a key longer than any key");
+                return Err("a key exceeds the size limit");
             }
             self.keys.extend_from_within(before.start..before.start + head.shared);
             self.keys.extend_from_slice(head.rest);
             if head.value_len > values.end - value_at {
-                return Err("a value that reaches beyond its interval");
+                return Err("a value extends beyond its interval");
             }
             let value = value_at..value_at + head.value_len;
             value_at = value.end;
@@ -65,19 +65,19 @@ impl Interval {
         self.entries.len()
     }
 
-    /// Entry `at`, if there is one.
+    /// Entry `at`; `None` beyond the last one.
     #[inline]
     pub fn entry(&self, at: usize) -> Option<&IntervalEntry> {
         self.entries.get(at)
     }
 
-    /// The key of entry `at`; empty when there is none.
+    /// The key of entry `at`; empty beyond the last one.
     #[inline]
     pub fn key(&self, at: usize) -> &[u8] {
         self.entries.get(at).map_or(&[], |entry| &self.keys[entry.key.clone()])
     }
 
-    /// How many entries at the front have a key for which `holds`.
+    /// Number of leading entries whose key satisfies `holds`.
     pub fn count_while(&self, holds: impl Fn(&[u8]) -> bool) -> usize {
         self.entries.partition_point(|entry| holds(&self.keys[entry.key.clone()]))
     }

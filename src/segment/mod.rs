@@ -1,8 +1,9 @@
-//! Segments: immutable sorted files of entries, each key at most once. See [`mod@format`] for the bytes.
+//! Segments: immutable sorted files of entries, each key at most once. See [`mod@format`] for the byte map.
 //!
-//! A [`SegmentWriter`] writes one front to back. A [`Segment`] reads: [`get`](Segment::get) one key, [`cursor`](Segment::cursor) from a
-//! bound in either direction, [`verify`](Segment::verify) everything. A [`SegmentFile`] opens one when it is read. Blocks come through the store's [`BlockCache`], those of
-//! the index too, so that only the small top index stays in memory.
+//! A [`SegmentWriter`] writes one front to back. A [`Segment`] is an open one: [`get`](Segment::get) reads one key,
+//! [`cursor`](Segment::cursor) walks from a bound in either direction, [`verify`](Segment::verify) checks everything. A
+//! [`SegmentFile`] opens its segment on first use. Data and index blocks come through the store's [`BlockCache`]; only the small top
+//! index stays in memory.
 
 pub mod format;
 

@@ -1,4 +1,4 @@
-//! Opening a segment, reading its blocks, and the point read.
+//! Opening a segment, reading its blocks, and point reads.
 
 use super::access::Access;
 use super::block::Block;
@@ -17,7 +17,7 @@ use crate::key::Entry;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open segment: its top index in memory, everything else in the file and in the block cache.
+/// An open segment. Its top index is in memory, everything else in the file and the block cache.
 pub struct Segment {
     pub(super) file: Arc<dyn ReadFile>,
     pub(super) tail: SegmentTail,
@@ -26,7 +26,7 @@ pub struct Segment {
     pub(super) counters: Arc<ReadCounters>,
 }
 
-/// What stands behind the data and the index partitions.
+/// What footer and properties say.
 #[derive(PartialEq, Eq)]
 pub struct SegmentTail {
     pub(super) footer: Footer,
@@ -36,9 +36,11 @@ pub struct SegmentTail {
 }
 
 impl Segment {
-    /// Opens segment `id`; reads its footer, properties and top index. [`Corruption`](crate::Error::Corruption) when one of them
-    /// is damaged or the file is another segment, [`UnsupportedVersion`](crate::Error::UnsupportedVersion) when a newer version
-    /// wrote it.
+    /// Opens segment `id` and reads its footer, properties and top index.
+    ///
+    /// # Errors
+    /// [`Corruption`](crate::Error::Corruption) when one of them is damaged or the file is another segment;
+    /// [`UnsupportedVersion`](crate::Error::UnsupportedVersion).
     pub fn open(
         fs: &dyn Fs,
         path: &Path,
@@ -51,27 +53,27 @@ impl Segment {
         Ok(Segment { file, tail, top, cache, counters })
     }
 
-    /// Its number.
+    /// Its file number.
     pub fn id(&self) -> FileId {
         self.tail.summary.id
     }
 
-    /// What it holds.
+    /// Its bounds, counts and sizes.
     pub fn summary(&self) -> &SegmentSummary {
         &self.tail.summary
     }
 
-    /// The store that it was written for.
+    /// The store it was written for.
     pub fn store(&self) -> StoreIdentity {
         self.tail.store
     }
 
-    /// What its writer was told.
+    /// The compression its writer was set to.
     pub fn compression(&self) -> Compression {
         self.tail.compression
     }
 
-    /// The entry of `key`. Reads at most one index partition and one data block that are not in the cache.
+    /// The entry of `key`. Reads at most one index partition and one data block from the file.
     pub fn get(&self, key: &[u8]) -> Result<Option<Entry>> {
         let at = self.top.seek(key);
         if at == self.top.len() {
@@ -82,7 +84,7 @@ impl Segment {
         self.located(handle, self.data_block(handle)?.get(key))
     }
 
-    /// Index partition number `at`: from the cache, or read and, unless for a scan, cached.
+    /// Index partition `at`: from the cache, or read and, except for a scan, cached.
     pub(super) fn partition(&self, at: usize, access: Access) -> Result<Arc<Index>> {
         let handle = self.top.handle(at);
         if let Some(index) = self.cache.index(self.id(), handle.offset) {
@@ -102,13 +104,13 @@ impl Segment {
         Ok(index)
     }
 
-    /// Checks and reads a stored index partition.
+    /// Checks and parses a stored index partition.
     pub(super) fn parse_partition(&self, handle: BlockHandle, stored: &[u8]) -> Result<Index> {
         let location = self.location(handle.offset);
         let index = parse_index(location, stored)?;
         match index.area().end <= self.tail.summary.data_bytes {
             true => Ok(index),
-            false => Err(location.damaged("an index partition that points beyond the data blocks")),
+            false => Err(location.damaged("the index partition points beyond the data blocks")),
         }
     }
 
@@ -133,7 +135,7 @@ impl Segment {
         Ok(block)
     }
 
-    /// A data block if it is in the cache, which does not learn of it.
+    /// A data block if it is cached. Does not count as a use of the cache entry.
     pub(super) fn cached_block(&self, handle: BlockHandle) -> Option<Block> {
         self.cache.peek_data(self.id(), handle.offset).inspect(|_| self.counters.hit())
     }
@@ -160,7 +162,7 @@ impl Segment {
         parsed.map_err(|what| self.location(handle.offset).damaged(what))
     }
 
-    /// The number of the block that could hold `key`, which the top index promises in partition number `number`.
+    /// The number of the block that could hold `key`, in partition `number` of the top index.
     #[inline]
     pub(super) fn block_for(&self, partition: &Index, number: usize, key: &[u8]) -> Result<usize> {
         let at = partition.seek(key);
@@ -168,46 +170,49 @@ impl Segment {
             true => Ok(at),
             false => Err(self
                 .location(self.top.handle(number).offset)
-                .damaged("an index partition that ends too early")),
+                .damaged("the index partition ends too early")),
         }
     }
 }
 
-/// Reads and checks footer, properties and top index of segment `id`: two reads.
+/// Reads and checks footer, properties and top index of segment `id`, in two reads.
 pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail, Index)> {
     let location = |offset| Location { path: file.path(), id, offset };
     let file_bytes = file.len()?;
     let Some(footer_at) = file_bytes.checked_sub(FOOTER_BYTES as u64) else {
-        return Err(location(0).damaged(format!("{file_bytes} bytes are too few for a segment")));
+        return Err(location(0).damaged(format!("{file_bytes} bytes are too short for a segment")));
     };
     let mut footer = [0; FOOTER_BYTES];
     file.read_exact_at(&mut footer, footer_at)?;
     let footer = Footer::decode(location(footer_at), &footer)?;
-    // The footer's decoder has checked that both blocks lie within the file, one behind the other.
+    // The footer's decoder has checked that both blocks are within the file and adjacent.
     let mut blocks = vec![0; (footer_at - footer.top.offset) as usize];
     file.read_exact_at(&mut blocks, footer.top.offset)?;
     let (top, properties) = blocks.split_at(footer.top.len as usize);
     let top = parse_index(location(footer.top.offset), top)?;
     if top.area().end != footer.top.offset {
-        return Err(location(footer.top.offset)
-            .damaged("index partitions that do not end where the top index begins"));
+        return Err(
+            location(footer.top.offset).damaged("the index partitions do not end where the top index starts")
+        );
     }
     let properties_location = location(footer.properties.offset);
     let (_, payload) = open_block(properties_location, properties)?;
     let properties = Properties::decode(payload).map_err(|what| properties_location.damaged(what))?;
     if properties.largest != top.separator(top.len() - 1) {
-        return Err(properties_location.damaged("a largest key that is not the last of the index"));
+        return Err(
+            properties_location.damaged("the largest key differs from the last separator of the index")
+        );
     }
     let (store, compression) = (properties.store, properties.compression);
     let summary = SegmentSummary::new(&footer, properties, top.area().start, file_bytes);
     Ok((SegmentTail { footer, summary, store, compression }, top))
 }
 
-/// Checks and reads a stored index block.
+/// Checks and parses a stored index block.
 pub(super) fn parse_index(location: Location<'_>, stored: &[u8]) -> Result<Index> {
     let (kind, payload) = open_block(location, stored)?;
     match kind {
         Compression::None => Index::parse(payload).map_err(|what| location.damaged(what)),
-        _ => Err(location.damaged("a compressed index block")),
+        _ => Err(location.damaged("the index block is compressed")),
     }
 }

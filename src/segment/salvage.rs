@@ -1,10 +1,10 @@
 //! Salvage: every row of a damaged segment that can still be read.
 //!
-//! 1. Where an index partition is readable it says where blocks lie, and each of them is read by itself.
-//! 2. Elsewhere blocks are found without an index. A block's checksum covers its place, so of all bytes behind a border only the
-//!    true end of the block there has a checksum that matches: one pass that carries the CRC along finds it.
-//! 3. Behind a damaged block that no index names, the next one may begin anywhere: each offset is tried, with bounded effort.
-//! 4. A data block counts when it is what the writer makes of its entries, and its keys follow those before it.
+//! 1. A readable index partition gives the location of its blocks. Each block is read by itself.
+//! 2. Elsewhere blocks are found without an index. A block's checksum covers its location, so after a block boundary only the true end
+//!    of the next block has a matching checksum. One pass with a running CRC finds it.
+//! 3. After a damaged block that no index lists, the next one may start anywhere: every offset is tried, with bounded effort.
+//! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow the previous ones.
 
 use super::block::{Block, BlockBuilder};
 use super::compress::unpack;
@@ -21,39 +21,39 @@ use crate::id::FileId;
 use crate::key::{EntryKind, Seq, common_prefix};
 use std::ops::Range;
 
-/// Sees each row: key, sequence number, kind, value.
+/// Receives each row: key, sequence number, kind, value.
 pub type OnRow<'a> = dyn FnMut(&[u8], Seq, EntryKind, &[u8]) -> Result<()> + 'a;
 
-/// What [`salvage`] found beside the rows.
+/// What [`salvage`] found besides the rows.
 #[derive(Default)]
 pub struct Salvaged {
-    /// Where rows are missing, in the order of keys.
+    /// Where rows are missing, in key order.
     pub gaps: Vec<Gap>,
-    /// What the segment says of itself, if that is readable.
+    /// The properties, if they are readable.
     pub properties: Option<Properties>,
 }
 
-/// Data that could not be read, and the rows around it.
+/// Unreadable data, and the keys around it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Gap {
     /// Its length in bytes.
     pub bytes: u64,
     /// The last key before it; `None` at the start of the segment.
     pub after: Option<Vec<u8>>,
-    /// The first key behind it; `None` at the end of the segment.
+    /// The first key after it; `None` at the end of the segment.
     pub before: Option<Vec<u8>>,
 }
 
-/// A block behind a damaged one may be this large; larger when larger ones were seen.
+/// A block after a damaged one is looked for up to this size, or more once larger blocks were seen.
 const WINDOW_BYTES: usize = 64 << 10;
-/// So many bytes are hashed at most in search of blocks behind damaged ones: about ten seconds.
+/// Limit on the bytes hashed in search of blocks after damaged ones: about ten seconds.
 const SEARCH_BYTES: usize = 1 << 30;
 
-/// Gives `on_row` every readable row of segment `id`, in the order of keys. `data_bytes` is the length of its data blocks as far as the
-/// manifest knows it.
+/// Passes every readable row of segment `id` to `on_row`, in key order. `data_bytes` is the length of the data blocks if the manifest
+/// knows it.
 ///
 /// # Errors
-/// Those of `on_row`, and a file whose length cannot be read; damage is in the report.
+/// Those of `on_row`, and a file whose length cannot be read. Damage is reported in the result.
 pub fn salvage(
     file: &dyn ReadFile,
     id: FileId,
@@ -87,14 +87,14 @@ pub fn salvage(
         salvager.last_key = rows.rows.last().map(|last| rows.key(last).to_vec());
         read_to = handle.end();
     }
-    // Without an end that is known, nobody can tell whether more stood there.
+    // If the end is unknown, there may have been more.
     if end.is_none_or(|end| read_to < end) {
         salvaged.gaps.push(salvager.gap(end.unwrap_or(len).saturating_sub(read_to), None));
     }
     Ok(salvaged)
 }
 
-/// The properties of segment `id`, if they are readable, though other parts of it may not be.
+/// The properties of segment `id`, if they are readable. Other parts of it may be damaged.
 pub fn read_properties(file: &dyn ReadFile, id: FileId) -> Option<Properties> {
     let salvager = Salvager { file, id, largest: 0, effort: 0, last_key: None };
     salvager.tail(file.len().ok()?).properties
@@ -103,9 +103,9 @@ pub fn read_properties(file: &dyn ReadFile, id: FileId) -> Option<Properties> {
 struct Salvager<'a> {
     file: &'a dyn ReadFile,
     id: FileId,
-    /// No block was larger so far.
+    /// The largest block to look for.
     largest: usize,
-    /// Bytes that may still be hashed in search of blocks.
+    /// Bytes left to hash in search of blocks.
     effort: usize,
     last_key: Option<Vec<u8>>,
 }
@@ -149,7 +149,7 @@ impl Salvager<'_> {
         Location { path: self.file.path(), id: self.id, offset }
     }
 
-    /// The bytes of a range; what cannot be read of it is zeros, which pass no checksum.
+    /// The bytes of a range. Unreadable parts are zeros, which fail every checksum.
     fn read(&self, range: Range<u64>) -> Vec<u8> {
         let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
         read_around_errors(self.file, &mut bytes, range.start);
@@ -164,7 +164,7 @@ impl Salvager<'_> {
         parse_index(self.location(handle.offset), &self.stored(handle)).ok()
     }
 
-    /// Top index and properties, as far as they are readable.
+    /// The top index and the properties, if readable.
     fn tail(&self, len: u64) -> SurvivingTail {
         let footer_at = len.saturating_sub(FOOTER_BYTES as u64);
         let bytes = self.read(footer_at..footer_at + FOOTER_BYTES as u64);
@@ -179,13 +179,13 @@ impl Salvager<'_> {
         SurvivingTail { top: self.index(footer.top), properties }
     }
 
-    /// The readable partitions that the top index names, with their offsets.
+    /// The readable partitions in the top index, with their offsets.
     fn partitions(&self, top: Option<&Index>) -> Vec<(u64, Index)> {
         let handles = top.into_iter().flat_map(|top| (0..top.len()).map(|at| top.handle(at)));
         handles.filter_map(|handle| Some((handle.offset, self.index(handle)?))).collect()
     }
 
-    /// All blocks before `end` that an index names, or that are found where none does; in order and without overlap.
+    /// All blocks before `end`, in order and without overlap: those that an index lists, and those found where none does.
     fn blocks<'i>(&mut self, partitions: impl Iterator<Item = &'i Index>, end: u64) -> Vec<BlockHandle> {
         let named = partitions.flat_map(|partition| (0..partition.len()).map(|at| partition.handle(at)));
         let mut named: Vec<BlockHandle> = named.filter(|handle| handle.end() <= end).collect();
@@ -204,25 +204,25 @@ impl Salvager<'_> {
         blocks
     }
 
-    /// The blocks of a range that begins at a border, without an index.
+    /// Finds the blocks of a range that starts at a block boundary, without an index.
     fn find(&mut self, range: Range<u64>) -> Vec<BlockHandle> {
         let bytes = if range.is_empty() { Vec::new() } else { self.read(range.clone()) };
-        let (mut found, mut at, mut on_border) = (Vec::new(), 0, true);
+        let (mut found, mut at, mut at_boundary) = (Vec::new(), 0, true);
         while at < bytes.len() {
             let offset = range.start + at as u64;
-            let most = match on_border && self.effort > 0 {
+            let most = match at_boundary && self.effort > 0 {
                 true => MAX_BLOCK_BYTES + TRAILER_BYTES,
                 false => self.largest,
             };
             let candidate = &bytes[at..bytes.len().min(at + most)];
-            let len = match on_border || self.may_begin(candidate) {
+            let len = match at_boundary || self.may_begin(candidate) {
                 true => block_len(self.id, offset, candidate),
                 false => None,
             };
-            if on_border && len.is_none() {
+            if at_boundary && len.is_none() {
                 self.effort = self.effort.saturating_sub(candidate.len());
             }
-            on_border = len.is_some();
+            at_boundary = len.is_some();
             match len {
                 Some(len) => {
                     found.push(BlockHandle { offset, len: len as u32 });
@@ -235,7 +235,7 @@ impl Salvager<'_> {
         found
     }
 
-    /// Whether a block may begin here: its first number is a count or a length. Counts the effort of finding its end.
+    /// Whether a block may start here: its first integer must be a plausible count or length. Charges the effort of finding its end.
     fn may_begin(&mut self, bytes: &[u8]) -> bool {
         let number = bytes.first_chunk().map_or(0, |number| u32::from_le_bytes(*number)) as usize;
         let plausible = (1..=MAX_BLOCK_BYTES).contains(&number) && self.effort >= bytes.len();
@@ -245,7 +245,7 @@ impl Salvager<'_> {
         plausible
     }
 
-    /// The rows of a data block; `None` when it is damaged, or something else. An error when this build cannot decompress it.
+    /// The rows of a data block; `None` if it is damaged or not a data block. An error if this build cannot decompress it.
     fn rows(&self, handle: BlockHandle) -> Result<Option<SalvagedBlock>> {
         let (stored, location) = (self.stored(handle), self.location(handle.offset));
         let unpacked =
@@ -288,7 +288,7 @@ impl Salvager<'_> {
     }
 }
 
-/// Whether an error tells of damage, rather than of a file that may not be opened or that a newer version wrote.
+/// Whether an error means damage, rather than a file that cannot be opened or has another version.
 pub fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corruption { .. } | Error::Io { op: "read" | "map", .. })
 }

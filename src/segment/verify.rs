@@ -1,4 +1,4 @@
-//! Reading a whole segment and checking all that can be checked.
+//! Reading a whole segment and checking everything in it.
 
 use super::block::{Block, BlockBuilder};
 use super::format::{BlockHandle, Footer, Properties};
@@ -11,27 +11,28 @@ use crate::error::Result;
 use crate::hash::Digest;
 use crate::key::{EntryKind, Seq, common_prefix};
 
-/// Sees each entry's key, sequence number and kind; its error ends the check.
+/// Receives each entry's key, sequence number and kind. Its error ends the check.
 pub type OnEntry<'a> = dyn FnMut(&[u8], Seq, EntryKind) -> Result<()> + 'a;
 
 impl Segment {
-    /// Reads the file from its first byte to its last, past every cache, in memory bounded by a few of its largest blocks, and checks:
+    /// Reads the whole file, bypassing the cache and using memory for a few of its largest blocks, and checks that
     ///
-    /// 1. footer, properties and top index, again, and that they are those it was opened with;
-    /// 2. the checksum and the form of each block; each data block equals what the writer makes of its entries;
-    /// 3. keys strictly increase, and lie between the separators around their block;
-    /// 4. the blocks follow one another without gaps from the first byte to the footer;
+    /// 1. footer, properties and top index are valid and unchanged since the segment was opened;
+    /// 2. every block has a valid checksum and form, and every data block equals what the writer would produce for its entries;
+    /// 3. keys strictly increase and are within the separators around their block;
+    /// 4. the blocks cover the file without gaps from the first byte to the footer;
     /// 5. counts, bounds and sums equal the properties;
-    /// 6. the digest.
+    /// 6. the digest is right.
     ///
-    /// Each entry goes to `on_entry` in the order of keys (for what others know of it, such as a filter).
+    /// `on_entry` receives every entry in key order, for checks against other data such as a filter.
     pub fn verify(&self, on_entry: &mut OnEntry<'_>) -> Result<()> {
         let (tail, top) = read_tail(&*self.file, self.id())?;
         let footer = tail.footer;
         let footer_location = self.location(footer.properties.end());
         if tail != self.tail {
-            return Err(footer_location
-                .damaged("footer or properties are not those that the segment was opened with"));
+            return Err(
+                footer_location.damaged("footer or properties have changed since the segment was opened")
+            );
         }
         let mut walk = Verifier {
             segment: self,
@@ -57,7 +58,7 @@ struct Verifier<'a, 'b> {
     segment: &'a Segment,
     window: Window,
     digest: Digest,
-    /// Data blocks are checked up to here.
+    /// Data blocks before this offset are checked.
     offset: u64,
     found: Properties,
     last_key: Vec<u8>,
@@ -76,10 +77,10 @@ impl Verifier<'_, '_> {
         let partition = self.segment.parse_partition(handle, &stored)?;
         let location = self.segment.location(handle.offset);
         if partition.area().start != self.offset {
-            return Err(location.damaged("an index partition that leaves out data blocks, or repeats some"));
+            return Err(location.damaged("the index partition skips or repeats data blocks"));
         }
         if partition.separator(partition.len() - 1) != top.separator(number) {
-            return Err(location.damaged("a last separator that is not the one in the top index"));
+            return Err(location.damaged("the last separator differs from the one in the top index"));
         }
         (0..partition.len()).try_for_each(|at| self.block(&partition, at))
     }
@@ -114,7 +115,7 @@ impl Verifier<'_, '_> {
             let (Some(entry), key) = (self.interval.entry(at), self.interval.key(at)) else { break };
             let after_last = self.found.entries == 0 || key > &*self.last_key;
             if !after_last || self.last_separator.as_deref().is_some_and(|separator| key <= separator) {
-                return Err(self.segment.location(handle.offset).damaged("keys out of order"));
+                return Err(self.segment.location(handle.offset).damaged("the keys are out of order"));
             }
             let shared = common_prefix(&self.last_key, key);
             self.builder.append(key, shared, entry.seq, entry.kind, &block.bytes()[entry.value.clone()]);
@@ -126,12 +127,12 @@ impl Verifier<'_, '_> {
         Ok(())
     }
 
-    /// What lies between the data blocks and the footer has been parsed; its bytes belong to the digest.
+    /// Digests the bytes between data blocks and footer, which have been parsed already, and compares the totals.
     fn finish(mut self, footer: &Footer, file_bytes: u64) -> Result<()> {
         let data_bytes = self.segment.summary().data_bytes;
         let location = self.segment.location(footer.properties.end());
         if self.offset != data_bytes {
-            return Err(self.segment.location(self.offset).damaged("data blocks that are in no index"));
+            return Err(self.segment.location(self.offset).damaged("data blocks are missing from the index"));
         }
         while self.offset < location.offset {
             let end = location.offset.min(self.offset + READ_BYTES);
@@ -140,11 +141,11 @@ impl Verifier<'_, '_> {
         }
         self.found.largest = self.last_key;
         if SegmentSummary::new(footer, self.found, data_bytes, file_bytes) != *self.segment.summary() {
-            let what = "properties that are not those of the entries";
+            let what = "the properties differ from the entries";
             return Err(self.segment.location(footer.properties.offset).damaged(what));
         }
         if self.digest.finish() != footer.digest {
-            return Err(location.damaged("a digest that is not that of the file, though each block is sound"));
+            return Err(location.damaged("file digest mismatch, although every block checksum passed"));
         }
         Ok(())
     }

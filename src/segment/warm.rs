@@ -5,7 +5,7 @@ use super::window::Window;
 use crate::error::Result;
 
 impl Segment {
-    /// Loads the index partitions that are not in the cache, in large reads.
+    /// Loads the index partitions that are not cached yet, in large reads.
     pub fn warm_index(&self) -> Result<()> {
         let mut window = Window::default();
         for at in 0..self.top.len() {

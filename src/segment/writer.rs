@@ -1,10 +1,10 @@
-//! Writing a segment, front to back.
+//! Writing a segment from front to back.
 
 use super::appender::SegmentAppender;
 use super::block::BlockBuilder;
 use super::compress::Compressor;
 use super::format::{
-    BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, Properties, StoreIdentity, block_crc,
+    BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, MAX_HEAD_BYTES, Properties, StoreIdentity, block_crc,
 };
 use super::index::{IndexBuilder, separator};
 use super::summary::SegmentSummary;
@@ -16,12 +16,12 @@ use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq, common_prefix};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-/// How a segment is laid out.
+/// The layout of a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterOptions {
-    /// Most bytes of a data block before compression; only a single entry that is larger makes a larger block. 64 B to 16 MiB.
+    /// Largest data block before compression, except for a single entry that is larger. 64 B to 16 MiB.
     pub block_bytes: usize,
-    /// Of data blocks.
+    /// Compression of data blocks.
     pub compression: Compression,
 }
 
@@ -32,12 +32,12 @@ impl Default for WriterOptions {
 }
 
 const BLOCK_BYTES: RangeInclusive<usize> = 64..=16 << 20;
-/// Memory that an index partition takes when it is read. Small blocks make small partitions, so that tests see many.
+/// Memory of a parsed index partition. Small blocks make small partitions, so that tests see many.
 const PARTITION_BYTES: usize = 16 << 10;
 const PARTITION_BLOCKS: usize = 4;
 
-/// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an unfinished file, which no
-/// reader opens; after a failed write the file is not touched again, and `finish` gives the error.
+/// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an unfinished file that no reader
+/// opens. After a failed write the file is not written again, and `finish` returns the error.
 pub struct SegmentWriter {
     appender: SegmentAppender,
     id: FileId,
@@ -46,7 +46,7 @@ pub struct SegmentWriter {
     compressor: Compressor,
     last_key: Vec<u8>,
     index: IndexBuilder,
-    /// Finished index partitions with their last separators: about a hundredth of the segment.
+    /// Finished index partitions with their last separators: about 1 % of the segment.
     partitions: Vec<(Vec<u8>, Vec<u8>)>,
     properties: Properties,
 }
@@ -118,13 +118,13 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Bytes of data so far: in the file, on their way to it, and in the block being built.
+    /// Bytes of data so far: written, pending, and in the current block.
     pub fn file_bytes(&self) -> u64 {
         self.appender.offset() + self.block.bytes() as u64
     }
 
-    /// Writes index, properties and footer, and makes the file's content durable. Its name becomes durable when the caller syncs
-    /// the directory. [`Error::Internal`] when there is no entry.
+    /// Writes index, properties and footer, and makes the file's content durable. The caller makes its name durable by syncing the
+    /// directory. [`Error::Internal`] when there is no entry.
     pub fn finish(mut self) -> Result<SegmentSummary> {
         if self.properties.entries == 0 {
             return Err(Error::Internal("a segment has no entries".into()));
@@ -144,7 +144,7 @@ impl SegmentWriter {
         Ok(SegmentSummary::new(&footer, self.properties, data_bytes, file_bytes))
     }
 
-    /// Ends the data block; `next` is the first key behind it.
+    /// Ends the data block; `next` is the first key after it.
     fn end_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         let at = self.appender.offset();
         let pending = self.appender.pending();
@@ -168,7 +168,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes the partitions and the top index over them, which begin at `at`.
+    /// Writes the partitions, starting at `at`, and the top index over them.
     fn write_index(&mut self, at: u64) -> Result<BlockHandle> {
         let mut top = IndexBuilder::new(at);
         for (last, payload) in std::mem::take(&mut self.partitions) {
@@ -187,7 +187,7 @@ impl SegmentWriter {
     }
 }
 
-/// Puts the trailer behind the payload that was appended since offset `at`.
+/// Adds the trailer to the payload that starts at offset `at`.
 fn seal(appender: &mut SegmentAppender, id: FileId, at: u64, kind: Compression) -> Result<BlockHandle> {
     let payload = (appender.offset() - at) as usize;
     let pending = appender.pending();
@@ -199,6 +199,3 @@ fn seal(appender: &mut SegmentAppender, id: FileId, at: u64, kind: Compression) 
     appender.flush_when_large()?;
     Ok(BlockHandle { offset: at, len })
 }
-
-/// Restart and head at their largest: what an entry may need beside its own bytes.
-const MAX_HEAD_BYTES: usize = 8 + 3 + 3 + 4 + 10;

@@ -1,11 +1,6 @@
-//! A batch of writes, kept in the bytes that the log stores, so that writing it copies nothing apart.
-//!
-//! ```text
-//! batch = op*
-//! op    = kind u8 (0 tombstone, 1 put), key length varint, [value length varint, for a put], key, [value]
-//! ```
-//! Key and value stand side by side, so that an entry can keep both as one shared slice of the batch.
+//! A batch of writes, kept in the encoding of the log, so that writing it needs no copy. See [`format`](super::format) for the bytes.
 
+use super::format::{decode_operation, kind_code};
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES};
@@ -15,7 +10,7 @@ use std::fmt;
 /// Largest encoded batch, in bytes.
 const MAX_BATCH_BYTES: usize = 1 << 30;
 
-/// Writes that are applied together: after a crash all of them are there, or none. Later operations win over earlier ones.
+/// Writes that are applied atomically: after a crash all of them are there, or none. Later operations override earlier ones.
 ///
 /// Limits ([`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES), 1 GiB in all) are checked when
 /// the batch is written.
@@ -43,7 +38,7 @@ impl Batch {
         self.largest_value = self.largest_value.max(value.len());
     }
 
-    /// Deletes `key`; one that is not there is fine.
+    /// Deletes `key`. The key need not exist.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
         self.begin(EntryKind::Tombstone, key, 0);
@@ -53,7 +48,7 @@ impl Batch {
     /// Reserves the exact size first: a batch of one operation allocates once.
     fn begin(&mut self, kind: EntryKind, key: &[u8], value_bytes: usize) {
         self.encoded.reserve(1 + varint_len(key.len()) + key.len() + value_bytes);
-        self.encoded.put_u8(kind as u8);
+        self.encoded.put_u8(kind_code(kind));
         self.encoded.put_varint(key.len() as u64);
         self.len += 1;
         self.largest_key = self.largest_key.max(key.len());
@@ -64,7 +59,7 @@ impl Batch {
         self.len
     }
 
-    /// Whether there is nothing to write.
+    /// Whether it has no operations.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -74,13 +69,16 @@ impl Batch {
         self.encoded.len()
     }
 
-    /// Forgets all operations and keeps the memory.
+    /// Removes all operations but keeps the memory.
     pub fn clear(&mut self) {
         *self = Batch { encoded: std::mem::take(&mut self.encoded), ..Self::default() };
         self.encoded.clear();
     }
 
-    /// Checks the limits: [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], or [`Error::BatchTooLarge`] for the sum.
+    /// Checks the limits.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::BatchTooLarge`].
     pub(crate) fn validate(&self) -> Result<()> {
         if self.largest_key > MAX_KEY_BYTES {
             return Err(Error::KeyTooLarge { len: self.largest_key, max: MAX_KEY_BYTES });
@@ -94,7 +92,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The encoded operations, without a copy: what the log stores and what [`ops`] reads.
+    /// The encoded operations, without a copy: the form that the log stores and [`ops`] reads.
     pub(crate) fn into_bytes(self) -> Bytes {
         self.encoded.into()
     }
@@ -117,17 +115,17 @@ pub struct BatchOp {
     pub kind: EntryKind,
     /// Length of the key at the start of `data`.
     pub key_len: usize,
-    /// The key and, right behind it, the value: a slice that shares the batch's memory.
+    /// The key, immediately followed by the value: a slice that shares the batch's memory.
     pub data: Bytes,
 }
 
-/// The operations of an encoded batch, in order. Ends early at bytes that are no operation; [`replay`](super::replay) hands out
-/// none of those. The last operation takes the buffer over: a batch of one is never copied nor counted.
+/// The operations of an encoded batch, in order. Ends early at an invalid operation; [`replay`](super::replay) hands out none of those.
+/// The last operation takes over the buffer, so a batch of one is neither copied nor reference-counted.
 pub fn ops(encoded: Bytes) -> BatchOps {
     BatchOps { rest: encoded }
 }
 
-/// Iterator of [`ops`].
+/// The iterator that [`ops`] returns.
 #[derive(Debug)]
 pub struct BatchOps {
     rest: Bytes,
@@ -139,7 +137,7 @@ impl Iterator for BatchOps {
     #[inline]
     fn next(&mut self) -> Option<BatchOp> {
         let mut decoder = Decoder::new(&self.rest);
-        let (kind, key_len, data_len) = decode_op(&mut decoder)?;
+        let (kind, key_len, data_len) = decode_operation(&mut decoder)?;
         let head = decoder.position() - data_len;
         self.rest.advance(head);
         let data = match self.rest.len() == data_len {
@@ -150,26 +148,9 @@ impl Iterator for BatchOps {
     }
 }
 
-/// Whether `encoded` is exactly `count` operations within the limits.
-pub(super) fn is_well_formed(encoded: &[u8], count: u32) -> bool {
-    let mut decoder = Decoder::new(encoded);
-    (0..count).all(|_| decode_op(&mut decoder).is_some()) && decoder.remaining() == 0
-}
-
-/// Steps over one operation: its kind, its key's length, and the length of key and value together.
-fn decode_op(decoder: &mut Decoder<'_>) -> Option<(EntryKind, usize, usize)> {
-    let kind = EntryKind::from_u8(decoder.u8()?)?;
-    let key_len = decoder.length().filter(|&len| len <= MAX_KEY_BYTES)?;
-    let value_len = match kind {
-        EntryKind::Put => decoder.length().filter(|&len| len <= MAX_VALUE_BYTES)?,
-        EntryKind::Tombstone => 0,
-    };
-    decoder.take(key_len + value_len)?;
-    Some((kind, key_len, key_len + value_len))
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::format::is_well_formed;
     use super::*;
     use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The bytes of a log file. Integers are little-endian.
+//! The byte map of a log file, format version 2. Integers are little-endian; `varint` is LEB128.
 //!
 //! ```text
 //! log    = header record*
@@ -11,56 +11,61 @@
 //! 28  8  first sequence number              20  8  synced length
 //! 36  4  CRC-32 of bytes 0..36              28  4  CRC-32 of the payload and the end
 //!                                           32  4  CRC-32 of the 32 bytes before
-//!                                           36  …  payload: one encoded batch
+//!                                           36  …  payload: one batch
 //!                                            …  1  end: 0xff
+//!
+//! batch     = operation*
+//! operation = kind u8 (0 tombstone, 1 put), key length varint, [value length varint, for a put], key, [value]
 //! ```
 //!
-//! - *version*: 2. Every later version keeps magic, version and CRC in these places, so that an old build can name the version.
-//! - *log id*, *store id*: whose log this is; a file of another number or of another store is refused.
+//! - *version*: 2. Every later version keeps magic, version and CRC in place, so that an old build can name the version.
+//! - *log id*, *store id*: the log and the store that the file belongs to. A file of another log or store is refused.
 //! - *first sequence number*: of the first operation that the log holds or will hold.
-//! - *tag*: 32 bits drawn from store id and log id. Bytes of another log, which a file system may leave behind the end, do not
-//!   carry it; and a search for later records after damage tries a checksum at almost no place but the right one. None of its bytes
-//!   is zero or one flipped bit away from it, so that the start of a record never looks like a sector that was lost.
-//! - *payload length*: a record ends within its file. The head has a checksum of its own, so that a record which the file ends within
-//!   was cut short, and one with another payload than it says was damaged.
-//! - *number of operations*: the payload holds exactly so many. 0 in a *gap*, which has no payload: repair writes one where operations
+//! - *tag*: 32 bits derived from store id and log id. Bytes of other logs, which a file system may leave after the end, do not carry it,
+//!   and a search for records after damage computes few checksums at wrong offsets. Every byte of the tag is at least two bit flips away
+//!   from zero, so that the start of a record never looks like a lost sector.
+//! - *payload length*: a record ends within its file. The head has its own checksum, which tells a record that is cut short by the end
+//!   of the file from one with a damaged payload.
+//! - *number of operations*: exactly as many as the payload holds. 0 in a *gap*, which has no payload: repair writes one where operations
 //!   are lost.
-//! - *sequence number*: continues the record before, or the header. Operation n of the record has this number plus n. Of a gap it is the
-//!   next number, not below the one that it follows.
-//! - *synced length*: so many bytes of this file were known to be durable when the record was written. Never beyond the record's own
-//!   offset. Damage below it was no power cut.
-//! - *end*: not zero, so that the part of a record in its last sector looks lost only when it was.
+//! - *sequence number*: continues the previous record, or the header. Operation n of the record has this number plus n. In a gap it is the
+//!   next sequence number, not below the one that the gap follows.
+//! - *synced length*: how many bytes of this file were known to be durable when the record was written; at most the record's own offset.
+//!   Damage below it cannot be due to a power cut.
+//! - *end*: not zero, so that the part of a record in its last sector looks lost only if it was.
+//! - *operation*: key and value are adjacent, so that an entry can keep both as one slice of the batch. Invalid: another kind, a key over
+//!   64 KiB, a value over 64 MiB.
 //!
-//! What a crash may leave, and what the log alone cannot tell from it:
-//! - A log that ends at a record's end may have lost later ones that were never synced. If they had been synced, a later record, a
-//!   later log or the manifest's log mark says so, once one was written after that sync: at the latest when the store is closed.
-//!   Between a sync and the next record, nothing tells a log that was cut at a record's end from one that was never longer.
-//! - A record whose payload holds a whole sector of zeros is taken for one that a power cut kept from being written when it is damaged
-//!   elsewhere, unless it is known to have been synced.
+//! Ambiguities that a crash may leave, and that the log alone cannot resolve:
+//! - A log that ends at a record boundary may have lost later records that were never synced. If they had been synced, a later record, a
+//!   later log or the manifest's log mark says so, provided one was written after that sync; closing the store writes one.
+//!   Between a sync and the next record, a log that was cut at a record boundary looks the same as one that was never longer.
+//! - A damaged record whose payload contains a whole sector of zeros is taken for one that a power cut kept from being written, unless it
+//!   is known to have been synced.
 
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::Seq;
+use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq};
 use std::path::Path;
 
 pub(super) const HEADER_BYTES: usize = 40;
 pub(super) const RECORD_HEAD_BYTES: usize = 36;
-/// What a record has beside its payload: the head, and the end.
+/// Size of a record without its payload: head and end.
 pub(super) const RECORD_FRAME_BYTES: usize = RECORD_HEAD_BYTES + 1;
 const MAGIC: &[u8; 8] = b"SBLMWAL\n";
 const VERSION: u32 = 2;
 const END: u8 = 0xff;
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 3 * 8 + 4 && RECORD_HEAD_BYTES == 5 * 4 + 2 * 8);
 
-/// The head of a log file.
+/// The header of a log file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LogHeader {
-    /// Its number.
+    /// The log's file number.
     pub id: FileId,
-    /// The store it belongs to.
+    /// The store that the log belongs to.
     pub store_id: u64,
-    /// The sequence number of its first operation.
+    /// The sequence number of the log's first operation.
     pub first_seq: Seq,
 }
 
@@ -76,7 +81,7 @@ impl LogHeader {
         buf
     }
 
-    /// `None` when the checksum or the magic is wrong.
+    /// Decodes a header. `None` when the checksum or the magic is wrong.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Option<Self>> {
         let fields = || {
             let mut d = Decoder::new(bytes);
@@ -94,7 +99,7 @@ impl LogHeader {
         }
     }
 
-    /// What every record of this log begins with.
+    /// The tag at the start of every record of this log.
     pub fn tag(id: FileId, store_id: u64) -> u32 {
         crc32(&[&store_id.to_le_bytes(), &id.0.to_le_bytes()]) | 0x0303_0303
     }
@@ -113,7 +118,7 @@ pub(super) struct RecordHead {
 }
 
 impl RecordHead {
-    /// The head at the start of `bytes`; `None` when they are too short or it is damaged.
+    /// Decodes the head at the start of `bytes`. `None` when it is cut short or damaged.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut d = Decoder::new(bytes);
         let head = RecordHead {
@@ -128,12 +133,12 @@ impl RecordHead {
         (d.u32()? == crc32(&[covered])).then_some(head)
     }
 
-    /// Bytes of the whole record.
+    /// Length of the whole record, in bytes.
     pub fn record_len(&self) -> u64 {
         RECORD_FRAME_BYTES as u64 + u64::from(self.payload_len)
     }
 
-    /// The sequence number behind the record's last operation; `None` when there is no such number.
+    /// The sequence number after the record's last operation; `None` on overflow.
     pub fn next_seq(&self) -> Option<Seq> {
         self.first_seq.checked_add(u64::from(self.count))
     }
@@ -161,9 +166,40 @@ pub(super) fn encode_record(
     buf.put_u8(END);
 }
 
-/// The payload of the whole record `bytes` with this head; `None` when it is damaged.
+/// The payload of `bytes`, a whole record with this head; `None` when it is damaged.
 pub(super) fn payload_of<'a>(head: &RecordHead, bytes: &'a [u8]) -> Option<&'a [u8]> {
     let covered = bytes.get(RECORD_HEAD_BYTES..)?;
     let (_, payload) = covered.split_last()?;
     (crc32(&[covered]) == head.payload_crc).then_some(payload)
+}
+
+/// The code of an operation's kind.
+pub(super) fn kind_code(kind: EntryKind) -> u8 {
+    match kind {
+        EntryKind::Tombstone => 0,
+        EntryKind::Put => 1,
+    }
+}
+
+/// Decodes the head of an operation and skips its key and value. Returns the kind, the key's length, and the length of key and value
+/// together; `None` when it is cut short or invalid.
+pub(super) fn decode_operation(decoder: &mut Decoder<'_>) -> Option<(EntryKind, usize, usize)> {
+    let kind = match decoder.u8()? {
+        0 => EntryKind::Tombstone,
+        1 => EntryKind::Put,
+        _ => return None,
+    };
+    let key_len = decoder.length().filter(|&len| len <= MAX_KEY_BYTES)?;
+    let value_len = match kind {
+        EntryKind::Put => decoder.length().filter(|&len| len <= MAX_VALUE_BYTES)?,
+        EntryKind::Tombstone => 0,
+    };
+    decoder.take(key_len + value_len)?;
+    Some((kind, key_len, key_len + value_len))
+}
+
+/// Whether `encoded` is a valid batch of exactly `count` operations.
+pub(super) fn is_well_formed(encoded: &[u8], count: u32) -> bool {
+    let mut decoder = Decoder::new(encoded);
+    (0..count).all(|_| decode_operation(&mut decoder).is_some()) && decoder.remaining() == 0
 }

@@ -1,4 +1,4 @@
-//! The write-ahead log: every batch is appended here before it is visible, and read back after a crash (invariant I4).
+//! The write-ahead log: every batch is appended to it before becoming visible, and replayed after a crash (invariant I4).
 
 mod batch;
 #[cfg(test)]
@@ -11,7 +11,6 @@ mod tests;
 mod writer;
 
 pub use batch::{Batch, ops};
-
 pub use reader::{ExpectedLog, LogEnd, identify, replay};
 pub use salvage::salvage;
 pub use writer::{LogRecord, LogWriter};

@@ -1,19 +1,18 @@
 //! Reads a log back after a crash.
 //!
-//! Records are taken from the front for as long as each is valid. Then the question is what ended them:
+//! Records are replayed from the front for as long as they are valid. The first invalid one has one of three causes:
 //!
-//! 1. Anything that was known to be synced: it was damaged later, [`Error::Corruption`]. Later records tell what was synced before
-//!    them, and the caller what the manifest says.
-//! 2. A file that ends within the record, or a sector of the record that reads as zeros from the record on: the append did not reach
-//!    the disk as a whole. If nothing valid follows, it was the last one ([`LogEnd::Torn`]). If valid records follow, a power cut
-//!    kept a later write and lost an earlier one: what is before the damage is a prefix of what was written, and that is what a
-//!    store without sync promises (invariant I4): [`LogEnd::Lost`].
-//! 3. Anything else was written whole and damaged later: [`Error::Corruption`], in the last record as in any other.
+//! 1. It was known to be synced, so it was damaged later: [`Error::Corruption`]. Later records tell what was synced before them, and the
+//!    caller passes what the manifest knows.
+//! 2. The file ends within the record, or a sector of the record reads as zeros from the record's start on: the append did not reach the
+//!    disk as a whole. If nothing valid follows, it was the last append ([`LogEnd::Torn`]). If valid records follow, a power cut kept a
+//!    later write and lost an earlier one ([`LogEnd::Lost`]). What precedes the damage is a prefix of what was written, which is what a
+//!    store without sync promises (invariant I4).
+//! 3. Otherwise it was written whole and damaged later: [`Error::Corruption`], for the last record as for any other.
 //!
-//! What remains ambiguous stands in [`format`](super::format).
+//! [`format`](super::format) lists what remains ambiguous.
 
-use super::batch::is_well_formed;
-use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, payload_of};
+use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed, payload_of};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, ReadFile, SECTOR_BYTES, read_around_errors};
 use crate::id::FileId;
@@ -25,67 +24,67 @@ use std::sync::Arc;
 /// Bytes read at a time; a longer record is read whole.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// What a log held.
+/// The outcome of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replay {
     /// The sequence number after the last operation replayed.
     pub next_seq: Seq,
-    /// Why no more was replayed.
+    /// How the log ended.
     pub end: LogEnd,
 }
 
-/// How a log ended. Offsets are in bytes, of the first thing not replayed.
+/// How a log ended. Offsets are in bytes, of the first byte that was not replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogEnd {
-    /// At a record's end.
+    /// At a record boundary.
     Clean,
     /// The last append was cut short.
     Torn {
         /// Where.
         offset: u64,
     },
-    /// A power cut kept writes behind this offset and lost the one at it; none of them had been synced.
+    /// A power cut lost the write at this offset and kept later ones; none of them had been synced.
     Lost {
         /// Where.
         offset: u64,
     },
-    /// The log starts later than the one before it ends: that one lost its tail. Nothing was replayed.
+    /// The log starts after the end of the previous one, which lost its tail. Nothing was replayed.
     Gap {
         /// The sequence number that the log starts with.
         first_seq: Seq,
-        /// Whether any of this log was synced, as far as its records tell. Then what is missing before it had been synced too.
+        /// Whether a record shows that part of this log was synced. Then the missing operations before it had been synced too.
         had_synced: bool,
     },
 }
 
-/// What is known of a log before it is read.
+/// What is known about a log before it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExpectedLog {
     /// Its number.
     pub id: FileId,
-    /// The store it belongs to.
+    /// The store that it belongs to.
     pub store_id: u64,
     /// The sequence number that it should continue at.
     pub next_seq: Seq,
-    /// So many bytes of it were synced; 0 when nobody knows of any.
+    /// Number of its bytes known to be synced; 0 if unknown.
     pub synced: u64,
 }
 
-/// Who takes what a log holds: the sequence number of a batch's first operation, its bytes (for [`ops`](super::ops)), the number of
-/// its operations.
+/// Receives each batch of a log: the sequence number of its first operation, its bytes (for [`ops`](super::ops)), and the number of its
+/// operations.
 pub type BatchSink<'a> = &'a mut dyn FnMut(Seq, Bytes, u32) -> Result<()>;
 
-/// Reads a log and gives `sink` every batch in order. Batches before the expected sequence number are skipped.
+/// Reads a log and passes every batch to `sink`, in order. Batches before the expected sequence number are skipped.
 ///
 /// # Errors
-/// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`], whatever the file system or `sink` says.
+/// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`], and those of the file system and `sink`.
 pub fn replay(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
     let mut log = LogReader::open(fs, path, LogHeader::tag(expected.id, expected.store_id))?;
     let replayed = replay_from_header(&mut log, expected, sink)?;
     let (end, synced) = (log.end_offset(replayed.end), expected.synced);
     if end < synced {
         let what = format!(
-            "the log ends here, but {synced} bytes of it had been synced: synced writes are missing; run `sidebloom repair`"
+            "the log ends here, but {synced} bytes of it had been synced, so synced writes are missing; run `sidebloom repair`"
         );
         return Err(log.corruption(end, what));
     }
@@ -101,7 +100,7 @@ fn replay_from_header(log: &mut LogReader, expected: ExpectedLog, sink: BatchSin
         let (is, of) = (header.id, header.store_id);
         return Err(log.corruption(
             0,
-            format!("it belongs to log {is} of store {of:#x}, not to log {id} of {store_id:#x}"),
+            format!("the file belongs to log {is} of store {of:#x}, not to log {id} of store {store_id:#x}"),
         ));
     }
     if header.first_seq > expected {
@@ -109,7 +108,7 @@ fn replay_from_header(log: &mut LogReader, expected: ExpectedLog, sink: BatchSin
         let end = LogEnd::Gap { first_seq: header.first_seq, had_synced: log.had_synced };
         return Ok(Replay { next_seq: expected, end });
     }
-    // A recovery that crashed before its end leaves a log that repeats the ones before it, batch by batch.
+    // An interrupted recovery leaves a log that repeats the previous ones, batch by batch.
     let file = Arc::clone(&log.file);
     let replay = log.records(header.first_seq, &mut |first_seq, payload, count| {
         if first_seq >= expected {
@@ -120,14 +119,14 @@ fn replay_from_header(log: &mut LogReader, expected: ExpectedLog, sink: BatchSin
             false => Err(Error::corruption(
                 file.path(),
                 0,
-                format!("a batch starts at sequence number {first_seq} and ends after {expected}, where a batch must start"),
+                format!("a batch that starts at sequence number {first_seq} ends after {expected}, where a batch must start"),
             )),
         }
     })?;
     Ok(Replay { next_seq: replay.next_seq.max(expected), ..replay })
 }
 
-/// Which store a log belongs to and where it starts, for a repair without a manifest. `None` when a crash at creation left no header.
+/// The header of a log, for a repair without a manifest. `None` when a crash at creation left no header.
 ///
 /// # Errors
 /// As [`replay`].
@@ -135,7 +134,7 @@ pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<LogHeader>> {
     LogReader::open(fs, path, 0)?.header()
 }
 
-/// A log file, read through a window that moves forward.
+/// Reads a log file through a window that moves forward.
 pub(super) struct LogReader {
     file: Arc<dyn ReadFile>,
     pub len: u64,
@@ -143,7 +142,7 @@ pub(super) struct LogReader {
     window: Vec<u8>,
     window_at: u64,
     had_synced: bool,
-    /// Bytes that the disk does not give count as zeros.
+    /// Unreadable bytes count as zeros.
     around_errors: bool,
 }
 
@@ -162,7 +161,7 @@ impl LogReader {
         })
     }
 
-    /// For salvage: bytes that cannot be read are damaged like others.
+    /// For salvage: treats unreadable bytes as damage.
     pub fn open_around_errors(fs: &dyn Fs, path: &Path, tag: u32) -> Result<Self> {
         Ok(LogReader { around_errors: true, ..LogReader::open(fs, path, tag)? })
     }
@@ -171,7 +170,7 @@ impl LogReader {
         Error::corruption(self.file.path(), offset, what)
     }
 
-    /// Where what was replayed ends.
+    /// The offset at which the replay ended.
     fn end_offset(&self, end: LogEnd) -> u64 {
         match end {
             LogEnd::Clean | LogEnd::Gap { .. } => self.len,
@@ -179,7 +178,7 @@ impl LogReader {
         }
     }
 
-    /// The bytes from `at` on, at least `n` of them, which must lie within the file.
+    /// At least `n` bytes from `at` on, which must be within the file.
     fn view(&mut self, at: u64, n: usize) -> Result<&[u8]> {
         let inside =
             at.checked_sub(self.window_at).is_some_and(|skip| skip + n as u64 <= self.window.len() as u64);
@@ -195,7 +194,7 @@ impl LogReader {
         Ok(&self.window[(at - self.window_at) as usize..])
     }
 
-    /// `None` when a crash at creation left no header.
+    /// The header; `None` when a crash at creation left none.
     pub fn header(&mut self) -> Result<Option<LogHeader>> {
         if self.len < HEADER_BYTES as u64 {
             return Ok(None);
@@ -205,14 +204,12 @@ impl LogReader {
         let decoded = LogHeader::decode(bytes, path.path())?;
         let was_written = bytes.iter().any(|&byte| byte != 0);
         if decoded.is_none() && was_written {
-            return Err(
-                self.corruption(0, "the header of the log fails its checksum; run `sidebloom repair`")
-            );
+            return Err(self.corruption(0, "log header checksum mismatch; run `sidebloom repair`"));
         }
         Ok(decoded)
     }
 
-    /// Replays all records; `next` is the sequence number of the first.
+    /// Replays all records; the first has sequence number `next`.
     fn records(&mut self, mut next: Seq, sink: BatchSink<'_>) -> Result<Replay> {
         let mut at = HEADER_BYTES as u64;
         while at < self.len {
@@ -224,7 +221,7 @@ impl LogReader {
                 let found = head.first_seq;
                 return Err(self.corruption(
                     at,
-                    format!("a record of sequence number {found} stands where {next} must follow"),
+                    format!("a record has sequence number {found}, but {next} must follow"),
                 ));
             }
             let payload = self.payload(at, &head)?;
@@ -249,7 +246,7 @@ impl LogReader {
         Ok(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + head.payload_len as usize])
     }
 
-    /// The head of a record of this log at `at`, which may lie behind the end of the file and so be cut short.
+    /// The head of a record of this log at `at`; the record may extend beyond the end of the file.
     fn head(&mut self, at: u64) -> Result<Option<RecordHead>> {
         if self.len - at < RECORD_HEAD_BYTES as u64 {
             return Ok(None);
@@ -258,8 +255,8 @@ impl LogReader {
         Ok(RecordHead::decode(self.view(at, RECORD_HEAD_BYTES)?).filter(|head| head.tag == tag))
     }
 
-    /// The valid record of this log at `at` whose sequence number is at least `least`, with the sequence number after it.
-    /// The payload's checksum comes last: it is only computed where everything else fits.
+    /// The record of this log at `at`, if it is valid and has a sequence number of at least `least`, with the sequence number after it.
+    /// The payload's checksum is computed last, when everything else fits.
     pub fn record(&mut self, at: u64, least: Seq) -> Result<Option<(RecordHead, Seq)>> {
         let room = self.len - at;
         let fits =
@@ -276,28 +273,28 @@ impl LogReader {
         Ok(Some((head, after)))
     }
 
-    /// What ended the log at `offset`, where no valid record stands and sequence number `next` would follow.
+    /// Why there is no valid record at `offset`, where sequence number `next` would follow.
     fn end_at(&mut self, offset: u64, next: Seq) -> Result<LogEnd> {
         let may_be_torn = self.may_be_torn(offset)?;
         let Some((first_later, mut head, mut after)) = self.find_record(offset, next)? else {
             return if may_be_torn {
                 Ok(LogEnd::Torn { offset })
             } else {
-                let what = "the last record fails its checksum, although it was written whole: the log was damaged after it was \
-                            written; run `sidebloom repair`";
+                let what = "checksum mismatch in the last record, which was written whole: the log was damaged later; run `sidebloom \
+                            repair`";
                 Err(self.corruption(offset, what))
             };
         };
         let damage = |note| {
             format!(
-                "a record fails its checksum{note} and a valid one follows at {first_later}: the log was damaged after it was \
-                 written; run `sidebloom repair`"
+                "record checksum mismatch{note}, with a valid record at {first_later}: the log was damaged after it was written; run \
+                 `sidebloom repair`"
             )
         };
         let mut at = first_later;
         loop {
             if head.synced > offset {
-                return Err(self.corruption(offset, damage(" in a part that had been synced")));
+                return Err(self.corruption(offset, damage(" in a synced part")));
             }
             match self.find_record(at + head.record_len(), after)? {
                 Some(later) => (at, head, after) = later,
@@ -307,7 +304,7 @@ impl LogReader {
         if may_be_torn { Ok(LogEnd::Lost { offset }) } else { Err(self.corruption(offset, damage(""))) }
     }
 
-    /// The first valid record at or after `at`, wherever it starts.
+    /// The first valid record at or after `at`, at any offset.
     pub fn find_record(&mut self, mut at: u64, least: Seq) -> Result<Option<(u64, RecordHead, Seq)>> {
         let tag = self.tag.to_le_bytes();
         while at + RECORD_HEAD_BYTES as u64 <= self.len {
@@ -325,8 +322,8 @@ impl LogReader {
         Ok(None)
     }
 
-    /// Whether a crash explains that no valid record (at 0: no header) stands at `offset`: the file ends within it, or one of its
-    /// sectors is zeros from the record on. A sector that was lost holds nothing of what was appended with the record or later.
+    /// Whether a crash explains that there is no valid record (at 0: no header) at `offset`: the file ends within it, or one of its
+    /// sectors is zero from the record's start on. A lost sector holds nothing of what was appended with the record or later.
     fn may_be_torn(&mut self, offset: u64) -> Result<bool> {
         let head = if offset == 0 { None } else { self.head(offset)? };
         let end = match head {

@@ -1,19 +1,18 @@
-//! Reads what is readable of a damaged log, before the damage and behind it. For repair only: an opening takes nothing from behind.
+//! Reads what is readable of a damaged log, before and after the damage. For repair only: opening a store uses nothing after damage.
 
-use super::batch::is_well_formed;
-use super::format::{HEADER_BYTES, LogHeader};
+use super::format::{HEADER_BYTES, LogHeader, is_well_formed};
 use super::reader::{BatchSink, ExpectedLog, LogReader};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use bytes::Bytes;
 use std::path::Path;
 
-/// What of a log cannot be read.
+/// The unreadable parts of a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Where it begins, as an offset in bytes; `None` when all of the log can be read.
+    /// Offset of the first one, in bytes; `None` if the whole log is readable.
     pub first: Option<u64>,
-    /// How many bytes that is in all.
+    /// Their total length in bytes.
     pub bytes: u64,
 }
 
@@ -26,10 +25,10 @@ impl Unreadable {
     }
 }
 
-/// Gives `sink` every batch of a log from the expected sequence number on, in order. The batches may leave gaps.
+/// Passes every batch of a log from the expected sequence number on to `sink`, in order. There may be gaps between batches.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`], a file that cannot be opened, whatever `sink` says. Damage is none, nor are bytes that cannot be read.
+/// [`Error::UnsupportedVersion`], a file that cannot be opened, and those of `sink`. Damage and unreadable bytes are not errors.
 pub fn salvage(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Unreadable> {
     let mut log = LogReader::open_around_errors(fs, path, LogHeader::tag(expected.id, expected.store_id))?;
     let has_header = match log.header() {

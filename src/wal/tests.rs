@@ -18,7 +18,7 @@ const FIRST: Seq = 100;
 const EXPECTED: ExpectedLog = ExpectedLog { id: ID, store_id: STORE, next_seq: FIRST, synced: 0 };
 
 /// A log of which the test keeps what it wrote.
-struct LogReader {
+struct TestLog {
     fs: SimFs,
     writer: LogWriter,
     written: Vec<(Seq, Bytes, u32)>,
@@ -26,11 +26,11 @@ struct LogReader {
     bounds: Vec<usize>,
 }
 
-impl LogReader {
+impl TestLog {
     fn new() -> Self {
         let fs = SimFs::new();
         let writer = LogWriter::create(&fs, Path::new("log"), ID, STORE, FIRST).unwrap();
-        LogReader { fs, writer, written: Vec::new(), bounds: vec![HEADER_BYTES] }
+        TestLog { fs, writer, written: Vec::new(), bounds: vec![HEADER_BYTES] }
     }
 
     /// Appends batches of one put each, with values of these sizes, as one group.
@@ -109,7 +109,7 @@ fn is_corruption<T>(outcome: &Result<T>) -> bool {
 
 #[test]
 fn groups_come_back_whole_and_in_order() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     log.append(&[10, 0, 3000]).append(&[1 << 21]).sync().append(&[5]);
     assert_eq!(log.writer.len(), log.bytes().len() as u64);
     assert_eq!(log.prefix_in(&log.bytes()).unwrap(), (5, LogEnd::Clean));
@@ -117,14 +117,14 @@ fn groups_come_back_whole_and_in_order() {
 
 #[test]
 fn a_group_that_leaves_a_gap_is_refused() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     let late = LogRecord { first_seq: FIRST + 1, count: 1, payload: b"" };
     assert!(matches!(log.writer.append_group(&[late]), Err(Error::Internal(_))));
 }
 
 #[test]
 fn i4_a_log_cut_at_any_byte_gives_exactly_the_records_before_the_cut() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     log.append(&[10, 0]).sync().append(&[300]).append(&[700, 1]);
     let bytes = log.bytes();
     for cut in 0..bytes.len() {
@@ -142,7 +142,7 @@ fn i4_a_log_cut_at_any_byte_gives_exactly_the_records_before_the_cut() {
 fn i6_every_flipped_bit_is_corruption_in_the_last_record_too() {
     // The last record begins and ends at every offset within a sector.
     for fill in 0..520 {
-        let mut log = LogReader::new();
+        let mut log = TestLog::new();
         log.append(&[10, 0]).sync().append(&[fill]).append(&[0]);
         let bytes = log.bytes();
         let from = if fill == 300 { 0 } else { log.bounds[log.bounds.len() - 2] };
@@ -157,7 +157,7 @@ fn i6_every_flipped_bit_is_corruption_in_the_last_record_too() {
 
 #[test]
 fn i4_a_log_that_ends_before_what_was_synced_is_corruption_at_its_end() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     log.append(&[10]).append(&[20]).sync().append(&[30]);
     let (bytes, synced) = (log.bytes(), log.bounds[2] as u64);
     for cut in 0..=bytes.len() {
@@ -173,7 +173,7 @@ fn i4_a_log_that_ends_before_what_was_synced_is_corruption_at_its_end() {
 
 #[test]
 fn a_gap_moves_on_and_never_back() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     log.append(&[10]);
     log.writer.append_gap(FIRST + 50).unwrap();
     assert!(matches!(log.writer.append_gap(FIRST), Err(Error::Internal(_))));
@@ -188,7 +188,7 @@ fn a_gap_moves_on_and_never_back() {
 
 #[test]
 fn a_salvage_keeps_every_batch_before_and_behind_the_damage() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     log.append(&[10, 700]).append(&[300]).append(&[700, 1]);
     let bytes = log.bytes();
     assert_eq!(log.salvaged_from(&bytes), (vec![0, 1, 2, 3, 4], Unreadable::default()));
@@ -209,7 +209,7 @@ fn a_salvage_keeps_every_batch_before_and_behind_the_damage() {
 #[test]
 fn i4_a_sector_that_a_power_cut_lost_ends_the_log_only_where_nothing_was_synced() {
     for sync_before_last in [false, true] {
-        let mut log = LogReader::new();
+        let mut log = TestLog::new();
         log.append(&[400]).sync().append(&[2000]).append(&[2000]);
         if sync_before_last {
             log.sync();
@@ -235,7 +235,7 @@ fn i4_a_sector_that_a_power_cut_lost_ends_the_log_only_where_nothing_was_synced(
 
 #[test]
 fn i6_damage_that_leaves_no_sector_of_zeros_is_corruption_even_where_nothing_was_synced() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     log.append(&[400]).append(&[2000]).append(&[10]);
     let mut bytes = log.bytes();
     bytes[1025..1536].fill(0);
@@ -246,7 +246,7 @@ fn i6_damage_that_leaves_no_sector_of_zeros_is_corruption_even_where_nothing_was
 
 #[test]
 fn i4_a_log_of_which_only_zeros_reached_the_disk_is_empty_unless_something_was_synced() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     let zeros = vec![0; 5000];
     assert_eq!(log.prefix_in(&zeros).unwrap(), (0, LogEnd::Torn { offset: 0 }));
     log.append(&[600, 600]).append(&[10]);
@@ -261,7 +261,7 @@ fn i4_a_log_of_which_only_zeros_reached_the_disk_is_empty_unless_something_was_s
 
 #[test]
 fn records_of_another_log_or_store_behind_the_end_are_damage_and_not_taken() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     log.append(&[10]);
     for (id, store) in [(FileId(6), STORE), (ID, STORE + 1)] {
         let mut bytes = log.bytes();
@@ -273,7 +273,7 @@ fn records_of_another_log_or_store_behind_the_end_are_damage_and_not_taken() {
 
 #[test]
 fn a_log_of_another_number_or_store_or_version_is_refused_by_name() {
-    let log = LogReader::new();
+    let log = TestLog::new();
     for (id, store) in [(FileId(6), STORE), (ID, STORE + 1)] {
         let error = log.replay_as("log", id, store, FIRST).1.unwrap_err();
         assert!(error.to_string().contains("belongs to"), "{error}");
@@ -291,7 +291,7 @@ fn a_log_of_another_number_or_store_or_version_is_refused_by_name() {
 #[test]
 fn a_log_that_starts_late_is_a_gap() {
     for synced in [false, true] {
-        let mut log = LogReader::new();
+        let mut log = TestLog::new();
         log.append(&[10]);
         if synced {
             log.sync();
@@ -306,7 +306,7 @@ fn a_log_that_starts_late_is_a_gap() {
 
 #[test]
 fn a_log_that_repeats_the_one_before_it_goes_on_where_that_ends() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     log.append(&[10]).append(&[10, 20]);
     for done in 0..6 {
         let (replayed, outcome) = log.replay_as("log", ID, STORE, FIRST + done);
@@ -324,7 +324,7 @@ fn a_log_that_repeats_the_one_before_it_goes_on_where_that_ends() {
 
 #[test]
 fn i6_a_valid_record_out_of_sequence_or_with_other_contents_than_it_says_is_corruption() {
-    let log = LogReader::new();
+    let log = TestLog::new();
     let mut batch = Batch::new();
     batch.put(b"k", b"v");
     let payload = batch.into_bytes();
@@ -338,7 +338,7 @@ fn i6_a_valid_record_out_of_sequence_or_with_other_contents_than_it_says_is_corr
 
 #[test]
 fn an_error_of_the_sink_ends_the_replay() {
-    let mut log = LogReader::new();
+    let mut log = TestLog::new();
     log.append(&[1, 1]);
     let outcome = replay(&log.fs, Path::new("log"), EXPECTED, &mut |_, _, _| Err(Error::ReadOnly));
     assert!(matches!(outcome, Err(Error::ReadOnly)));
@@ -352,7 +352,7 @@ proptest! {
         patches: Vec<(prop::sample::Index, Vec<u8>)>,
         cut: prop::sample::Index,
     ) {
-        let mut log = LogReader::new();
+        let mut log = TestLog::new();
         sizes.iter().for_each(|group| { log.append(group); });
         let mut bytes = log.bytes();
         for (at, patch) in patches {
@@ -375,7 +375,7 @@ proptest! {
 
 #[test]
 fn the_bytes_of_a_log_are_those_of_the_golden_file() {
-    let log = LogReader::new();
+    let log = TestLog::new();
     let mut bytes = log.bytes();
     let mut batch = Batch::new();
     batch.put(b"apple", b"red");

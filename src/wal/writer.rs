@@ -1,4 +1,4 @@
-//! Appends to a log. Call protocol: `create (append_group | append_gap | sync)*`; after an error, nothing more (invariant I5).
+//! Appends to a log. Call protocol: `create (append_group | append_gap | sync)*`, and nothing after an error (invariant I5).
 
 use super::format::{LogHeader, RECORD_FRAME_BYTES, encode_record};
 use crate::error::{Error, Result};
@@ -7,10 +7,10 @@ use crate::id::FileId;
 use crate::key::Seq;
 use std::path::Path;
 
-/// A buffer that one unusually large group has blown up beyond this is given back, in bytes.
+/// A buffer that an unusually large group has grown beyond this is freed, in bytes.
 const BUFFER_KEPT_BYTES: usize = 1 << 20;
 
-/// A batch with its place in the order of writes.
+/// A batch with its sequence numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct LogRecord<'a> {
     /// Sequence number of its first operation.
@@ -33,8 +33,8 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Creates the log; `first_seq` is the sequence number that its first operation will have. The file's name is durable when this
-    /// returns, so that [`LogWriter::sync`] needs to care for the contents only.
+    /// Creates the log, whose first operation will have sequence number `first_seq`. The file's name is durable when this returns, so
+    /// [`LogWriter::sync`] only has to sync the contents.
     pub fn create(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64, first_seq: Seq) -> Result<Self> {
         let header = LogHeader { id, store_id, first_seq }.encode();
         let mut file = fs.create(path)?;
@@ -52,7 +52,7 @@ impl LogWriter {
         })
     }
 
-    /// Appends a group of batches, which continue the sequence numbers of this log without a gap, in one call to the file system.
+    /// Appends a group of batches in one call to the file system. They continue the sequence numbers of this log without a gap.
     pub fn append_group(&mut self, records: &[LogRecord<'_>]) -> Result<()> {
         self.buffer.clear();
         self.buffer.reserve(records.iter().map(|r| RECORD_FRAME_BYTES + r.payload.len()).sum());
@@ -74,7 +74,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Goes on at sequence number `next_seq`: the operations before it are lost.
+    /// Continues at sequence number `next_seq`: the operations before it are lost.
     pub fn append_gap(&mut self, next_seq: Seq) -> Result<()> {
         if next_seq < self.next_seq {
             let next = self.next_seq;
