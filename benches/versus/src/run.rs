@@ -105,7 +105,7 @@ fn print_head(run: &RunRecord) -> Result<()> {
     writeln!(out, "{}: {}", run.date, run.machine.describe())?;
     writeln!(
         out,
-        "{} keys of {} bytes, values of {} bytes; {} rounds; speed is the first engine's mean time ÷ the engine's",
+        "{} keys of {} bytes, values of {} bytes; rounds: {}; speed is the first engine's mean time ÷ the engine's",
         format::count(settings.num as f64),
         settings.key_bytes,
         settings.value_bytes,

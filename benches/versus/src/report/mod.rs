@@ -69,7 +69,7 @@ fn run_section(run: &RunRecord) -> Result<String> {
     let settings = &run.settings;
     let mut html = format!(
         "<h1>sidebloom against other stores</h1>\n<p>{}; {}. {} keys of {} bytes with values of {} bytes, cache {} MiB, seed {}; \
-         {} rounds, engines in turn, each workload in its own process; medians. Speed is the mean time of {} divided by that of the engine: \
+         rounds: {}, engines in turn, each workload in its own process; medians. Speed is the mean time of {} divided by that of the engine: \
          the median of the ratios of each round.</p>\n",
         run.date,
         escape(&run.machine.describe()),
