@@ -1,13 +1,9 @@
 //! Requests of the Redis protocol. However the bytes of a connection are cut into pieces, the same requests and the same error come out of
 //! them.
 #![no_main]
-#![allow(dead_code, reason = "the server uses all of it")]
 
 use libfuzzer_sys::fuzz_target;
-use parser::{Limits, Parser, ProtocolError};
-
-#[path = "../../src/cli/guard/serve/parser.rs"]
-mod parser;
+use sidebloom_cli::resp::{Limits, Parser, ProtocolError};
 
 type Requests = Vec<Vec<Vec<u8>>>;
 

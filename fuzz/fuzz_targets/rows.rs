@@ -1,52 +1,25 @@
 //! The formats of `sidebloom load`. The first byte chooses one; what `scan` prints is read back.
 #![no_main]
-#![allow(dead_code, reason = "the command line uses all of it")]
 
-use cli::escape::{unescape, write_escaped};
-use cli::load::source::{Row, RowError, Rows};
-use cli::load::{columns::Picked, csv::Csv, jsonl::Jsonl, lines::Lines, scanned::Scanned, tsv::Tsv};
 use libfuzzer_sys::fuzz_target;
-
-/// The parsers of the `sidebloom` binary, in their places.
-#[path = "../../src/cli"]
-mod cli {
-    pub mod escape;
-    pub mod hex;
-    /// What `hex` needs of it.
-    pub mod context {
-        pub struct Failure;
-        impl Failure {
-            pub fn message(_: String) -> Self {
-                Failure
-            }
-        }
-    }
-    pub mod load {
-        pub mod columns;
-        pub mod csv;
-        pub mod jsonl;
-        pub mod lines;
-        pub mod scanned;
-        pub mod source;
-        pub mod tsv;
-        pub use columns::Column;
-    }
-}
+use sidebloom_cli::rows::escape::{unescape, write_escaped};
+use sidebloom_cli::rows::{ColumnChoice, Row, RowError, Rows};
+use sidebloom_cli::rows::{csv::Csv, jsonl::Jsonl, lines::Lines, scanned::Scanned, tsv::Tsv};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, text)) = bytes.split_first() else { return };
     let columns = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
-    let picked = match choice / 5 % 4 {
-        0 => Picked::default(),
-        1 => Picked { header: true, ..Picked::default() },
-        2 => Picked { key: columns(&["2", "1"]), value: columns(&["1"]), header: false },
-        _ => Picked { key: columns(&["a"]), value: columns(&["b"]), header: true },
+    let chosen = match choice / 5 % 4 {
+        0 => ColumnChoice::default(),
+        1 => ColumnChoice { header: true, ..ColumnChoice::default() },
+        2 => ColumnChoice { key: columns(&["2", "1"]), value: columns(&["1"]), header: false },
+        _ => ColumnChoice { key: columns(&["a"]), value: columns(&["b"]), header: true },
     };
     match choice % 5 {
         0 => read(&mut Lines::new(text), text),
-        1 => read(&mut Tsv::new(text, picked), text),
-        2 => read(&mut Csv::new(text, picked), text),
-        3 => read(&mut Jsonl::new(text, picked), text),
+        1 => read(&mut Tsv::new(text, chosen), text),
+        2 => read(&mut Csv::new(text, chosen), text),
+        3 => read(&mut Jsonl::new(text, chosen), text),
         _ => read(&mut Scanned::new(text), text),
     }
     let mut escaped = Vec::new();
@@ -84,6 +57,6 @@ fn csv_reads_back(column: &[u8]) {
     });
     text.extend_from_slice(b"\",rest");
     let mut row = Row::default();
-    assert_eq!(Csv::new(&text[..], Picked::default()).next(&mut row), Ok(true));
+    assert_eq!(Csv::new(&text[..], ColumnChoice::default()).next(&mut row), Ok(true));
     assert_eq!((&row.key[..], &row.value[..]), (column, &b"rest"[..]));
 }

@@ -1,0 +1,105 @@
+//! readrandom, readmissing, multireadrandom, readwhilewriting, seekrandom, scan.
+
+use super::drive::{Driver, Worker};
+use super::keys::Kind;
+use super::workload::Run;
+use super::writes;
+use crate::context::Failure;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Keys in a call of multireadrandom.
+pub const KEYS_IN_A_CALL: usize = 16;
+/// Random numbers of the thread that writes beside the readers.
+const WRITER: u64 = 1 << 32;
+
+/// Gets of present keys.
+pub fn present(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+    let timing = driver.run(calls, |worker, _| random_get(worker, Kind::Present))?;
+    Ok(Run::of_calls(timing, true))
+}
+
+/// Gets of absent keys.
+pub fn absent(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+    let timing = driver.run(calls, |worker, _| random_get(worker, Kind::Absent))?;
+    Ok(Run::of_calls(timing, true))
+}
+
+#[inline]
+fn random_get(worker: &mut Worker<'_>, kind: Kind) -> sidebloom::Result<u64> {
+    let index = worker.rng.below(worker.keys.num());
+    get(worker, index, kind)
+}
+
+/// Gets a key; 1 when it was there.
+#[inline]
+pub fn get(worker: &mut Worker<'_>, index: u64, kind: Kind) -> sidebloom::Result<u64> {
+    worker.keys.write(index, kind, &mut worker.key);
+    Ok(u64::from(worker.db.get(&worker.key)?.is_some()))
+}
+
+/// Gets of present keys, several in a call.
+pub fn many(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+    let timing = driver.run(calls, |worker, _| {
+        for key in &mut worker.many_keys {
+            worker.keys.write(worker.rng.below(worker.keys.num()), Kind::Present, key);
+        }
+        let values = worker.db.multi_get(&worker.many_keys)?;
+        Ok(values.iter().flatten().count() as u64)
+    })?;
+    Ok(Run::of_rows(timing, true))
+}
+
+/// Gets of present keys beside a thread that overwrites as fast as it can.
+pub fn while_writing(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut worker = driver.worker(WRITER);
+            let mut puts = 0;
+            while !done.load(Ordering::Relaxed) {
+                let index = worker.rng.below(worker.keys.num());
+                writes::put(&mut worker, index)?;
+                puts += 1;
+            }
+            Ok::<u64, Failure>(puts)
+        });
+        let run = present(driver, calls);
+        done.store(true, Ordering::Relaxed);
+        let puts = writer.join().unwrap_or_else(|_| Err(Failure::message("the writing thread panicked")))?;
+        Ok(Run { concurrent_puts: Some(puts), ..run? })
+    })
+}
+
+/// Goes to a random present key and reads the row there.
+pub fn seek(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+    let timing = driver.run(calls, |worker, _| {
+        let index = worker.rng.below(worker.keys.num());
+        rows_from(worker, index, 1)
+    })?;
+    Ok(Run::of_calls(timing, true))
+}
+
+/// Reads up to `limit` rows from a present key on; how many there were.
+#[inline]
+pub fn rows_from(worker: &mut Worker<'_>, index: u64, limit: usize) -> sidebloom::Result<u64> {
+    worker.keys.write(index, Kind::Present, &mut worker.key);
+    let mut rows = 0;
+    for row in worker.db.range(worker.key.clone()..).take(limit) {
+        row?;
+        rows += 1;
+    }
+    Ok(rows)
+}
+
+/// Reads all rows.
+pub fn scan(driver: &Driver<'_>) -> Result<Run, Failure> {
+    let timing = driver.run(1, |worker, _| {
+        let mut rows = 0;
+        for row in worker.db.iter() {
+            row?;
+            rows += 1;
+        }
+        Ok(rows)
+    })?;
+    Ok(Run::of_rows(timing, true))
+}

@@ -1,0 +1,75 @@
+//! The store that the workloads run on.
+
+use super::Args;
+use crate::context::{Context, Failure};
+use crate::system::PageCache;
+use crate::workdir::WorkDir;
+use sidebloom::{Compression, Db, FilterPolicy, Options};
+use std::fs;
+
+/// A directory, and the store in it when it is open.
+pub struct Store<'a> {
+    args: &'a Args,
+    // Before the directory, so that it is closed before the directory is removed.
+    db: Option<Db>,
+    dir: WorkDir,
+}
+
+impl<'a> Store<'a> {
+    /// Where the arguments say: a temporary directory, the one that `--db` names, or the store that is there.
+    pub fn new(cx: &Context, args: &'a Args) -> Result<Self, Failure> {
+        let dir = match (args.use_existing, cx.db_named) {
+            (true, _) => WorkDir::existing(&cx.db),
+            (false, true) => WorkDir::kept(&cx.db)?,
+            (false, false) => WorkDir::temporary("bench")?,
+        };
+        Ok(Store { args, db: None, dir })
+    }
+
+    /// Its directory.
+    pub fn path(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
+    /// The store, opened if it is not.
+    pub fn db(&mut self) -> Result<Db, Failure> {
+        if let Some(db) = &self.db {
+            return Ok(db.clone());
+        }
+        let args = self.args;
+        let policy = match (args.filters, args.bits_per_key) {
+            (super::Filters::Off, _) => FilterPolicy::OFF,
+            (super::Filters::On, Some(bits)) => FilterPolicy::bits_per_key(bits),
+            (super::Filters::On, None) => FilterPolicy::default(),
+        };
+        let compression = match args.compression {
+            super::CompressionName::None => Compression::None,
+            super::CompressionName::Lz4 => Compression::Lz4,
+            super::CompressionName::Zstd => Compression::Zstd,
+        };
+        let db = Options::new()
+            .block_cache_bytes(args.cache_bytes)
+            .compression(compression)
+            .filter_policy(policy)
+            .create_if_missing(!args.use_existing)
+            .open(self.dir.path())?;
+        self.db = Some(db.clone());
+        Ok(db)
+    }
+
+    /// Begins anew with an empty store; only in a directory that this benchmark has made.
+    pub fn clear(&mut self) -> Result<(), Failure> {
+        self.db = None;
+        let path = self.dir.path();
+        fs::remove_dir_all(path)
+            .and_then(|()| fs::create_dir(path))
+            .map_err(|e| Failure::file("empty", path, e))
+    }
+
+    /// Reopens the store with its filters in memory and its data out of it: no block cache, no page cache.
+    pub fn make_cold(&mut self) -> Result<PageCache, Failure> {
+        self.db = None;
+        self.db()?.warm()?;
+        Ok(PageCache::drop_for(self.dir.path()))
+    }
+}

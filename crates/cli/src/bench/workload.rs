@@ -1,0 +1,150 @@
+//! The workloads by name, and what each does.
+
+use super::drive::{Driver, Timing};
+use super::{reads, writes, ycsb};
+use crate::context::Failure;
+
+/// db_bench's names, and YCSB's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Workload {
+    /// Write all keys in order
+    #[value(name = "fillseq")]
+    FillSeq,
+    /// Write all keys in random order
+    #[value(name = "fillrandom")]
+    FillRandom,
+    /// Write keys that are there, in random order
+    #[value(name = "overwrite")]
+    Overwrite,
+    /// Get keys that are there
+    #[value(name = "readrandom")]
+    ReadRandom,
+    /// Get keys that are not there, of the same length and between those that are
+    #[value(name = "readmissing")]
+    ReadMissing,
+    /// Get keys that are there, 16 in a call
+    #[value(name = "multireadrandom")]
+    MultiReadRandom,
+    /// Get keys that are there while another thread overwrites without pause
+    #[value(name = "readwhilewriting")]
+    ReadWhileWriting,
+    /// Go to a random key and read one row
+    #[value(name = "seekrandom")]
+    SeekRandom,
+    /// Read all rows in order
+    #[value(name = "scan", alias = "readseq")]
+    Scan,
+    /// 50 % get, 50 % put, Zipfian
+    #[value(name = "ycsb-a")]
+    YcsbA,
+    /// 95 % get, 5 % put, Zipfian
+    #[value(name = "ycsb-b")]
+    YcsbB,
+    /// Get, Zipfian
+    #[value(name = "ycsb-c")]
+    YcsbC,
+    /// As C, half of the keys missing
+    #[value(name = "ycsb-c-miss50")]
+    YcsbCMiss50,
+    /// As C, 90 % of the keys missing
+    #[value(name = "ycsb-c-miss90")]
+    YcsbCMiss90,
+    /// As C, all keys missing
+    #[value(name = "ycsb-c-miss100")]
+    YcsbCMiss100,
+    /// 95 % get of what was inserted last, 5 % insert
+    #[value(name = "ycsb-d")]
+    YcsbD,
+    /// 95 % scan of 1 to 100 rows, 5 % insert
+    #[value(name = "ycsb-e")]
+    YcsbE,
+    /// 50 % get, 50 % get and put back, Zipfian
+    #[value(name = "ycsb-f")]
+    YcsbF,
+}
+
+/// How much of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Amount {
+    /// Operations of a workload that is not a fill.
+    pub reads: u64,
+    /// Puts in a write of a fill.
+    pub batch: u64,
+}
+
+/// A workload's run.
+pub struct Run {
+    /// Operations: rows for fills, multireadrandom and scan, calls for the others.
+    pub ops: u64,
+    /// Reads that should have found a row, and how many did; `None` for workloads that only write.
+    pub found: Option<u64>,
+    /// The clock's part.
+    pub timing: Timing,
+    /// Puts that another thread made meanwhile.
+    pub concurrent_puts: Option<u64>,
+}
+
+impl Run {
+    /// One operation a call.
+    pub fn of_calls(timing: Timing, found: bool) -> Self {
+        Run { ops: timing.calls, found: found.then_some(timing.rows), timing, concurrent_puts: None }
+    }
+
+    /// One operation a row.
+    pub fn of_rows(timing: Timing, found: bool) -> Self {
+        Run { ops: timing.rows, ..Run::of_calls(timing, found) }
+    }
+}
+
+impl Workload {
+    /// The name on the command line.
+    pub fn name(self) -> String {
+        use clap::ValueEnum;
+        self.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
+
+    /// Whether it loads the store.
+    pub fn is_fill(self) -> bool {
+        matches!(self, Workload::FillSeq | Workload::FillRandom)
+    }
+
+    /// Whether compaction may have to be waited for afterwards.
+    pub fn writes(self) -> bool {
+        use Workload::*;
+        self.is_fill() || matches!(self, Overwrite | ReadWhileWriting | YcsbA | YcsbB | YcsbD | YcsbE | YcsbF)
+    }
+
+    /// Calls that the driver will make.
+    pub fn calls(self, num: u64, amount: Amount) -> u64 {
+        match self {
+            Workload::FillSeq | Workload::FillRandom | Workload::Overwrite => num.div_ceil(amount.batch),
+            Workload::MultiReadRandom => amount.reads.div_ceil(reads::KEYS_IN_A_CALL as u64),
+            Workload::Scan => 1,
+            _ => amount.reads,
+        }
+    }
+
+    /// Runs it.
+    pub fn run(self, driver: &Driver<'_>, amount: Amount) -> Result<Run, Failure> {
+        let calls = self.calls(driver.keys.num(), amount);
+        match self {
+            Workload::FillSeq => writes::in_order(driver, calls, amount.batch),
+            Workload::FillRandom | Workload::Overwrite => writes::shuffled(driver, calls, amount.batch),
+            Workload::ReadRandom => reads::present(driver, calls),
+            Workload::ReadMissing => reads::absent(driver, calls),
+            Workload::MultiReadRandom => reads::many(driver, calls),
+            Workload::ReadWhileWriting => reads::while_writing(driver, calls),
+            Workload::SeekRandom => reads::seek(driver, calls),
+            Workload::Scan => reads::scan(driver),
+            Workload::YcsbA => ycsb::read_or_update(driver, calls, 50),
+            Workload::YcsbB => ycsb::read_or_update(driver, calls, 5),
+            Workload::YcsbC => ycsb::read(driver, calls, 0),
+            Workload::YcsbCMiss50 => ycsb::read(driver, calls, 50),
+            Workload::YcsbCMiss90 => ycsb::read(driver, calls, 90),
+            Workload::YcsbCMiss100 => ycsb::read(driver, calls, 100),
+            Workload::YcsbD => ycsb::read_latest(driver, calls),
+            Workload::YcsbE => ycsb::short_scans(driver, calls),
+            Workload::YcsbF => ycsb::read_modify_write(driver, calls),
+        }
+    }
+}

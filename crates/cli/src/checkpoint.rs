@@ -1,0 +1,33 @@
+//! `sidebloom checkpoint`: a copy of the store as it is now.
+
+use crate::context::{Context, Failure, Outcome};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Make a copy of the store that shares its segments (hard links)
+///
+/// The copy is a store of its own: writing to one never shows in the other. DEST must not exist. On another file system, where hard
+/// links cannot reach, the segments are copied.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Directory to create
+    dest: PathBuf,
+}
+
+#[derive(serde::Serialize)]
+struct Report {
+    checkpoint: String,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        cx.open_to_write(false)?.checkpoint(&self.dest)?;
+        let checkpoint = self.dest.display().to_string();
+        if cx.json {
+            cx.print_json(&Report { checkpoint })?;
+        } else {
+            writeln!(cx.out(), "checkpoint at {checkpoint}")?;
+        }
+        Ok(Outcome::Found)
+    }
+}

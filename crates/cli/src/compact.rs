@@ -1,0 +1,73 @@
+//! `sidebloom compact`: merges all levels now.
+
+use crate::context::{Context, Failure, Outcome};
+use crate::{hex, human, progress};
+use std::ffi::OsString;
+use std::io::Write;
+use std::ops::Bound;
+use std::time::Instant;
+
+/// Merge all segments now, dropping deleted and overwritten rows
+///
+/// Compaction goes on in the background while a store is open; this is for a store that will be read for long. Interrupted, it goes on
+/// where it stopped when it is called again.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only segments with keys from this one on (included)
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    from: Option<OsString>,
+    /// Only segments with keys before this one (excluded)
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    to: Option<OsString>,
+    /// The keys are given as hex digits
+    #[arg(long)]
+    hex: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Report {
+    data_bytes_before: u64,
+    data_bytes_after: u64,
+    seconds: f64,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let key = |name: &str, text: &Option<OsString>| {
+            text.as_ref().map(|text| hex::argument(name, text, self.hex)).transpose()
+        };
+        let (from, to) = (key("--from", &self.from)?, key("--to", &self.to)?);
+        if let (Some(from), Some(to)) = (&from, &to)
+            && from >= to
+        {
+            let [from, to] = [from, to].map(|key| key.escape_ascii());
+            return Err(Failure::message(format!(
+                "--from {from} is not before --to {to}: no key is in between"
+            )));
+        }
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        let to = to.map_or(Bound::Unbounded, Bound::Excluded);
+        let db = cx.open_to_write(false)?;
+        let data_bytes = || db.stats().levels.iter().map(|level| level.data_bytes).sum::<u64>();
+        let spinner = progress::spinner("compacting");
+        let start = Instant::now();
+        // The log's rows count too: on disk they become part of the first level.
+        db.flush()?;
+        let data_bytes_before = data_bytes();
+        db.compact_range((from, to))?;
+        let report = Report {
+            data_bytes_before,
+            data_bytes_after: data_bytes(),
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        spinner.finish_and_clear();
+        if cx.json {
+            cx.print_json(&report)?;
+        } else {
+            let [before, after] =
+                [report.data_bytes_before, report.data_bytes_after].map(|n| human::bytes(n as f64));
+            writeln!(cx.out(), "compacted {before} to {after} in {:.1} s", report.seconds)?;
+        }
+        Ok(Outcome::Found)
+    }
+}

@@ -1,0 +1,150 @@
+//! What every command is given (the store's path, the output), and how it ends.
+
+use sidebloom::{Db, Options};
+use std::cell::{RefCell, RefMut};
+use std::fmt;
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
+use std::path::{Path, PathBuf};
+
+/// How a command that did not fail ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Exit code 0.
+    Found,
+    /// Exit code 1.
+    NotFound,
+}
+
+impl Outcome {
+    /// `Found` when `found`.
+    pub fn found(found: bool) -> Self {
+        if found { Outcome::Found } else { Outcome::NotFound }
+    }
+}
+
+/// Why a command failed; exit code 2, but for a closed pipe.
+#[derive(Debug)]
+pub enum Failure {
+    /// The store refused.
+    Store(sidebloom::Error),
+    /// Standard output could not be written.
+    Output(io::Error),
+    /// A file other than the store's could not be used.
+    File {
+        /// A verb: "read", "create", …
+        op: &'static str,
+        /// The file, or `-` for standard input.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// What was asked makes no sense, or the input is malformed.
+    Message(String),
+}
+
+impl Failure {
+    /// A failure in words.
+    pub fn message(text: impl Into<String>) -> Self {
+        Failure::Message(text.into())
+    }
+
+    /// This build lacks what the command needs.
+    #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+    pub fn not_built_in(database: &str, feature: &str) -> Self {
+        Failure::message(format!(
+            "this sidebloom was built without {database}: build one that has it with `cargo install sidebloom-cli --features {feature}`"
+        ))
+    }
+
+    /// Wraps an operating-system error of a file that is not the store's.
+    pub fn file(op: &'static str, path: &Path, source: io::Error) -> Self {
+        Failure::File { op, path: path.to_path_buf(), source }
+    }
+
+    /// Whether the reader of standard output went away: it has seen what it wanted.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Store(error) => error.fmt(f),
+            Failure::Output(error) => write!(f, "cannot write to standard output: {error}"),
+            Failure::File { op, path, source } => write!(f, "cannot {op} {}: {source}", path.display()),
+            Failure::Message(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<sidebloom::Error> for Failure {
+    fn from(error: sidebloom::Error) -> Self {
+        Failure::Store(error)
+    }
+}
+
+/// Only writing to standard output uses `?` on an `io::Error`; other files go through [`Failure::file`].
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Failure::Output(error)
+    }
+}
+
+/// What the global options say.
+pub struct Context {
+    /// The store's directory.
+    pub db: PathBuf,
+    /// Whether `--db` stood on the command line (and not in the environment).
+    pub db_named: bool,
+    /// JSON instead of text on standard output.
+    pub json: bool,
+    out: RefCell<BufWriter<Stdout>>,
+}
+
+impl Context {
+    /// From the parsed options.
+    pub fn new(db: PathBuf, db_named: bool, json: bool) -> Self {
+        Context { db, db_named, json, out: RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout())) }
+    }
+
+    /// Opens the store for reading; it must exist.
+    pub fn open_to_read(&self) -> Result<Db, Failure> {
+        Ok(Options::new().read_only(true).open(&self.db)?)
+    }
+
+    /// Opens the store for writing; `create` makes one where nothing is.
+    pub fn open_to_write(&self, create: bool) -> Result<Db, Failure> {
+        Ok(Options::new().create_if_missing(create).open(&self.db)?)
+    }
+
+    /// Buffered standard output.
+    pub fn out(&self) -> RefMut<'_, BufWriter<Stdout>> {
+        self.out.borrow_mut()
+    }
+
+    /// Writes the buffer out, so that a person sees it now and an error shows.
+    pub fn flush(&self) -> Result<(), Failure> {
+        Ok(self.out().flush()?)
+    }
+
+    /// Whether a person reads standard output.
+    pub fn out_is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// Prints one JSON object on a line of its own.
+    pub fn print_json(&self, object: &impl serde::Serialize) -> Result<(), Failure> {
+        let mut out = self.out();
+        serde_json::to_writer(&mut *out, object).map_err(io::Error::from)?;
+        Ok(out.write_all(b"\n")?)
+    }
+
+    /// For commands whose output has no JSON form.
+    pub fn refuse_json(&self, command: &str) -> Result<(), Failure> {
+        if self.json {
+            return Err(Failure::message(format!("{command} has no JSON form: leave --json out")));
+        }
+        Ok(())
+    }
+}

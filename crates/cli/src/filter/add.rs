@@ -1,0 +1,29 @@
+//! `sidebloom filter add`: more lines into a filter.
+
+use super::input::Lines;
+use crate::context::{Context, Failure, Outcome};
+use std::path::PathBuf;
+
+/// Add lines to a filter (not to a parity filter, which is built at once)
+///
+/// The file is replaced when all lines are in. A line that would be beyond the filter's capacity is an error, and the file stays as it was.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The filter
+    filter: PathBuf,
+    /// The lines to add
+    #[arg(default_value = "-")]
+    lines: PathBuf,
+    /// Write the result here, and leave the filter as it is
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let mut filter = sidebloom::read_filter(&self.filter)?;
+        Lines::open(&self.lines, "adding")?.for_each(|line| Ok(filter.insert(line).map(drop)?))?;
+        super::write(cx, self.output.as_ref().unwrap_or(&self.filter), &filter)?;
+        Ok(Outcome::Found)
+    }
+}

@@ -1,0 +1,24 @@
+//! `sidebloom filter check`: which lines may be in a filter.
+
+use super::sift::Sift;
+use crate::context::{Context, Failure, Outcome};
+use std::path::PathBuf;
+
+/// Print the lines that may be in a filter
+///
+/// Exit codes as grep's: 0 lines were printed (or counted), 1 none, 2 error. With --json, each line is an object with `key`, or
+/// `key_hex` when it is not UTF-8.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The filter
+    filter: PathBuf,
+    #[command(flatten)]
+    sift: Sift,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let filter = sidebloom::read_filter(&self.filter)?;
+        self.sift.run(cx, |lines| Ok(filter.contains_many(lines)))
+    }
+}

@@ -1,0 +1,72 @@
+//! Lines on disk, dealt to files by their hash: equal lines meet in the same one.
+
+use crate::context::Failure;
+use crate::filter::input::Lines;
+use sidebloom::KeyHasher;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Files that lines are dealt to.
+pub const PARTS: usize = 64;
+
+/// A file of a partition, and its size.
+pub struct Part {
+    /// The file.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its lines.
+    pub lines: u64,
+}
+
+/// A partition being written.
+pub struct Dealer {
+    files: Vec<(BufWriter<File>, Part)>,
+    hasher: KeyHasher,
+}
+
+impl Dealer {
+    /// Creates the files `name.0`, `name.1`, … in `dir`. Lines are dealt by the hash of `hasher`; buffers take `bytes` of memory together.
+    pub fn create(dir: &Path, name: &str, hasher: KeyHasher, bytes: usize) -> Result<Self, Failure> {
+        let create = |i: usize| {
+            let path = dir.join(format!("{name}.{i}"));
+            let file = File::create_new(&path).map_err(|e| Failure::file("create", &path, e))?;
+            Ok((BufWriter::with_capacity(bytes / PARTS, file), Part { path, bytes: 0, lines: 0 }))
+        };
+        Ok(Dealer { files: (0..PARTS).map(create).collect::<Result<_, Failure>>()?, hasher })
+    }
+
+    /// Writes a line to the file of its hash.
+    pub fn deal(&mut self, line: &[u8]) -> Result<(), Failure> {
+        let which = (self.hasher.hash(line) >> (u64::BITS - PARTS.ilog2())) as usize;
+        if let Some((file, part)) = self.files.get_mut(which) {
+            let written = file.write_all(line).and_then(|()| file.write_all(b"\n"));
+            written.map_err(|e| Failure::file("write", &part.path, e))?;
+            part.bytes += line.len() as u64 + 1;
+            part.lines += 1;
+        }
+        Ok(())
+    }
+
+    /// All files, complete.
+    pub fn finish(self) -> Result<Vec<Part>, Failure> {
+        let finish = |(mut file, part): (BufWriter<File>, Part)| {
+            file.flush().map_err(|e| Failure::file("write", &part.path, e))?;
+            Ok(part)
+        };
+        self.files.into_iter().map(finish).collect()
+    }
+}
+
+impl Part {
+    /// Opens it for reading.
+    pub fn read(&self, label: &str) -> Result<Lines, Failure> {
+        Lines::open(&self.path, label)
+    }
+
+    /// Removes the file, so that the disk holds no more than it must.
+    pub fn remove(self) -> Result<(), Failure> {
+        fs::remove_file(&self.path).map_err(|e| Failure::file("remove", &self.path, e))
+    }
+}

@@ -1,0 +1,143 @@
+//! `sidebloom filter info`: what a filter is.
+
+use crate::context::{Context, Failure, Outcome};
+use crate::human;
+use sidebloom::filter::{AnyFilter, FilterKind, Plan};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Print what a filter is: kind, size, keys, rate
+#[derive(clap::Args)]
+pub struct Args {
+    /// The filter
+    filter: PathBuf,
+}
+
+/// What is known of a filter. The fields that its kind lacks are left out.
+#[derive(serde::Serialize, Default)]
+pub struct Report {
+    file: String,
+    kind: &'static str,
+    keys: u64,
+    /// How many keys it can hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<u64>,
+    filter_bytes: u64,
+    file_bytes: u64,
+    /// `None` while it is empty.
+    bits_per_key: Option<f64>,
+    /// As the filter is now: from its bits, where they tell.
+    fpr: f64,
+    /// `None`: a secret key.
+    seed: Option<u64>,
+    hash: &'static str,
+    /// Bits or counters of a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    k: Option<u32>,
+    /// Lanes of a parity filter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lanes: Option<u32>,
+    /// Share of the bits, or counters, that are set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fill: Option<f64>,
+    /// Distinct keys by the bits that are set.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_keys: Option<f64>,
+    /// Counters stuck at their limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saturated: Option<u64>,
+    /// Filters of a series.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layers: Option<usize>,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let filter = sidebloom::read_filter(&self.filter)?;
+        let meta = std::fs::metadata(&self.filter).map_err(|e| Failure::file("read", &self.filter, e))?;
+        Report::new(&self.filter, &filter, meta.len()).print(cx)?;
+        Ok(Outcome::Found)
+    }
+}
+
+impl Report {
+    pub fn new(path: &Path, filter: &AnyFilter, file_bytes: u64) -> Self {
+        let keys = filter.keys();
+        let report = Report {
+            file: path.display().to_string(),
+            kind: filter.name(),
+            keys,
+            capacity: filter.capacity(),
+            filter_bytes: filter.bytes(),
+            file_bytes,
+            bits_per_key: (keys > 0).then(|| 8.0 * filter.bytes() as f64 / keys as f64),
+            fpr: filter.fpr(),
+            ..Report::default()
+        };
+        let planned = |report: Report, plan: &Plan| Report {
+            seed: plan.hash.seed(),
+            hash: plan.hash.name(),
+            k: Some(plan.shape.hashes()),
+            ..report
+        };
+        match filter {
+            AnyFilter::Lines(filter) => {
+                let report = Report {
+                    seed: filter.hasher().seed(),
+                    hash: filter.hasher().function().name(),
+                    ..report
+                };
+                match filter.built().kind {
+                    FilterKind::BlockedBloom { k } => Report { k: Some(k), ..report },
+                    FilterKind::Parity { width, .. } => Report { lanes: Some(width.lanes()), ..report },
+                }
+            }
+            AnyFilter::Bloom(filter) => Report {
+                fill: Some(filter.fill()),
+                estimated_keys: Some(filter.estimated_keys()),
+                ..planned(report, filter.plan())
+            },
+            AnyFilter::Counting(filter) => Report {
+                fill: Some(filter.ones() as f64 / filter.plan().shape.bits() as f64),
+                saturated: Some(filter.saturated()),
+                ..planned(report, filter.plan())
+            },
+            AnyFilter::Scalable(filter) => Report {
+                seed: filter.series().hash.seed(),
+                hash: filter.series().hash.name(),
+                layers: Some(filter.layers().len()),
+                ..report
+            },
+            // The enum may grow; what every kind has is there.
+            _ => report,
+        }
+    }
+
+    pub fn print(&self, cx: &Context) -> Result<(), Failure> {
+        if cx.json {
+            return cx.print_json(self);
+        }
+        let bits = self.bits_per_key.map_or(String::new(), |bits| format!(", {bits:.2} bits a key"));
+        let known = |name: &str, value: Option<String>| value.map(|value| format!(", {name} {value}"));
+        let details = [
+            known("k", self.k.map(|k| k.to_string())),
+            known("lanes", self.lanes.map(|lanes| lanes.to_string())),
+            known("filters", self.layers.map(|layers| layers.to_string())),
+            known("set", self.fill.map(|fill| human::percent(fill, 1.0))),
+            known(
+                "about",
+                self.estimated_keys.map(|n| format!("{} keys by its bits", human::count(n as u64))),
+            ),
+            known("saturated", self.saturated.map(human::count)),
+        ];
+        let details: String = details.into_iter().flatten().collect();
+        let capacity = self.capacity.map_or(String::new(), |n| format!(" of at most {}", human::count(n)));
+        let mut out = cx.out();
+        writeln!(out, "{}: {}{details}", self.file, self.kind)?;
+        writeln!(out, "keys   {}{capacity}", human::count(self.keys))?;
+        writeln!(out, "size   {}{bits}", human::bytes(self.filter_bytes as f64))?;
+        writeln!(out, "rate   {} of the absent keys pass", human::percent(self.fpr, 1.0))?;
+        let seed = self.seed.map_or("a secret key".to_owned(), |seed| format!("seed {seed}"));
+        Ok(writeln!(out, "hash   {}, {seed}", self.hash)?)
+    }
+}

@@ -1,0 +1,158 @@
+//! Lines of a file or of standard input, in constant memory, with a bar for a person.
+
+use crate::context::Failure;
+use crate::progress;
+use indicatif::ProgressBar;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// The longest line, in bytes: the longest key of a store.
+pub const MAX_LINE_BYTES: usize = sidebloom::MAX_KEY_BYTES;
+/// Bytes read at once.
+const BUFFER_BYTES: usize = 256 << 10;
+/// Lines of a batch at most, and their bytes but for the last line.
+const BATCH: usize = 1024;
+const BATCH_BYTES: usize = 256 << 10;
+/// Bytes between two moves of the bar.
+const BAR_STEP: u64 = 1 << 20;
+
+/// An open input.
+pub struct Lines {
+    input: BufReader<Box<dyn Read>>,
+    line: Vec<u8>,
+    number: u64,
+    path: PathBuf,
+    bytes: Option<u64>,
+    read: u64,
+    bar: ProgressBar,
+}
+
+impl Lines {
+    /// Opens a file, or standard input for `-`. The bar is named `label`.
+    pub fn open(path: &Path, label: &str) -> Result<Self, Failure> {
+        let (input, bytes): (Box<dyn Read>, _) = if is_stdin(path) {
+            (Box::new(io::stdin().lock()), None)
+        } else {
+            let file = File::open(path).map_err(|e| Failure::file("open", path, e))?;
+            let meta = file.metadata().map_err(|e| Failure::file("read", path, e))?;
+            (Box::new(file), meta.is_file().then_some(meta.len()))
+        };
+        Ok(Lines {
+            input: BufReader::with_capacity(BUFFER_BYTES, input),
+            line: Vec::new(),
+            number: 0,
+            path: path.to_path_buf(),
+            bytes,
+            read: 0,
+            bar: progress::byte_bar(label, bytes),
+        })
+    }
+
+    /// The next line, without its LF; `None` at the end.
+    pub fn next(&mut self) -> Result<Option<&[u8]>, Failure> {
+        self.line.clear();
+        let mut limited = (&mut self.input).take(MAX_LINE_BYTES as u64 + 1);
+        let read =
+            limited.read_until(b'\n', &mut self.line).map_err(|e| Failure::file("read", &self.path, e))?;
+        if read == 0 {
+            self.bar.finish_and_clear();
+            return Ok(None);
+        }
+        self.number += 1;
+        self.read += read as u64;
+        if self.read / BAR_STEP != (self.read - read as u64) / BAR_STEP {
+            self.bar.set_position(self.read);
+        }
+        match self.line.pop_if(|last| *last == b'\n') {
+            None if self.line.len() > MAX_LINE_BYTES => Err(Failure::message(format!(
+                "{}: line {} is longer than {MAX_LINE_BYTES} bytes",
+                self.path.display(),
+                self.number
+            ))),
+            _ => Ok(Some(&self.line)),
+        }
+    }
+
+    /// Calls `each` for every line that is left. Returns how many lines were read in all.
+    pub fn for_each(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<u64, Failure> {
+        while let Some(line) = self.next()? {
+            each(line)?;
+        }
+        Ok(self.number)
+    }
+
+    /// As [`for_each`](Self::for_each), many lines at once; those before a faulty one come before the error.
+    pub fn for_each_batch(
+        &mut self,
+        mut each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
+        let mut text = Vec::new();
+        loop {
+            text.clear();
+            let (mut ends, mut fault) = (vec![0], None);
+            while ends.len() <= BATCH && text.len() < BATCH_BYTES {
+                match self.next() {
+                    Ok(Some(line)) => text.extend_from_slice(line),
+                    Ok(None) => break,
+                    Err(error) => {
+                        fault = Some(error);
+                        break;
+                    }
+                }
+                ends.push(text.len());
+            }
+            let lines: Vec<&[u8]> =
+                ends.windows(2).filter_map(|at| text.get(*at.first()?..*at.last()?)).collect();
+            if !lines.is_empty() {
+                each(&lines)?;
+            }
+            match fault {
+                Some(error) => return Err(error),
+                None if lines.is_empty() => return Ok(self.number),
+                None => {}
+            }
+        }
+    }
+
+    /// The number of the line last read, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The bytes of a regular file.
+    pub fn bytes(&self) -> Option<u64> {
+        self.bytes
+    }
+}
+
+/// Whether the path stands for standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Whether the path is a file that can be read twice: neither standard input nor a pipe. An error where no file is.
+pub fn can_be_read_twice(path: &Path) -> Result<bool, Failure> {
+    if is_stdin(path) {
+        return Ok(false);
+    }
+    let meta = std::fs::metadata(path).map_err(|e| Failure::file("open", path, e))?;
+    if meta.is_dir() {
+        return Err(Failure::file("read", path, io::ErrorKind::IsADirectory.into()));
+    }
+    Ok(meta.is_file())
+}
+
+/// How many lines a file has, from its size and the mean length of the first ones.
+pub fn estimated_lines(path: &Path) -> Result<u64, Failure> {
+    const SAMPLE: u64 = 10_000;
+    let mut lines = Lines::open(path, "measuring")?;
+    let mut bytes = 0;
+    while lines.number() < SAMPLE
+        && let Some(line) = lines.next()?
+    {
+        bytes += line.len() as u64 + 1;
+    }
+    let mean = bytes as f64 / lines.number().max(1) as f64;
+    Ok((lines.bytes().unwrap_or(bytes) as f64 / mean.max(1.0)).ceil() as u64)
+}

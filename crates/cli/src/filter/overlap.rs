@@ -1,0 +1,55 @@
+//! `sidebloom filter overlap`: how much two filters share.
+
+use crate::context::{Context, Failure, Outcome};
+use crate::human;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Estimate how many lines two filters share
+///
+/// They must be of kind bloom or counting, with the same size and hash. The estimates are those of Swamidass and Baldi, from
+/// the bits that are set; the intersection is |A| + |B| − |A ∪ B|.
+#[derive(clap::Args)]
+pub struct Args {
+    /// One filter
+    a: PathBuf,
+    /// The other
+    b: PathBuf,
+}
+
+#[derive(serde::Serialize)]
+struct Report {
+    a: f64,
+    b: f64,
+    union: f64,
+    intersection: f64,
+    jaccard: f64,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let overlap = super::read_bloom(&self.a)?.overlap(&super::read_bloom(&self.b)?)?;
+        let report = Report {
+            a: overlap.left,
+            b: overlap.right,
+            union: overlap.union,
+            intersection: overlap.intersection,
+            jaccard: overlap.jaccard(),
+        };
+        if cx.json {
+            cx.print_json(&report)?;
+            return Ok(Outcome::Found);
+        }
+        let lines = [
+            (self.a.display().to_string(), report.a),
+            (self.b.display().to_string(), report.b),
+            ("either".to_owned(), report.union),
+            ("both".to_owned(), report.intersection),
+        ];
+        for (name, estimate) in lines {
+            writeln!(cx.out(), "{:>15}  {name}", human::count(estimate.round() as u64))?;
+        }
+        writeln!(cx.out(), "{:>15}  of either are in both (Jaccard)", human::percent(report.jaccard, 1.0))?;
+        Ok(Outcome::Found)
+    }
+}

@@ -1,0 +1,42 @@
+//! `sidebloom filter receive`: a filter from its wire form.
+
+use super::input::is_stdin;
+use crate::context::{Context, Failure, Outcome};
+use crate::human::parse_bytes;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::PathBuf;
+
+/// Read a filter in its wire form and write its file
+///
+/// What comes is checked to the last byte before the file is written.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The wire form; `-` is standard input
+    #[arg(default_value = "-")]
+    input: PathBuf,
+    /// The file to write; one that is there is replaced
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// The largest filter to accept, in bytes of memory; K, M and G stand for powers of 1024
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = parse_bytes)]
+    limit: u64,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let input: Box<dyn Read> = if is_stdin(&self.input) {
+            Box::new(io::stdin().lock())
+        } else {
+            Box::new(File::open(&self.input).map_err(|e| Failure::file("open", &self.input, e))?)
+        };
+        let mut input = BufReader::new(input);
+        let filter = sidebloom::receive_filter(&mut input, self.limit)?;
+        let mut more = [0];
+        if input.read(&mut more).map_err(|e| Failure::file("read", &self.input, e))? > 0 {
+            return Err(Failure::message(format!("{}: something follows the filter", self.input.display())));
+        }
+        super::write(cx, &self.output, &filter)?;
+        Ok(Outcome::Found)
+    }
+}

@@ -1,0 +1,44 @@
+//! `sidebloom filter remove`: lines out of a counting filter.
+
+use super::input::Lines;
+use crate::context::{Context, Failure, Outcome};
+use std::path::PathBuf;
+
+/// Remove lines from a counting filter
+///
+/// Remove only lines that were added, as often as they were: the filter cannot tell, and another line that passes by chance would
+/// take counts from those that are there. Lines that are surely not in the filter are named on standard error, and the exit code is 1.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The filter
+    filter: PathBuf,
+    /// The lines to remove
+    #[arg(default_value = "-")]
+    lines: PathBuf,
+    /// Write the result here, and leave the filter as it is
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// How many of the lines that were not there are named.
+const NAMED: u64 = 10;
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let mut filter = sidebloom::read_filter(&self.filter)?;
+        let mut missing = 0u64;
+        Lines::open(&self.lines, "removing")?.for_each(|line| {
+            if !filter.remove(line)? {
+                missing += 1;
+                match missing {
+                    n if n <= NAMED => eprintln!("sidebloom: not in the filter: {}", line.escape_ascii()),
+                    n if n == NAMED + 1 => eprintln!("sidebloom: more lines that are not in it go unnamed"),
+                    _ => {}
+                }
+            }
+            Ok(())
+        })?;
+        super::write(cx, self.output.as_ref().unwrap_or(&self.filter), &filter)?;
+        Ok(Outcome::found(missing == 0))
+    }
+}

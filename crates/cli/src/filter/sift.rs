@@ -1,0 +1,57 @@
+//! Lines that are asked for, many at once, and printed by the answer.
+
+use super::input::Lines;
+use crate::context::{Context, Failure, Outcome};
+use crate::print::RowFormat;
+use sidebloom::filter::Verdict;
+use std::io::Write;
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub struct Sift {
+    /// The lines to ask for
+    #[arg(default_value = "-")]
+    lines: PathBuf,
+    /// Print the lines that are surely not there instead
+    // Takes the place of the global -v, which it shares the letter with: clap skips a global option whose name is taken.
+    #[arg(id = "verbose", short = 'v', long = "invert-match", action = clap::ArgAction::Count)]
+    invert: u8,
+    /// Print only how many there are
+    #[arg(short, long)]
+    count: bool,
+}
+
+impl Sift {
+    /// Prints the lines that may be there, by what `ask` says, or those that are not, or how many.
+    pub fn run(
+        &self,
+        cx: &Context,
+        mut ask: impl FnMut(&[&[u8]]) -> Result<Vec<Verdict>, Failure>,
+    ) -> Result<Outcome, Failure> {
+        let wanted = if self.invert > 0 { Verdict::Absent } else { Verdict::Maybe };
+        let json = RowFormat::new(true, false);
+        let mut found = 0u64;
+        let mut out = cx.out();
+        let asked = Lines::open(&self.lines, "checking")?.for_each_batch(|lines| {
+            for (line, _) in lines.iter().zip(ask(lines)?).filter(|(_, verdict)| *verdict == wanted) {
+                found += 1;
+                match (self.count, cx.json) {
+                    (true, _) => {}
+                    (false, true) => json.write(&mut *out, line, None)?,
+                    (false, false) => {
+                        out.write_all(line)?;
+                        out.write_all(b"\n")?;
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        drop(out);
+        match (self.count, cx.json) {
+            (true, true) => cx.print_json(&serde_json::json!({ "count": found, "lines": asked }))?,
+            (true, false) => writeln!(cx.out(), "{found}")?,
+            (false, _) => {}
+        }
+        Ok(Outcome::found(found > 0))
+    }
+}

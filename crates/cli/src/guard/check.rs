@@ -1,0 +1,37 @@
+//! `sidebloom guard check`: which lines may be keys.
+
+use crate::context::{Context, Failure, Outcome};
+use crate::filter::sift::Sift;
+use sidebloom::filter::Verdict;
+use sidebloom::guard::GuardOptions;
+use std::path::PathBuf;
+
+/// Print the lines that may be keys of the database
+///
+/// Exit codes as grep's: 0 lines were printed (or counted), 1 none, 2 error. With --json, each line is an object with `key`, or
+/// `key_hex` when it is not UTF-8. The guard is opened read-only.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The guard's directory
+    dir: PathBuf,
+    #[command(flatten)]
+    sift: Sift,
+    /// Settle a "maybe" from the guard's own disk: prints what is a key as far as the guard knows
+    #[arg(long)]
+    exact: bool,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let guard = GuardOptions::new().read_only(true).open(&self.dir)?;
+        self.sift.run(cx, |lines| {
+            let mut verdicts = guard.may_contain_many(lines);
+            for (verdict, line) in verdicts.iter_mut().zip(lines).filter(|_| self.exact) {
+                if *verdict == Verdict::Maybe && !guard.exact(line)? {
+                    *verdict = Verdict::Absent;
+                }
+            }
+            Ok(verdicts)
+        })
+    }
+}

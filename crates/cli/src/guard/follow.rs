@@ -1,0 +1,113 @@
+//! `sidebloom guard follow`: keeps up with a PostgreSQL table that others write.
+
+use crate::context::{Context, Failure, Outcome};
+use std::path::PathBuf;
+
+/// Keep a guard up to date with a PostgreSQL table that others write
+///
+/// Creates triggers on the table (as its owner) that write every change into an outbox, unless they are there, and applies the changes to
+/// the guard as they come; refreshes it first when it has not followed this outbox to the end. The guard answers as of the change that
+/// it has seen last: each line of output says how far it was behind. When the server goes away it is tried again; until then the guard
+/// stays as it is. Every second it looks whether the triggers and partitions are as they were; when changes may have got past them, every
+/// answer is "maybe" until all is in place again and the rows have been counted anew. Runs until it is interrupted, which is safe at any moment. In builds with the feature postgres.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The guard's directory
+    dir: PathBuf,
+    /// A PostgreSQL server, as for `build`
+    #[arg(long, value_name = "URL")]
+    postgres: String,
+    /// The table that has the keys, or SCHEMA.TABLE
+    #[arg(long, value_name = "TABLE")]
+    table: String,
+    /// The column of the keys
+    #[arg(long, value_name = "COLUMN")]
+    column: String,
+    /// Count all rows anew first
+    #[arg(long)]
+    refresh: bool,
+    /// End when every change that can be seen is in the guard
+    #[arg(long, conflicts_with = "remove_trigger")]
+    once: bool,
+    /// Remove the triggers and the outbox instead: nobody follows any more. Table and column are named as they are now or as they were
+    /// then; exit code 1 when there was nothing
+    #[arg(long, conflicts_with = "refresh")]
+    remove_trigger: bool,
+}
+
+#[cfg(not(feature = "postgres"))]
+impl Args {
+    pub fn run(self, _: &Context) -> Result<Outcome, Failure> {
+        Err(Failure::not_built_in("PostgreSQL", "postgres"))
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
+        use sidebloom::guard::{Guard, PostgresSource};
+        use std::ops::ControlFlow;
+
+        let guard = Guard::open(&self.dir)?;
+        if self.remove_trigger {
+            let removed = PostgresSource::remove_triggers_at(&self.postgres, &self.table, &self.column)?;
+            if !removed {
+                eprintln!("sidebloom: nothing is installed for {} of {}", self.column, self.table);
+            }
+            return Ok(Outcome::found(removed));
+        }
+        let mut source = PostgresSource::connect(&self.postgres, &self.table, &self.column)?;
+        source.install_trigger()?;
+        let mut printed = Ok(());
+        source.follow(&guard, FollowOptions::new().refresh(self.refresh), &mut |event| {
+            let ends = self.once && matches!(event, FollowEvent::CaughtUp);
+            printed = print(cx, &event);
+            if ends || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        printed.map(|()| Outcome::Found)
+    }
+}
+
+/// One line for what has happened; nothing when nothing has.
+#[cfg(feature = "postgres")]
+fn print(cx: &Context, event: &sidebloom::guard::postgres::FollowEvent) -> Result<(), Failure> {
+    use crate::human;
+    use sidebloom::guard::postgres::FollowEvent;
+    use std::io::Write;
+
+    let line = match event {
+        FollowEvent::Refreshed(report) if cx.json => {
+            serde_json::json!({ "refreshed": { "rows": report.rows, "keys": report.keys, "seconds": report.seconds } })
+        }
+        FollowEvent::Applied { inserted, removed, lag_seconds } if cx.json => {
+            serde_json::json!({ "applied": { "inserted": inserted, "removed": removed, "lag_seconds": lag_seconds } })
+        }
+        FollowEvent::Refreshed(report) => {
+            let [rows, keys] = [report.rows, report.keys].map(human::count);
+            writeln!(cx.out(), "refreshed: {rows} rows, {keys} keys, in {:.1} s", report.seconds)?;
+            return cx.flush();
+        }
+        FollowEvent::Applied { inserted, removed, lag_seconds } => {
+            let [inserted, removed] = [*inserted, *removed].map(human::count);
+            let lag = human::nanos(lag_seconds * 1e9);
+            writeln!(cx.out(), "applied: {inserted} inserted, {removed} removed; was {lag} behind")?;
+            return cx.flush();
+        }
+        FollowEvent::Disconnected { error, retry_in } => {
+            eprintln!("sidebloom: {error}; trying again in {:.1} s", retry_in.as_secs_f64());
+            return Ok(());
+        }
+        FollowEvent::Suspended { reason } => {
+            eprintln!("sidebloom: every answer is \"maybe\" from now on: {reason}");
+            return Ok(());
+        }
+        FollowEvent::Renamed { table, column } => {
+            eprintln!("sidebloom: the column is now {column} of {table}: name it so at the next start");
+            return Ok(());
+        }
+        _ => return Ok(()),
+    };
+    cx.print_json(&line)?;
+    cx.flush()
+}

@@ -1,0 +1,45 @@
+//! `sidebloom guard remove`: keys of rows that have gone.
+
+use super::keys;
+use crate::context::{Context, Failure, Outcome};
+use crate::human;
+use sidebloom::guard::Changes;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Remove keys: their rows have gone
+///
+/// Only after the database has committed the deletion, never before, and only for rows that were there. A key stays until its last
+/// row goes. Exits 1 when a key was not there; the others are removed all the same.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The guard's directory
+    dir: PathBuf,
+    #[command(flatten)]
+    keys: keys::Keys,
+}
+
+#[derive(serde::Serialize)]
+struct Report {
+    removed: u64,
+    not_found: u64,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let guard = keys::open(&self.dir)?;
+        let given = self.keys.in_batches("removing", &guard, |changes: &mut Changes, key| {
+            changes.remove(key);
+        })?;
+        let not_found = guard.stats().unknown_removals;
+        let report = Report { removed: given - not_found, not_found };
+        match cx.json {
+            true => cx.print_json(&report)?,
+            false => {
+                let [removed, not_found] = [report.removed, report.not_found].map(human::count);
+                writeln!(cx.out(), "removed {removed}, not found {not_found}")?;
+            }
+        }
+        Ok(Outcome::found(not_found == 0))
+    }
+}

@@ -1,0 +1,209 @@
+//! `sidebloom guard serve`: the guard for any program that has a Redis client.
+
+use super::keys;
+use crate::context::{Context, Failure, Outcome};
+use crate::server::{self, Settings, follow};
+use clap::ValueEnum;
+use serde::Serialize;
+
+use sidebloom::Durability;
+use sidebloom::guard::{Guard, GuardOptions};
+use std::ffi::OsStr;
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Answer Redis clients: a Bloom filter that is never full and can delete
+///
+/// Speaks versions 2 and 3 of the Redis protocol, with the commands of RedisBloom: BF.ADD, BF.MADD, BF.INSERT, BF.EXISTS, BF.MEXISTS,
+/// BF.INFO, BF.CARD, BF.RESERVE, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX, CF.DEL, CF.EXISTS, CF.MEXISTS, CF.COUNT, CF.INFO,
+/// CF.RESERVE. The options of INSERT are checked and change nothing: the filter is there and grows by itself.
+///
+/// MULTI and EXEC, which redis-py's pipeline() sends, do commands in their order, changes in a row as one write: all or none. Other
+/// clients may be served between them; there is no WATCH.
+///
+/// There is one filter, with the name that --name gives; `BF.RESERVE` of it says "item exists". Any other name is an error, "not
+/// found", also where Redis would answer 0 or make a filter: a misspelt name must not read as "certainly not there".
+///
+/// EXISTS is answered from memory: 0 is certain, 1 is perhaps. BF.ADD and CF.ADDNX add an item unless it is there, and say which (from
+/// the disk, so that this answer is exact); CF.ADD counts one more; CF.DEL takes one away; CF.COUNT is exact. BF and CF commands see
+/// the same items. A change is answered when it is durable. Commands that are sent without waiting for replies are done together.
+///
+/// With --postgres it follows a table and answers as of the change that it has seen last. It stops when it cannot follow any more; a
+/// server that is away is no reason for that. When changes may have got past its triggers (it looks every second), a warning says so, and
+/// every answer is "maybe" until that is put right and the rows have been counted anew; INFO has it as guard_suspended.
+///
+/// Prints `listening on ADDRESS` when it is ready. Ends on SIGINT and SIGTERM, with every answered change durable.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The guard
+    dir: PathBuf,
+    /// Address and port; port 0 takes a free one. Any address but this machine's own loopback needs a password
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6379")]
+    listen: String,
+    /// The filter's name [default: the directory's name without its extension]
+    #[arg(long)]
+    name: Option<String>,
+    /// Make an empty guard when there is none
+    #[arg(long)]
+    create: bool,
+    /// A file whose first line is the password that clients must give; or set SIDEBLOOM_GUARD_PASSWORD
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// When a change is answered
+    #[arg(long, value_name = "WHEN", default_value = "sync")]
+    durability: When,
+    /// Clients at once
+    #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
+    max_clients: u32,
+    /// Shut a client out that asks nothing for so many seconds; 0: never
+    #[arg(long, value_name = "SECONDS", default_value = "0")]
+    idle_timeout: u64,
+    /// Shut a client out that does not read its replies for so many seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..))]
+    output_timeout: u64,
+    #[command(flatten)]
+    follow: Followed,
+    /// Threads that answer clients [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// When it is on the disk
+    Sync,
+    /// When the operating system has it: a power cut may lose the latest
+    Os,
+}
+
+/// Which table.
+#[derive(clap::Args)]
+struct Followed {
+    /// Keep the guard up to date with a table of this PostgreSQL server, as `guard follow` does. Clients cannot change the guard then
+    #[arg(long, value_name = "URL", requires = "table", requires = "column")]
+    postgres: Option<String>,
+    /// The table that has the keys, or SCHEMA.TABLE
+    #[arg(long, value_name = "TABLE", requires = "postgres")]
+    table: Option<String>,
+    /// The column of the keys
+    #[arg(long, value_name = "COLUMN", requires = "postgres")]
+    column: Option<String>,
+}
+
+const PASSWORD_VARIABLE: &str = "SIDEBLOOM_GUARD_PASSWORD";
+
+#[derive(Serialize)]
+struct Listening {
+    listening: String,
+    name: String,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let password = self.password()?;
+        let address = self.address(password.is_some())?;
+        // What can be refused comes before a guard is made.
+        let socket = server::bind(address).map_err(|e| {
+            Failure::message(format!("cannot listen on {address}: {e}; choose another with --listen"))
+        })?;
+        let name = self.filter_name()?;
+        let source = self.follow.connect()?;
+        let guard = self.open()?;
+        let follower = source.map(|source| follow::start(guard.clone(), source)).transpose()?;
+        let settings = Settings {
+            name: name.as_bytes().to_vec(),
+            password,
+            is_followed: keys::is_followed(&guard)?,
+            idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
+            output_timeout: Duration::from_secs(self.output_timeout),
+            max_clients: self.max_clients as usize,
+            is_synced: self.durability == When::Sync,
+            threads: self.threads.map_or_else(cores, usize::from),
+        };
+        server::run(socket, guard, follower, settings, |address| announce(cx, address, name))?;
+        Ok(Outcome::Found)
+    }
+
+    fn open(&self) -> Result<Guard, Failure> {
+        let options = GuardOptions::new().durability(match self.durability {
+            When::Sync => Durability::Sync,
+            When::Os => Durability::Os,
+        });
+        let is_empty = || std::fs::read_dir(&self.dir).map_or(true, |mut entries| entries.next().is_none());
+        match self.create && is_empty() {
+            true => Ok(options.build(&self.dir, [[0; 0]; 0])?),
+            false => Ok(options.open(&self.dir)?),
+        }
+    }
+
+    fn filter_name(&self) -> Result<String, Failure> {
+        if let Some(name) = &self.name {
+            return Ok(name.clone());
+        }
+        let full = std::fs::canonicalize(&self.dir)
+            .or_else(|_| std::path::absolute(&self.dir)) // It may be about to be made.
+            .map_err(|e| Failure::file("find", &self.dir, e))?;
+        let stem = full.file_stem().and_then(OsStr::to_str);
+        stem.map(str::to_owned).ok_or_else(|| {
+            Failure::message(format!("{} gives no name for the filter: give one with --name", full.display()))
+        })
+    }
+
+    fn password(&self) -> Result<Option<Vec<u8>>, Failure> {
+        let (from, password) = match &self.password_file {
+            Some(file) => (file.display().to_string(), first_line(file)?),
+            None => match std::env::var_os(PASSWORD_VARIABLE) {
+                Some(value) => (PASSWORD_VARIABLE.to_owned(), value.into_vec()),
+                None => return Ok(None),
+            },
+        };
+        if password.is_empty() {
+            return Err(Failure::message(format!("{from}: the password is empty")));
+        }
+        Ok(Some(password))
+    }
+
+    fn address(&self, has_password: bool) -> Result<SocketAddr, Failure> {
+        let wrong = |why: String| Failure::message(format!("--listen {}: {why}", self.listen));
+        let found = self.listen.to_socket_addrs().map_err(|e| wrong(format!("{e}; it is ADDRESS:PORT")))?;
+        let address = found.into_iter().next().ok_or_else(|| wrong("no such address".into()))?;
+        if !address.ip().is_loopback() && !has_password {
+            return Err(wrong(format!(
+                "others could reach {} and change the guard: give a password with --password-file or {PASSWORD_VARIABLE}",
+                address.ip()
+            )));
+        }
+        Ok(address)
+    }
+}
+
+impl Followed {
+    /// Finds the table; `None` when none is named.
+    fn connect(&self) -> Result<Option<follow::PostgresSource>, Failure> {
+        match (&self.postgres, &self.table, &self.column) {
+            (Some(url), Some(table), Some(column)) => follow::connect(url, table, column).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+fn announce(cx: &Context, address: SocketAddr, name: String) -> Result<(), Failure> {
+    match cx.json {
+        true => cx.print_json(&Listening { listening: address.to_string(), name })?,
+        false => writeln!(cx.out(), "listening on {address}")?,
+    }
+    cx.flush()
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+fn first_line(file: &Path) -> Result<Vec<u8>, Failure> {
+    let content = std::fs::read(file).map_err(|e| Failure::file("read", file, e))?;
+    let line = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(line.strip_suffix(b"\r").unwrap_or(line).to_vec())
+}

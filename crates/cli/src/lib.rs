@@ -1,0 +1,156 @@
+//! The command line: one file per command, on the public API of the library and nothing else of it.
+//!
+//! Data goes to standard output; progress, logs and errors go to standard error. Exit codes are grep's: 0 found (or done),
+//! 1 not found, 2 error. A reader that closes the pipe early ends the command quietly.
+
+mod bench;
+mod checkpoint;
+mod compact;
+mod completions;
+mod context;
+mod delete;
+mod demo;
+mod filter;
+mod get;
+mod guard;
+mod hex;
+mod human;
+mod load;
+mod man;
+mod print;
+mod progress;
+mod put;
+mod rebuild_filters;
+mod repair;
+pub mod resp;
+pub mod rows;
+mod scan;
+mod server;
+mod stats;
+mod system;
+mod verify;
+mod workdir;
+
+use clap::parser::ValueSource;
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use context::{Context, Failure, Outcome};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// An embedded key-value store whose lookups for missing keys cost a cache line instead of a disk read.
+#[derive(Parser)]
+#[command(name = "sidebloom", version, after_help = AFTER_HELP)]
+struct Cli {
+    /// Directory of the store; `put` and `load` create it
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
+    db: PathBuf,
+    /// Print JSON on standard output: one object, or one a line for rows
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    json: bool,
+    /// Log more to standard error: -v informs, -vv debugs
+    #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const GLOBAL: &str = "Options of every command";
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 found or done, 1 not found, 2 error.
+
+Keys and values are bytes. On the command line they are taken as they are, or as hex digits with --hex.
+`scan` prints a row as KEY TAB VALUE, with backslash, TAB, LF and CR as \\\\, \\t, \\n and \\r, and every other
+control or non-UTF-8 byte as \\xHH; `load --format scan` reads exactly that back. In JSON, bytes that are not
+UTF-8 stand as hex digits under `key_hex` and `value_hex` instead of `key` and `value`; `load --format jsonl`
+reads that back.";
+
+#[derive(Subcommand)]
+enum Command {
+    Get(get::Args),
+    Put(put::Args),
+    Delete(delete::Args),
+    Scan(scan::Args),
+    Load(load::Args),
+    Stats(stats::Args),
+    Verify(verify::Args),
+    Repair(repair::Args),
+    Compact(compact::Args),
+    RebuildFilters(rebuild_filters::Args),
+    Checkpoint(checkpoint::Args),
+    Filter(filter::Args),
+    Guard(guard::Args),
+    Bench(bench::Args),
+    Demo(demo::Args),
+    Completions(completions::Args),
+    Man(man::Args),
+}
+
+impl Command {
+    fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        match self {
+            Command::Get(args) => args.run(cx),
+            Command::Put(args) => args.run(cx),
+            Command::Delete(args) => args.run(cx),
+            Command::Scan(args) => args.run(cx),
+            Command::Load(args) => args.run(cx),
+            Command::Stats(args) => args.run(cx),
+            Command::Verify(args) => args.run(cx),
+            Command::Repair(args) => args.run(cx),
+            Command::Compact(args) => args.run(cx),
+            Command::RebuildFilters(args) => args.run(cx),
+            Command::Checkpoint(args) => args.run(cx),
+            Command::Filter(args) => args.run(cx),
+            Command::Guard(args) => args.run(cx),
+            Command::Bench(args) => args.run(cx),
+            Command::Demo(args) => args.run(cx),
+            Command::Completions(args) => args.run(cx, Cli::command()),
+            Command::Man(args) => args.run(cx, Cli::command()),
+        }
+    }
+}
+
+/// Parses the command line, runs the command and turns what came of it into an exit code.
+pub fn main() -> ExitCode {
+    let matches = Cli::command().get_matches();
+    let db_named = matches.value_source("db") == Some(ValueSource::CommandLine);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    log_to_stderr(cli.verbose);
+    let cx = Context::new(cli.db, db_named, cli.json);
+    match cli.command.run(&cx).and_then(|outcome| cx.flush().map(|()| outcome)) {
+        Ok(Outcome::Found) => ExitCode::SUCCESS,
+        Ok(Outcome::NotFound) => ExitCode::from(1),
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = cx.flush(); // what was found before the failure comes before it
+            eprintln!("sidebloom: {failure}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn log_to_stderr(verbose: u8) {
+    let level = match verbose {
+        0 => tracing_subscriber::filter::LevelFilter::WARN,
+        1 => tracing_subscriber::filter::LevelFilter::INFO,
+        _ => tracing_subscriber::filter::LevelFilter::DEBUG,
+    };
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(level)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .without_time()
+        .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

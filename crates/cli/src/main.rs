@@ -1,0 +1,5 @@
+//! The `sidebloom` command.
+
+fn main() -> std::process::ExitCode {
+    sidebloom_cli::main()
+}

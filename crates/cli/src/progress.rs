@@ -1,0 +1,42 @@
+//! Progress on standard error, for a person only: nothing is drawn when it is not a terminal.
+
+use crate::human;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// A bar of `total` units, named `label`.
+pub fn bar(label: &str, total: u64) -> ProgressBar {
+    styled(label, Some(total), "{msg:26} [{wide_bar}] {human_pos}/{human_len} {rate} {eta}")
+}
+
+/// A bar of `total` bytes; without a total (standard input), bytes so far.
+pub fn byte_bar(label: &str, total: Option<u64>) -> ProgressBar {
+    match total {
+        Some(_) => styled(label, total, "{msg:26} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec} {eta}"),
+        None => styled(label, None, "{msg:26} {spinner} {bytes} {bytes_per_sec}"),
+    }
+}
+
+/// For units of unknown number.
+pub fn counter(label: &str) -> ProgressBar {
+    styled(label, None, "{msg:26} {spinner} {human_pos} {rate}")
+}
+
+/// For work of unknown length.
+pub fn spinner(label: &str) -> ProgressBar {
+    styled(label, None, "{msg:26} {spinner} {elapsed}")
+}
+
+fn styled(label: &str, total: Option<u64>, template: &str) -> ProgressBar {
+    // `stderr()` draws only on a terminal.
+    let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    let rate = |state: &ProgressState, out: &mut dyn Write| {
+        let _ = write!(out, "{}/s", human::count(state.per_sec() as u64));
+    };
+    bar.set_style(style.with_key("rate", rate).progress_chars("█▉▊▋▌▍▎▏ "));
+    bar.set_message(label.to_owned());
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}

@@ -1,0 +1,98 @@
+//! `sidebloom repair`: salvages what is readable of a damaged store.
+
+use crate::context::{Context, Failure, Outcome};
+use crate::{human, progress};
+use std::io::Write;
+
+/// Salvage what is readable of a damaged store
+///
+/// For a store that does not open, or of which a part cannot be read. Every block is read. The rows around a damaged one are
+/// written anew, a lost manifest is rebuilt from the segments. Nothing is removed: damaged files are renamed to *.damaged and
+/// named here, and so are the key ranges in which rows are lost: keys there may be missing, have an older value, or be back although
+/// they were deleted.
+#[derive(clap::Args)]
+pub struct Args {}
+
+#[derive(serde::Serialize)]
+struct Report {
+    rebuilt: bool,
+    segments: u64,
+    entries: u64,
+    set_aside: Vec<String>,
+    bytes_set_aside: u64,
+    rows_salvaged: u64,
+    bytes_unreadable: u64,
+    lost: Vec<String>,
+    logs: Option<Logs>,
+}
+
+#[derive(serde::Serialize)]
+struct Logs {
+    operations_kept: u64,
+    bytes_unreadable: u64,
+    /// First and last.
+    operations_lost: Vec<(u64, u64)>,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let spinner = progress::spinner("repairing");
+        let repaired = sidebloom::repair(&cx.db)?;
+        spinner.finish_and_clear();
+        let report = Report {
+            rebuilt: repaired.rebuilt,
+            segments: repaired.segments,
+            entries: repaired.entries,
+            set_aside: repaired.set_aside.iter().map(ToString::to_string).collect(),
+            bytes_set_aside: repaired.bytes_set_aside,
+            rows_salvaged: repaired.rows_salvaged,
+            bytes_unreadable: repaired.bytes_unreadable,
+            lost: repaired.lost.iter().map(ToString::to_string).collect(),
+            logs: repaired.logs.map(|logs| Logs {
+                operations_kept: logs.operations_kept,
+                bytes_unreadable: logs.bytes_unreadable,
+                operations_lost: logs.operations_lost.iter().map(|r| (*r.start(), *r.end())).collect(),
+            }),
+        };
+        if cx.json {
+            cx.print_json(&report)?;
+        } else {
+            report.print(&mut *cx.out())?;
+        }
+        Ok(Outcome::Found)
+    }
+}
+
+impl Report {
+    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
+        self.set_aside.iter().try_for_each(|file| writeln!(out, "set aside: {file}"))?;
+        self.lost.iter().try_for_each(|range| {
+            writeln!(out, "rows lost: {range}: keys there may be missing, have an older value or be back although deleted")
+        })?;
+        if !self.set_aside.is_empty() {
+            let [aside, unreadable] =
+                [self.bytes_set_aside, self.bytes_unreadable].map(|n| human::bytes(n as f64));
+            let salvaged = human::count(self.rows_salvaged);
+            writeln!(
+                out,
+                "{aside} set aside: {salvaged} rows of them salvaged, {unreadable} of rows unreadable"
+            )?;
+        }
+        if let Some(logs) = &self.logs {
+            logs.print(out)?;
+        }
+        let [segments, entries] = [self.segments, self.entries].map(human::count);
+        let verdict = if self.rebuilt { "manifest written anew" } else { "the manifest was in order" };
+        Ok(writeln!(out, "{verdict}: {segments} segments, {entries} entries")?)
+    }
+}
+
+impl Logs {
+    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let (kept, unreadable) =
+            (human::count(self.operations_kept), human::bytes(self.bytes_unreadable as f64));
+        writeln!(out, "logs written anew: {kept} operations kept, {unreadable} unreadable")?;
+        let mut lost = self.operations_lost.iter();
+        Ok(lost.try_for_each(|(first, last)| writeln!(out, "operations lost: {first} to {last}"))?)
+    }
+}

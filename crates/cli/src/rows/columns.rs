@@ -1,0 +1,154 @@
+//! Which columns are the key and the value.
+
+use std::convert::Infallible;
+use std::str::FromStr;
+
+/// A column as the command line names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Column {
+    /// Its place, from 1.
+    Number(usize),
+    /// Its name in the header, or a field of a JSON object.
+    Name(String),
+}
+
+impl FromStr for Column {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text.parse() {
+            Ok(number) if number > 0 => Column::Number(number),
+            _ => Column::Name(text.to_owned()),
+        })
+    }
+}
+
+impl Column {
+    /// Whether a header is needed to find it.
+    pub fn is_name(&self) -> bool {
+        matches!(self, Column::Name(_))
+    }
+
+    /// Its name; a number is a name too, where columns have only names.
+    pub fn name(&self) -> String {
+        match self {
+            Column::Number(number) => number.to_string(),
+            Column::Name(name) => name.clone(),
+        }
+    }
+
+    /// Its index among the columns of a row, from 0.
+    fn index(&self, width: usize, header: Option<&[&[u8]]>) -> Result<usize, String> {
+        let by_name = header.and_then(|names| names.iter().position(|name| *name == self.name().as_bytes()));
+        match (by_name, self) {
+            (Some(index), _) => Ok(index),
+            (None, Column::Number(number)) if *number <= width => Ok(number - 1),
+            (None, Column::Number(number)) => {
+                Err(format!("there is no column {number}: the first row has {width}"))
+            }
+            (None, Column::Name(name)) => {
+                let names = header.unwrap_or_default().iter().map(|name| String::from_utf8_lossy(name));
+                Err(format!(
+                    "there is no column {name:?}: the header has {}",
+                    names.collect::<Vec<_>>().join(", ")
+                ))
+            }
+        }
+    }
+}
+
+/// What `--key`, `--value` and `--header` say.
+#[derive(Debug, Clone, Default)]
+pub struct ColumnChoice {
+    /// The key's columns; none is the default of the format.
+    pub key: Vec<Column>,
+    /// The value's columns; none is the default of the format.
+    pub value: Vec<Column>,
+    /// Whether the first row names the columns.
+    pub header: bool,
+}
+
+/// [`ColumnChoice`], found in the first row.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Columns of every row.
+    pub width: usize,
+    /// Indexes of the key's columns, from 0.
+    pub key: Vec<usize>,
+    /// Indexes of the value's columns, from 0.
+    pub value: Vec<usize>,
+    /// Whether the value is the rest of the row, which stays in the file's format.
+    pub value_is_rest: bool,
+}
+
+impl ColumnChoice {
+    /// Finds the columns, given the first row.
+    pub fn layout(&self, first_row: &[&[u8]]) -> Result<Layout, String> {
+        let width = first_row.len();
+        let header = self.header.then_some(first_row);
+        let indexes = |columns: &[Column]| {
+            columns.iter().map(|column| column.index(width, header)).collect::<Result<Vec<_>, _>>()
+        };
+        let key = if self.key.is_empty() { vec![0] } else { indexes(&self.key)? };
+        let value_is_rest = self.value.is_empty();
+        let value = match value_is_rest {
+            true => (0..width).filter(|index| !key.contains(index)).collect(),
+            false => indexes(&self.value)?,
+        };
+        Ok(Layout { width, key, value, value_is_rest })
+    }
+}
+
+impl Layout {
+    /// What is wrong with a row of `width` columns, if anything is.
+    pub fn check(&self, width: usize) -> Result<(), String> {
+        if width == self.width {
+            Ok(())
+        } else {
+            Err(format!("{width} columns, but the first row has {}", self.width))
+        }
+    }
+}
+
+/// Puts the chosen columns of a row into `bytes`, joined by TABs.
+pub fn join<'a>(bytes: &mut Vec<u8>, chosen: &[usize], column: impl Fn(usize) -> Option<&'a [u8]>) {
+    bytes.clear();
+    for (i, &index) in chosen.iter().enumerate() {
+        if i > 0 {
+            bytes.push(b'\t');
+        }
+        bytes.extend_from_slice(column(index).unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(key: &[&str], value: &[&str], header: bool) -> ColumnChoice {
+        let columns = |names: &[&str]| names.iter().map(|name| name.parse().unwrap()).collect();
+        ColumnChoice { key: columns(key), value: columns(value), header }
+    }
+
+    const FIRST: [&[u8]; 3] = [b"artist", b"title", b"1"];
+
+    #[test]
+    fn columns_are_found_by_number_and_by_name() {
+        let layout = |key: &[&str], value: &[&str], header| {
+            chosen(key, value, header).layout(&FIRST).map(|l| (l.key, l.value, l.value_is_rest))
+        };
+        assert_eq!(layout(&[], &[], false), Ok((vec![0], vec![1, 2], true)));
+        assert_eq!(layout(&["3", "2"], &[], false), Ok((vec![2, 1], vec![0], true)));
+        assert_eq!(layout(&["title"], &["artist"], true), Ok((vec![1], vec![0], false)));
+        // A header that names a column "1" wins over the place.
+        assert_eq!(layout(&["1"], &["2"], true), Ok((vec![2], vec![1], false)));
+    }
+
+    #[test]
+    fn a_column_that_is_not_there_is_named() {
+        let why = |key: &[&str], header| chosen(key, &[], header).layout(&FIRST).unwrap_err();
+        assert!(why(&["4"], false).contains("no column 4"));
+        assert!(why(&["year"], true).contains("artist, title, 1"));
+        assert!(why(&["0"], true).contains("\"0\""));
+    }
+}

@@ -1,0 +1,42 @@
+//! `--format lines`: each line is a key, byte for byte as `sidebloom filter` takes it; its value is empty.
+
+use super::source::{LineReader, Row, RowError, Rows};
+use std::io::BufRead;
+
+/// See the module.
+pub struct Lines<R>(LineReader<R>);
+
+impl<R: BufRead> Lines<R> {
+    /// Reads `input`.
+    pub fn new(input: R) -> Self {
+        Lines(LineReader::bytes(input))
+    }
+}
+
+impl<R: BufRead> Rows for Lines<R> {
+    fn next(&mut self, row: &mut Row) -> Result<bool, RowError> {
+        let Some((number, line)) = self.0.next()? else { return Ok(false) };
+        row.line = number;
+        row.key.clear();
+        row.key.extend_from_slice(line);
+        row.value.clear();
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::source::read_all;
+
+    #[test]
+    fn each_line_is_a_key_as_it_is() {
+        let (rows, errors) = read_all(&mut Lines::new(&b"\xef\xbb\xbfb\na\tc\r\n\n\xff"[..]));
+        assert_eq!(
+            rows,
+            [("\\xef\\xbb\\xbfb", ""), ("a\\tc\\r", ""), ("", ""), ("\\xff", "")]
+                .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        );
+        assert_eq!(errors, []);
+    }
+}

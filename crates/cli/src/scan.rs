@@ -1,0 +1,119 @@
+//! `sidebloom scan`: prints a range of rows in key order.
+
+use crate::context::{Context, Failure, Outcome};
+use crate::hex;
+use crate::print::RowFormat;
+use sidebloom::Value;
+use std::ffi::OsString;
+use std::ops::Bound;
+
+/// Print rows in key order
+///
+/// Prints KEY TAB VALUE, a row a line, escaped as `sidebloom --help` says; `load --format scan` reads it back exactly. Exits 1
+/// when no row is in the range.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only keys that start with this
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    prefix: Option<OsString>,
+    /// First key (included)
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    from: Option<OsString>,
+    /// End of the range (excluded)
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    to: Option<OsString>,
+    /// At most this many rows
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// From the last key to the first
+    #[arg(long)]
+    reverse: bool,
+    /// Print keys without values
+    #[arg(long)]
+    keys_only: bool,
+    /// Range keys are given, and rows printed, as hex digits
+    #[arg(long)]
+    hex: bool,
+}
+
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let key = |name: &str, text: &Option<OsString>| {
+            text.as_ref().map(|text| hex::argument(name, text, self.hex)).transpose()
+        };
+        let bounds =
+            bounds(key("--prefix", &self.prefix)?, key("--from", &self.from)?, key("--to", &self.to)?);
+        let db = cx.open_to_read()?;
+        let rows = match bounds {
+            None => 0,
+            Some(bounds) if self.reverse => self.print(cx, db.range(bounds).rev())?,
+            Some(bounds) => self.print(cx, db.range(bounds))?,
+        };
+        Ok(Outcome::found(rows > 0))
+    }
+
+    fn print<I>(&self, cx: &Context, rows: I) -> Result<u64, Failure>
+    where
+        I: Iterator<Item = sidebloom::Result<(Vec<u8>, Value)>>,
+    {
+        let format = RowFormat::new(cx.json, self.hex);
+        let limit = usize::try_from(self.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+        let mut out = cx.out();
+        let mut printed = 0;
+        for row in rows.take(limit) {
+            let (key, value) = row?;
+            format.write(&mut *out, &key, (!self.keys_only).then_some(&*value))?;
+            printed += 1;
+        }
+        Ok(printed)
+    }
+}
+
+/// The range that all of the options leave; `None` when it is empty (an inverted range is empty, not an error, as in SQL).
+fn bounds(prefix: Option<Vec<u8>>, from: Option<Vec<u8>>, to: Option<Vec<u8>>) -> Option<Bounds> {
+    let prefix = prefix.unwrap_or_default();
+    let start = from.unwrap_or_default().max(prefix.clone());
+    let end = match (after_prefix(&prefix), to) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    match end {
+        Some(end) if end <= start => None,
+        Some(end) => Some((Bound::Included(start), Bound::Excluded(end))),
+        None => Some((Bound::Included(start), Bound::Unbounded)),
+    }
+}
+
+/// The least key after all that start with `prefix`; `None` when there is none.
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&b| b != 0xff)?;
+    let mut end = prefix.get(..=last)?.to_vec();
+    *end.last_mut()? += 1;
+    Some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::ops::RangeBounds;
+
+    proptest! {
+        #[test]
+        fn bounds_hold_exactly_the_keys_that_every_option_allows(
+            prefix in proptest::option::of("[a\u{ff}]{0,2}"), from in proptest::option::of("[abc]{0,3}"),
+            to in proptest::option::of("[abc]{0,3}"), key in "[abc\u{ff}]{0,4}",
+        ) {
+            let bytes = |s: &str| s.chars().map(|c| c as u8).collect::<Vec<u8>>();
+            let [prefix, from, to] = [prefix, from, to].map(|s| s.map(|s| bytes(&s)));
+            let key = bytes(&key);
+            let allowed = prefix.as_ref().is_none_or(|p| key.starts_with(p))
+                && from.as_ref().is_none_or(|f| key >= *f)
+                && to.as_ref().is_none_or(|t| key < *t);
+            let within = bounds(prefix, from, to).is_some_and(|b| b.contains(&key));
+            prop_assert_eq!(within, allowed);
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! One connection: read, do what was asked, reply, in this order and one at a time.
+//!
+//! A client holds up nobody else: nothing is read from it while its replies wait to be sent or its changes to be written, and its
+//! unfinished request is bounded. Between two requests a connection holds no buffer, so that ten thousand idle ones cost little.
+
+use super::command::{Call, Command, Items, Run, What};
+use super::insert;
+use super::pending::{Pending, Shape};
+use super::replies::Replies;
+use super::session::Session;
+use super::shared::{Lease, Server};
+use super::transaction::Transaction;
+use crate::resp::{Limits, Parser};
+use bytes::{Buf, BytesMut};
+use sidebloom::filter::Verdict;
+use sidebloom::guard::Changes;
+use std::future::Future;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Read at once, at least; Redis' own size.
+const READ_BYTES: usize = 16 << 10;
+/// An unfinished request up to this size is not counted against the memory for all of them.
+pub const UNCOUNTED_BYTES: usize = 64 << 10;
+/// Replies beyond this size are sent before the next command is looked at.
+const REPLY_BYTES: usize = 64 << 10;
+/// Items between two chances for other connections; a third of a millisecond.
+const ITEMS_AT_ONCE: usize = 4096;
+/// How long a client may take for its password.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// A client that is shut out has so long to read why.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Why a connection ends, for the log.
+pub type End = &'static str;
+
+pub struct Connection<'s> {
+    stream: TcpStream,
+    server: &'s Server,
+    session: Session,
+    since: Instant,
+    parser: Parser,
+    pub(super) input: BytesMut,
+    pub(super) lease: Lease<'s>,
+    pub(super) transaction: Option<Transaction>,
+    pending: Pending,
+    pub(super) replies: Replies,
+}
+
+/// Serves one client until it goes, is shut out, or `stop` says so.
+pub async fn serve(stream: TcpStream, server: Arc<Server>, id: u64, mut stop: watch::Receiver<bool>) {
+    let is_allowed = server.settings.password.is_none();
+    let mut connection = Connection {
+        stream,
+        server: &server,
+        session: Session { id, is_allowed, name: Vec::new(), is_over: false },
+        since: Instant::now(),
+        parser: Parser::default(),
+        input: BytesMut::new(),
+        lease: Lease::new(&server),
+        transaction: None,
+        pending: Pending::default(),
+        replies: Replies::default(),
+    };
+    let mut stopped = pin!(async move { drop(stop.wait_for(|stop| *stop).await) });
+    let end = loop {
+        if let Err(end) = connection.turn(stopped.as_mut()).await {
+            break end;
+        }
+    };
+    tracing::debug!(client = id, "{end}");
+}
+
+impl Connection<'_> {
+    /// Reads what has come, and does it.
+    async fn turn(&mut self, stopped: Pin<&mut impl Future<Output = ()>>) -> Result<(), End> {
+        let is_busy = self.receive(stopped).await?;
+        loop {
+            let limits = if self.session.is_allowed { Limits::FULL } else { Limits::UNAUTHENTICATED };
+            match self.parser.next(&mut self.input, limits) {
+                Ok(true) => self.execute().await?,
+                Ok(false) => break,
+                Err(error) => {
+                    self.settle().await?;
+                    return self.shut_out(&format!("ERR Protocol error: {}", error.0)).await;
+                }
+            }
+            if self.session.is_over {
+                self.flush().await?;
+                return Err("it has quit");
+            }
+        }
+        self.settle().await?;
+        self.flush().await?;
+        self.input.advance(self.parser.take_consumed());
+        if self.input.is_empty() {
+            self.input = BytesMut::new();
+            let held = self.transaction.as_ref().map_or(0, |open| open.held);
+            self.lease.hold(if held > UNCOUNTED_BYTES { held } else { 0 }); // No more than before.
+        }
+        if is_busy {
+            yield_now().await; // It has more to come: the others first.
+        }
+        Ok(())
+    }
+
+    /// Waits for bytes. Whether there are perhaps more of them already.
+    async fn receive(&mut self, stopped: Pin<&mut impl Future<Output = ()>>) -> Result<bool, End> {
+        let deadline = match self.session.is_allowed {
+            true => self.server.settings.idle_timeout.map(|idle| Instant::now() + idle),
+            false => Some(self.since + LOGIN_TIMEOUT),
+        };
+        let (stream, input) = (&mut self.stream, &mut self.input);
+        let read = async {
+            stream.readable().await?;
+            input.reserve(READ_BYTES);
+            stream.read_buf(input).await
+        };
+        let len = tokio::select! {
+            biased; // A client that never pauses must not keep the server from stopping.
+            () = stopped => return Err("the server stops"),
+            read = read => read.map_err(|_| "the connection broke")?,
+            () = until(deadline) => return Err("nothing came for too long"),
+        };
+        if len == 0 {
+            return Err("the client has gone");
+        }
+        let held = self.input.capacity() + self.transaction.as_ref().map_or(0, |open| open.held);
+        if held > UNCOUNTED_BYTES && !self.lease.hold(held) {
+            self.shut_out("ERR too many large requests at once, try again later").await?;
+        }
+        Ok(len >= READ_BYTES)
+    }
+
+    /// Does the request that the parser has found, or puts it with those that are done together.
+    async fn execute(&mut self) -> Result<(), End> {
+        let args = self.parser.lend();
+        let done = match self.check_form(&args) {
+            Ok(command) => match command.run {
+                Run::Transaction(step) => self.step(step).await,
+                _ if self.transaction.is_some() && !command.passes_transaction() => {
+                    self.queue(command, &args);
+                    Ok(())
+                }
+                _ => {
+                    self.transaction = None; // RESET and QUIT end it; for all others there is none.
+                    self.run(command, &args).await
+                }
+            },
+            Err(refusal) => {
+                if let Some(open) = &mut self.transaction {
+                    open.spoil();
+                }
+                self.refuse(&refusal).await
+            }
+        };
+        self.parser.give_back(args);
+        done?;
+        if self.replies.bytes.len() > REPLY_BYTES { self.flush().await } else { Ok(()) }
+    }
+
+    /// Does a command, or puts it with those that are done together. Its form is right.
+    pub(super) async fn run(&mut self, command: &'static Command, args: &[Range<usize>]) -> Result<(), End> {
+        let items = match self.check_items(command, args) {
+            Ok(items) => items,
+            Err(refusal) => return self.refuse(&refusal).await,
+        };
+        match command.run {
+            Run::Items { what, items: form } => {
+                if self.pending.what().is_some_and(|before| !before.joins(what)) {
+                    self.settle().await?;
+                }
+                self.pending.push(what, items, if form == Items::One { Shape::One } else { Shape::Array });
+            }
+            Run::Now(run) => {
+                self.settle().await?;
+                let args: Vec<&[u8]> = args.iter().map(|arg| slice(&self.input, arg)).collect();
+                let (server, session, replies) = (self.server, &mut self.session, &mut self.replies);
+                run(&mut Call { server, session, replies, args: &args });
+                self.server.counters.commands.fetch_add(1, Relaxed);
+            }
+            Run::Transaction(_) => {} // Never within one: `execute` has done it.
+        }
+        Ok(())
+    }
+
+    async fn refuse(&mut self, refusal: &str) -> Result<(), End> {
+        self.settle().await?;
+        self.replies.error(refusal);
+        Ok(())
+    }
+
+    /// The command that was asked for, or why there is none such.
+    fn check_form(&mut self, args: &[Range<usize>]) -> Result<&'static Command, String> {
+        let arg = |n: usize| args.get(n).map(|arg| slice(&self.input, arg)).unwrap_or_default();
+        let Some(command) = Command::find(arg(0)) else {
+            // What a browser sends that was talked into it by a web page. Redis does the same.
+            self.session.is_over |=
+                [&b"POST"[..], b"Host:"].iter().any(|word| arg(0).eq_ignore_ascii_case(word));
+            let shown = |n| format!("{:.128}", arg(n).escape_ascii().to_string());
+            let rest: String = (1..args.len().min(4)).map(|n| format!("'{}' ", shown(n))).collect();
+            return Err(format!("ERR unknown command '{}', with args beginning with: {rest}", shown(0)));
+        };
+        if !command.takes(args.len()) {
+            return Err(format!(
+                "ERR wrong number of arguments for '{}' command",
+                command.name.to_ascii_lowercase()
+            ));
+        }
+        if !self.session.is_allowed && !command.is_open {
+            return Err("NOAUTH Authentication required.".into());
+        }
+        Ok(command)
+    }
+
+    /// The items of a command, or why it is not done.
+    fn check_items<'a>(
+        &self,
+        command: &Command,
+        args: &'a [Range<usize>],
+    ) -> Result<&'a [Range<usize>], String> {
+        let arg = |n: usize| args.get(n).map(|arg| slice(&self.input, arg));
+        if command.takes_filter && arg(1) != Some(&self.server.settings.name) {
+            return Err(match command.name {
+                "BF.RESERVE" | "CF.RESERVE" => {
+                    let only = self.server.settings.name.escape_ascii();
+                    format!("ERR could not create filter: this server has '{only}' and no other")
+                }
+                _ => "ERR not found".into(),
+            });
+        }
+        let Run::Items { what, items } = command.run else { return Ok(&[]) };
+        let first = match items {
+            Items::One | Items::Many => 2,
+            Items::Listed => insert::items_at(command.group == "bf", arg)?,
+        };
+        let items = args.get(first..).unwrap_or_default();
+        if what != What::Ask {
+            if self.server.settings.is_followed && what != What::Count {
+                return Err("ERR this guard follows a database: change that instead".into());
+            }
+            let canonical = self.server.guard.canonical();
+            items
+                .iter()
+                .try_for_each(|item| canonical.apply(slice(&self.input, item)).map(drop))
+                .map_err(|e| format!("ERR {e}"))?;
+        }
+        Ok(items)
+    }
+
+    /// Does what waits, and writes the replies.
+    pub(super) async fn settle(&mut self) -> Result<(), End> {
+        let Some(what) = self.pending.what() else { return Ok(()) };
+        self.server.counters.commands.fetch_add(self.pending.commands.len() as u64, Relaxed);
+        match what {
+            What::Ask => self.ask().await,
+            What::Count => self.count().await,
+            What::InsertNew | What::Insert | What::Remove => self.change().await,
+        }
+        self.pending.clear();
+        Ok(())
+    }
+
+    async fn ask(&mut self) {
+        if let [item] = self.pending.items.as_slice() {
+            let verdict = self.server.guard.may_contain(slice(&self.input, item));
+            return self.pending.reply(&mut self.replies, [verdict == Verdict::Maybe], Replies::boolean);
+        }
+        let verdicts = self.verdicts().await;
+        let answers = verdicts.into_iter().map(|verdict| verdict == Verdict::Maybe);
+        self.pending.reply(&mut self.replies, answers, Replies::boolean);
+    }
+
+    async fn verdicts(&self) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
+        for items in self.pending.items.chunks(ITEMS_AT_ONCE) {
+            if !verdicts.is_empty() {
+                yield_now().await;
+            }
+            let items: Vec<&[u8]> = items.iter().map(|item| slice(&self.input, item)).collect();
+            verdicts.extend(self.server.guard.may_contain_many(&items));
+        }
+        verdicts
+    }
+
+    /// What may be there is counted by a thread of its own: it may read the disk.
+    async fn count(&mut self) {
+        // While the guard may lack rows, what it does not know of is not denied.
+        let least = u64::from(self.server.guard.is_suspended());
+        let verdicts = self.verdicts().await;
+        let maybe = |(item, verdict): (&Range<usize>, &Verdict)| {
+            (*verdict == Verdict::Maybe).then(|| slice(&self.input, item).to_vec())
+        };
+        let items: Vec<Vec<u8>> = self.pending.items.iter().zip(&verdicts).filter_map(maybe).collect();
+        let counts: Result<Vec<u64>, String> = if items.is_empty() {
+            Ok(Vec::new())
+        } else {
+            let guard = self.server.guard.clone();
+            let count = move || items.iter().map(|item| guard.count(item)).collect::<sidebloom::Result<_>>();
+            match tokio::task::spawn_blocking(count).await {
+                Ok(counts) => counts.map_err(|e| e.to_string()),
+                Err(_) => Err("the server is stopping".into()),
+            }
+        };
+        match counts {
+            Ok(counts) => {
+                let mut counts = counts.into_iter();
+                let answer = |verdict: &Verdict| match verdict {
+                    Verdict::Maybe => counts.next().unwrap_or(0).max(least),
+                    Verdict::Absent => 0,
+                };
+                self.pending.reply(&mut self.replies, verdicts.iter().map(answer), Replies::int);
+            }
+            Err(error) => self.pending.refuse(&mut self.replies, &format!("ERR {error}")),
+        }
+    }
+
+    async fn change(&mut self) {
+        let mut changes = Changes::new();
+        for (n, (what, item)) in self.pending.each().enumerate() {
+            if n % ITEMS_AT_ONCE == ITEMS_AT_ONCE - 1 {
+                yield_now().await;
+            }
+            let item = slice(&self.input, item);
+            match what {
+                What::Insert => changes.insert(item),
+                What::Remove => changes.remove(item),
+                What::InsertNew | What::Ask | What::Count => changes.insert_new(item),
+            };
+        }
+        match self.server.writer.write(changes).await {
+            Ok(done) => self.pending.reply(&mut self.replies, done, Replies::boolean),
+            Err(error) => {
+                let error = format!("MISCONF Errors writing to the guard: {error}");
+                self.pending.refuse(&mut self.replies, &error);
+            }
+        }
+    }
+
+    /// Sends the replies. A client that does not read them is let go.
+    async fn flush(&mut self) -> Result<(), End> {
+        let mut rest = self.replies.bytes.as_slice();
+        while !rest.is_empty() {
+            match self.stream.try_write(rest) {
+                Ok(sent) => rest = rest.get(sent..).unwrap_or_default(),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    let writable = timeout(self.server.settings.output_timeout, self.stream.writable()).await;
+                    writable
+                        .map_err(|_| "it does not read its replies")?
+                        .map_err(|_| "the connection broke")?;
+                }
+                Err(_) => return Err("the connection broke"),
+            }
+        }
+        self.replies.bytes.clear();
+        self.replies.bytes.shrink_to(READ_BYTES / 16);
+        Ok(())
+    }
+
+    /// Says why, and ends the connection. What the client has still sent is read and dropped for a moment: closing before would make
+    /// its system drop the reply.
+    async fn shut_out<T>(&mut self, why: &str) -> Result<T, End> {
+        self.replies.error(why);
+        self.flush().await?;
+        let drain = async {
+            let _ = self.stream.shutdown().await;
+            let mut dropped = [0; 4096];
+            while self.stream.read(&mut dropped).await.is_ok_and(|len| len > 0) {}
+        };
+        let _ = timeout(LINGER, drain).await;
+        Err("it was shut out")
+    }
+}
+
+/// The bytes of an argument.
+fn slice<'b>(buffer: &'b BytesMut, range: &Range<usize>) -> &'b [u8] {
+    buffer.get(range.clone()).unwrap_or_default()
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

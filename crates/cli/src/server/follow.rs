@@ -1,0 +1,89 @@
+//! Following a PostgreSQL table while the guard serves: in a thread of its own, since its client brings a runtime along.
+
+use crate::context::Failure;
+use sidebloom::guard::Guard;
+#[cfg(feature = "postgres")]
+pub use sidebloom::guard::PostgresSource;
+use tokio::sync::oneshot;
+
+/// A follower at work. Dropped, it stops within a moment.
+pub struct Follower {
+    /// Resolves when it has ended by itself: from then on the guard falls behind.
+    pub ended: oneshot::Receiver<Failure>,
+    #[cfg(feature = "postgres")]
+    _stop: std::sync::mpsc::Sender<()>,
+}
+
+/// There is none in this build.
+#[cfg(not(feature = "postgres"))]
+pub enum PostgresSource {}
+
+#[cfg(not(feature = "postgres"))]
+pub fn connect(_: &str, _: &str, _: &str) -> Result<PostgresSource, Failure> {
+    Err(Failure::not_built_in("PostgreSQL", "postgres"))
+}
+
+/// Starts following.
+#[cfg(not(feature = "postgres"))]
+pub fn start(_: Guard, source: PostgresSource) -> Result<Follower, Failure> {
+    match source {}
+}
+
+#[cfg(feature = "postgres")]
+pub fn connect(url: &str, table: &str, column: &str) -> Result<PostgresSource, Failure> {
+    Ok(PostgresSource::connect(url, table, column)?)
+}
+
+/// Starts following.
+#[cfg(feature = "postgres")]
+pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failure> {
+    use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
+    use std::ops::ControlFlow;
+    use std::sync::mpsc::{TryRecvError, channel};
+    use std::time::Duration;
+
+    /// How soon it notices that it is to stop.
+    const POLL: Duration = Duration::from_millis(200);
+
+    source.install_trigger()?;
+    let (stop, stopped) = channel::<()>();
+    let (caught_up, ready) = channel();
+    let (end, ended) = oneshot::channel();
+    let follow = move || {
+        let outcome = source.follow(&guard, FollowOptions::new().poll(POLL), &mut |event| {
+            match &event {
+                FollowEvent::Disconnected { error, retry_in } => {
+                    tracing::warn!(%error, ?retry_in, "the guard falls behind its database");
+                }
+                FollowEvent::Suspended { reason } => {
+                    tracing::warn!("every answer is \"maybe\" from now on: {reason}");
+                }
+                FollowEvent::Renamed { table, column } => {
+                    tracing::warn!("the column is now {column} of {table}: name it so at the next start");
+                }
+                FollowEvent::Waiting => {}
+                FollowEvent::CaughtUp => drop(caught_up.send(())), // Nobody listens after the first.
+                event => tracing::info!(?event, "followed"),
+            }
+            match stopped.try_recv() {
+                Err(TryRecvError::Disconnected) => ControlFlow::Break(()),
+                Ok(()) | Err(TryRecvError::Empty) => ControlFlow::Continue(()),
+            }
+        });
+        if let Err(error) = outcome {
+            let _ = end.send(error.into()); // The server may have ended first.
+        }
+    };
+    std::thread::Builder::new()
+        .name("guard-follower".into())
+        .spawn(follow)
+        .map_err(|e| Failure::message(format!("cannot start a thread: {e}")))?;
+    let mut follower = Follower { ended, _stop: stop };
+    // Answers before it has caught up would be wrong.
+    match ready.recv() {
+        Ok(()) => Ok(follower),
+        Err(_) => {
+            Err(follower.ended.try_recv().unwrap_or_else(|_| Failure::message("the follower has died")))
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What all connections share.
+
+use super::writer::Writer;
+use sidebloom::guard::Guard;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use subtle::ConstantTimeEq;
+
+/// Bytes of unfinished requests, over all connections: beyond it a client with a large one is told to come again.
+const REQUESTS_BYTES_MAX: usize = 256 << 20;
+
+/// How the server treats its clients.
+pub struct Settings {
+    /// The filter's name: what clients give as the key.
+    pub name: Vec<u8>,
+    /// The password that clients must give, if any.
+    pub password: Option<Vec<u8>>,
+    /// The guard follows a database. Clients cannot change it then, or a change that arrives both ways would count twice.
+    pub is_followed: bool,
+    /// A client that sends nothing for this long is disconnected.
+    pub idle_timeout: Option<Duration>,
+    /// So is a client that reads none of its replies for this long.
+    pub output_timeout: Duration,
+    /// Clients at once.
+    pub max_clients: usize,
+    /// Whether a change is on the disk when it is acknowledged.
+    pub is_synced: bool,
+    /// Threads that answer clients.
+    pub threads: usize,
+}
+
+/// The guard, the settings, and what is counted.
+pub struct Server {
+    pub guard: Guard,
+    pub writer: Writer,
+    pub settings: Settings,
+    /// The port that it listens on.
+    pub port: u16,
+    pub started: Instant,
+    pub counters: Counters,
+}
+
+/// What has happened since the start, and what is now.
+#[derive(Default)]
+pub struct Counters {
+    /// Connected now.
+    pub clients: AtomicUsize,
+    /// Memory of unfinished requests now; small ones are not counted.
+    pub requests_bytes: AtomicUsize,
+    pub connections: AtomicU64,
+    pub rejected: AtomicU64,
+    pub commands: AtomicU64,
+}
+
+impl Server {
+    pub fn new(guard: Guard, writer: Writer, settings: Settings, port: u16) -> Self {
+        Server { guard, writer, settings, port, started: Instant::now(), counters: Counters::default() }
+    }
+
+    /// Whether `password` is the right one; in a time that does not depend on where it differs.
+    pub fn is_password(&self, password: &[u8]) -> bool {
+        self.settings.password.as_ref().is_some_and(|right| bool::from(right.as_slice().ct_eq(password)))
+    }
+}
+
+/// One connection's share of the memory for unfinished requests. Given back when dropped.
+pub struct Lease<'s> {
+    server: &'s Server,
+    held: usize,
+}
+
+impl<'s> Lease<'s> {
+    pub fn new(server: &'s Server) -> Self {
+        Lease { server, held: 0 }
+    }
+
+    /// Holds so many bytes from now on; `false`, and what it held before, when there are not enough.
+    pub fn hold(&mut self, bytes: usize) -> bool {
+        let total = &self.server.counters.requests_bytes;
+        if bytes <= self.held {
+            total.fetch_sub(self.held - bytes, Relaxed);
+        } else {
+            let more = bytes - self.held;
+            if total.fetch_add(more, Relaxed) + more > REQUESTS_BYTES_MAX {
+                total.fetch_sub(more, Relaxed);
+                return false;
+            }
+        }
+        self.held = bytes;
+        true
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        self.hold(0);
+    }
+}

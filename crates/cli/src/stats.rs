@@ -1,0 +1,276 @@
+//! `sidebloom stats`: what the store holds, level by level.
+
+use crate::context::{Context, Failure, Outcome};
+use crate::{human, progress};
+use comfy_table::{CellAlignment, Table, presets};
+use serde::Serialize;
+use sidebloom::{Db, LevelStats, MAX_KEY_BYTES, Stats};
+use std::io::Write;
+
+/// Print what each level holds and what its filters let through
+///
+/// The observed false-positive rates are those of this run, so a store that was just opened has none: --probe asks for keys that
+/// are not there first.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Ask for this many absent keys first (present keys with a suffix, spread over the whole store; reads every key, more than once
+    /// when there are fewer of them)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    probe: u64,
+}
+
+#[derive(Serialize)]
+struct Report {
+    levels: Vec<Level>,
+    total: Level,
+    /// For a key that is not there, within the range of every run: how many filters let it through.
+    expected_false_positives_per_lookup: f64,
+    memtable_bytes: u64,
+    filters_unavailable: u64,
+    segments_quarantined: u64,
+    /// Absent keys that --probe asked for.
+    probed: u64,
+    key_hash: &'static str,
+    since_opening: Counters,
+}
+
+/// What the store has counted since this run opened it.
+#[derive(Serialize)]
+struct Counters {
+    filter_probes: u64,
+    filter_negatives: u64,
+    filter_false_positives: u64,
+    segments_open: u64,
+    filters_mapped: u64,
+    segment_opens: u64,
+    block_reads: u64,
+    block_cache_hits: u64,
+    bytes_read: u64,
+    user_bytes: u64,
+    log_bytes: u64,
+    flush_bytes: u64,
+    compaction_bytes: u64,
+    compaction_read_bytes: u64,
+    filter_bytes_written: u64,
+    write_amplification: f64,
+    shortages: u64,
+    descriptor_waits: u64,
+    stall_micros: u64,
+}
+
+/// One level, or all of them.
+#[derive(Serialize)]
+struct Level {
+    level: Option<usize>,
+    runs: usize,
+    segments: usize,
+    keys: u64,
+    data_bytes: u64,
+    filter_bytes: u64,
+    /// Segments with a filter that answers.
+    filters: usize,
+    filter_kinds: Vec<String>,
+    bits_per_key: f64,
+    expected_fpr: f64,
+    /// `None` when no filter was asked for an absent key in this run.
+    observed_fpr: Option<f64>,
+    /// How many answers of filters for absent keys that rate is of.
+    observed_answers: u64,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let db = cx.open_to_read()?;
+        db.warm()?; // a filter that no checksum vouches for yet would be reported as none
+        let probed = if self.probe > 0 { ask_for_absent_keys(&db, self.probe)? } else { 0 };
+        let report = Report::new(&db.stats(), probed);
+        if cx.json {
+            cx.print_json(&report)?;
+        } else {
+            report.print(&mut *cx.out())?;
+        }
+        Ok(Outcome::Found)
+    }
+}
+
+/// Takes keys evenly over the store and asks for each with a suffix of its own: in range of the same segments, and not there (as good as
+/// never). Goes over the keys until it has asked `probes` times. Returns how often it has: less only where there is no key.
+fn ask_for_absent_keys(db: &Db, probes: u64) -> Result<u64, Failure> {
+    let keys: u64 = db.stats().levels.iter().map(|level| level.keys).sum();
+    let bar = progress::bar("asking for absent keys", probes);
+    let mut asked = 0;
+    while asked < probes {
+        let (before, left) = (asked, probes - asked);
+        let stride = usize::try_from((keys / left).max(1)).unwrap_or(usize::MAX);
+        for row in db.iter().step_by(stride).take(usize::try_from(left).unwrap_or(usize::MAX)) {
+            let (mut key, _) = row?;
+            key.truncate(MAX_KEY_BYTES - SUFFIX_BYTES_MAX);
+            key.extend_from_slice(format!("\0absent{asked}").as_bytes());
+            db.contains_key(&key)?;
+            asked += 1;
+            bar.inc(1);
+        }
+        if asked == before {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    Ok(asked)
+}
+
+/// "\0absent" and a number.
+const SUFFIX_BYTES_MAX: usize = 32;
+
+impl Report {
+    fn new(stats: &Stats, probed: u64) -> Self {
+        let levels = stats.levels.iter().map(|level| Level::new(Some(level.level), level)).collect();
+        Report {
+            levels,
+            total: Level::new(None, &total(&stats.levels)),
+            expected_false_positives_per_lookup: stats.expected_false_positives(),
+            memtable_bytes: stats.memtable_bytes,
+            filters_unavailable: stats.filters_unavailable,
+            segments_quarantined: stats.segments_quarantined,
+            probed,
+            key_hash: stats.key_hash.name(),
+            since_opening: Counters::new(stats),
+        }
+    }
+
+    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_FULL_CONDENSED.with_rounded_corners());
+        table.set_header([
+            "level",
+            "runs",
+            "segments",
+            "keys",
+            "data",
+            "filters",
+            "kind",
+            "bits/key",
+            "FPR expected",
+            "FPR observed",
+        ]);
+        for level in self.levels.iter().filter(|level| level.segments > 0) {
+            table.add_row(level.cells());
+        }
+        table.add_row(self.total.cells());
+        table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        writeln!(out, "{table}")?;
+        let memtable = human::bytes(self.memtable_bytes as f64);
+        writeln!(out, "not yet in a segment: {memtable}; filters unavailable: {}", self.filters_unavailable)?;
+        if self.segments_quarantined > 0 {
+            let quarantined = human::count(self.segments_quarantined);
+            writeln!(out, "segments in quarantine: {quarantined}; run `sidebloom repair`")?;
+        }
+        let expected = human::percent(self.expected_false_positives_per_lookup, 1.0);
+        writeln!(out, "expected false positives in a lookup of an absent key: {expected}")?;
+        if self.probed > 0 {
+            writeln!(out, "asked for {} absent keys", human::count(self.probed))?;
+        }
+        writeln!(out, "keys are hashed with {}", self.key_hash)?;
+        self.since_opening.print(out)
+    }
+}
+
+impl Counters {
+    fn new(stats: &Stats) -> Self {
+        Counters {
+            filter_probes: stats.filter_probes,
+            filter_negatives: stats.filter_negatives,
+            filter_false_positives: stats.filter_false_positives,
+            segments_open: stats.segments_open,
+            filters_mapped: stats.filters_mapped,
+            segment_opens: stats.segment_opens,
+            block_reads: stats.block_reads,
+            block_cache_hits: stats.block_cache_hits,
+            bytes_read: stats.bytes_read,
+            user_bytes: stats.user_bytes,
+            log_bytes: stats.log_bytes,
+            flush_bytes: stats.flush_bytes,
+            compaction_bytes: stats.compaction_bytes,
+            compaction_read_bytes: stats.compaction_read_bytes,
+            filter_bytes_written: stats.filter_bytes_written,
+            write_amplification: stats.write_amplification(),
+            shortages: stats.shortages,
+            descriptor_waits: stats.descriptor_waits,
+            stall_micros: stats.stall_micros,
+        }
+    }
+
+    /// A store that is opened to be read writes nothing, so what it would have written is in the JSON form only.
+    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let [reads, hits] = [self.block_reads, self.block_cache_hits].map(human::count);
+        let [open, mapped] = [self.segments_open, self.filters_mapped].map(human::count);
+        let bytes = human::bytes(self.bytes_read as f64);
+        writeln!(
+            out,
+            "this run: {bytes} and {reads} blocks read, {hits} from the cache; {open} segments open, {mapped} filters mapped"
+        )?;
+        let [space, descriptors] = [self.shortages, self.descriptor_waits].map(human::count);
+        let stalled = human::nanos(self.stall_micros as f64 * 1e3);
+        writeln!(
+            out,
+            "shortages: {space} of disk space, {descriptors} of descriptors; writers waited {stalled}"
+        )?;
+        Ok(())
+    }
+}
+
+/// Sums; the expected rate is the mean over the keys, as it is for each level.
+fn total(levels: &[LevelStats]) -> LevelStats {
+    let mut total = LevelStats::default();
+    for level in levels {
+        total.runs += level.runs;
+        total.segments += level.segments;
+        total.keys += level.keys;
+        total.data_bytes += level.data_bytes;
+        total.filter_bytes += level.filter_bytes;
+        total.filters += level.filters;
+        total.filter_kinds.extend(level.filter_kinds.iter().cloned());
+        total.filter_false_positives += level.filter_false_positives;
+        total.filter_negatives += level.filter_negatives;
+        total.expected_fpr += level.expected_fpr * level.keys as f64;
+    }
+    total.expected_fpr /= total.keys.max(1) as f64;
+    total.filter_kinds.sort();
+    total.filter_kinds.dedup();
+    total
+}
+
+impl Level {
+    fn new(level: Option<usize>, stats: &LevelStats) -> Self {
+        Level {
+            level,
+            runs: stats.runs,
+            segments: stats.segments,
+            keys: stats.keys,
+            data_bytes: stats.data_bytes,
+            filter_bytes: stats.filter_bytes,
+            filters: stats.filters,
+            filter_kinds: stats.filter_kinds.clone(),
+            bits_per_key: 8.0 * stats.filter_bytes as f64 / stats.keys.max(1) as f64,
+            expected_fpr: stats.expected_fpr,
+            observed_fpr: stats.observed_fpr(),
+            observed_answers: stats.filter_negatives + stats.filter_false_positives,
+        }
+    }
+
+    fn cells(&self) -> [String; 10] {
+        [
+            self.level.map_or("all".to_owned(), |level| level.to_string()),
+            self.runs.to_string(),
+            human::count(self.segments as u64),
+            human::count(self.keys),
+            human::bytes(self.data_bytes as f64),
+            human::bytes(self.filter_bytes as f64),
+            self.filter_kinds.join(" "),
+            format!("{:.1}", self.bits_per_key),
+            human::percent(self.expected_fpr, 1.0),
+            self.observed_fpr.map_or("–".to_owned(), |rate| {
+                format!("{} of {}", human::percent(rate, 1.0), human::count(self.observed_answers))
+            }),
+        ]
+    }
+}

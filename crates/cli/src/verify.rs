@@ -1,0 +1,69 @@
+//! `sidebloom verify`: reads every byte of the store and checks it.
+
+use crate::context::{Context, Failure, Outcome};
+use crate::{human, progress};
+use std::io::Write;
+
+/// Check every checksum, every key against its filter, and the manifest against the files
+///
+/// Prints what is wrong, a line for each problem, and exits 2 when data is damaged. A filter that is missing or unusable is named too,
+/// but is no damage: it is rebuilt when the store is next opened for writing.
+#[derive(clap::Args)]
+pub struct Args {}
+
+#[derive(serde::Serialize)]
+struct Report {
+    ok: bool,
+    segments: u64,
+    entries: u64,
+    /// In the logs, and so in no segment yet.
+    log_entries: u64,
+    bytes: u64,
+    filters: u64,
+    problems: Vec<String>,
+    unusable_filters: Vec<String>,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let spinner = progress::spinner("verifying");
+        let found = cx.open_to_read()?.verify()?;
+        spinner.finish_and_clear();
+        let report = Report {
+            ok: found.problems.is_empty(),
+            segments: found.segments,
+            entries: found.entries,
+            log_entries: found.log_entries,
+            bytes: found.bytes,
+            filters: found.filters,
+            problems: found.problems.iter().map(ToString::to_string).collect(),
+            unusable_filters: found.unusable_filters,
+        };
+        if cx.json {
+            cx.print_json(&report)?;
+        } else {
+            report.print(&mut *cx.out())?;
+        }
+        match report.problems.len() {
+            0 => Ok(Outcome::Found),
+            n => Err(Failure::message(format!("{} is damaged: problems found: {n}", cx.db.display()))),
+        }
+    }
+}
+
+impl Report {
+    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
+        self.problems
+            .iter()
+            .chain(&self.unusable_filters)
+            .try_for_each(|problem| writeln!(out, "{problem}"))?;
+        let [segments, entries, log_entries, filters] =
+            [self.segments, self.entries, self.log_entries, self.filters].map(human::count);
+        let verdict = if self.ok { "ok" } else { "DAMAGED" };
+        let bytes = human::bytes(self.bytes as f64);
+        Ok(writeln!(
+            out,
+            "{verdict}: {segments} segments, {entries} entries, {bytes}; {log_entries} entries in the logs; {filters} filters agree"
+        )?)
+    }
+}

@@ -1,0 +1,91 @@
+//! Directories for measurements: removed when done, and when the user presses Ctrl-C.
+
+use crate::context::Failure;
+use crate::system;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory that a command works in.
+pub struct WorkDir {
+    path: PathBuf,
+    temporary: bool,
+}
+
+/// Tells the temporary directories of a process apart.
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// What a signal must remove.
+static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+impl WorkDir {
+    /// A new directory on a disk, removed on drop. Where the usual place for temporary files is memory, it is /var/tmp, which
+    /// survives reboots and so is on disk.
+    pub fn temporary(name: &str) -> Result<Self, Failure> {
+        let places = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
+        let place =
+            places.iter().find(|place| place.is_dir() && !system::is_memory(place)).unwrap_or(&places[0]);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = place.join(format!("sidebloom-{name}-{}-{number}", std::process::id()));
+        fs::create_dir(&path).map_err(|e| Failure::file("create", &path, e))?;
+        remove_on_signal(&path)?;
+        Ok(WorkDir { path, temporary: true })
+    }
+
+    /// A directory that stays; it must not exist yet, or be empty.
+    pub fn kept(path: &Path) -> Result<Self, Failure> {
+        fs::create_dir_all(path).map_err(|e| Failure::file("create", path, e))?;
+        let mut entries = fs::read_dir(path).map_err(|e| Failure::file("read", path, e))?;
+        if entries.next().is_some() {
+            return Err(Failure::message(format!("{} is not empty: choose a new directory", path.display())));
+        }
+        Ok(WorkDir { path: path.to_path_buf(), temporary: false })
+    }
+
+    /// A directory that is there and stays.
+    pub fn existing(path: &Path) -> Self {
+        WorkDir { path: path.to_path_buf(), temporary: false }
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        if self.temporary {
+            remove(&self.path);
+        }
+    }
+}
+
+/// The store may still be writing when a signal comes: files that appear meanwhile are removed by the next try.
+fn remove(path: &Path) {
+    for _ in 0..20 {
+        if fs::remove_dir_all(path).is_ok() || !path.exists() {
+            return;
+        }
+    }
+    eprintln!("sidebloom: cannot remove {}", path.display());
+}
+
+fn remove_on_signal(path: &Path) -> Result<(), Failure> {
+    let Ok(mut paths) = TEMPORARY.lock() else { return Ok(()) };
+    paths.push(path.to_path_buf());
+    if paths.len() > 1 {
+        return Ok(()); // the thread below runs already
+    }
+    let mut signals =
+        signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])
+            .map_err(|e| Failure::message(format!("cannot watch for signals: {e}")))?;
+    std::thread::spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            TEMPORARY.lock().iter().flat_map(|paths| paths.iter()).for_each(|path| remove(path));
+            std::process::exit(128 + signal);
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! The binary as a user runs it: its output, its exit codes, and what it leaves behind.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a step that fails is a test that fails")]
+
+mod bench;
+mod filter;
+mod guard;
+#[cfg(feature = "postgres")]
+mod guard_postgres;
+mod guard_serve;
+mod guard_serve_hostile;
+mod guard_serve_transactions;
+mod load;
+#[cfg(feature = "postgres")]
+#[path = "../../../../tests/postgres_support/mod.rs"]
+mod postgres_support;
+mod rows;
+mod sandbox;
+mod server;
+mod store;

@@ -1,0 +1,170 @@
+//! Starts the real server and talks to it over a socket, with a client of its own: nothing but the standard library.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// A running `sidebloom guard serve`. Killed when dropped.
+pub struct Server {
+    child: Child,
+    /// Held open: a server that prints to a closed pipe would end.
+    _stdout: BufReader<ChildStdout>,
+    pub address: SocketAddr,
+}
+
+pub fn command(dir: &Path, options: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sidebloom"));
+    command.args(["guard", "serve"]).arg(dir).args(options).env_remove("SIDEBLOOM_GUARD_PASSWORD");
+    command
+}
+
+impl Server {
+    /// On a guard `songs.guard` in `dir`, which is made when missing.
+    pub fn start(dir: &Path, options: &[&str]) -> Self {
+        let options = [&["--create", "--listen", "127.0.0.1:0"], options].concat();
+        Self::spawn(command(&dir.join("songs.guard"), &options))
+    }
+
+    pub fn spawn(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on ").unwrap_or_else(|| panic!("it said {line:?}"));
+        Server { address: address.parse().unwrap(), child, _stdout: stdout }
+    }
+
+    pub fn connect(&self) -> Client {
+        Client::new(self.address)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and what comes of it.
+    pub fn stop(mut self) -> ExitStatus {
+        self.signal();
+        self.child.wait().unwrap()
+    }
+
+    pub fn signal(&self) {
+        let pid = rustix::process::Pid::from_raw(self.pid() as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Resident memory in bytes.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One connection.
+pub struct Client {
+    pub stream: BufReader<TcpStream>,
+}
+
+/// A request as client libraries send it.
+pub fn request<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args {
+        bytes.extend(format!("${}\r\n", arg.as_ref().len()).bytes());
+        bytes.extend(arg.as_ref());
+        bytes.extend(b"\r\n");
+    }
+    bytes
+}
+
+impl Client {
+    pub fn new(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client { stream: BufReader::new(stream) }
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.get_mut().write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// The reply to a command whose words have no spaces in them; see [`reply`](Self::reply).
+    pub fn ask(&mut self, command: &str) -> String {
+        self.send(request(&command.split(' ').collect::<Vec<_>>()));
+        self.reply()
+    }
+
+    /// The next reply in one line: a status or error as it is sent, `"text"`, `:1`, `#t`, `nil`, `[array]`, `{map}`, `<set>`.
+    pub fn reply(&mut self) -> String {
+        self.try_reply().unwrap_or_else(|| panic!("the connection is closed"))
+    }
+
+    /// `None` at the end of the connection.
+    pub fn try_reply(&mut self) -> Option<String> {
+        let mut line = String::new();
+        match self.stream.read_line(&mut line) {
+            Ok(0) => return None,
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return None,
+            other => other.unwrap(),
+        };
+        let line = line.strip_suffix("\r\n").unwrap_or_else(|| panic!("no line end: {line:?}"));
+        let (mark, rest) = line.split_at(1);
+        let mut many = |n: usize, open, close| {
+            let all: Vec<String> = (0..n).map(|_| self.reply()).collect();
+            Some(format!("{open}{}{close}", all.join(" ")))
+        };
+        match mark {
+            "+" | "-" | ":" | "#" => Some(line.to_owned()),
+            "_" => Some("nil".into()),
+            "$" | "=" if rest == "-1" => Some("nil".into()),
+            "$" | "=" => {
+                let mut bytes = vec![0; rest.parse::<usize>().unwrap() + 2];
+                self.stream.read_exact(&mut bytes).unwrap();
+                assert!(bytes.ends_with(b"\r\n"));
+                let text = String::from_utf8(bytes[..bytes.len() - 2].to_vec()).unwrap();
+                Some(if mark == "=" { format!("={text}") } else { format!("\"{text}\"") })
+            }
+            "*" => many(rest.parse().unwrap(), '[', ']'),
+            "~" => many(rest.parse().unwrap(), '<', '>'),
+            "%" => many(rest.parse::<usize>().unwrap() * 2, '{', '}'),
+            other => panic!("a reply of an unknown kind: {other}{rest}"),
+        }
+    }
+
+    /// Whether the server ends the connection, within a minute.
+    pub fn is_closed(&mut self) -> bool {
+        self.try_reply().is_none()
+    }
+}
+
+/// Waits until something is so.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A field of the server's INFO.
+pub fn info(client: &mut Client, field: &str) -> u64 {
+    let text = client.ask("INFO");
+    let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    value.unwrap_or_else(|| panic!("no {field} in {text}")).parse().unwrap()
+}
