@@ -1,8 +1,10 @@
 //! The background threads: each takes the most urgent work there is, or sleeps. What an error or a panic means is decided in `failure.rs`.
 
-use super::core::{Control, Core, lock};
-use super::failure::Job;
+use super::control::Control;
+use super::inner::Inner;
+use super::lock::lock;
 use super::pick::{Compaction, pick};
+use super::retry::TaskKind;
 use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
 use crate::fs::sigbus_faults;
@@ -27,12 +29,12 @@ enum Work {
 
 impl Work {
     /// What its outcome says something about: `None` when it cannot fail.
-    fn job(&self) -> Option<Job> {
+    fn kind(&self) -> Option<TaskKind> {
         match self {
             Work::UnmapCold => None,
-            Work::Flush(..) => Some(Job::Flush),
-            Work::Compact(_) | Work::TakeBack(_) => Some(Job::Upkeep),
-            Work::CheckSidecar(_) | Work::Retune(..) => Some(Job::Sidecars),
+            Work::Flush(..) => Some(TaskKind::Flush),
+            Work::Compact(_) | Work::TakeBack(_) => Some(TaskKind::Compaction),
+            Work::CheckSidecar(_) | Work::Retune(..) => Some(TaskKind::Sidecars),
         }
     }
 
@@ -64,26 +66,26 @@ impl Work {
 }
 
 /// Starts the threads of a store.
-pub(crate) fn spawn(core: &Arc<Core>) -> Result<Vec<JoinHandle<()>>> {
-    let threads = if core.options.read_only { 1 } else { core.options.background_threads };
+pub(crate) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
+    let threads = if inner.storage.options.read_only { 1 } else { inner.storage.options.background_threads };
     let spawn_one = |n: usize| {
-        let core = Arc::clone(core);
+        let inner = Arc::clone(inner);
         let builder = std::thread::Builder::new().name(format!("sidebloom-{n}"));
-        builder.spawn(move || core.work_until_closed())
+        builder.spawn(move || inner.work_until_closed())
     };
     let handles: std::io::Result<Vec<_>> = (0..threads).map(spawn_one).collect();
-    handles.map_err(|e| Error::io("start a thread for", &core.dir, e))
+    handles.map_err(|e| Error::io("start a thread for", &inner.storage.dir, e))
 }
 
-impl Core {
+impl Inner {
     fn work_until_closed(&self) {
         while let Some(Some(work)) = self.guarded(|| self.next_work()) {
             let result = self.guarded(|| self.perform(&work)).unwrap_or_else(|| self.check_writable());
             let failed = result.is_err();
             let failure = result.err().filter(|error| !self.quarantine(error)).map(|error| self.fail(error));
             let mut control = lock(&self.control);
-            if let Some(job) = work.job() {
-                self.note_try(&mut control, job, failure.as_ref());
+            if let Some(kind) = work.kind() {
+                self.record_attempt(&mut control, kind, failure.as_ref());
             }
             work.hand_back(&mut control, failed, failure.is_some());
             drop(control);
@@ -130,7 +132,7 @@ impl Core {
     }
 
     fn choose(&self, control: &mut Control, now: Instant) -> Option<Work> {
-        if control.unmap_from.is_some_and(|from| from <= now) && self.maps.was_short() {
+        if control.unmap_from.is_some_and(|from| from <= now) && self.storage.maps.was_short() {
             control.unmap_from = None;
             return Some(Work::UnmapCold);
         }
@@ -138,7 +140,7 @@ impl Core {
             return None;
         }
         if control.flushing.is_none()
-            && control.flush_tries.pause(now).is_zero()
+            && control.flush_retries.pause(now).is_zero()
             && let Some((table, next_log)) = control.to_flush.pop_front()
         {
             control.flushing = Some(next_log);
@@ -147,7 +149,7 @@ impl Core {
         self.queue_bad(control);
         self.queue_missing_sidecars(control);
         self.queue_suspects(control);
-        let sidecars_rest = !control.sidecar_tries.pause(now).is_zero();
+        let sidecars_rest = !control.sidecar_retries.pause(now).is_zero();
         if !control.checking_sidecars
             && !sidecars_rest
             && let Some(id) = control.sidecars_to_check.pop_front()
@@ -155,20 +157,20 @@ impl Core {
             control.checking_sidecars = true;
             return Some(Work::CheckSidecar(id));
         }
-        if !control.upkeep_tries.pause(now).is_zero() {
+        if !control.compaction_retries.pause(now).is_zero() {
             return None;
         }
         // One thread stays free, so that a flush never waits for a long compaction.
-        let spare = self.options.background_threads - 1;
-        if self.options.read_only || control.running.len() - control.manual >= spare {
+        let spare = self.storage.options.background_threads - 1;
+        if self.storage.options.read_only || control.running.len() - control.manual >= spare {
             return None;
         }
         if let Some(compaction) = self.next_suspect(control) {
             control.running.extend(compaction.reservation());
             return Some(Work::TakeBack(compaction));
         }
-        let at_rest = control.until_rest().is_zero();
-        if let Some(compaction) = pick(&self.live(), &self.options, &control.running, at_rest) {
+        let at_rest = control.until_idle().is_zero();
+        if let Some(compaction) = pick(&self.live(), &self.storage.options, &control.running, at_rest) {
             control.running.extend(compaction.reservation());
             return Some(Work::Compact(compaction));
         }
@@ -187,7 +189,7 @@ impl Core {
             return None;
         }
         let looks = [control.until_missing_sidecars(), control.until_suspects()];
-        let tries = [&control.flush_tries, &control.upkeep_tries, &control.sidecar_tries];
+        let tries = [&control.flush_retries, &control.compaction_retries, &control.sidecar_retries];
         let pauses = tries.map(|tries| tries.pause(now));
         let pauses: Vec<Duration> = pauses.into_iter().filter(|pause| !pause.is_zero()).collect();
         let rest = if pauses.is_empty() { self.until_work_at_rest(control) } else { None };
@@ -195,12 +197,12 @@ impl Core {
     }
 
     fn until_work_at_rest(&self, control: &Control) -> Option<Duration> {
-        let idle = control.running.is_empty() && !self.options.read_only;
-        let until_rest = control.until_rest();
-        if !idle || until_rest.is_zero() {
+        let idle = control.running.is_empty() && !self.storage.options.read_only;
+        let until_idle = control.until_idle();
+        if !idle || until_idle.is_zero() {
             return None;
         }
-        let compaction = pick(&self.live(), &self.options, &control.running, true).map(|_| ());
-        compaction.or_else(|| self.segment_to_retune().map(|_| ())).map(|()| until_rest)
+        let compaction = pick(&self.live(), &self.storage.options, &control.running, true).map(|_| ());
+        compaction.or_else(|| self.segment_to_retune().map(|_| ())).map(|()| until_idle)
     }
 }

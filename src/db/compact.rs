@@ -3,17 +3,18 @@
 //! Readers hold the segments that they started with, so a compaction keeps nothing for them: one entry a key comes out, and a
 //! tombstone only while a deeper level may have something that it hides.
 
-use super::build::{Built, SegmentBuilder};
-use super::core::{Core, lock};
-use super::failure::Job;
+use super::inner::Inner;
+use super::lock::lock;
 use super::metrics::add;
 use super::pick::{Compaction, pick, pick_level0};
-use super::policy::Shape;
+use super::plan::LevelSizes;
 use super::publish::Change;
+use super::retry::TaskKind;
+use super::segment_builder::{SegmentBuilder, UnpublishedSegments};
 use super::write::LEVEL0_SLOWDOWN;
 use crate::error::Result;
 use crate::key::EntryKind;
-use crate::manifest::{LiveSegment, SegmentMeta};
+use crate::manifest::LiveSegment;
 use crate::merge::{MergeCursor, MergeSource, RunCursor};
 use crate::segment::{Access, Direction};
 use std::collections::BTreeMap;
@@ -23,13 +24,13 @@ use std::sync::Arc;
 /// Entries between two looks at whether the store is closing.
 const CHECK_EVERY: u64 = 4096;
 
-impl Core {
+impl Inner {
     /// Runs one compaction and publishes its outcome. A store that closes meanwhile abandons it without an error.
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
         if compaction.is_move()
             && !(compaction.bottom && compaction.upper.iter().any(|s| s.meta.tombstones > 0))
         {
-            let moved = compaction.upper.iter().map(|s| at_level(s, compaction.output_level)).collect();
+            let moved = compaction.upper.iter().map(|s| s.at_level(compaction.output_level)).collect();
             return self.publish(Change { added: moved, removed: compaction.upper.clone(), flushed: None });
         }
         let Some(added) = self.merge(compaction)? else { return Ok(()) };
@@ -39,14 +40,14 @@ impl Core {
 
     /// Writes the merged segments; `None` when the store is closing.
     fn merge(&self, compaction: &Compaction) -> Result<Option<Vec<LiveSegment>>> {
-        let mut built = Built::new(self);
+        let mut built = UnpublishedSegments::new(&self.storage);
         Ok(self.merge_into(compaction, &mut built.segments)?.then(|| built.take()))
     }
 
     fn merge_into(&self, compaction: &Compaction, built: &mut Vec<LiveSegment>) -> Result<bool> {
-        let mut shape = Shape::of(&self.live(), compaction.inputs());
-        shape.add(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
-        let plan = lock(&self.filter_policy).plan(&shape);
+        let mut sizes = LevelSizes::of(&self.live(), compaction.inputs());
+        sizes.add(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
+        let plan = lock(&self.filter_policy).plan(&sizes);
         let mut merge = MergeCursor::new(sources(compaction)?, Direction::Forward);
         let mut current: Option<SegmentBuilder<'_>> = None;
         let mut entries = 0u64;
@@ -60,19 +61,22 @@ impl Core {
             }
             let mut builder = match current.take() {
                 Some(builder) => builder,
-                None => SegmentBuilder::new(self, compaction.output_level, plan.as_ref())?,
+                None => SegmentBuilder::new(&self.storage, compaction.output_level, plan.as_ref())?,
             };
             builder.append(merge.key(), merge.seq(), merge.kind(), merge.value())?;
-            match builder.file_bytes() >= self.options.segment_bytes {
-                true => built.push(builder.finish()?),
+            match builder.file_bytes() >= self.storage.options.segment_bytes {
+                true => built.push(self.finish_segment(builder)?),
                 false => current = Some(builder),
             }
         }
         if let Some(builder) = current {
-            built.push(builder.finish()?);
+            built.push(self.finish_segment(builder)?);
         }
-        add(&self.metrics.compaction_read_bytes, compaction.inputs().map(|s| s.meta.file_bytes).sum());
-        add(&self.metrics.compaction_bytes, built.iter().map(|s| s.meta.file_bytes).sum());
+        add(
+            &self.storage.metrics.compaction_read_bytes,
+            compaction.inputs().map(|s| s.meta.file_bytes).sum(),
+        );
+        add(&self.storage.metrics.compaction_bytes, built.iter().map(|s| s.meta.file_bytes).sum());
         Ok(true)
     }
 
@@ -85,7 +89,7 @@ impl Core {
     /// Whether level 0 has so many segments that writers are slowed down.
     fn level0_is_over_limit(&self) -> bool {
         let live = self.live();
-        live.levels()[0].segments().len() >= LEVEL0_SLOWDOWN.max(self.options.level0_trigger)
+        live.levels()[0].segments().len() >= LEVEL0_SLOWDOWN.max(self.storage.options.level0_trigger)
     }
 
     /// Merges level 0 while it is over its limit. Only for a store that is closing: nothing else compacts.
@@ -100,18 +104,18 @@ impl Core {
     /// Waits until nothing is left to flush or to compact.
     pub fn wait_for_compaction(&self) -> Result<()> {
         self.check_writable()?;
-        let _settling = Settling::begin(self);
-        self.wait_for_jobs(|control| {
+        let _wait = CompactionWait::begin(self);
+        self.wait_for_work(|control| {
             if control.flushing.is_some() || !control.to_flush.is_empty() {
-                return Some(Job::Flush);
+                return Some(TaskKind::Flush);
             }
             let compacts = !control.running.is_empty()
-                || pick(&self.live(), &self.options, &control.running, true).is_some();
+                || pick(&self.live(), &self.storage.options, &control.running, true).is_some();
             if compacts {
-                return Some(Job::Upkeep);
+                return Some(TaskKind::Compaction);
             }
             let tunes = control.checking_sidecars || self.segment_to_retune().is_some();
-            tunes.then_some(Job::Sidecars)
+            tunes.then_some(TaskKind::Sidecars)
         })
     }
 }
@@ -137,25 +141,19 @@ fn sources(compaction: &Compaction) -> Result<Vec<MergeSource>> {
     Ok(sources)
 }
 
-/// While it lives, the background compacts as if the store were at rest.
-struct Settling<'a>(&'a Core);
+/// While it lives, the background threads treat the store as idle and compact everything.
+struct CompactionWait<'a>(&'a Inner);
 
-impl<'a> Settling<'a> {
-    fn begin(core: &'a Core) -> Self {
-        lock(&core.control).settling += 1;
-        core.work.notify_all();
-        Settling(core)
+impl<'a> CompactionWait<'a> {
+    fn begin(inner: &'a Inner) -> Self {
+        lock(&inner.control).compaction_waiters += 1;
+        inner.work.notify_all();
+        CompactionWait(inner)
     }
 }
 
-impl Drop for Settling<'_> {
+impl Drop for CompactionWait<'_> {
     fn drop(&mut self) {
-        lock(&self.0.control).settling -= 1;
+        lock(&self.0.control).compaction_waiters -= 1;
     }
-}
-
-/// The same segment with the same sidecar, one level on.
-pub(super) fn at_level(segment: &LiveSegment, level: u8) -> LiveSegment {
-    let meta = SegmentMeta { level, ..(*segment.meta).clone() };
-    LiveSegment { meta: Arc::new(meta), ..segment.clone() }
 }

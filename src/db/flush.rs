@@ -1,42 +1,30 @@
-//! Flush: the oldest full memtable becomes a level-0 segment and its log goes.
+//! Flush: the oldest full memtable becomes a segment of level 0, and its log is removed.
 
-use super::build::SegmentBuilder;
-use super::core::{Core, lock};
-use super::failure::Job;
-use super::metrics::add;
-use super::policy::Shape;
-use super::publish::Change;
+use super::inner::Inner;
+use super::lock::lock;
+use super::publish::{Change, FlushedMemtable};
+use super::retry::TaskKind;
+use super::segment_builder::build_level0;
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::manifest::LiveSegment;
 use crate::memtable::Memtable;
 use std::sync::Arc;
 
-impl Core {
-    /// Flushes one memtable; the caller has set `flushing`. `next_log` is the first log needed afterwards.
+impl Inner {
+    /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log that is still needed afterwards.
     pub fn flush_one(&self, table: &Arc<Memtable>, next_log: FileId) -> Result<()> {
         self.check_writable()?;
-        let added: Vec<LiveSegment> =
-            self.build_level0(table).map_err(|e| self.fail(e))?.into_iter().collect();
-        // A log that failed goes with its memtable, be that empty.
+        let policy = *lock(&self.filter_policy);
+        let built = build_level0(&self.storage, table, &self.live(), policy).map_err(|e| self.fail(e))?;
+        built.iter().for_each(|segment| self.note_missing_sidecar(segment));
+        // A failed log is removed with its memtable, even if that is empty.
         let last_seq = (!table.is_empty()).then(|| table.last_seq());
-        let flushed = Some((Arc::clone(table), last_seq, next_log));
-        self.publish(Change { added, removed: Vec::new(), flushed })
-    }
-
-    /// Writes a memtable as a segment of level 0; `None` when it is empty.
-    pub fn build_level0(&self, table: &Memtable) -> Result<Option<LiveSegment>> {
-        if table.is_empty() {
-            return Ok(None);
-        }
-        let mut shape = Shape::of(&self.live(), []);
-        shape.add(0, table.len() as u64);
-        let plan = lock(&self.filter_policy).plan(&shape);
-        let mut builder = SegmentBuilder::new(self, 0, plan.as_ref())?;
-        table.for_each_newest(|key, seq, kind, value| builder.append(key, seq, kind, value))?;
-        let built = builder.finish()?;
-        add(&self.metrics.flush_bytes, built.meta.file_bytes);
-        Ok(Some(built))
+        let flushed = FlushedMemtable { table: Arc::clone(table), last_seq, next_log };
+        self.publish(Change {
+            added: built.into_iter().collect(),
+            flushed: Some(flushed),
+            ..Change::default()
+        })
     }
 
     /// Flushes everything written so far and waits for it.
@@ -46,14 +34,14 @@ impl Core {
             let mut log = lock(&self.log);
             let log = log.as_mut().ok_or(Error::ReadOnly)?;
             self.resume(log)?;
-            if !log.active.is_empty() {
+            if !log.memtable.is_empty() {
                 self.rotate(log)?;
             }
             log.id
         };
-        self.wait_for_jobs(|control| {
+        self.wait_for_work(|control| {
             let mut unflushed = control.to_flush.iter().map(|(_, next)| *next).chain(control.flushing);
-            unflushed.any(|next| next <= last).then_some(Job::Flush)
+            unflushed.any(|next| next <= last).then_some(TaskKind::Flush)
         })
     }
 }

@@ -1,13 +1,13 @@
 //! Bulk loading: sorted rows straight into segments of the level that fits them, past the log and the memtable.
 
-use super::build::{Built, SegmentBuilder};
-use super::compact::at_level;
-use super::core::{Core, lock};
+use super::inner::Inner;
+use super::lock::lock;
+use super::log::ActiveLog;
 use super::metrics::add;
 use super::pick::target_bytes;
-use super::policy::Shape;
+use super::plan::LevelSizes;
 use super::publish::Change;
-use super::write::Log;
+use super::segment_builder::{SegmentBuilder, UnpublishedSegments};
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq};
 use crate::manifest::{LEVELS, LiveSegment};
@@ -17,7 +17,7 @@ const LEVEL: u8 = 1;
 /// The sequence number of ingested rows: whatever is written to the store is newer.
 const BEFORE_ALL_WRITES: Seq = 0;
 
-impl Core {
+impl Inner {
     /// Nothing is visible before all of it is. The rows are the caller's code, which may use the store: no lock is held while they come.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
@@ -25,29 +25,29 @@ impl Core {
     ) -> Result<()> {
         self.check_writable()?;
         self.check_empty(lock(&self.log).as_ref().ok_or(Error::ReadOnly)?)?;
-        let mut built = Built::new(self);
+        let mut built = UnpublishedSegments::new(&self.storage);
         self.build_sorted(rows, &mut built.segments)?;
         let bytes: u64 = built.segments.iter().map(|segment| segment.meta.file_bytes).sum();
         let raw_bytes = built.segments.iter().map(|segment| segment.meta.raw_bytes).sum();
-        let fits = |level: &usize| target_bytes(*level, self.options.segment_bytes) >= bytes;
+        let fits = |level: &usize| target_bytes(*level, self.storage.options.segment_bytes) >= bytes;
         let level = (usize::from(LEVEL)..LEVELS).find(fits).unwrap_or(LEVELS - 1);
         let level = u8::try_from(level).unwrap_or(LEVEL);
 
         // With the log nobody writes: what is empty now is empty until this is published.
         let log = lock(&self.log);
         self.check_empty(log.as_ref().ok_or(Error::ReadOnly)?)?;
-        add(&self.metrics.flush_bytes, bytes);
-        add(&self.metrics.user_bytes, raw_bytes);
-        let added = built.take().iter().map(|segment| at_level(segment, level)).collect();
+        add(&self.storage.metrics.flush_bytes, bytes);
+        add(&self.storage.metrics.user_bytes, raw_bytes);
+        let added = built.take().iter().map(|segment| segment.at_level(level)).collect();
         self.publish(Change { added, removed: Vec::new(), flushed: None })
     }
 
-    fn check_empty(&self, log: &Log) -> Result<()> {
+    fn check_empty(&self, log: &ActiveLog) -> Result<()> {
         let view = self.view.load();
-        if log.active.is_empty() && view.immutable.is_empty() && view.live.segments().next().is_none() {
+        if log.memtable.is_empty() && view.immutable.is_empty() && view.live.segments().next().is_none() {
             return Ok(());
         }
-        Err(Error::NotEmpty { path: self.dir.clone() })
+        Err(Error::NotEmpty { path: self.storage.dir.clone() })
     }
 
     fn build_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
@@ -55,15 +55,15 @@ impl Core {
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
         built: &mut Vec<LiveSegment>,
     ) -> Result<()> {
-        let mut shape = Shape::of(&self.live(), []);
-        shape.add(LEVEL, 1 << 20); // Any number: all keys are on one level.
-        let plan = lock(&self.filter_policy).plan(&shape);
+        let mut sizes = LevelSizes::of(&self.live(), []);
+        sizes.add(LEVEL, 1 << 20); // Any number: all keys are on one level.
+        let plan = lock(&self.filter_policy).plan(&sizes);
         let mut rows = rows.peekable();
         while rows.peek().is_some() {
-            let mut builder = SegmentBuilder::new(self, LEVEL, plan.as_ref())?;
+            let mut builder = SegmentBuilder::new(&self.storage, LEVEL, plan.as_ref())?;
             let before = built.last().map(|segment| segment.meta.largest.as_slice());
             self.fill(&mut builder, &mut rows, before)?;
-            built.push(builder.finish()?);
+            built.push(self.finish_segment(builder)?);
         }
         Ok(())
     }
@@ -75,7 +75,7 @@ impl Core {
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
         mut before: Option<&[u8]>,
     ) -> Result<()> {
-        while builder.file_bytes() < self.options.segment_bytes {
+        while builder.file_bytes() < self.storage.options.segment_bytes {
             let Some(row) = rows.next() else { break };
             let (key, value) = row?;
             let key = key.as_ref();

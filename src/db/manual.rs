@@ -7,7 +7,9 @@
 //!    is due, every other step goes to that, or waits for whoever has it: writers wait for one step at most (I7).
 //! 4. A step that is done is published. After a crash the next call goes on with what remains.
 
-use super::core::{Control, Core, lock};
+use super::control::Control;
+use super::inner::Inner;
+use super::lock::lock;
 use super::pick::{Compaction, level0_is_due, pick_level0, target_bytes};
 use crate::error::{Error, Result};
 use crate::id::FileId;
@@ -92,23 +94,23 @@ impl Goal {
 
 /// A step, with its reservation for as long as it lives.
 struct Step<'a> {
-    core: &'a Core,
+    inner: &'a Inner,
     compaction: Compaction,
 }
 
 impl Drop for Step<'_> {
     fn drop(&mut self) {
-        let mut control = lock(&self.core.control);
+        let mut control = lock(&self.inner.control);
         let done = self.compaction.reservation();
         control.running.retain(|running| Some(running) != done.as_ref());
         control.manual -= 1;
         drop(control);
-        self.core.work.notify_all();
-        self.core.progress.notify_all();
+        self.inner.work.notify_all();
+        self.inner.progress.notify_all();
     }
 }
 
-impl Core {
+impl Inner {
     /// Flushes, then compacts the segments that have keys of the range; nothing for an empty range.
     pub fn compact_range(&self, range: KeyRange) -> Result<()> {
         if is_empty(&range) {
@@ -119,7 +121,7 @@ impl Core {
         let live = self.live();
         let bytes: u64 = live.levels().iter().map(|level| level.file_bytes()).sum();
         // A level that is too small for its run would be emptied by the background at once.
-        let fits = |level: &usize| target_bytes(*level, self.options.segment_bytes) >= bytes;
+        let fits = |level: &usize| target_bytes(*level, self.storage.options.segment_bytes) >= bytes;
         let level = (live.deepest().max(1)..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
         let goal = Goal { range, newest, level };
         self.take_back_concerned(&goal)?;
@@ -146,7 +148,7 @@ impl Core {
         self.wait_until(|control| {
             let live = self.live();
             let Some(suspect) = live.quarantined().iter().find(|s| s.meta.id == id) else { return true };
-            let back = |running: &[_]| Compaction::back(&live, suspect, &self.options, running);
+            let back = |running: &[_]| Compaction::back(&live, suspect, &self.storage.options, running);
             match back(&control.running) {
                 Some(compaction) => step = Some(self.reserve(control, compaction)),
                 None => return back(&[]).is_none(),
@@ -159,7 +161,7 @@ impl Core {
     fn reserve(&self, control: &mut Control, compaction: Compaction) -> Step<'_> {
         control.running.extend(compaction.reservation());
         control.manual += 1;
-        Step { core: self, compaction }
+        Step { inner: self, compaction }
     }
 
     fn note_failure(&self, outcome: Result<()>) -> Result<()> {
@@ -178,7 +180,7 @@ impl Core {
             if control.closing {
                 return false;
             }
-            let level0_first = level0_is_due(&live, &self.options) && !*gave_way;
+            let level0_first = level0_is_due(&live, &self.storage.options) && !*gave_way;
             let next = match pick_level0(&live, &control.running) {
                 Some(compaction) if level0_first => Next::Run(compaction),
                 None if level0_first && !control.running.iter().any(|r| r.writes(1)) => Next::Wait,

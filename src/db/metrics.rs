@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// What one get adds up.
 #[derive(Default)]
 #[repr(align(128))]
-pub(crate) struct ReadShard {
+pub(crate) struct FilterCounts {
     /// Questions answered by a sidecar, by level.
     pub probes: [AtomicU64; LEVELS],
     /// Of these, "maybe".
@@ -17,11 +17,11 @@ pub(crate) struct ReadShard {
 }
 
 /// The calling thread's counters.
-pub(crate) type Reads<'m> = Mine<'m, ReadShard>;
+pub(crate) type FilterCounters<'m> = Mine<'m, FilterCounts>;
 
 #[derive(Default)]
 pub(crate) struct Metrics {
-    shards: Shards<ReadShard>,
+    shards: Shards<FilterCounts>,
     /// Sidecars found unusable since the store was opened.
     pub filters_unavailable: AtomicU64,
     /// Keys and values handed to `write`.
@@ -41,12 +41,12 @@ pub(crate) struct Metrics {
 impl Metrics {
     /// The calling thread's shard.
     #[inline]
-    pub fn reads(&self) -> Reads<'_> {
+    pub fn filter_counters(&self) -> FilterCounters<'_> {
         self.shards.mine()
     }
 
     /// Sums a per-level counter over the shards.
-    pub fn sum(&self, counter: impl Fn(&ReadShard) -> &[AtomicU64; LEVELS]) -> [u64; LEVELS] {
+    pub fn sum(&self, counter: impl Fn(&FilterCounts) -> &[AtomicU64; LEVELS]) -> [u64; LEVELS] {
         let mut sums = [0; LEVELS];
         for shard in self.shards.iter() {
             sums.iter_mut().zip(counter(shard)).for_each(|(sum, count)| *sum += count.load(Relaxed));

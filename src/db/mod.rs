@@ -1,32 +1,42 @@
-//! The store: [`Db`] and what it hands out. The read path is in `view.rs`, the write path in `write.rs`.
+//! The store: [`Db`] and what it hands out. `handle.rs` has the public methods; the read path continues in `read.rs`, the write path in
+//! `write.rs`.
 
-mod ask;
 mod background;
-mod build;
 mod checkpoint;
+mod close;
 mod compact;
-mod core;
+mod control;
 mod failure;
 mod flush;
+mod handle;
 mod ingest;
-mod logs;
+mod inner;
+mod lock;
+mod log;
 mod manual;
 mod metrics;
+mod names;
 mod open;
 mod options;
 mod pick;
+mod plan;
 mod policy;
 mod publish;
 mod quarantine;
 mod range;
+mod read;
 mod recover;
 mod repair;
+mod replay;
 mod reserve;
 mod resume;
+mod retry;
+mod segment_builder;
 mod shards;
 mod sidecars;
 mod snapshot;
 mod stats;
+mod storage;
 mod take_back;
 mod verify;
 mod view;
@@ -35,11 +45,12 @@ mod write;
 #[cfg(test)]
 mod level_tests;
 
-pub(crate) use core::{lock, try_lock};
+pub use handle::Db;
+pub(crate) use lock::{lock, try_lock};
 pub(crate) use metrics::add;
-pub use open::Db;
 pub use options::{Durability, Options};
 pub use policy::FilterPolicy;
+pub(crate) use policy::Objective;
 pub use range::Range;
 pub use repair::{LogSalvage, LostRange, RepairReport, repair};
 pub(crate) use shards::Shards;

@@ -1,14 +1,11 @@
 //! How a store is opened.
 
 use super::policy::FilterPolicy;
-use super::repair::{RepairReport, repair_on};
-use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, RealFs};
 use crate::hash::KeyHash;
 use crate::segment::Compression;
 use crate::sidecar::Residency;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Segments of level 0 that start a compaction.
@@ -18,7 +15,7 @@ const LEVEL0_TRIGGER: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// When the operating system has it: survives the death of the process, and after a power cut what survives is a prefix of what
-    /// was written. [`Db::sync`] makes everything so far durable.
+    /// was written. [`Db::sync`](crate::Db::sync) makes everything so far durable.
     #[default]
     Os,
     /// When the disk has it (fdatasync; concurrent writers share one).
@@ -181,26 +178,7 @@ impl Options {
         self
     }
 
-    /// Opens the store in directory `path`.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] for a setting out of range, [`Error::NotAStore`] when the path is something else,
-    /// [`Error::Locked`] while another process has it, [`Error::Corruption`] for a damaged log or manifest and for a segment file that is
-    /// missing or has another length than the manifest says.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
-        self.validate()?;
-        Db::open_with(path.as_ref(), self)
-    }
-
-    /// Repairs the store in directory `path` on this file system: [`repair`](crate::repair). The other settings do not matter.
-    ///
-    /// # Errors
-    /// As [`repair`](crate::repair).
-    pub fn repair(self, path: impl AsRef<Path>) -> Result<RepairReport> {
-        repair_on(self.fs, path.as_ref())
-    }
-
-    fn validate(&self) -> Result<()> {
+    pub(super) fn validate(&self) -> Result<()> {
         let check = |ok: bool, what: &str| match ok {
             true => Ok(()),
             false => Err(Error::InvalidArgument(what.to_owned())),

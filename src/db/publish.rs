@@ -1,29 +1,60 @@
 //! The one way in which the set of segments changes, for flush and compaction alike:
 //! segment durable → sidecar durable → directory fsync → manifest edit durable → visible → unlink old.
 
-use super::core::{Core, lock};
-use super::take_back::note_overtaken;
+use super::inner::Inner;
+use super::lock::lock;
 use super::view::View;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
-use crate::manifest::{Edit, LiveSegment, LiveSet, LogMark, Manifest, ManifestState, check_levels};
+use crate::manifest::{
+    Edit, LEVELS, LiveSegment, LiveSet, LogMark, Manifest, ManifestState, Quarantine, check_levels,
+};
 use crate::memtable::Memtable;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-/// A change of the live set. The segments and sidecars in `added` are durable already (but for the directory).
+/// A change of the live set. The segments and sidecars in `added` are durable, except for their directory entries.
 #[derive(Default)]
 pub(crate) struct Change {
     pub added: Vec<LiveSegment>,
     pub removed: Vec<LiveSegment>,
-    /// A flush: the memtable that the added segment replaces, its newest sequence number if it has
-    /// any, and the first log still needed.
-    pub flushed: Option<(Arc<Memtable>, Option<Seq>, FileId)>,
+    /// For a flush: the memtable that the added segment replaces.
+    pub flushed: Option<FlushedMemtable>,
 }
 
-impl Core {
+/// A memtable that was written to a segment.
+pub(crate) struct FlushedMemtable {
+    pub table: Arc<Memtable>,
+    /// Its newest sequence number; `None` if it is empty.
+    pub last_seq: Option<Seq>,
+    /// The first log that is still needed.
+    pub next_log: FileId,
+}
+
+impl Change {
+    /// Records for each segment in quarantine whether this change moves newer entries of its keys below it.
+    fn note_overtaken(&mut self, live: &LiveSet) {
+        for suspect in live.quarantined() {
+            let Some(before) = Quarantine::of_level(suspect.meta.level) else { continue };
+            let (smallest, largest) = (&suspect.meta.smallest, &suspect.meta.largest);
+            let overlaps = |s: &&LiveSegment| s.overlaps(smallest, largest);
+            let level_left =
+                |s: &LiveSegment| Quarantine::of_level(s.meta.level).map_or(s.meta.level, |q| q.left);
+            let from = self.removed.iter().filter(overlaps).map(level_left).min();
+            let is_level = |level: &u8| usize::from(*level) < LEVELS;
+            let to = self.added.iter().filter(overlaps).map(|s| s.meta.level).filter(is_level).max();
+            let (Some(from), Some(overtaken)) = (from, to) else { continue };
+            let stays = self.removed.iter().all(|s| s.meta.id != suspect.meta.id);
+            if stays && from <= before.overtaken && before.overtaken < overtaken {
+                self.added.push(suspect.at_level(Quarantine { overtaken, ..before }.to_level()));
+                self.removed.push(suspect.clone());
+            }
+        }
+    }
+}
+
+impl Inner {
     /// Publishes a change. An error leaves the old set in place, and the files of added segments go, unless the manifest may name them;
     /// unless the error may pass, the store is read-only then.
     pub fn publish(&self, change: Change) -> Result<()> {
@@ -35,21 +66,21 @@ impl Core {
         let mut manifest = lock(&self.manifest);
         let live = self.live();
         let Some(mut change) = change(&live) else { return Ok(()) };
-        note_overtaken(&live, &mut change);
+        change.note_overtaken(&live);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let flushed = change.flushed.as_ref();
         // The log at the new floor is there, whether or not any of it was synced.
-        let at_floor = flushed.map(|(_, seq, floor)| LogMark {
-            log: *floor,
+        let at_floor = flushed.map(|flushed| LogMark {
+            log: flushed.next_log,
             bytes: 0,
-            next_seq: seq.unwrap_or(state.last_seq) + 1,
+            next_seq: flushed.last_seq.unwrap_or(state.last_seq) + 1,
         });
         let edit = Edit {
             added: change.added.iter().map(|s| (*s.meta).clone()).collect(),
             removed: change.removed.iter().map(|s| s.meta.id).collect(),
-            log_floor: flushed.map(|(_, _, floor)| *floor),
-            last_seq: flushed.and_then(|(_, seq, _)| *seq),
-            next_id: Some(FileId(self.next_id.load(Ordering::Relaxed))),
+            log_floor: flushed.map(|flushed| flushed.next_log),
+            last_seq: flushed.and_then(|flushed| flushed.last_seq),
+            next_id: Some(self.storage.next_id()),
             log_mark: lock(&self.control).synced.max(at_floor),
         };
         self.record(log, state, &edit, &change.added).map_err(|e| self.fail(e))?;
@@ -66,8 +97,8 @@ impl Core {
                 }
             }
             view.live = Arc::new(view.live.with(added, &removed));
-            if let Some((flushed, _, _)) = &change.flushed {
-                view.immutable.retain(|table| !Arc::ptr_eq(table, flushed));
+            if let Some(flushed) = &change.flushed {
+                view.immutable.retain(|table| !Arc::ptr_eq(table, &flushed.table));
             }
         });
         let old_floor = control.log_floor;
@@ -110,9 +141,9 @@ impl Core {
         let mut after = state.clone();
         let prepared = self.check_writable().and_then(|()| {
             self.mend(manifest, state)?;
-            self.fs.sync_dir(&self.dir)?;
+            self.storage.fs.sync_dir(&self.storage.dir)?;
             after.apply(edit).map_err(Error::Internal)?;
-            check_levels(&after, &self.dir)
+            check_levels(&after, &self.storage.dir)
         });
         if let Err(error) = prepared {
             unknown().for_each(|s| s.file.mark_obsolete()); // No manifest names them.
@@ -139,9 +170,9 @@ impl Core {
     /// Unlinks the logs from `from` up to and without `to`. One that stays is harmless: the next open removes it.
     fn remove_logs(&self, from: FileId, to: FileId) {
         let ids = (from.0..to.0).map(FileId);
-        for path in ids.map(|id| self.path_of(id, FileKind::Wal)) {
-            if let Ok(Some(_)) = self.fs.file_len(&path)
-                && let Err(error) = self.fs.remove(&path)
+        for path in ids.map(|id| self.storage.path_of(id, FileKind::Wal)) {
+            if let Ok(Some(_)) = self.storage.fs.file_len(&path)
+                && let Err(error) = self.storage.fs.remove(&path)
             {
                 tracing::warn!(%error, "a flushed log stays for now");
             }

@@ -5,15 +5,14 @@
 //! Reads still ask it (see `LiveSet::quarantined`). One that reads well again comes back (see `take_back`); `sidebloom repair` salvages
 //! what is readable of the others.
 
-use super::compact::at_level;
-use super::core::Core;
+use super::inner::Inner;
 use super::publish::Change;
 use crate::error::Error;
 use crate::id::{FileId, FileKind};
 use crate::manifest::{LiveSet, Quarantine};
 use std::io::ErrorKind;
 
-impl Core {
+impl Inner {
     /// Moves the segment that could not be read to quarantine; nothing is left to do for one that was compacted away meanwhile. `false`
     /// when the error is about something else, or the move could not be recorded. Then what failed is to be tried again after a pause.
     pub fn quarantine(&self, error: &Error) -> bool {
@@ -24,7 +23,7 @@ impl Core {
             return true;
         }
         tracing::warn!(
-            file = %self.path_of(id, FileKind::Segment).display(), %error,
+            file = %self.storage.path_of(id, FileKind::Segment).display(), %error,
             "a segment cannot be read whole: it is left out of compaction, what is readable of it still answers; run `sidebloom repair`"
         );
         if self.check_writable().is_err() {
@@ -42,7 +41,7 @@ impl Core {
 fn move_there(live: &LiveSet, id: FileId) -> Option<Change> {
     let segment = live.segments().find(|s| s.meta.id == id && !s.is_quarantined())?;
     let left = segment.meta.level;
-    let added = vec![at_level(segment, Quarantine { left, overtaken: left }.to_level())];
+    let added = vec![segment.at_level(Quarantine { left, overtaken: left }.to_level())];
     Some(Change { added, removed: vec![segment.clone()], flushed: None })
 }
 

@@ -6,58 +6,49 @@
 //! 3. Once that is flushed, the manifest's floor is at the new log, and only then writes go on. Before, a crash finds the old log, perhaps
 //!    with the group that failed, and an empty new one; after it, the old log counts no more.
 
-use super::core::{Core, lock};
-use super::failure::{Job, Remedy};
-use super::write::Log;
+use super::failure::Remedy;
+use super::inner::Inner;
+use super::lock::lock;
+use super::log::{ActiveLog, LogHealth};
+use super::retry::TaskKind;
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::wal;
 
-/// Whether a log takes writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Health {
-    #[default]
-    Sound,
-    /// Its file failed: nothing more goes there.
-    Failed,
-    /// It replaces one that failed, and waits until everything before it stands in segments.
-    Waits,
-}
-
-impl Core {
+impl Inner {
     /// Keeps a log that a rotation has replaced for the next sync. One that failed is not synced, nor are those before it: they are
     /// flushed before the new one takes writes.
-    pub fn retire(&self, log: &mut Log, earlier: (FileId, wal::LogWriter)) {
+    pub fn retire(&self, log: &mut ActiveLog, earlier: (FileId, wal::LogWriter)) {
         let mut unsynced = lock(&self.unsynced);
         unsynced.push(earlier);
-        if log.health == Health::Failed {
+        if log.health == LogHealth::Failed {
             unsynced.clear();
-            log.health = Health::Waits;
+            log.health = LogHealth::AwaitingFlush;
         }
     }
 
     /// Takes note of a failed append or sync of the log.
-    pub fn fail_log(&self, log: &mut Log, error: Error) -> Error {
+    pub fn fail_log(&self, log: &mut ActiveLog, error: Error) -> Error {
         if Remedy::of(&error) != Remedy::Retry {
             return self.fail(error);
         }
         self.count_shortage(&error);
         tracing::warn!(%error, "the log cannot be written: writes are refused until there is space");
-        log.health = Health::Failed;
+        log.health = LogHealth::Failed;
         error
     }
 
     /// Before a write or a sync: gets a log that failed out of the way.
-    pub fn resume(&self, log: &mut Log) -> Result<()> {
-        if log.health == Health::Sound {
+    pub fn resume(&self, log: &mut ActiveLog) -> Result<()> {
+        if log.health == LogHealth::Sound {
             return Ok(());
         }
-        if log.health == Health::Failed {
+        if log.health == LogHealth::Failed {
             self.rotate(log)?;
         }
         let id: FileId = log.id;
-        self.wait_for_jobs(|control| (control.log_floor < id).then_some(Job::Flush))?;
-        log.health = Health::Sound;
+        self.wait_for_work(|control| (control.log_floor < id).then_some(TaskKind::Flush))?;
+        log.health = LogHealth::Sound;
         tracing::info!("everything written before is in segments: writes go on");
         Ok(())
     }

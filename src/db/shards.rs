@@ -3,7 +3,7 @@
 //! A locked addition holds up every later load until it is done. So a thread has a shard that nobody else writes, and adds with a plain
 //! load and store. Threads beyond the last such shard share one, with locked additions.
 
-use super::core::lock;
+use super::lock::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 

@@ -1,7 +1,11 @@
 //! Sidecars after the fact: verified in the background after open, rebuilt when unusable (I2), retuned on request (I3).
 
-use super::core::{Control, Core, lock};
-use super::policy::{FilterPolicy, Shape};
+use super::control::Control;
+use super::inner::Inner;
+use super::lock::lock;
+use super::plan::LevelSizes;
+use super::policy::FilterPolicy;
+use super::segment_builder::SegmentBuilder;
 use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
 use crate::fs::sigbus_faults;
@@ -39,10 +43,10 @@ pub struct RebuildReport {
     pub filter_bytes: u64,
 }
 
-impl Core {
+impl Inner {
     /// Queues every sidecar that no checksum vouches for yet, and every segment without one.
     pub fn queue_unverified(&self) {
-        if !self.filters_on() {
+        if !self.storage.filters_on() {
             return;
         }
         let live = self.live();
@@ -56,7 +60,7 @@ impl Core {
     /// Queues the sidecars that readers have found to be bad, or whose maps have faulted, since the last look.
     pub fn queue_bad(&self, control: &mut Control) {
         let faults = sigbus_faults().unwrap_or(0);
-        if !self.maps.had_bad() && faults == control.faults_seen {
+        if !self.storage.maps.had_bad() && faults == control.faults_seen {
             return;
         }
         control.faults_seen = faults;
@@ -77,7 +81,7 @@ impl Core {
         // The deepest levels first: each upper one is asked for more of the keys.
         let victims = cold.into_iter().rev().chain(asked.into_iter().rev());
         let victims: BTreeMap<FileId, &LiveSegment> =
-            victims.take(self.maps.excess()).map(|s| (s.meta.id, s)).collect();
+            victims.take(self.storage.maps.excess()).map(|s| (s.meta.id, s)).collect();
         if victims.is_empty() {
             lock(&self.control).unmap_from = Some(Instant::now() + UNMAP_WAIT);
             return;
@@ -126,7 +130,7 @@ impl Core {
                     }
                 }
             },
-            None => match self.open_verified(&segment.meta) {
+            None => match self.storage.open_verified(&segment.meta) {
                 Ok(sidecar) => {
                     self.install(id, Some(Arc::new(sidecar)));
                     return Ok(());
@@ -142,7 +146,7 @@ impl Core {
         if self.check_writable().is_err() {
             return Ok(());
         }
-        let plan = lock(&self.filter_policy).plan(&Shape::of(&live, []));
+        let plan = lock(&self.filter_policy).plan(&LevelSizes::of(&live, []));
         match plan {
             Some(plan) => self.rebuild_sidecar(segment, plan.choose(segment.meta.level, id)).map(|_| ()),
             None => Ok(()),
@@ -152,8 +156,8 @@ impl Core {
     /// Of the segments written since opening, the one whose filter is furthest from the policy's plan; `None` when it is as planned.
     pub fn segment_to_retune(&self) -> Option<(FileId, FilterSpec)> {
         let live = self.live();
-        let plan = lock(&self.filter_policy).plan(&Shape::of(&live, []))?;
-        let worst = plan.worst(&live, |segment| segment.meta.id >= self.first_own_id)?;
+        let plan = lock(&self.filter_policy).plan(&LevelSizes::of(&live, []))?;
+        let worst = plan.worst(&live, |segment| segment.meta.id >= self.storage.first_own_id)?;
         Some((worst.meta.id, plan.choose(worst.meta.level, worst.meta.id)))
     }
 
@@ -179,7 +183,7 @@ impl Core {
             }
         });
         if is_news {
-            self.report_unusable(id, reason);
+            self.storage.report_unusable(id, reason);
         }
     }
 
@@ -192,10 +196,27 @@ impl Core {
         if !self.is_live(id) {
             return Ok(None); // Nobody needs to read it any more, and if that failed nobody needs to know.
         }
-        let sidecar = self.create_sidecar(&segment.meta, &hashes?, spec).map_err(|e| self.fail(e))?;
-        self.fs.sync_dir(&self.dir).map_err(|e| self.fail(e))?;
+        let sidecar = self.storage.create_sidecar(&segment.meta, &hashes?, spec).map_err(|e| self.fail(e))?;
+        if sidecar.is_none() {
+            self.look_again_later();
+        }
+        self.storage.fs.sync_dir(&self.storage.dir).map_err(|e| self.fail(e))?;
         self.install(id, sidecar.clone());
         Ok(sidecar)
+    }
+
+    /// Completes a segment that the caller publishes.
+    pub fn finish_segment(&self, builder: SegmentBuilder<'_>) -> Result<LiveSegment> {
+        let segment = builder.finish()?;
+        self.note_missing_sidecar(&segment);
+        Ok(segment)
+    }
+
+    /// If the sidecar of a new segment could not be created, the background tries again after a while (I2).
+    pub fn note_missing_sidecar(&self, segment: &LiveSegment) {
+        if segment.sidecar.is_none() && self.storage.filters_on() {
+            self.look_again_later();
+        }
     }
 
     fn is_live(&self, id: FileId) -> bool {
@@ -241,7 +262,7 @@ impl Core {
         let mut hashes = Vec::with_capacity(usize::try_from(segment.meta.entries).unwrap_or(0).min(1 << 28));
         let mut cursor = segment.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
         while cursor.advance()? {
-            hashes.push(self.header.hasher.hash(cursor.key()));
+            hashes.push(self.storage.header.hasher.hash(cursor.key()));
         }
         Ok(hashes)
     }
@@ -255,10 +276,10 @@ impl Core {
         self.check_writable()?;
         policy.validate()?;
         let live = self.live();
-        let Some(plan) = policy.plan(&Shape::of(&live, [])) else {
+        let Some(plan) = policy.plan(&LevelSizes::of(&live, [])) else {
             return Err(Error::InvalidArgument("a policy without filters has nothing to rebuild".into()));
         };
-        if self.filters_on() {
+        if self.storage.filters_on() {
             *lock(&self.filter_policy) = policy;
         }
         let mut report = RebuildReport { total: live.segments().count() as u64, ..Default::default() };

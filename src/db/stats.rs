@@ -1,7 +1,7 @@
 //! Counters and shape of a store.
 
-use super::core::Core;
-use super::metrics::ReadShard;
+use super::inner::Inner;
+use super::metrics::FilterCounts;
 use crate::hash::KeyHash;
 use crate::manifest::LiveSegment;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -127,12 +127,12 @@ fn filter_kinds(segments: &[LiveSegment]) -> Vec<String> {
     kinds.into_iter().map(|(name, _)| name).collect()
 }
 
-impl Core {
+impl Inner {
     pub fn stats(&self) -> Stats {
         let view = self.view.load_full();
-        let metrics = &self.metrics;
+        let metrics = &self.storage.metrics;
         let get = |counter: &AtomicU64| counter.load(Relaxed);
-        let sum = |counter: fn(&ReadShard) -> &[AtomicU64; crate::manifest::LEVELS]| metrics.sum(counter);
+        let sum = |counter: fn(&FilterCounts) -> &[AtomicU64; crate::manifest::LEVELS]| metrics.sum(counter);
         let (probes, maybes) = (sum(|s| &s.probes), sum(|s| &s.maybes));
         let false_positives = sum(|s| &s.false_positives);
         let tables = std::iter::once(&view.active).chain(&view.immutable);
@@ -165,12 +165,12 @@ impl Core {
             filter_false_positives: false_positives.iter().sum(),
             filters_unavailable: get(&metrics.filters_unavailable),
             segments_quarantined: view.live.quarantined().len() as u64,
-            segments_open: self.files.open_now() as u64,
-            filters_mapped: self.maps.mapped() as u64,
-            segment_opens: self.files.openings(),
-            block_reads: get(&self.files.counters().block_reads),
-            block_cache_hits: get(&self.files.counters().block_cache_hits),
-            bytes_read: get(&self.files.counters().bytes_read),
+            segments_open: self.storage.files.open_now() as u64,
+            filters_mapped: self.storage.maps.mapped() as u64,
+            segment_opens: self.storage.files.openings(),
+            block_reads: get(&self.storage.files.counters().block_reads),
+            block_cache_hits: get(&self.storage.files.counters().block_cache_hits),
+            bytes_read: get(&self.storage.files.counters().bytes_read),
             user_bytes: get(&metrics.user_bytes),
             log_bytes: get(&metrics.log_bytes),
             flush_bytes: get(&metrics.flush_bytes),
@@ -181,7 +181,7 @@ impl Core {
             stall_micros: get(&metrics.stall_micros),
             shortages: get(&metrics.shortages),
             memtable_bytes: tables.map(|table| table.bytes() as u64).sum(),
-            key_hash: self.header.hasher.function(),
+            key_hash: self.storage.header.hasher.function(),
             levels,
         }
     }

@@ -9,16 +9,15 @@
 //!    reservation of its range in level 1 keeps the two apart.
 //! 4. One at a time comes back, or two could pass each other.
 
-use super::compact::at_level;
-use super::core::{Control, Core, lock};
+use super::control::Control;
+use super::inner::Inner;
+use super::lock::lock;
 use super::options::Options;
 use super::pick::{Compaction, with_bound};
-use super::publish::Change;
-use super::recover::check_file;
 use super::reserve::Reservation;
 use crate::error::Result;
 use crate::id::FileId;
-use crate::manifest::{LEVELS, LiveSegment, LiveSet, Quarantine, hull};
+use crate::manifest::{LiveSegment, LiveSet, Quarantine, hull};
 use std::time::{Duration, Instant};
 
 /// Until segments in quarantine are read again: the first time, and at most; each wait is twice the one before.
@@ -60,29 +59,10 @@ impl Compaction {
     }
 }
 
-/// Adds to a change what it means for the segments in quarantine: newer entries may have gone past them.
-pub(crate) fn note_overtaken(live: &LiveSet, change: &mut Change) {
-    for suspect in live.quarantined() {
-        let Some(before) = Quarantine::of_level(suspect.meta.level) else { continue };
-        let (smallest, largest) = (&suspect.meta.smallest, &suspect.meta.largest);
-        let over = |s: &&LiveSegment| s.overlaps(smallest, largest);
-        let left = |s: &LiveSegment| Quarantine::of_level(s.meta.level).map_or(s.meta.level, |q| q.left);
-        let from = change.removed.iter().filter(over).map(left).min();
-        let is_level = |level: &u8| usize::from(*level) < LEVELS;
-        let to = change.added.iter().filter(over).map(|s| s.meta.level).filter(is_level).max();
-        let (Some(from), Some(overtaken)) = (from, to) else { continue };
-        let stays = change.removed.iter().all(|s| s.meta.id != suspect.meta.id);
-        if stays && from <= before.overtaken && before.overtaken < overtaken {
-            change.added.push(at_level(suspect, Quarantine { overtaken, ..before }.to_level()));
-            change.removed.push(suspect.clone());
-        }
-    }
-}
-
-impl Core {
+impl Inner {
     /// Has the segments in quarantine read again soon, if there are any.
     pub fn try_suspects_later(&self) {
-        if self.options.read_only || self.live().quarantined().is_empty() {
+        if self.storage.options.read_only || self.live().quarantined().is_empty() {
             return;
         }
         let mut control = lock(&self.control);
@@ -108,7 +88,8 @@ impl Core {
         let live = self.live();
         while let Some(id) = control.suspects_to_try.pop_front() {
             let suspect = live.quarantined().iter().find(|s| s.meta.id == id);
-            let back = suspect.and_then(|s| Compaction::back(&live, s, &self.options, &control.running));
+            let back =
+                suspect.and_then(|s| Compaction::back(&live, s, &self.storage.options, &control.running));
             if back.is_some() {
                 return back;
             }
@@ -127,8 +108,9 @@ impl Core {
     /// Reads every byte of a segment, past every cache.
     pub fn reads_well(&self, segment: &LiveSegment) -> bool {
         let meta = &segment.meta;
-        check_file(self, meta)
-            .and_then(|()| self.files.open_apart(meta.id, meta.digest))
+        self.storage
+            .check_segment_file(meta)
+            .and_then(|()| self.storage.files.open_apart(meta.id, meta.digest))
             .and_then(|file| file.verify(&mut |_, _, _| Ok(())))
             .inspect_err(
                 |error| tracing::debug!(%error, "a segment in quarantine still cannot be read whole"),
@@ -150,7 +132,7 @@ impl Core {
 
     fn queue_if_without_sidecar(&self, id: FileId) {
         let live = self.live();
-        if self.filters_on() && live.segments().any(|s| s.meta.id == id && s.sidecar.is_none()) {
+        if self.storage.filters_on() && live.segments().any(|s| s.meta.id == id && s.sidecar.is_none()) {
             lock(&self.control).sidecars_to_check.push_back(id);
             self.work.notify_all();
         }

@@ -1,7 +1,6 @@
 //! Verification of everything on disk: checksums, order, filters, manifest against files.
 
-use super::core::Core;
-use super::recover::check_file;
+use super::inner::Inner;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
 use crate::id::FileKind;
@@ -36,15 +35,19 @@ impl VerifyReport {
     }
 }
 
-impl Core {
+impl Inner {
     pub fn verify(&self) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
-        match read_state(&*self.fs, &self.dir) {
-            Ok(state) if state.header != self.header => {
+        match read_state(&*self.storage.fs, &self.storage.dir) {
+            Ok(state) if state.header != self.storage.header => {
                 let what = "the manifest is of another store than the one that was opened";
-                report.problems.push(Error::corruption(self.dir.join(crate::manifest::MANIFEST), 0, what));
+                report.problems.push(Error::corruption(
+                    self.storage.dir.join(crate::manifest::MANIFEST),
+                    0,
+                    what,
+                ));
             }
-            Ok(state) => report.problems.extend(check_levels(&state, &self.dir).err()),
+            Ok(state) => report.problems.extend(check_levels(&state, &self.storage.dir).err()),
             Err(error) => report.problems.push(error),
         }
         let (view, _) = self.snapshot();
@@ -59,23 +62,26 @@ impl Core {
     /// Opens both files anew: what is on disk is checked, not what is in memory already.
     fn verify_segment(&self, live: &LiveSegment, report: &mut VerifyReport) {
         let meta = &live.meta;
-        let path = self.path_of(meta.id, FileKind::Filter);
+        let path = self.storage.path_of(meta.id, FileKind::Filter);
         // Pinned: with ordinary reads, a disk that fails is a finding and no SIGBUS.
-        let opened = Sidecar::open(&self.maps, &path, &self.expected_sidecar(meta), Residency::Pinned);
+        let opened =
+            Sidecar::open(&self.storage.maps, &path, &self.storage.expected_sidecar(meta), Residency::Pinned);
         let sidecar = opened.and_then(|sidecar| sidecar.verify().map(|_| sidecar));
         if let Err(reason) = &sidecar
-            && self.filters_on()
+            && self.storage.filters_on()
         {
             report.unusable_filters.push(format!("{}: {reason}", path.display()));
         }
         let mut denied: Option<Vec<u8>> = None;
         let mut entries = 0;
-        let checked = check_file(self, meta)
-            .and_then(|()| self.files.open_apart(meta.id, meta.digest))
+        let checked = self
+            .storage
+            .check_segment_file(meta)
+            .and_then(|()| self.storage.files.open_apart(meta.id, meta.digest))
             .and_then(|segment| {
                 segment.verify(&mut |key, _, _| {
                     entries += 1;
-                    let hash = self.header.hasher.hash(key);
+                    let hash = self.storage.header.hasher.hash(key);
                     if sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent) {
                         denied.get_or_insert_with(|| key.to_vec());
                     }
@@ -88,7 +94,11 @@ impl Core {
         report.problems.extend(checked.err());
         if entries != meta.entries {
             let what = format!("{entries} entries were readable, the manifest says {}", meta.entries);
-            report.problems.push(Error::corruption(self.path_of(meta.id, FileKind::Segment), 0, what));
+            report.problems.push(Error::corruption(
+                self.storage.path_of(meta.id, FileKind::Segment),
+                0,
+                what,
+            ));
         }
         if let Some(key) = denied {
             let what = format!(

@@ -36,7 +36,7 @@
 
 use super::canonical::Canonical;
 use crate::codec::{Decoder, Encode, crc32};
-use crate::db::FilterPolicy;
+use crate::db::{FilterPolicy, Objective};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::hash::{KeyHash, KeyHasher};
@@ -114,7 +114,7 @@ impl Settings {
         buf.put_u32(VERSION);
         buf.put_u8(self.width.bytes() as u8);
         buf.put_u8(self.canonical.to_bits());
-        let (policy, number) = self.policy.to_code();
+        let (policy, number) = policy_code(self.policy);
         buf.put_u8(policy);
         let (code, key) = self.hasher.to_code();
         buf.put_u8(code);
@@ -170,8 +170,7 @@ impl Settings {
         };
         let canonical =
             Canonical::from_bits(canonical).ok_or_else(|| damaged(13, "an unknown treatment of keys"))?;
-        let policy =
-            FilterPolicy::from_code(policy, number).ok_or_else(|| damaged(14, "an unknown filter policy"))?;
+        let policy = policy_of_code(policy, number).ok_or_else(|| damaged(14, "an unknown filter policy"))?;
         let hasher = KeyHasher::from_code(code, [first, second])
             .filter(|hasher| hasher.function() == KeyHash::SipHash13)
             .ok_or_else(|| damaged(15, "an unknown key hash"))?;
@@ -238,6 +237,29 @@ pub(super) fn remove_store(fs: &dyn Fs, path: &Path) -> Result<()> {
         fs.remove(&path.join(name))?;
     }
     fs.remove_dir(path)
+}
+
+/// The code of a filter policy, and its parameter.
+fn policy_code(policy: FilterPolicy) -> (u8, u64) {
+    match policy.objective() {
+        Objective::Off => (0, 0),
+        Objective::AverageBits(bits) => (1, bits.to_bits()),
+        Objective::SumFpr(rate) => (2, rate.to_bits()),
+        Objective::TotalBytes(bytes) => (3, bytes),
+        Objective::BlockedBloom(bits) => (4, bits.to_bits()),
+    }
+}
+
+/// The filter policy with this code and parameter; `None` if there is none.
+fn policy_of_code(code: u8, number: u64) -> Option<FilterPolicy> {
+    FilterPolicy::new(match code {
+        0 if number == 0 => Objective::Off,
+        1 => Objective::AverageBits(f64::from_bits(number)),
+        2 => Objective::SumFpr(f64::from_bits(number)),
+        3 => Objective::TotalBytes(number),
+        4 => Objective::BlockedBloom(f64::from_bits(number)),
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -31,6 +31,12 @@ impl LiveSegment {
         self.sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_verified())
     }
 
+    /// The same segment with the same sidecar in another level.
+    pub fn at_level(&self, level: u8) -> Self {
+        let meta = SegmentMeta { level, ..(*self.meta).clone() };
+        LiveSegment { meta: Arc::new(meta), ..self.clone() }
+    }
+
     fn cmp_smallest(&self, key: &[u8]) -> Ordering {
         self.meta.smallest.as_slice().cmp(key)
     }

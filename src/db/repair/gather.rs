@@ -1,7 +1,7 @@
 //! A state without a manifest.
 
-use super::Repair;
-use crate::db::recover::next_free_id;
+use super::workspace::Repair;
+use crate::db::names::next_free_id;
 use crate::error::{Error, Result};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};

@@ -9,9 +9,10 @@
 //! A crash before the new manifest leaves all old logs, and perhaps the new one. The next repair starts again: batches that it finds
 //! twice count once.
 
-use super::{LostRange, Repair};
-use crate::db::logs::{needed_logs, replay_all};
-use crate::db::recover::{TEMPORARY, next_free_id};
+use super::report::{LogSalvage, LostRange};
+use super::workspace::Repair;
+use crate::db::names::{TEMPORARY, next_free_id};
+use crate::db::replay::{needed_logs, replay_all};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
@@ -19,22 +20,9 @@ use crate::manifest::{LogMark, Manifest, ManifestState};
 use crate::segment::is_damage;
 use crate::wal::{self, ExpectedLog, LogRecord};
 use bytes::Bytes;
-use std::ops::{Bound, RangeInclusive};
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// What [`repair`](super::repair) made of damaged logs. Which keys the lost operations had is unknown: any key may show an older value, or
-/// be back after it was deleted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LogSalvage {
-    /// Operations that were kept.
-    pub operations_kept: u64,
-    /// Bytes of the logs that could not be read; the whole files are still there as `*.damaged`.
-    pub bytes_unreadable: u64,
-    /// Numbers of the operations that are known to be lost. There may be more behind the last one kept.
-    pub operations_lost: Vec<RangeInclusive<u64>>,
-}
 
 impl Repair<'_> {
     /// Makes the logs replayable.

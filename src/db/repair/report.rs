@@ -1,9 +1,8 @@
 //! What a repair reports.
 
-use super::logs::LogSalvage;
 use crate::error::Error;
 use std::fmt;
-use std::ops::Bound;
+use std::ops::{Bound, RangeInclusive};
 use std::path::PathBuf;
 
 /// What [`repair`](crate::repair) found and did.
@@ -28,6 +27,19 @@ pub struct RepairReport {
     pub lost: Vec<LostRange>,
     /// What became of the logs; `None` when they were in order.
     pub logs: Option<LogSalvage>,
+}
+
+/// What [`repair`](crate::repair) salvaged from damaged logs. Nobody knows which keys the lost operations changed: any key may have an older
+/// value, or be back after its deletion.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogSalvage {
+    /// Operations that were kept.
+    pub operations_kept: u64,
+    /// Unreadable bytes of the logs. The complete files are kept as `*.damaged`.
+    pub bytes_unreadable: u64,
+    /// Sequence numbers of the operations that are known to be lost. More may be lost after the last one kept.
+    pub operations_lost: Vec<RangeInclusive<u64>>,
 }
 
 /// Keys whose newest entries may have been lost with a part of a file.

@@ -1,8 +1,8 @@
 //! Repair of segments: each is read whole, and of a damaged one the readable rows are written anew.
 
-use super::Repair;
 use super::report::LostRange;
-use crate::db::recover::next_free_id;
+use super::workspace::{Repair, ReplacedSegment};
+use crate::db::names::next_free_id;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{LEVELS, ManifestState, SegmentMeta, check_levels};
@@ -14,14 +14,6 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// A damaged segment that the new manifest does without.
-pub(super) struct Replaced {
-    id: FileId,
-    why: Error,
-    /// It has its name as `*.damaged` already.
-    linked: bool,
-}
 
 impl Repair<'_> {
     /// Checks the segments that a manifest names, and what it says of them. `true` when something had to change.
@@ -144,13 +136,13 @@ impl Repair<'_> {
     fn put_aside(&mut self, id: FileId, why: Error) -> Result<()> {
         let name = id.file_name(FileKind::Segment);
         let linked = self.fs.hard_link(&self.path.join(&name), &self.aside(&name)?).is_ok();
-        self.replaced.push(Replaced { id, why, linked });
+        self.replaced.push(ReplacedSegment { id, why, linked });
         Ok(())
     }
 
     /// The second half of `put_aside`.
     pub(super) fn take_away_replaced(&mut self) -> Result<()> {
-        for Replaced { id, why, linked } in std::mem::take(&mut self.replaced) {
+        for ReplacedSegment { id, why, linked } in std::mem::take(&mut self.replaced) {
             let (name, path) = (id.file_name(FileKind::Segment), self.segment_path(id));
             if !linked {
                 self.set_aside(&name, why)?; // Not every file system has links.

@@ -1,0 +1,79 @@
+//! Closing a store, when its last handle is dropped.
+//!
+//! 1. Running compactions are abandoned and the background threads end.
+//! 2. A short log is synced and kept. A long one is flushed, so that the next opening is quick.
+//! 3. A level 0 over its limit is merged: a store that is never open for long would not get to that otherwise.
+
+use super::inner::Inner;
+use super::lock::lock;
+use super::log::{ActiveLog, LogHealth};
+use super::recover::LOG_KEPT_BYTES;
+use crate::error::Result;
+use crate::fs::LockGuard;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+/// An open store with its threads and its lock file. Dropped with the last [`Db`](crate::Db).
+pub(crate) struct OpenStore {
+    pub inner: Arc<Inner>,
+    threads: Vec<JoinHandle<()>>,
+    _lock: Box<dyn LockGuard>,
+}
+
+impl OpenStore {
+    pub fn new(inner: Arc<Inner>, threads: Vec<JoinHandle<()>>, lock: Box<dyn LockGuard>) -> Self {
+        OpenStore { inner, threads, _lock: lock }
+    }
+}
+
+impl Drop for OpenStore {
+    fn drop(&mut self) {
+        lock(&self.inner.control).closing = true;
+        self.inner.work.notify_all();
+        self.inner.progress.notify_all();
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a background thread panicked");
+            }
+        }
+        if let Err(error) = self.inner.sync_or_flush().and_then(|()| self.inner.relieve_level0()) {
+            tracing::error!(%error, "cannot close the store cleanly");
+        }
+    }
+}
+
+impl Inner {
+    /// Makes everything durable: in the log if little is in memory, in segments otherwise.
+    fn sync_or_flush(&self) -> Result<()> {
+        if self.check_writable().is_err() {
+            return Ok(());
+        }
+        let mut log = lock(&self.log);
+        let Some(log) = log.as_mut() else { return Ok(()) };
+        let waiting: usize = lock(&self.control).to_flush.iter().map(|(table, _)| table.bytes()).sum();
+        if log.health == LogHealth::Sound && waiting + log.memtable.bytes() < LOG_KEPT_BYTES {
+            self.sync_log(log)?;
+            return self.publish_log_mark();
+        }
+        self.flush_here(log).inspect_err(|_| {
+            // The data stays in the log, which is only touched again if it has not failed.
+            if log.health == LogHealth::Sound
+                && let Err(error) = self.sync_log(log)
+            {
+                tracing::error!(%error, "cannot sync the log of a closing store");
+            }
+        })
+    }
+
+    /// Flushes all memtables in this thread.
+    fn flush_here(&self, log: &mut ActiveLog) -> Result<()> {
+        if !log.memtable.is_empty() || log.health == LogHealth::Failed {
+            self.rotate(log)?;
+        }
+        loop {
+            let next = lock(&self.control).to_flush.pop_front();
+            let Some((table, next_log)) = next else { return Ok(()) };
+            self.flush_one(&table, next_log)?;
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! [`Db`], the handle to an open store, and its public methods.
+
+use super::close::OpenStore;
+use super::inner::Inner;
+use super::options::{Durability, Options};
+use super::policy::FilterPolicy;
+use super::range::Range;
+use super::sidecars::RebuildReport;
+use super::snapshot::Snapshot;
+use super::stats::Stats;
+use super::verify::VerifyReport;
+use crate::error::Result;
+use crate::filter::Verdict;
+use crate::key::Value;
+use crate::wal::Batch;
+use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::path::Path;
+use std::sync::Arc;
+
+/// An open store. Clones are handles to the same store, to share between threads. Dropping the last one closes the store; if level 0 has
+/// 16 segments or more, that waits for their merge.
+///
+/// One process at a time can open a store for writing. Reads never wait for writes, flushes or compactions.
+#[derive(Clone)]
+pub struct Db {
+    store: Arc<OpenStore>,
+}
+
+impl Db {
+    /// Opens the store in directory `path` with default options. Creates it if it is missing.
+    ///
+    /// # Errors
+    /// The errors of [`Options::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open(path)
+    }
+
+    pub(crate) fn new(store: OpenStore) -> Self {
+        Db { store: Arc::new(store) }
+    }
+
+    fn inner(&self) -> &Inner {
+        &self.store.inner
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge), [`Error::ValueTooLarge`](crate::Error::ValueTooLarge), [`Error::ReadOnly`](crate::Error::ReadOnly). [`Error::Io`](crate::Error::Io) if the log cannot be written: on a full disk,
+    /// writes fail until there is space; after any other failure, they fail with [`Error::Poisoned`](crate::Error::Poisoned).
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.put(key, value);
+        self.write(batch)
+    }
+
+    /// Removes `key`. A missing key is not an error.
+    ///
+    /// # Errors
+    /// The errors of [`put`](Self::put).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete(key);
+        self.write(batch)
+    }
+
+    /// Applies a batch atomically: all of it or nothing, even after a crash. Readers see it all at once.
+    ///
+    /// # Errors
+    /// The errors of [`put`](Self::put). No part of the batch is applied then.
+    pub fn write(&self, batch: Batch) -> Result<()> {
+        self.write_with(batch, self.inner().storage.options.durability)
+    }
+
+    /// Like [`write`](Self::write), with another durability than that of the options.
+    ///
+    /// # Errors
+    /// The errors of [`write`](Self::write).
+    pub fn write_with(&self, batch: Batch, durability: Durability) -> Result<()> {
+        self.inner().write(batch, durability)
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`](crate::Error::Corruption) if the block that should hold the key is damaged, [`Error::Io`](crate::Error::Io) if it cannot be read.
+    #[inline]
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.inner().get(key.as_ref())
+    }
+
+    /// Whether `key` has a value.
+    ///
+    /// # Errors
+    /// The errors of [`get`](Self::get).
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// Whether `key` may have a value, from memtables and filters alone. [`Verdict::Absent`] is certain. It never reads a block, so its cost
+    /// does not depend on the size of the store. A deleted key may stay "maybe" until a compaction drops it.
+    #[inline]
+    pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
+        self.inner().may_contain(key.as_ref())
+    }
+
+    /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`. Prefetches the filter lines of many keys at once.
+    pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
+        self.inner().may_contain_many(keys)
+    }
+
+    /// Loads rows into an empty store. The keys must be unique and in ascending order. The rows bypass the log and the memtable: they go
+    /// straight into segments with filters. They are durable when this returns, and become visible all at once. The store can be used
+    /// meanwhile, even by `rows`, but any write makes it non-empty.
+    ///
+    /// # Errors
+    /// The first error among the rows; [`Error::KeyOutOfOrder`](crate::Error::KeyOutOfOrder); [`Error::NotEmpty`](crate::Error::NotEmpty). The store is unchanged then. The errors of
+    /// [`sync`](Self::sync) if the segments cannot be published.
+    pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: impl IntoIterator<Item = Result<(K, V)>>,
+    ) -> Result<()> {
+        self.inner().ingest(&mut rows.into_iter())
+    }
+
+    /// The values of several keys, in the order of `keys`, all as of one moment. Prefetches the filter lines of many keys at once.
+    ///
+    /// # Errors
+    /// The errors of [`get`](Self::get).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        self.inner().multi_get(keys)
+    }
+
+    /// The keys and values within a range of keys, in order. See [`Range`].
+    ///
+    /// ```no_run
+    /// # fn main() -> sidebloom::Result<()> {
+    /// # let db = sidebloom::Db::open("songs.db")?;
+    /// for kv in db.range(b"a".to_vec()..b"m".to_vec()) {
+    ///     let (key, value) = kv?;
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range {
+        self.snapshot().range(range)
+    }
+
+    /// All keys and values, in order.
+    pub fn iter(&self) -> Range {
+        self.snapshot().iter()
+    }
+
+    /// The keys that start with `prefix`, and their values, in order.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
+        self.snapshot().prefix(prefix)
+    }
+
+    /// A snapshot of the store as it is now. It keeps its memtables in memory and its segments on disk while the store is open. Drop
+    /// snapshots and iterators before the last [`Db`]: segment files are opened on demand, so a later read fails with [`Error::Io`](crate::Error::Io) once
+    /// another opening of the store has removed the file.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot::new(Arc::clone(&self.store.inner))
+    }
+
+    /// Makes all acknowledged writes durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io), after which writes fail with [`Error::Poisoned`](crate::Error::Poisoned) unless the disk was full.
+    pub fn sync(&self) -> Result<()> {
+        self.inner().sync()
+    }
+
+    /// Writes the memtables to segments and waits until that is done.
+    ///
+    /// # Errors
+    /// The errors of [`sync`](Self::sync).
+    pub fn flush(&self) -> Result<()> {
+        self.inner().flush()
+    }
+
+    /// Flushes, then merges everything written before this call into one sorted run without tombstones. The store takes writes meanwhile.
+    /// The merge proceeds in small steps and no writer waits for it. Finished steps persist: after a crash, the next call continues where
+    /// this one stopped. Needs free disk space for a few segments. Tombstones stay where a segment in quarantine has keys.
+    ///
+    /// # Errors
+    /// The errors of [`sync`](Self::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is damaged: it goes to quarantine, and the next call skips it.
+    pub fn compact(&self) -> Result<()> {
+        self.inner().compact_range((Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// Like [`compact`](Self::compact), but only for segments with keys in this range. An empty range changes nothing.
+    ///
+    /// # Errors
+    /// The errors of [`compact`](Self::compact).
+    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
+        self.inner().compact_range((owned(range.start_bound()), owned(range.end_bound())))
+    }
+
+    /// Waits until the background threads have nothing left to flush or to compact.
+    ///
+    /// # Errors
+    /// The error of background work that failed; [`Error::Poisoned`](crate::Error::Poisoned) once the store is read-only.
+    pub fn wait_for_compaction(&self) -> Result<()> {
+        self.inner().wait_for_compaction()
+    }
+
+    /// Gives every segment the filter that `policy` asks for, and uses the policy for new segments from now on. The store can be used
+    /// meanwhile. Segments are read, not written. Filters that fit already are kept, so a new call continues an interrupted rebuild.
+    /// Segments in quarantine are skipped ([`RebuildReport::quarantined`]).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a policy out of range or without filters; the errors of [`sync`](Self::sync). [`Error::Io`](crate::Error::Io) or
+    /// [`Error::Corruption`](crate::Error::Corruption) if a segment cannot be read: it goes to quarantine, and the others still get their filters.
+    pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
+        self.rebuild_filters_with(policy, |_| ControlFlow::Continue(()))
+    }
+
+    /// Like [`rebuild_filters`](Self::rebuild_filters), but calls `progress` before each segment and stops when it says so.
+    ///
+    /// # Errors
+    /// The errors of [`rebuild_filters`](Self::rebuild_filters).
+    pub fn rebuild_filters_with(
+        &self,
+        policy: FilterPolicy,
+        mut progress: impl FnMut(&RebuildReport) -> ControlFlow<()>,
+    ) -> Result<RebuildReport> {
+        self.inner().rebuild_filters(policy, &mut progress)
+    }
+
+    /// Reads and verifies all filters and index partitions now. Otherwise the background does so after opening.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) if an index is damaged.
+    pub fn warm(&self) -> Result<()> {
+        self.inner().warm()
+    }
+
+    /// Creates a copy of the store in a new directory. Hard links let both stores share the segment files. On another file system, the
+    /// files are copied and synced instead. The store takes writes meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists. [`Error::Io`](crate::Error::Io); the target is removed again then.
+    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+        self.inner().checkpoint(target.as_ref())
+    }
+
+    /// Reads the whole store: verifies every checksum, probes every key's filter, and compares the manifest with the files.
+    ///
+    /// # Errors
+    /// Only if the check itself fails. What it finds is in the report.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.inner().verify()
+    }
+
+    /// Counters since the store was opened, and the current state of its levels.
+    pub fn stats(&self) -> Stats {
+        self.inner().stats()
+    }
+}

@@ -1,0 +1,122 @@
+//! The state of an open store, shared by its handles and background threads.
+//!
+//! Three locks, always taken in this order. Readers take none of them.
+//! 1. `log`: held by the writer at the head of the queue. Protects the write-ahead log and the active memtable.
+//! 2. `manifest`: held while segments or sidecars are published.
+//! 3. `control`: held briefly, never during I/O. Whoever holds it may replace the view and assign background work.
+
+use super::control::Control;
+use super::lock::lock;
+use super::log::{ActiveLog, QueuedBatch};
+use super::policy::FilterPolicy;
+use super::storage::Storage;
+use super::view::View;
+use crate::error::{Error, Result};
+use crate::id::FileId;
+use crate::key::Seq;
+use crate::manifest::{LiveSet, Manifest, ManifestState};
+use crate::wal;
+use arc_swap::ArcSwap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+
+/// An open store.
+pub(crate) struct Inner {
+    pub storage: Storage,
+    pub view: ArcSwap<View>,
+    /// The newest sequence number that readers may see.
+    pub visible: AtomicU64,
+    /// `None` in a read-only store.
+    pub log: Mutex<Option<ActiveLog>>,
+    /// Batches that wait for the log, oldest first.
+    pub write_queue: Mutex<Vec<Arc<QueuedBatch>>>,
+    /// Earlier logs that were not synced yet, oldest first. A sync of the current log must sync them first, or a crash could keep later
+    /// writes and lose earlier ones. A flush removes the logs that it makes redundant. Locked after `log`; no other lock follows it.
+    pub unsynced: Mutex<Vec<(FileId, wal::LogWriter)>>,
+    /// `None` in a read-only store.
+    pub manifest: Mutex<Option<(Manifest, ManifestState)>>,
+    pub control: Mutex<Control>,
+    /// Signals background threads that there may be work.
+    pub work: Arc<Condvar>,
+    /// Signals stalled writers and other waiters that background work has finished.
+    pub progress: Condvar,
+    /// Why the store became read-only (I5).
+    pub failure: OnceLock<Arc<str>>,
+    /// The policy for new segments, which `rebuild_filters` changes.
+    pub filter_policy: Mutex<FilterPolicy>,
+}
+
+/// What only a writable store has.
+pub(crate) struct Writable {
+    pub log: ActiveLog,
+    pub manifest: Manifest,
+    pub state: ManifestState,
+}
+
+impl Inner {
+    /// The state right after recovery. A store without `writable` is read-only. `work` is the signal that `storage` knows, too.
+    pub fn new(
+        storage: Storage,
+        work: Arc<Condvar>,
+        view: View,
+        visible: Seq,
+        writable: Option<Writable>,
+    ) -> Self {
+        let log_floor = writable.as_ref().map_or(FileId(0), |writable| writable.log.id);
+        let (log, manifest) = writable.map(|w| (w.log, (w.manifest, w.state))).unzip();
+        Inner {
+            view: ArcSwap::from_pointee(view),
+            visible: AtomicU64::new(visible),
+            log: Mutex::new(log),
+            write_queue: Mutex::new(Vec::new()),
+            unsynced: Mutex::new(Vec::new()),
+            manifest: Mutex::new(manifest),
+            control: Mutex::new(Control::new(log_floor)),
+            work,
+            progress: Condvar::new(),
+            failure: OnceLock::new(),
+            filter_policy: Mutex::new(storage.options.filter_policy),
+            storage,
+        }
+    }
+
+    /// The view and the sequence number for a read that starts now, loaded in the order that [`View`] requires.
+    #[inline]
+    pub fn snapshot(&self) -> (Arc<View>, Seq) {
+        let view = self.view.load_full();
+        (view, self.visible.load(Ordering::Acquire))
+    }
+
+    /// Replaces the view. The caller holds `control`, so only one thread at a time does so.
+    pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) {
+        let mut view = View::clone(&self.view.load_full());
+        change(&mut view);
+        self.view.store(Arc::new(view));
+    }
+
+    pub fn live(&self) -> Arc<LiveSet> {
+        Arc::clone(&self.view.load().live)
+    }
+
+    /// Fails if the store takes no writes.
+    pub fn check_writable(&self) -> Result<()> {
+        match self.failure.get() {
+            Some(cause) => Err(Error::Poisoned { cause: Arc::clone(cause) }),
+            None if self.storage.options.read_only => Err(Error::ReadOnly),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until `done` returns true. Fails if the store becomes read-only or closes first.
+    pub fn wait_until(&self, mut done: impl FnMut(&mut Control) -> bool) -> Result<()> {
+        let mut control = lock(&self.control);
+        while !done(&mut control) {
+            self.check_writable()?;
+            if control.closing {
+                return Err(Error::Closing);
+            }
+            control = self.progress.wait(control).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! The steps of a repair, in order.
+
+use super::report::RepairReport;
+use super::workspace::Repair;
+use crate::db::names::{LOCK, next_free_id};
+use crate::db::options::Options;
+use crate::error::{Error, Result};
+use crate::fs::{Fs, LockMode};
+use crate::id::{FileId, FileKind};
+use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
+use crate::segment::is_damage;
+use crate::wal;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Repairs the store in directory `path`. Nothing readable is lost, nothing is removed; nobody may have the store open. What the disk does not
+/// give, because its reads fail, is reported as lost like any other damage.
+///
+/// # Errors
+/// [`Error::NotAStore`] when there is no file of a store, [`Error::Locked`], [`Error::Io`] when a file cannot be opened or written.
+pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
+    Options::new().repair(path)
+}
+
+impl Options {
+    /// Repairs the store in directory `path` on this file system, like [`repair`](crate::repair). The other settings have no effect.
+    ///
+    /// # Errors
+    /// The errors of [`repair`](crate::repair).
+    pub fn repair(self, path: impl AsRef<Path>) -> Result<RepairReport> {
+        repair_on(self.fs, path.as_ref())
+    }
+}
+
+/// Repairs the store on `fs`.
+fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
+    let names = match fs.file_len(path)? {
+        Some(_) => fs.list(path)?,
+        None => Vec::new(),
+    };
+    if !names.iter().any(|name| name == MANIFEST || FileKind::parse(name).is_some()) {
+        let what = "there is no file of a store".to_owned();
+        return Err(Error::NotAStore { path: path.to_path_buf(), what });
+    }
+    let _lock = fs.lock(&path.join(LOCK), LockMode::Exclusive)?;
+    let next_id = FileId(0);
+    Repair { fs, path, names, report: RepairReport::default(), next_id, replaced: Vec::new() }.run()
+}
+
+impl Repair<'_> {
+    fn run(mut self) -> Result<RepairReport> {
+        let known = match read_state(&*self.fs, self.path) {
+            Ok(state) => self.keep_if_complete(state)?,
+            Err(Error::NotAStore { .. }) => None,
+            Err(error) if is_damage(&error) => {
+                self.set_aside(MANIFEST, error)?;
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let (state, changed) = match known {
+            Some(state) => self.check_segments(state)?,
+            None => (self.gather()?, true),
+        };
+        self.report.segments = state.segments.len() as u64;
+        self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
+        self.report.rebuilt = changed;
+        if changed {
+            let next_id = FileId(next_free_id(&state, &self.names).max(self.next_id.0));
+            let state = ManifestState { next_id, ..state.clone() };
+            self.fs.sync_dir(self.path)?;
+            Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
+        }
+        self.take_away_replaced()?;
+        self.mend_logs(&state)?;
+        self.fs.sync_dir(self.path)?;
+        Ok(self.report)
+    }
+
+    /// Sets a manifest aside that has lost its last edits.
+    fn keep_if_complete(&mut self, state: ManifestState) -> Result<Option<ManifestState>> {
+        let manifest = self.path.join(MANIFEST);
+        for id in state.segments.keys() {
+            if self.fs.file_len(&self.path.join(id.file_name(FileKind::Segment)))?.is_none() {
+                self.set_aside(
+                    MANIFEST,
+                    Error::corruption(&manifest, 0, format!("it names segment {id}, which is missing")),
+                )?;
+                return Ok(None);
+            }
+        }
+        let needed = self.files(FileKind::Wal).into_iter().find(|id| *id >= state.log_floor);
+        let first_log =
+            needed.map(|id| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal))));
+        match first_log {
+            // Only lost edits leave segments that it does not name; otherwise it is a log that was lost.
+            Some(Ok(Some(log))) if log.first_seq > state.last_seq + 1 && self.has_unnamed_segment(&state) => {
+                let what = format!(
+                    "it ends at operation {}, but the first log begins at {}",
+                    state.last_seq, log.first_seq
+                );
+                self.set_aside(MANIFEST, Error::corruption(&manifest, 0, what))?;
+                Ok(None)
+            }
+            _ => Ok(Some(state)),
+        }
+    }
+
+    fn has_unnamed_segment(&self, state: &ManifestState) -> bool {
+        self.files(FileKind::Segment).iter().any(|id| !state.segments.contains_key(id))
+    }
+}

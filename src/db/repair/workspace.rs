@@ -1,0 +1,84 @@
+//! What every step of a repair works on, and how it sets files aside.
+
+use super::report::RepairReport;
+use crate::error::{Error, Result};
+use crate::fs::{Fs, read_around_errors};
+use crate::id::{FileId, FileKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A store that is being repaired. Nobody else has it open.
+pub(super) struct Repair<'a> {
+    pub fs: Arc<dyn Fs>,
+    pub path: &'a Path,
+    pub names: Vec<String>,
+    pub report: RepairReport,
+    /// The number of the next rewritten segment.
+    pub next_id: FileId,
+    /// Damaged segments that are set aside once the manifest no longer names them.
+    pub replaced: Vec<ReplacedSegment>,
+}
+
+/// A damaged segment that the new manifest does not name.
+pub(super) struct ReplacedSegment {
+    pub id: FileId,
+    pub why: Error,
+    /// Whether it already has its second name, `*.damaged`.
+    pub linked: bool,
+}
+
+impl Repair<'_> {
+    /// The numbers of all files of a kind, in ascending order.
+    pub fn files(&self, wanted: FileKind) -> Vec<FileId> {
+        let mut ids: Vec<_> = self.names.iter().filter_map(|name| FileKind::parse(name)).collect();
+        ids.retain(|(_, kind)| *kind == wanted);
+        ids.sort();
+        ids.into_iter().map(|(id, _)| id).collect()
+    }
+
+    pub fn set_aside(&mut self, name: &str, why: Error) -> Result<()> {
+        tracing::warn!(%why, name, "set aside");
+        let file = self.path.join(name);
+        if self.fs.file_len(&file)?.is_some() {
+            self.report.bytes_set_aside += self.fs.file_len(&file)?.unwrap_or(0);
+            self.fs.rename(&file, &self.aside(name)?)?;
+        }
+        self.report.set_aside.push(why);
+        Ok(())
+    }
+
+    /// Gives a file a second name, under which it is kept.
+    pub fn keep_aside(&self, name: &str) -> Result<()> {
+        let (file, aside) = (self.path.join(name), self.aside(name)?);
+        match self.fs.hard_link(&file, &aside) {
+            Ok(()) => Ok(()),
+            Err(_) => self.copy(&file, &aside), // Not every file system has links.
+        }
+    }
+
+    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        const PIECE_BYTES: u64 = 1 << 20;
+        let (source, mut copy) = (self.fs.open(from)?, self.fs.create(to)?);
+        let (len, mut at) = (source.len()?, 0);
+        while at < len {
+            let mut piece = vec![0; PIECE_BYTES.min(len - at) as usize];
+            read_around_errors(&*source, &mut piece, at);
+            copy.append(&piece)?;
+            at += piece.len() as u64;
+        }
+        copy.sync()
+    }
+
+    /// A name for a file to be set aside, which no earlier repair has used.
+    pub fn aside(&self, name: &str) -> Result<PathBuf> {
+        let mut number = 1;
+        loop {
+            let suffix = if number == 1 { String::new() } else { format!(".{number}") };
+            let path = self.path.join(format!("{name}.damaged{suffix}"));
+            if self.fs.file_len(&path)?.is_none() {
+                return Ok(path);
+            }
+            number += 1;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Builds a segment and its sidecar for flush, compaction, recovery and bulk loading.
+
+use super::metrics::add;
+use super::plan::{FilterPlan, LevelSizes};
+use super::policy::FilterPolicy;
+use super::storage::Storage;
+use crate::error::Result;
+use crate::filter::FilterSpec;
+use crate::id::{FileId, FileKind};
+use crate::key::{EntryKind, Seq};
+use crate::manifest::{LiveSegment, LiveSet, SegmentMeta};
+use crate::memtable::Memtable;
+use crate::segment::{SegmentFile, SegmentWriter, WriterOptions};
+use std::sync::Arc;
+
+/// Segments that are not published yet. Dropped after an error or a panic, it removes their files.
+pub(crate) struct UnpublishedSegments<'a> {
+    storage: &'a Storage,
+    pub segments: Vec<LiveSegment>,
+}
+
+impl<'a> UnpublishedSegments<'a> {
+    pub fn new(storage: &'a Storage) -> Self {
+        UnpublishedSegments { storage, segments: Vec::new() }
+    }
+
+    /// The segments, for the caller to publish.
+    pub fn take(mut self) -> Vec<LiveSegment> {
+        std::mem::take(&mut self.segments)
+    }
+}
+
+impl Drop for UnpublishedSegments<'_> {
+    fn drop(&mut self) {
+        self.segments.iter().for_each(|segment| self.storage.discard(segment.meta.id));
+    }
+}
+
+/// The files of a segment that is being written. Dropped, it removes them.
+struct UnfinishedSegment<'a> {
+    storage: &'a Storage,
+    id: FileId,
+}
+
+impl Drop for UnfinishedSegment<'_> {
+    fn drop(&mut self) {
+        self.storage.discard(self.id);
+    }
+}
+
+/// Call order: `new append+ finish`. Dropped before `finish`, it removes the unfinished files.
+pub(crate) struct SegmentBuilder<'a> {
+    storage: &'a Storage,
+    unfinished: UnfinishedSegment<'a>,
+    level: u8,
+    filter: Option<FilterSpec>,
+    writer: SegmentWriter,
+    /// The hash of every key, tombstones included (I9). The filter is sized from their exact number.
+    hashes: Vec<u64>,
+}
+
+impl<'a> SegmentBuilder<'a> {
+    /// Starts a segment for `level` with the filter that the plan has for it. `None` writes no filter.
+    pub fn new(storage: &'a Storage, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
+        let id = storage.take_id();
+        let options = &storage.options;
+        let writer_options =
+            WriterOptions { block_bytes: options.block_bytes, compression: options.compression };
+        let path = storage.path_of(id, FileKind::Segment);
+        let unfinished = UnfinishedSegment { storage, id };
+        let writer = SegmentWriter::create(&*storage.fs, &path, id, storage.header, writer_options)?;
+        let filter = plan.map(|plan| plan.choose(level, id));
+        Ok(SegmentBuilder { storage, unfinished, level, filter, writer, hashes: Vec::new() })
+    }
+
+    pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+        if self.filter.is_some() {
+            self.hashes.push(self.storage.header.hasher.hash(key));
+        }
+        self.writer.append(key, seq, kind, value)
+    }
+
+    /// Size of the file so far, in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.writer.file_bytes()
+    }
+
+    /// Makes the segment durable, then its sidecar if that can be written. The caller publishes both.
+    pub fn finish(self) -> Result<LiveSegment> {
+        let SegmentBuilder { storage, unfinished, level, filter, writer, hashes } = self;
+        let id = unfinished.id;
+        let meta = SegmentMeta { level, summary: writer.finish()? };
+        let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &hashes, spec));
+        let file = SegmentFile::new(Arc::clone(&storage.files), id, meta.digest);
+        std::mem::forget(unfinished);
+        Ok(LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar })
+    }
+}
+
+/// Writes a memtable as a segment of level 0, beside the segments in `live`. `None` if it is empty.
+pub(crate) fn build_level0(
+    storage: &Storage,
+    table: &Memtable,
+    live: &LiveSet,
+    policy: FilterPolicy,
+) -> Result<Option<LiveSegment>> {
+    if table.is_empty() {
+        return Ok(None);
+    }
+    let mut sizes = LevelSizes::of(live, []);
+    sizes.add(0, table.len() as u64);
+    let mut builder = SegmentBuilder::new(storage, 0, policy.plan(&sizes).as_ref())?;
+    table.for_each_newest(|key, seq, kind, value| builder.append(key, seq, kind, value))?;
+    let segment = builder.finish()?;
+    add(&storage.metrics.flush_bytes, segment.meta.file_bytes);
+    Ok(Some(segment))
+}

@@ -1,0 +1,168 @@
+//! The files of a store: how they are named, checked, opened and created. Recovery needs nothing more than this.
+
+use super::metrics::{Metrics, add};
+use super::names::TEMPORARY;
+use super::options::Options;
+use crate::error::{Error, Result};
+use crate::filter::FilterSpec;
+use crate::fs::{Fs, SparingFs};
+use crate::id::{FileId, FileKind};
+use crate::manifest::SegmentMeta;
+use crate::segment::{OpenFiles, StoreIdentity};
+use crate::sidecar::{self, Binding, Expect, Maps, Sidecar};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar};
+
+/// What is fixed when a store is opened, and the means to work on its files.
+pub(crate) struct Storage {
+    pub fs: Arc<dyn Fs>,
+    pub dir: PathBuf,
+    pub options: Options,
+    pub header: StoreIdentity,
+    /// The segment files. The number of open ones is bounded.
+    pub files: Arc<OpenFiles>,
+    /// The mapped sidecars. Their number is bounded.
+    pub maps: Arc<Maps>,
+    pub metrics: Metrics,
+    next_id: AtomicU64,
+    /// The lowest file number that this opening may have written.
+    pub first_own_id: FileId,
+}
+
+/// The segment files of a store that is being opened. From here on, `options.fs` closes some of them when descriptors run out.
+pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
+    let fs = Arc::clone(&options.fs);
+    let files =
+        Arc::new(OpenFiles::new(Arc::clone(&fs), path, options.block_cache_bytes, options.max_open_files));
+    options.fs = Arc::new(SparingFs { fs, holder: Arc::clone(&files) as _ });
+    files
+}
+
+impl Storage {
+    /// The files in `path`. New ones get numbers from `first_own_id` on. `work` is signalled when maps become scarce.
+    pub fn new(
+        path: &Path,
+        options: Options,
+        header: StoreIdentity,
+        files: Arc<OpenFiles>,
+        first_own_id: FileId,
+        work: &Arc<Condvar>,
+    ) -> Self {
+        let fs = Arc::clone(&options.fs);
+        let maps = Arc::new(Maps::new(Arc::clone(&fs), options.max_mapped_filters, Arc::clone(work)));
+        let (metrics, next_id) = (Metrics::default(), AtomicU64::new(first_own_id.0));
+        Storage { fs, dir: path.to_path_buf(), options, header, files, maps, metrics, next_id, first_own_id }
+    }
+
+    pub fn path_of(&self, id: FileId, kind: FileKind) -> PathBuf {
+        self.dir.join(id.file_name(kind))
+    }
+
+    /// Reserves the next file number.
+    pub fn take_id(&self) -> FileId {
+        FileId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The number that [`take_id`](Self::take_id) would reserve.
+    pub fn next_id(&self) -> FileId {
+        FileId(self.next_id.load(Ordering::Relaxed))
+    }
+
+    /// Whether filters are used and written.
+    #[inline]
+    pub fn filters_on(&self) -> bool {
+        self.options.filter_policy.is_on()
+    }
+
+    /// Checks that a segment's file exists and has the right length, without opening it.
+    pub fn check_segment_file(&self, meta: &SegmentMeta) -> Result<()> {
+        let path = self.path_of(meta.id, FileKind::Segment);
+        match self.fs.file_len(&path)? {
+            None => {
+                let what = "the manifest names this segment, but the file is missing: restore it, or run `sidebloom repair`";
+                Err(Error::corruption(&path, 0, what))
+            }
+            Some(len) if len != meta.file_bytes => {
+                let what = format!("the file has {len} bytes, but the manifest says {}", meta.file_bytes);
+                Err(Error::corruption(&path, len.min(meta.file_bytes), what))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// What a sidecar must be bound to in order to answer for a segment.
+    pub fn expected_sidecar(&self, meta: &SegmentMeta) -> Expect {
+        Expect { binding: binding(meta), hasher: self.header.hasher }
+    }
+
+    /// Writes a segment's filter durably, except for its directory entry, then opens and verifies it. `None`, with a warning, if the new
+    /// file is unusable.
+    pub fn create_sidecar(
+        &self,
+        meta: &SegmentMeta,
+        hashes: &[u64],
+        spec: FilterSpec,
+    ) -> Result<Option<Arc<Sidecar>>> {
+        let path = self.path_of(meta.id, FileKind::Filter);
+        let bytes = sidecar::create(&*self.fs, &path, hashes, spec, self.header.hasher, Some(binding(meta)))?;
+        add(&self.metrics.filter_bytes, bytes);
+        let opened = self.open_verified(meta).inspect_err(|reason| self.report_unusable(meta.id, reason));
+        Ok(opened.ok().map(Arc::new))
+    }
+
+    /// [`create_sidecar`](Self::create_sidecar) for a write, which derived data never stops (I2): an error is only counted and logged.
+    pub fn try_sidecar(&self, meta: &SegmentMeta, hashes: &[u64], spec: FilterSpec) -> Option<Arc<Sidecar>> {
+        self.create_sidecar(meta, hashes, spec).unwrap_or_else(|error| {
+            self.report_unusable(meta.id, &sidecar::Unusable::Io(error));
+            None
+        })
+    }
+
+    /// Opens a segment's sidecar and verifies its lines.
+    pub fn open_verified(&self, meta: &SegmentMeta) -> Result<Sidecar, sidecar::Unusable> {
+        let path = self.path_of(meta.id, FileKind::Filter);
+        let sidecar = Sidecar::open(&self.maps, &path, &self.expected_sidecar(meta), self.options.residency)?;
+        sidecar.verify().map(|_| sidecar)
+    }
+
+    /// Opens a segment's sidecar without reading its lines. `None`, with a warning, if it is unusable (I2).
+    pub fn open_sidecar(&self, meta: &SegmentMeta) -> Option<Sidecar> {
+        let path = self.path_of(meta.id, FileKind::Filter);
+        match Sidecar::open(&self.maps, &path, &self.expected_sidecar(meta), self.options.residency) {
+            Ok(sidecar) => Some(sidecar),
+            Err(reason) => {
+                self.report_unusable(meta.id, &reason);
+                None
+            }
+        }
+    }
+
+    pub fn report_unusable(&self, id: FileId, reason: &sidecar::Unusable) {
+        add(&self.metrics.filters_unavailable, 1);
+        let file = self.path_of(id, FileKind::Filter);
+        tracing::warn!(file = %file.display(), %reason, "filter is unusable; its segment is read instead until the filter is rebuilt");
+    }
+
+    /// Removes an unfinished file. If that fails, the next opening removes it.
+    pub fn remove_if_there(&self, path: &Path) {
+        if let Ok(Some(_)) = self.fs.file_len(path)
+            && let Err(error) = self.fs.remove(path)
+        {
+            tracing::warn!(%error, "cannot remove an unfinished file; the next opening will");
+        }
+    }
+
+    /// Removes the files of a segment that was never published.
+    pub fn discard(&self, id: FileId) {
+        let [segment, sidecar] = [FileKind::Segment, FileKind::Filter].map(|kind| self.path_of(id, kind));
+        let unfinished_sidecar = self.dir.join(id.file_name(FileKind::Filter) + TEMPORARY);
+        for path in [segment, sidecar, unfinished_sidecar] {
+            self.remove_if_there(&path);
+        }
+    }
+}
+
+fn binding(meta: &SegmentMeta) -> Binding {
+    Binding { segment: meta.id, digest: meta.digest }
+}
