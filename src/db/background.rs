@@ -1,4 +1,4 @@
-//! The background threads: each takes the most urgent work there is, or sleeps. What an error or a panic means is decided in `failure.rs`.
+//! The background threads. Each takes the most urgent task, or sleeps. `failure.rs` decides what an error or a panic means.
 
 use super::control::Control;
 use super::inner::Inner;
@@ -14,11 +14,11 @@ use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A signal handler cannot wake a thread: with [`catch_sigbus`](crate::fs::catch_sigbus) the threads look themselves.
+/// A signal handler cannot wake a thread. With [`catch_sigbus`](crate::fs::catch_sigbus), the threads poll for faults at this interval.
 const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 
-/// In the order of urgency.
-enum Work {
+/// A unit of background work. The variants are in order of urgency.
+enum BackgroundTask {
     UnmapCold,
     Flush(Arc<Memtable>, FileId),
     CheckSidecar(FileId),
@@ -27,37 +27,37 @@ enum Work {
     Retune(FileId, FilterSpec),
 }
 
-impl Work {
-    /// What its outcome says something about: `None` when it cannot fail.
+impl BackgroundTask {
+    /// The kind whose retries its outcome counts for; `None` if it cannot fail.
     fn kind(&self) -> Option<TaskKind> {
         match self {
-            Work::UnmapCold => None,
-            Work::Flush(..) => Some(TaskKind::Flush),
-            Work::Compact(_) | Work::TakeBack(_) => Some(TaskKind::Compaction),
-            Work::CheckSidecar(_) | Work::Retune(..) => Some(TaskKind::Sidecars),
+            BackgroundTask::UnmapCold => None,
+            BackgroundTask::Flush(..) => Some(TaskKind::Flush),
+            BackgroundTask::Compact(_) | BackgroundTask::TakeBack(_) => Some(TaskKind::Compaction),
+            BackgroundTask::CheckSidecar(_) | BackgroundTask::Retune(..) => Some(TaskKind::Sidecars),
         }
     }
 
-    /// Undoes what taking the work marked. What is to be done `again` and would be forgotten is queued.
+    /// Clears the marks that `next_task` set. If the task must run `again` and nothing else would remember it, queues it.
     fn hand_back(self, control: &mut Control, failed: bool, again: bool) {
         match self {
-            Work::Flush(table, next_log) => {
+            BackgroundTask::Flush(table, next_log) => {
                 control.flushing = None;
                 if failed {
                     control.to_flush.push_front((table, next_log));
                 }
             }
-            Work::UnmapCold => {
+            BackgroundTask::UnmapCold => {
                 control.unmap_from.get_or_insert_with(Instant::now);
             }
-            Work::CheckSidecar(id) => {
+            BackgroundTask::CheckSidecar(id) => {
                 control.checking_sidecars = false;
                 if again {
                     control.sidecars_to_check.push_back(id);
                 }
             }
-            Work::Retune(..) => control.checking_sidecars = false,
-            Work::Compact(compaction) | Work::TakeBack(compaction) => {
+            BackgroundTask::Retune(..) => control.checking_sidecars = false,
+            BackgroundTask::Compact(compaction) | BackgroundTask::TakeBack(compaction) => {
                 let done = compaction.reservation();
                 control.running.retain(|running| Some(running) != done.as_ref());
             }
@@ -79,48 +79,48 @@ pub(crate) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
 
 impl Inner {
     fn work_until_closed(&self) {
-        while let Some(Some(work)) = self.guarded(|| self.next_work()) {
-            let result = self.guarded(|| self.perform(&work)).unwrap_or_else(|| self.check_writable());
+        while let Some(Some(task)) = self.guarded(|| self.next_task()) {
+            let result = self.guarded(|| self.perform(&task)).unwrap_or_else(|| self.check_writable());
             let failed = result.is_err();
             let failure = result.err().filter(|error| !self.quarantine(error)).map(|error| self.fail(error));
             let mut control = lock(&self.control);
-            if let Some(kind) = work.kind() {
+            if let Some(kind) = task.kind() {
                 self.record_attempt(&mut control, kind, failure.as_ref());
             }
-            work.hand_back(&mut control, failed, failure.is_some());
+            task.hand_back(&mut control, failed, failure.is_some());
             drop(control);
             self.work.notify_all();
             self.progress.notify_all();
         }
     }
 
-    fn perform(&self, work: &Work) -> Result<()> {
-        match work {
-            Work::Flush(table, next_log) => self.flush_one(table, *next_log),
-            Work::UnmapCold => {
+    fn perform(&self, task: &BackgroundTask) -> Result<()> {
+        match task {
+            BackgroundTask::Flush(table, next_log) => self.flush_one(table, *next_log),
+            BackgroundTask::UnmapCold => {
                 self.unmap_cold();
                 Ok(())
             }
-            Work::CheckSidecar(id) => self.check_sidecar(*id),
-            Work::Compact(compaction) => self.compact_one(compaction),
-            Work::TakeBack(compaction) => self.take_back_if_sound(compaction),
-            Work::Retune(id, spec) => self.retune(*id, *spec),
+            BackgroundTask::CheckSidecar(id) => self.check_sidecar(*id),
+            BackgroundTask::Compact(compaction) => self.compact_one(compaction),
+            BackgroundTask::TakeBack(compaction) => self.take_back_if_readable(compaction),
+            BackgroundTask::Retune(id, spec) => self.retune(*id, *spec),
         }
     }
 
-    /// Waits for work; `None` when the store closes.
-    fn next_work(&self) -> Option<Work> {
+    /// Waits for a task; `None` once the store is closing.
+    fn next_task(&self) -> Option<BackgroundTask> {
         let mut control = lock(&self.control);
         loop {
             if control.closing {
                 return None;
             }
-            // One for both looks: a pause that ends between them would end unseen.
+            // One time for both calls: a pause that ended between them would go unnoticed.
             let now = Instant::now();
-            if let Some(work) = self.choose(&mut control, now) {
-                return Some(work);
+            if let Some(task) = self.choose(&mut control, now) {
+                return Some(task);
             }
-            let mut later = self.worth_waiting_for(&control, now);
+            let mut later = self.until_next_task(&control, now);
             if sigbus_faults().is_some() {
                 later = Some(later.map_or(LOOK_FOR_FAULTS_EVERY, |time| time.min(LOOK_FOR_FAULTS_EVERY)));
             }
@@ -131,10 +131,10 @@ impl Inner {
         }
     }
 
-    fn choose(&self, control: &mut Control, now: Instant) -> Option<Work> {
+    fn choose(&self, control: &mut Control, now: Instant) -> Option<BackgroundTask> {
         if control.unmap_from.is_some_and(|from| from <= now) && self.storage.maps.was_short() {
             control.unmap_from = None;
-            return Some(Work::UnmapCold);
+            return Some(BackgroundTask::UnmapCold);
         }
         if self.failure.get().is_some() {
             return None;
@@ -144,62 +144,62 @@ impl Inner {
             && let Some((table, next_log)) = control.to_flush.pop_front()
         {
             control.flushing = Some(next_log);
-            return Some(Work::Flush(table, next_log));
+            return Some(BackgroundTask::Flush(table, next_log));
         }
         self.queue_bad(control);
         self.queue_missing_sidecars(control);
         self.queue_suspects(control);
-        let sidecars_rest = !control.sidecar_retries.pause(now).is_zero();
+        let sidecars_pause = !control.sidecar_retries.pause(now).is_zero();
         if !control.checking_sidecars
-            && !sidecars_rest
+            && !sidecars_pause
             && let Some(id) = control.sidecars_to_check.pop_front()
         {
             control.checking_sidecars = true;
-            return Some(Work::CheckSidecar(id));
+            return Some(BackgroundTask::CheckSidecar(id));
         }
         if !control.compaction_retries.pause(now).is_zero() {
             return None;
         }
-        // One thread stays free, so that a flush never waits for a long compaction.
+        // One thread stays free, so that no flush waits for a long compaction.
         let spare = self.storage.options.background_threads - 1;
         if self.storage.options.read_only || control.running.len() - control.manual >= spare {
             return None;
         }
         if let Some(compaction) = self.next_suspect(control) {
             control.running.extend(compaction.reservation());
-            return Some(Work::TakeBack(compaction));
+            return Some(BackgroundTask::TakeBack(compaction));
         }
-        let at_rest = control.until_idle().is_zero();
-        if let Some(compaction) = pick(&self.live(), &self.storage.options, &control.running, at_rest) {
+        let is_idle = control.until_idle().is_zero();
+        if let Some(compaction) = pick(&self.live(), &self.storage.options, &control.running, is_idle) {
             control.running.extend(compaction.reservation());
-            return Some(Work::Compact(compaction));
+            return Some(BackgroundTask::Compact(compaction));
         }
-        if !at_rest || sidecars_rest || control.checking_sidecars || !control.running.is_empty() {
+        if !is_idle || sidecars_pause || control.checking_sidecars || !control.running.is_empty() {
             return None;
         }
         let (id, spec) = self.segment_to_retune()?;
         control.checking_sidecars = true;
-        Some(Work::Retune(id, spec))
+        Some(BackgroundTask::Retune(id, spec))
     }
 
-    /// How long until there may be work without anybody's notice: a pause after a failure ends, something is to be looked at again, or the
-    /// store comes to rest and there is something to compact then.
-    fn worth_waiting_for(&self, control: &Control, now: Instant) -> Option<Duration> {
+    /// How long until there may be a task that nobody signals: a pause after a failure ends, a check is due again, or the store becomes idle
+    /// and has something to compact then.
+    fn until_next_task(&self, control: &Control, now: Instant) -> Option<Duration> {
         if self.failure.get().is_some() {
             return None;
         }
-        let looks = [control.until_missing_sidecars(), control.until_suspects()];
-        let tries = [&control.flush_retries, &control.compaction_retries, &control.sidecar_retries];
-        let pauses = tries.map(|tries| tries.pause(now));
+        let checks = [control.until_missing_sidecars(), control.until_suspects()];
+        let retries = [&control.flush_retries, &control.compaction_retries, &control.sidecar_retries];
+        let pauses = retries.map(|retries| retries.pause(now));
         let pauses: Vec<Duration> = pauses.into_iter().filter(|pause| !pause.is_zero()).collect();
-        let rest = if pauses.is_empty() { self.until_work_at_rest(control) } else { None };
-        looks.into_iter().flatten().chain(pauses).chain(rest).min()
+        let idle = if pauses.is_empty() { self.until_idle_task(control) } else { None };
+        checks.into_iter().flatten().chain(pauses).chain(idle).min()
     }
 
-    fn until_work_at_rest(&self, control: &Control) -> Option<Duration> {
-        let idle = control.running.is_empty() && !self.storage.options.read_only;
+    fn until_idle_task(&self, control: &Control) -> Option<Duration> {
+        let may_compact = control.running.is_empty() && !self.storage.options.read_only;
         let until_idle = control.until_idle();
-        if !idle || until_idle.is_zero() {
+        if !may_compact || until_idle.is_zero() {
             return None;
         }
         let compaction = pick(&self.live(), &self.storage.options, &control.running, true).map(|_| ());

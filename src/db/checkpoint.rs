@@ -1,4 +1,4 @@
-//! Checkpoints: a second store, from hard links where the file system has them, and from copies elsewhere.
+//! Checkpoints: a second store made of hard links, or of copies where the file system has no links.
 
 use super::inner::Inner;
 use super::lock::lock;
@@ -11,11 +11,11 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes copied at once.
+/// Buffer size of a copy, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
 impl Inner {
-    /// Flushes, then links or copies the segments and sidecars into `target`. Its manifest comes last: until then it is no store.
+    /// Flushes, then links or copies the segments and sidecars into `target`. The manifest comes last and turns the directory into a store.
     pub fn checkpoint(&self, target: &Path) -> Result<()> {
         if !self.storage.options.read_only {
             self.flush()?;
@@ -23,8 +23,8 @@ impl Inner {
         if self.storage.fs.file_len(target)?.is_some() {
             return Err(Error::AlreadyExists { path: target.to_path_buf() });
         }
-        // Nothing is published meanwhile, so the view has the segments of the state. It keeps their files for as long as it is held: a
-        // copy may take long, and holds up nobody.
+        // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps their files while a copy runs,
+        // and nobody waits for the copy.
         let (state, _held) = {
             let manifest = lock(&self.manifest);
             let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
@@ -33,11 +33,11 @@ impl Inner {
         let next_id = self.storage.next_id();
         let state = ManifestState { next_id, log_floor: next_id, log_mark: None, ..state };
         create_dir_durably(&*self.storage.fs, target)?;
-        let made = self.fill_checkpoint(&state, target);
-        if made.is_err() {
+        let result = self.fill_checkpoint(&state, target);
+        if result.is_err() {
             self.remove_checkpoint(&state, target);
         }
-        made
+        result
     }
 
     fn fill_checkpoint(&self, state: &ManifestState, target: &Path) -> Result<()> {
@@ -55,7 +55,7 @@ impl Inner {
         Manifest::create(Arc::clone(&self.storage.fs), target, state).map(|_| ())
     }
 
-    /// A compaction that ends meanwhile gives its inputs another name.
+    /// A compaction that finishes meanwhile renames its inputs.
     fn link_or_copy_segment(&self, id: FileId, target: &Path) -> Result<()> {
         let [live, obsolete] =
             [FileKind::Segment, FileKind::Obsolete].map(|kind| self.storage.path_of(id, kind));
@@ -68,7 +68,7 @@ impl Inner {
         }
     }
 
-    /// The name is as durable as the directory, the bytes are durable on return.
+    /// On return the bytes are durable; the name is as durable as its directory.
     fn link_or_copy(&self, from: &Path, to: &Path) -> Result<()> {
         match self.storage.fs.hard_link(from, to) {
             Err(Error::Io { source, .. }) if has_no_links(source.kind()) => self.copy(from, to),
@@ -91,7 +91,7 @@ impl Inner {
         copy.sync()
     }
 
-    /// Removes what a checkpoint that failed has made, so that it can be tried again. What cannot be removed stays.
+    /// Removes the files of a failed checkpoint, as far as possible, so that the caller can try again.
     fn remove_checkpoint(&self, state: &ManifestState, target: &Path) {
         let ids = state.segments.keys();
         let files = ids.flat_map(|id| [FileKind::Segment, FileKind::Filter].map(|kind| id.file_name(kind)));
@@ -102,12 +102,12 @@ impl Inner {
             }
         }
         if let Err(error) = self.storage.fs.remove_dir(target) {
-            tracing::warn!(%error, "the checkpoint failed, and a part of it stays: remove it");
+            tracing::warn!(%error, "cannot remove a failed checkpoint; remove it yourself");
         }
     }
 }
 
-/// Whether a link failed because the target is on another file system, or on one without hard links, or the file has too many names.
+/// Whether a link failed because the target is on another file system, its file system has no hard links, or the file has too many names.
 fn has_no_links(kind: ErrorKind) -> bool {
     use ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
     matches!(kind, CrossesDevices | Unsupported | PermissionDenied | TooManyLinks)

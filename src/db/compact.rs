@@ -1,7 +1,7 @@
-//! Compaction: merge, keep the newest entry of each key, write the next level.
+//! Compaction: merge the inputs, keep the newest entry of each key, write the next level.
 //!
-//! Readers hold the segments that they started with, so a compaction keeps nothing for them: one entry a key comes out, and a
-//! tombstone only while a deeper level may have something that it hides.
+//! Readers hold the segments that they started with, so a compaction keeps no old entries for them: it writes one entry per key, and a
+//! tombstone only if a deeper level may have an entry that it hides.
 
 use super::inner::Inner;
 use super::lock::lock;
@@ -21,11 +21,11 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Entries between two looks at whether the store is closing.
+/// How many entries are merged between two checks whether the store is closing.
 const CHECK_EVERY: u64 = 4096;
 
 impl Inner {
-    /// Runs one compaction and publishes its outcome. A store that closes meanwhile abandons it without an error.
+    /// Runs one compaction and publishes its outputs. If the store closes meanwhile, abandons it without an error.
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
         if compaction.is_move()
             && !(compaction.bottom && compaction.upper.iter().any(|s| s.meta.tombstones > 0))
@@ -38,7 +38,7 @@ impl Inner {
         self.publish(Change { added, removed, flushed: None })
     }
 
-    /// Writes the merged segments; `None` when the store is closing.
+    /// Writes the merged segments; `None` if the store is closing.
     fn merge(&self, compaction: &Compaction) -> Result<Option<Vec<LiveSegment>>> {
         let mut built = UnpublishedSegments::new(&self.storage);
         Ok(self.merge_into(compaction, &mut built.segments)?.then(|| built.take()))
@@ -80,19 +80,19 @@ impl Inner {
         Ok(true)
     }
 
-    /// Whether the store is closing, and need not wait for this compaction.
+    /// Whether the store is closing and need not wait for this compaction.
     fn may_abandon(&self, compaction: &Compaction) -> bool {
         let relieves = || self.level0_is_over_limit() && compaction.upper.iter().any(|s| s.meta.level == 0);
         lock(&self.control).closing && !relieves()
     }
 
-    /// Whether level 0 has so many segments that writers are slowed down.
+    /// Whether level 0 has enough segments to slow writers down.
     fn level0_is_over_limit(&self) -> bool {
         let live = self.live();
         live.levels()[0].segments().len() >= LEVEL0_SLOWDOWN.max(self.storage.options.level0_trigger)
     }
 
-    /// Merges level 0 while it is over its limit. Only for a store that is closing: nothing else compacts.
+    /// Merges level 0 until it is within its limit. Only for a closing store, in which nothing else compacts.
     pub fn relieve_level0(&self) -> Result<()> {
         while self.check_writable().is_ok() && self.level0_is_over_limit() {
             let Some(compaction) = pick_level0(&self.live(), &[]) else { break };
@@ -101,7 +101,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Waits until nothing is left to flush or to compact.
+    /// Waits until nothing is left to flush, compact or retune.
     pub fn wait_for_compaction(&self) -> Result<()> {
         self.check_writable()?;
         let _wait = CompactionWait::begin(self);
@@ -114,13 +114,13 @@ impl Inner {
             if compacts {
                 return Some(TaskKind::Compaction);
             }
-            let tunes = control.checking_sidecars || self.segment_to_retune().is_some();
-            tunes.then_some(TaskKind::Sidecars)
+            let retunes = control.checking_sidecars || self.segment_to_retune().is_some();
+            retunes.then_some(TaskKind::Sidecars)
         })
     }
 }
 
-/// A cursor for each segment of level 0 or in quarantine, and one for each sorted run: memory does not grow with the number of segments.
+/// One cursor per segment of level 0 or in quarantine, and one per sorted run. So memory does not grow with the number of segments.
 fn sources(compaction: &Compaction) -> Result<Vec<MergeSource>> {
     let mut sources = Vec::new();
     let mut runs: BTreeMap<u8, Vec<&LiveSegment>> = BTreeMap::new();

@@ -96,7 +96,7 @@ impl Inner {
         }
     }
 
-    /// Waits until `wanted` returns no kind of work any more. Fails if an attempt at the work that it names fails meanwhile.
+    /// Waits until `wanted` returns `None`. Fails if an attempt at the kind of work that it returned fails meanwhile.
     pub fn wait_for_work(&self, mut wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
         let (mut seen, mut outcome) = (None, Ok(()));
         self.wait_until(|control| {

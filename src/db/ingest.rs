@@ -1,4 +1,4 @@
-//! Bulk loading: sorted rows straight into segments of the level that fits them, past the log and the memtable.
+//! Bulk loading: sorted rows bypass the log and the memtable and go straight into segments of the level that fits them.
 
 use super::inner::Inner;
 use super::lock::lock;
@@ -12,13 +12,13 @@ use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq};
 use crate::manifest::{LEVELS, LiveSegment};
 
-/// The level that segments are built for; they move to the one that fits when their number is known.
+/// The level that segments are built for. They move to the one that fits once their total size is known.
 const LEVEL: u8 = 1;
-/// The sequence number of ingested rows: whatever is written to the store is newer.
+/// The sequence number of ingested rows. Every write to the store is newer.
 const BEFORE_ALL_WRITES: Seq = 0;
 
 impl Inner {
-    /// Nothing is visible before all of it is. The rows are the caller's code, which may use the store: no lock is held while they come.
+    /// All rows become visible at once. `rows` is the caller's code and may use the store, so no lock is held while it runs.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
@@ -33,7 +33,7 @@ impl Inner {
         let level = (usize::from(LEVEL)..LEVELS).find(fits).unwrap_or(LEVELS - 1);
         let level = u8::try_from(level).unwrap_or(LEVEL);
 
-        // With the log nobody writes: what is empty now is empty until this is published.
+        // Holding the log keeps other writers out, so a store that is empty now stays empty until the rows are published.
         let log = lock(&self.log);
         self.check_empty(log.as_ref().ok_or(Error::ReadOnly)?)?;
         add(&self.storage.metrics.flush_bytes, bytes);
@@ -56,7 +56,7 @@ impl Inner {
         built: &mut Vec<LiveSegment>,
     ) -> Result<()> {
         let mut sizes = LevelSizes::of(&self.live(), []);
-        sizes.add(LEVEL, 1 << 20); // Any number: all keys are on one level.
+        sizes.add(LEVEL, 1 << 20); // The number does not matter: all keys are on one level.
         let plan = lock(&self.filter_policy).plan(&sizes);
         let mut rows = rows.peekable();
         while rows.peek().is_some() {
@@ -68,7 +68,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Appends rows until the segment is full. Their order is checked by the segment's writer, and here for its first key.
+    /// Appends rows until the segment is full. The segment's writer checks their order; this checks its first key against `before`.
     fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         builder: &mut SegmentBuilder<'_>,

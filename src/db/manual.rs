@@ -1,11 +1,11 @@
-//! Manual compaction: a range of keys becomes one run without tombstones, in steps that are as small as those of the background.
+//! Manual compaction: a range of keys becomes one run without tombstones, in steps as small as those of background compactions.
 //!
-//! 1. It concerns what was there when it was called, by sequence number: a store that takes writes meanwhile cannot keep it for ever.
-//! 2. From the top down, each level is emptied into the next: level 0 in groups, another level segment by segment, each with what it
-//!    overlaps below. In the deepest level, segments with tombstones are written anew. What is there already stays.
-//! 3. Each step runs in the caller's thread and owns its keys like any other compaction; the background works beside it. When level 0
-//!    is due, every other step goes to that, or waits for whoever has it: writers wait for one step at most (I7).
-//! 4. A step that is done is published. After a crash the next call goes on with what remains.
+//! 1. It covers what was written before the call, by sequence number. So it ends even if the store takes writes meanwhile.
+//! 2. From the top down, each level is emptied into the next: level 0 in groups, any other level segment by segment, each together with
+//!    what it overlaps below. In the deepest level, segments with tombstones are rewritten. Other segments there stay.
+//! 3. Each step runs in the caller's thread and reserves its keys like any other compaction; background compactions run beside it. When
+//!    level 0 needs compaction, every other step does that, or waits for the thread that does: writers wait for one step at most (I7).
+//! 4. Each finished step is published. After a crash, the next call continues with what remains.
 
 use super::control::Control;
 use super::inner::Inner;
@@ -18,10 +18,10 @@ use crate::manifest::{LEVELS, LiveSegment, LiveSet};
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
-/// Ends of a range of keys.
+/// The bounds of a range of keys.
 pub(crate) type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Whether no key at all is in a range.
+/// Whether a range contains no key.
 fn is_empty((from, to): &KeyRange) -> bool {
     match (from, to) {
         (Bound::Included(from), Bound::Included(to)) => from > to,
@@ -31,25 +31,25 @@ fn is_empty((from, to): &KeyRange) -> bool {
     }
 }
 
-/// What is to become one run.
-struct Goal {
+/// A manual compaction in progress.
+struct ManualCompaction {
     range: KeyRange,
-    /// Entries beyond this came after the call.
+    /// Newer entries were written after the call.
     newest: Seq,
-    /// Where the run goes, unless a deeper level is in use by then.
+    /// The run's level, unless a deeper one is in use by then.
     level: usize,
 }
 
-/// What a look at the live set says.
-enum Next {
+/// What to do next.
+enum NextStep {
     Run(Compaction),
-    /// What remains is being compacted by others.
+    /// Other compactions own what remains.
     Wait,
     Done,
 }
 
-impl Goal {
-    fn concerns(&self, segment: &LiveSegment) -> bool {
+impl ManualCompaction {
+    fn covers(&self, segment: &LiveSegment) -> bool {
         let meta = &segment.meta;
         let from = match &self.range.0 {
             Bound::Included(key) => meta.largest >= *key,
@@ -64,41 +64,41 @@ impl Goal {
         from && to && meta.min_seq <= self.newest
     }
 
-    fn next(&self, live: &LiveSet, control: &Control) -> Next {
+    fn next(&self, live: &LiveSet, control: &Control) -> NextStep {
         let running = &control.running;
         let target = self.level.max(live.deepest());
         let mut levels = live.levels().iter().enumerate().take(target);
-        let concerned = |s: &LiveSegment| self.concerns(s);
-        if let Some((level, from)) = levels.find(|(_, level)| level.segments().iter().any(concerned)) {
+        let covered = |s: &LiveSegment| self.covers(s);
+        if let Some((level, from)) = levels.find(|(_, level)| level.segments().iter().any(covered)) {
             let step = match level {
-                0 => Compaction::of_level0(live, concerned, running),
+                0 => Compaction::of_level0(live, covered, running),
                 _ => {
-                    let mut upper = from.segments().iter().filter(|s| concerned(s));
+                    let mut upper = from.segments().iter().filter(|s| covered(s));
                     upper.find_map(|s| Compaction::down(live, vec![s.clone()], level + 1, running))
                 }
             };
-            return step.map_or(Next::Wait, Next::Run);
+            return step.map_or(NextStep::Wait, NextStep::Run);
         }
-        let Some(deepest) = live.levels().get(target) else { return Next::Done };
-        let mut step = Next::Done;
-        for segment in deepest.segments().iter().filter(|s| s.meta.tombstones > 0 && concerned(s)) {
+        let Some(deepest) = live.levels().get(target) else { return NextStep::Done };
+        let mut step = NextStep::Done;
+        for segment in deepest.segments().iter().filter(|s| s.meta.tombstones > 0 && covered(s)) {
             match Compaction::rewrite(live, segment, running) {
-                Some(compaction) if !compaction.bottom => {} // Something in quarantine needs its tombstones.
-                Some(compaction) => return Next::Run(compaction),
-                None => step = Next::Wait,
+                Some(compaction) if !compaction.bottom => {} // A segment in quarantine still needs its tombstones.
+                Some(compaction) => return NextStep::Run(compaction),
+                None => step = NextStep::Wait,
             }
         }
         step
     }
 }
 
-/// A step, with its reservation for as long as it lives.
-struct Step<'a> {
+/// A compaction that is reserved while this lives.
+struct ReservedStep<'a> {
     inner: &'a Inner,
     compaction: Compaction,
 }
 
-impl Drop for Step<'_> {
+impl Drop for ReservedStep<'_> {
     fn drop(&mut self) {
         let mut control = lock(&self.inner.control);
         let done = self.compaction.reservation();
@@ -111,7 +111,7 @@ impl Drop for Step<'_> {
 }
 
 impl Inner {
-    /// Flushes, then compacts the segments that have keys of the range; nothing for an empty range.
+    /// Flushes, then compacts the segments with keys in the range. An empty range does nothing.
     pub fn compact_range(&self, range: KeyRange) -> Result<()> {
         if is_empty(&range) {
             return self.check_writable();
@@ -120,30 +120,30 @@ impl Inner {
         self.flush()?;
         let live = self.live();
         let bytes: u64 = live.levels().iter().map(|level| level.file_bytes()).sum();
-        // A level that is too small for its run would be emptied by the background at once.
+        // The background would empty a level that is too small for the run at once.
         let fits = |level: &usize| target_bytes(*level, self.storage.options.segment_bytes) >= bytes;
         let level = (live.deepest().max(1)..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
-        let goal = Goal { range, newest, level };
-        self.take_back_concerned(&goal)?;
-        let mut gave_way = false;
-        while let Some(step) = self.next_step(&goal, &mut gave_way)? {
+        let manual = ManualCompaction { range, newest, level };
+        self.take_back_covered(&manual)?;
+        let mut level0_was_last = false;
+        while let Some(step) = self.next_step(&manual, &mut level0_was_last)? {
             self.note_failure(self.compact_one(&step.compaction))?;
         }
         Ok(())
     }
 
-    /// What is in quarantine and reads well by now takes part.
-    fn take_back_concerned(&self, goal: &Goal) -> Result<()> {
-        for suspect in self.live().quarantined().iter().filter(|s| goal.concerns(s) && self.reads_well(s)) {
-            if let Some(step) = self.step_back(suspect.meta.id)? {
+    /// Takes back the covered segments from quarantine that are readable by now.
+    fn take_back_covered(&self, manual: &ManualCompaction) -> Result<()> {
+        for suspect in self.live().quarantined().iter().filter(|s| manual.covers(s) && self.is_readable(s)) {
+            if let Some(step) = self.reserve_take_back(suspect.meta.id)? {
                 self.note_failure(self.take_back(suspect, &step.compaction))?;
             }
         }
         Ok(())
     }
 
-    /// Reserves the way back of a segment from quarantine. `None` when it has gone already, or cannot come back.
-    fn step_back(&self, id: FileId) -> Result<Option<Step<'_>>> {
+    /// Reserves the compaction that takes a segment back from quarantine. `None` if it has left already or cannot come back.
+    fn reserve_take_back(&self, id: FileId) -> Result<Option<ReservedStep<'_>>> {
         let mut step = None;
         self.wait_until(|control| {
             let live = self.live();
@@ -158,10 +158,10 @@ impl Inner {
         Ok(step)
     }
 
-    fn reserve(&self, control: &mut Control, compaction: Compaction) -> Step<'_> {
+    fn reserve(&self, control: &mut Control, compaction: Compaction) -> ReservedStep<'_> {
         control.running.extend(compaction.reservation());
         control.manual += 1;
-        Step { inner: self, compaction }
+        ReservedStep { inner: self, compaction }
     }
 
     fn note_failure(&self, outcome: Result<()>) -> Result<()> {
@@ -172,28 +172,32 @@ impl Inner {
         })
     }
 
-    /// Waits until there is a step to take, and reserves it. `None` when nothing is left to do.
-    fn next_step(&self, goal: &Goal, gave_way: &mut bool) -> Result<Option<Step<'_>>> {
+    /// Waits for the next step and reserves it. `None` if nothing is left to do.
+    fn next_step(
+        &self,
+        manual: &ManualCompaction,
+        level0_was_last: &mut bool,
+    ) -> Result<Option<ReservedStep<'_>>> {
         let mut step = None;
         self.wait_until(|control| {
             let live = self.live();
             if control.closing {
                 return false;
             }
-            let level0_first = level0_is_due(&live, &self.storage.options) && !*gave_way;
+            let level0_first = level0_is_due(&live, &self.storage.options) && !*level0_was_last;
             let next = match pick_level0(&live, &control.running) {
-                Some(compaction) if level0_first => Next::Run(compaction),
-                None if level0_first && !control.running.iter().any(|r| r.writes(1)) => Next::Wait,
-                _ => goal.next(&live, control),
+                Some(compaction) if level0_first => NextStep::Run(compaction),
+                None if level0_first && !control.running.iter().any(|r| r.writes(1)) => NextStep::Wait,
+                _ => manual.next(&live, control),
             };
-            *gave_way = level0_first && matches!(next, Next::Run(_));
+            *level0_was_last = level0_first && matches!(next, NextStep::Run(_));
             match next {
-                Next::Run(compaction) => {
+                NextStep::Run(compaction) => {
                     step = Some(self.reserve(control, compaction));
                     true
                 }
-                Next::Wait => false,
-                Next::Done => true,
+                NextStep::Wait => false,
+                NextStep::Done => true,
             }
         })?;
         Ok(step)

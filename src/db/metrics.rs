@@ -1,30 +1,30 @@
-//! Counters of the read and write paths.
+//! The counters behind [`Stats`](crate::Stats).
 
-use super::shards::{Mine, Shards};
+use super::shards::{OwnShard, Shards};
 use crate::manifest::LEVELS;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What one get adds up.
+/// The filter counters of the read path.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct FilterCounts {
-    /// Questions answered by a sidecar, by level.
+    /// Probes of sidecars, by level.
     pub probes: [AtomicU64; LEVELS],
-    /// Of these, "maybe".
+    /// How many of them returned "maybe".
     pub maybes: [AtomicU64; LEVELS],
-    /// Of these, wrongly: the segment did not have the key.
+    /// How many "maybe"s were wrong: the segment did not have the key.
     pub false_positives: [AtomicU64; LEVELS],
 }
 
-/// The calling thread's counters.
-pub(crate) type FilterCounters<'m> = Mine<'m, FilterCounts>;
+/// The calling thread's filter counters.
+pub(crate) type FilterCounters<'m> = OwnShard<'m, FilterCounts>;
 
 #[derive(Default)]
 pub(crate) struct Metrics {
     shards: Shards<FilterCounts>,
     /// Sidecars found unusable since the store was opened.
     pub filters_unavailable: AtomicU64,
-    /// Keys and values handed to `write`.
+    /// Keys and values passed to `write`, as encoded.
     pub user_bytes: AtomicU64,
     pub log_bytes: AtomicU64,
     pub flush_bytes: AtomicU64,
@@ -32,9 +32,9 @@ pub(crate) struct Metrics {
     pub compaction_read_bytes: AtomicU64,
     pub filter_bytes: AtomicU64,
     pub stall_micros: AtomicU64,
-    /// Attempts of the background that found no descriptor.
+    /// Attempts that failed for lack of file descriptors.
     pub descriptor_waits: AtomicU64,
-    /// Writes and attempts of the background that found no space.
+    /// Attempts that failed for lack of disk space.
     pub shortages: AtomicU64,
 }
 

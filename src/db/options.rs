@@ -1,4 +1,4 @@
-//! How a store is opened.
+//! The settings of a store.
 
 use super::policy::FilterPolicy;
 use crate::error::{Error, Result};
@@ -8,22 +8,22 @@ use crate::segment::Compression;
 use crate::sidecar::Residency;
 use std::sync::Arc;
 
-/// Segments of level 0 that start a compaction.
+/// The number of segments in level 0 that starts a compaction.
 const LEVEL0_TRIGGER: usize = 4;
 
 /// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// When the operating system has it: survives the death of the process, and after a power cut what survives is a prefix of what
-    /// was written. [`Db::sync`](crate::Db::sync) makes everything so far durable.
+    /// Once the operating system has it. It survives the death of the process. After a power failure, a prefix of all writes survives.
+    /// [`Db::sync`](crate::Db::sync) makes everything written so far durable.
     #[default]
     Os,
-    /// When the disk has it (fdatasync; concurrent writers share one).
+    /// Once the disk has it (fdatasync, which concurrent writers share).
     Sync,
 }
 
-/// Settings of a store; none of them changes what is readable, so each may differ at the next opening. [`key_hash`](Self::key_hash) is for a
-/// new store.
+/// The settings of a store. None of them changes what is readable, so each may differ at the next opening.
+/// [`key_hash`](Self::key_hash) only affects a new store.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub(crate) block_cache_bytes: u64,
@@ -73,19 +73,19 @@ impl Options {
         Self::default()
     }
 
-    /// Memory for decoded blocks, in bytes. Default 256 MiB. 0 keeps none.
+    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. 0 turns it off.
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = bytes;
         self
     }
 
-    /// A memtable of this size (keys, values and overhead) is flushed, in bytes. Default 64 MiB; at least 4 KiB. Up to three exist.
+    /// Size at which a memtable is flushed (keys, values and overhead), in bytes. Default 64 MiB; at least 4 KiB. Up to three memtables exist.
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.memtable_bytes = bytes;
         self
     }
 
-    /// Compaction starts a new segment at this size, in bytes. Default 64 MiB; at least 4 KiB. Level 1 holds four times as much.
+    /// Size at which compaction starts a new segment, in bytes. Default 64 MiB; at least 4 KiB. Level 1 holds four times as much.
     pub fn segment_bytes(mut self, bytes: u64) -> Self {
         self.segment_bytes = bytes;
         self
@@ -109,50 +109,50 @@ impl Options {
         self
     }
 
-    /// Which filters new segments get. Default 10 bits per key on average.
+    /// The filters of new segments. Default 10 bits per key on average.
     pub fn filter_policy(mut self, policy: FilterPolicy) -> Self {
         self.filter_policy = policy;
         self
     }
 
-    /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]; choose [`KeyHash::SipHash13`] where outsiders choose keys and must not be
-    /// able to make lookups read blocks in vain. A store keeps the hash that it was created with ([`Stats::key_hash`](crate::Stats::key_hash)
-    /// says which), whatever a later opening asks for.
+    /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]. Choose [`KeyHash::SipHash13`] if outsiders choose keys and must not be
+    /// able to force useless block reads. A store keeps the hash that it was created with, whatever later openings ask for;
+    /// [`Stats::key_hash`](crate::Stats::key_hash) returns it.
     pub fn key_hash(mut self, key_hash: KeyHash) -> Self {
         self.key_hash = key_hash;
         self
     }
 
-    /// Where filters stay in memory. Default [`Residency::Mapped`].
+    /// How filters are kept in memory. Default [`Residency::Mapped`].
     pub fn residency(mut self, residency: Residency) -> Self {
         self.residency = residency;
         self
     }
 
-    /// Segment files that stay open between reads, at most. Default 512; at least 8. A store opens its segments when it reads them,
-    /// so that it works with any number of them. Readers at work, the log and files being written come on top: leave some room below
-    /// the limit of the process (`ulimit -n`). When descriptors run out all the same, open segments are closed to make room.
+    /// Maximum number of segment files that stay open between reads. Default 512; at least 8. A store opens segments on demand, so it works
+    /// with any number of them. Active readers, the log and files being written need descriptors of their own: leave some room below the
+    /// limit of the process (`ulimit -n`). If descriptors still run out, the store closes open segments to free some.
     pub fn max_open_files(mut self, files: usize) -> Self {
         self.max_open_files = files;
         self
     }
 
-    /// Filters that are mapped at the same time, at most. Default 32,768, which is half of the maps that Linux allows a process
-    /// (`vm.max_map_count`); at least 8. With more segments than that, filters that were not asked lately are unmapped; one that is asked
-    /// again is mapped again, and answers "maybe" where there is no room at once. A snapshot or an iterator keeps what is mapped when it
-    /// starts. [`Residency::Pinned`] maps nothing.
+    /// Maximum number of filters that are mapped at the same time. Default 32,768, half of the maps that Linux allows a process
+    /// (`vm.max_map_count`); at least 8. With more segments than that, filters that were not probed recently are unmapped. Probing one maps
+    /// it again; until there is room, it answers "maybe". A snapshot or an iterator keeps the maps that exist when it starts.
+    /// [`Residency::Pinned`] maps nothing.
     pub fn max_mapped_filters(mut self, filters: usize) -> Self {
         self.max_mapped_filters = filters;
         self
     }
 
-    /// Threads for flushing and compaction; 2 to 64. Default 2: one is always free for flushing.
+    /// Number of threads for flushing and compaction. Default 2; 2 to 64. One of them is always free for flushing.
     pub fn background_threads(mut self, threads: usize) -> Self {
         self.background_threads = threads;
         self
     }
 
-    /// Leaves level 0 alone, so that each flush adds a sorted run: for measuring what runs cost.
+    /// Never compacts level 0, so that each flush adds a sorted run. For measuring what runs cost.
     #[cfg(feature = "bench-support")]
     #[doc(hidden)]
     pub fn hold_level0(mut self) -> Self {
@@ -160,19 +160,20 @@ impl Options {
         self
     }
 
-    /// Whether a missing store is created. Default true.
+    /// Whether to create a missing store. Default true.
     pub fn create_if_missing(mut self, create: bool) -> Self {
         self.create_if_missing = create;
         self
     }
 
-    /// Opens without changing a byte, beside any number of other read-only openings; works in a read-only directory. Default false.
+    /// Whether to open the store without changing a byte. Any number of read-only openings can share a store, and a read-only directory
+    /// suffices. Default false.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// The file system to work on; the operating system's by default. For fault injection.
+    /// The file system to use. Default: the operating system's. For fault injection.
     pub fn filesystem(mut self, fs: Arc<dyn Fs>) -> Self {
         self.fs = fs;
         self

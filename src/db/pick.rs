@@ -1,25 +1,25 @@
-//! Which segments to compact next: leveled, size ratio 10.
+//! Which segments to compact next: leveled compaction with size ratio 10.
 //!
-//! 1. Level 0 scores its number of segments ÷ 4; level n scores its bytes ÷ its target, which is 4 segments for level 1 and ten
-//!    times the target above for each further one. The level with the highest score over 1 goes first.
-//! 2. Level 0 goes whole, with all that it overlaps in level 1: its segments overlap one another. Of very many, the oldest go. A segment
-//!    that overlaps nothing in either level is moved instead, as when keys arrive in order.
-//! 3. Of another level, the segment goes that drags the fewest bytes of the next level along per byte of its own.
-//! 4. Once nothing is over its target and no writes come in, each level is brought down to a tenth of the next one: what arrives under
-//!    load is merged seldom and late, and a store at rest has the geometry that is best for reads, with few keys in the upper runs.
-//! 5. A running compaction owns its inputs and, on its output level, the hull of their keys (I10): its outputs may span the gaps
-//!    between its inputs, where the live set shows nothing yet. Whatever would need either is left alone until it is done.
+//! 1. Level 0 scores its number of segments ÷ 4. Level n scores its bytes ÷ its target: 4 segments for level 1, and ten times the target of
+//!    the level above for every other. The level with the highest score of at least 1 goes first.
+//! 2. The segments of level 0 overlap one another, so they are merged together, with everything they overlap in level 1. If there are very
+//!    many, the oldest go first. A segment that overlaps nothing in either level is only moved, as when keys arrive in order.
+//! 3. Of any other level, the segment that overlaps the fewest bytes of the next level per byte of its own is merged.
+//! 4. Once no level is over its target and no writes come in, each level is reduced to a tenth of the next one. So data that arrives under
+//!    load is merged rarely and late, while an idle store has the best shape for reads, with few keys in the upper runs.
+//! 5. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its outputs may span gaps between its
+//!    inputs, where the live set shows nothing yet. A compaction that needs either waits until it is done.
 
 use super::options::Options;
 use super::reserve::Reservation;
 use crate::manifest::{LEVELS, LiveSegment, LiveSet, hull};
 
-/// Level 1 holds this many segments' worth of bytes.
+/// The target of level 1, in segments.
 const LEVEL1_SEGMENTS: u64 = 4;
-/// Each level holds this many times the one above it.
+/// The target of each level relative to the one above it.
 const SIZE_RATIO: u64 = 10;
 
-/// Segments of level 0 that are merged at once: each takes a cursor, with a read window of up to 256 KiB. Another level takes one in all.
+/// The most segments of level 0 in one merge. Each needs a cursor with a read window of up to 256 KiB; any other level needs one in all.
 const LEVEL0_GROUP_MAX: usize = 64;
 
 /// Segments to merge into `output_level`.
@@ -27,7 +27,7 @@ pub(crate) struct Compaction {
     pub upper: Vec<LiveSegment>,
     pub lower: Vec<LiveSegment>,
     pub output_level: u8,
-    /// No deeper level and no segment in quarantine has keys of this range: tombstones have nothing left to hide.
+    /// No deeper level and no segment in quarantine has keys in this range, so tombstones have nothing left to hide.
     pub bottom: bool,
 }
 
@@ -36,12 +36,12 @@ impl Compaction {
         self.upper.iter().chain(&self.lower)
     }
 
-    /// The inputs need only a new level, not a new file.
+    /// Whether the input only changes its level and keeps its file.
     pub fn is_move(&self) -> bool {
         self.lower.is_empty() && self.upper.len() == 1
     }
 
-    /// Merges `upper` and what it overlaps in the level below. `None` when a running compaction is in the way.
+    /// Merges `upper` into `output_level`, with everything it overlaps there. `None` if a running compaction is in the way.
     pub fn down(
         live: &LiveSet,
         upper: Vec<LiveSegment>,
@@ -59,7 +59,7 @@ impl Compaction {
         (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
     }
 
-    /// Merges a group of level 0 downwards: the oldest of its segments that are `wanted`, and those that may not stay above them.
+    /// Merges the oldest `wanted` segments of level 0 into level 1, with those that must not stay above them.
     pub fn of_level0(
         live: &LiveSet,
         wanted: impl Fn(&LiveSegment) -> bool,
@@ -68,7 +68,7 @@ impl Compaction {
         Compaction::down(live, level0_group(live.levels()[0].segments(), wanted), 1, running)
     }
 
-    /// Writes one segment anew, to be rid of its tombstones. `None` when a running compaction is in the way.
+    /// Rewrites one segment to drop its tombstones. `None` if a running compaction is in the way.
     pub fn rewrite(live: &LiveSet, segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
         let meta = &segment.meta;
         let deeper =
@@ -80,24 +80,24 @@ impl Compaction {
         (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
     }
 
-    /// What it owns while it runs; `None` without inputs.
+    /// What this compaction owns while it runs; `None` if it has no inputs.
     pub fn reservation(&self) -> Option<Reservation> {
         Reservation::of(self.inputs(), self.output_level)
     }
 }
 
-/// The bytes that a level may hold before it is compacted; level 0 counts segments instead.
+/// How many bytes a level may hold before it is compacted. Level 0 counts segments instead.
 pub(crate) fn target_bytes(level: usize, segment_bytes: u64) -> u64 {
     let power = u32::try_from(level.saturating_sub(1)).unwrap_or(u32::MAX);
     SIZE_RATIO.saturating_pow(power).saturating_mul(segment_bytes.saturating_mul(LEVEL1_SEGMENTS))
 }
 
-/// The most urgent compaction; `None` when every level is within its target or what is over it is already being compacted.
+/// The most urgent compaction; `None` if every level is within its target or already being compacted.
 pub(crate) fn pick(
     live: &LiveSet,
     options: &Options,
     running: &[Reservation],
-    at_rest: bool,
+    is_idle: bool,
 ) -> Option<Compaction> {
     let mut scores: Vec<(f64, usize)> =
         (0..LEVELS - 1).map(|level| (score(live, level, options), level)).collect();
@@ -107,7 +107,7 @@ pub(crate) fn pick(
         0 => pick_level0(live, running),
         _ => pick_sorted(live, level, running),
     });
-    urgent.or_else(|| at_rest.then(|| pick_at_rest(live, running)).flatten())
+    urgent.or_else(|| is_idle.then(|| pick_when_idle(live, running)).flatten())
 }
 
 fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
@@ -118,13 +118,12 @@ fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
     }
 }
 
-/// Whether level 0 has as many segments as trigger its compaction.
+/// Whether level 0 has enough segments to trigger its compaction.
 pub(crate) fn level0_is_due(live: &LiveSet, options: &Options) -> bool {
     score(live, 0, options) >= 1.0
 }
 
-/// The oldest `wanted` segments of level 0, as many as one merge takes, and those that may not stay above them: what overlaps them
-/// and has an entry as old as theirs.
+/// The oldest `wanted` segments of level 0, up to the limit of one merge, and those that must not stay above them.
 fn level0_group(level0: &[LiveSegment], wanted: impl Fn(&LiveSegment) -> bool) -> Vec<LiveSegment> {
     let oldest_first = level0.iter().rev();
     let (mut group, mut rest) = (Vec::new(), Vec::new());
@@ -135,7 +134,7 @@ fn level0_group(level0: &[LiveSegment], wanted: impl Fn(&LiveSegment) -> bool) -
     with_bound(group, rest)
 }
 
-/// The group, and what of level 0 may not stay above it when it goes down.
+/// Adds to the group every segment of level 0 that must not stay above it: one that overlaps it and has entries as old as the group's.
 pub(crate) fn with_bound(mut group: Vec<LiveSegment>, mut rest: Vec<LiveSegment>) -> Vec<LiveSegment> {
     loop {
         let Some((smallest, largest)) = hull(&group) else { return group };
@@ -150,7 +149,7 @@ pub(crate) fn with_bound(mut group: Vec<LiveSegment>, mut rest: Vec<LiveSegment>
     }
 }
 
-/// What level 0 needs next, however few segments it has.
+/// The next compaction of level 0, however few segments it has.
 pub(crate) fn pick_level0(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
     let [level0, level1, ..] = live.levels();
     let alone = |segment: &&LiveSegment| {
@@ -165,21 +164,21 @@ pub(crate) fn pick_level0(live: &LiveSet, running: &[Reservation]) -> Option<Com
 
 fn pick_sorted(live: &LiveSet, level: usize, running: &[Reservation]) -> Option<Compaction> {
     let below = live.levels().get(level + 1)?.segments();
-    let dragged_per_byte = |segment: &LiveSegment| {
+    let overlap_per_byte = |segment: &LiveSegment| {
         let meta = &segment.meta;
-        let dragged = below.iter().filter(|s| s.overlaps(&meta.smallest, &meta.largest));
-        dragged.map(|s| s.meta.file_bytes).sum::<u64>() as f64 / meta.file_bytes.max(1) as f64
+        let overlapping = below.iter().filter(|s| s.overlaps(&meta.smallest, &meta.largest));
+        overlapping.map(|s| s.meta.file_bytes).sum::<u64>() as f64 / meta.file_bytes.max(1) as f64
     };
     let mut by_cost: Vec<_> =
-        live.levels().get(level)?.segments().iter().map(|s| (dragged_per_byte(s), s)).collect();
+        live.levels().get(level)?.segments().iter().map(|s| (overlap_per_byte(s), s)).collect();
     by_cost.sort_by(|a, b| a.0.total_cmp(&b.0));
     by_cost
         .into_iter()
         .find_map(|(_, segment)| Compaction::down(live, vec![segment.clone()], level + 1, running))
 }
 
-/// The uppermost sorted level that is more than a tenth of the next one.
-fn pick_at_rest(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
+/// Compacts the uppermost sorted level that is larger than a tenth of the next one.
+fn pick_when_idle(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
     let bytes: Vec<u64> = live.levels().iter().map(|level| level.file_bytes()).collect();
     let mut pairs = bytes.windows(2).enumerate().skip(1);
     let (level, _) = pairs.find(|(_, pair)| match pair {

@@ -1,5 +1,5 @@
-//! The one way in which the set of segments changes, for flush and compaction alike:
-//! segment durable → sidecar durable → directory fsync → manifest edit durable → visible → unlink old.
+//! Publication: the only way to change the set of segments, used by flush and compaction alike:
+//! segment durable → sidecar durable → directory fsync → manifest edit durable → visible → old files unlinked.
 
 use super::inner::Inner;
 use super::lock::lock;
@@ -55,13 +55,13 @@ impl Change {
 }
 
 impl Inner {
-    /// Publishes a change. An error leaves the old set in place, and the files of added segments go, unless the manifest may name them;
-    /// unless the error may pass, the store is read-only then.
+    /// Publishes a change. On an error, the old set stays in place and the files of the added segments are removed, unless the manifest may
+    /// name them. If the error is not temporary, the store becomes read-only.
     pub fn publish(&self, change: Change) -> Result<()> {
         self.publish_if(|_| Some(change))
     }
 
-    /// Publishes the change that follows from the live set at the time when nobody else publishes any more; nothing without one.
+    /// Publishes the change that the closure derives from the live set while nobody else can publish. `None` publishes nothing.
     pub fn publish_if(&self, change: impl FnOnce(&LiveSet) -> Option<Change>) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let live = self.live();
@@ -69,7 +69,7 @@ impl Inner {
         change.note_overtaken(&live);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let flushed = change.flushed.as_ref();
-        // The log at the new floor is there, whether or not any of it was synced.
+        // The log at the new floor exists, whether or not any of it was synced.
         let at_floor = flushed.map(|flushed| LogMark {
             log: flushed.next_log,
             bytes: 0,
@@ -91,7 +91,7 @@ impl Inner {
         self.change_view(&mut control, |view: &mut View| {
             let mut added = change.added;
             for segment in &mut added {
-                // One that only changes its level keeps the sidecar that it has by now: a rebuild may have been quicker.
+                // A segment that only changes its level keeps its current sidecar, which may be newer than the one in the change.
                 if let Some(now) = view.live.segments().find(|s| s.meta.id == segment.meta.id) {
                     segment.sidecar.clone_from(&now.sidecar);
                 }
@@ -109,14 +109,14 @@ impl Inner {
 
         let gone = change.removed.iter().filter(|s| !stays.contains(&s.meta.id));
         gone.for_each(|s| s.file.mark_obsolete());
-        lock(&self.unsynced).retain(|(log, _)| *log >= new_floor); // An open file keeps its space when it is unlinked.
+        lock(&self.unsynced).retain(|(log, _)| *log >= new_floor); // An open file would keep its disk space after it is unlinked.
         self.remove_logs(old_floor, new_floor);
         self.work.notify_all();
         self.progress.notify_all();
         Ok(())
     }
 
-    /// Tells the manifest how much of the logs was synced, so that a log that loses any of it is found out.
+    /// Records in the manifest how much of the logs was synced, so that the loss of any of it is detected.
     pub fn publish_log_mark(&self) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
@@ -128,7 +128,7 @@ impl Inner {
         self.record(log, state, &edit, &[]).map_err(|e| self.fail(e))
     }
 
-    /// Makes an edit durable. After an error `state` is as before, and so is the manifest, or it is torn and written anew next time.
+    /// Makes an edit durable. On an error, `state` is unchanged; the manifest is too, or it is torn and rewritten next time.
     fn record(
         &self,
         manifest: &mut Manifest,
@@ -140,7 +140,7 @@ impl Inner {
         let unknown = || added.iter().filter(|s| !known.contains(&s.meta.id));
         let mut after = state.clone();
         let prepared = self.check_writable().and_then(|()| {
-            self.mend(manifest, state)?;
+            self.rewrite_if_torn(manifest, state)?;
             self.storage.fs.sync_dir(&self.storage.dir)?;
             after.apply(edit).map_err(Error::Internal)?;
             check_levels(&after, &self.storage.dir)
@@ -157,8 +157,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes a manifest anew whose last edit failed. Then it certainly does not name the segments of that edit.
-    fn mend(&self, manifest: &mut Manifest, state: &ManifestState) -> Result<()> {
+    /// Rewrites a manifest whose last edit failed. The new one certainly does not name the segments of that edit.
+    fn rewrite_if_torn(&self, manifest: &mut Manifest, state: &ManifestState) -> Result<()> {
         if manifest.is_torn() {
             manifest.rewrite(state)?;
             let doubtful = std::mem::take(&mut lock(&self.control).doubtful);
@@ -167,14 +167,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Unlinks the logs from `from` up to and without `to`. One that stays is harmless: the next open removes it.
+    /// Unlinks the logs from `from` to before `to`. If one cannot be removed, the next opening removes it.
     fn remove_logs(&self, from: FileId, to: FileId) {
         let ids = (from.0..to.0).map(FileId);
         for path in ids.map(|id| self.storage.path_of(id, FileKind::Wal)) {
             if let Ok(Some(_)) = self.storage.fs.file_len(&path)
                 && let Err(error) = self.storage.fs.remove(&path)
             {
-                tracing::warn!(%error, "a flushed log stays for now");
+                tracing::warn!(%error, "cannot remove a flushed log; the next opening will");
             }
         }
     }

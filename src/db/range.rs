@@ -1,4 +1,4 @@
-//! Ordered walks over one moment of the store, lazily and from both ends.
+//! Ordered iteration over one moment of the store, lazily and from both ends.
 
 use super::view::View;
 use crate::error::Result;
@@ -8,8 +8,8 @@ use crate::segment::Direction;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// An iterator over keys and values in key order; `rev()` or `next_back()` walk from the other end. Holds one block per run in
-/// memory, and keeps the segments and memtables it started with. After an error it ends.
+/// An iterator over keys and values in key order. `rev()` and `next_back()` iterate from the other end. It holds one block per run in
+/// memory, and keeps the segments and memtables that it started with. It ends after an error.
 pub struct Range {
     view: Arc<View>,
     seq: Seq,
@@ -54,7 +54,7 @@ impl Range {
                     Bound::Unbounded => false,
                 },
             };
-            // The two ends meet where the other one has been.
+            // Stop where the other end has already been.
             let met = other.as_ref().is_some_and(|other| match direction {
                 Direction::Forward => key >= other.key(),
                 Direction::Reverse => key <= other.key(),

@@ -1,4 +1,4 @@
-//! Reads all logs that a manifest needs, in order, and decides whether what is missing of them is what a crash may take.
+//! Replays the logs that a manifest needs, in order, and decides whether a crash can explain what is missing from them.
 
 use crate::error::{Error, Result};
 use crate::fs::Fs;
@@ -9,12 +9,12 @@ use crate::wal::{self, ExpectedLog, LogEnd};
 use bytes::Bytes;
 use std::path::Path;
 
-/// What the logs came to.
+/// The result of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct ReplayOutcome {
     /// The sequence number after the last operation.
     pub next_seq: Seq,
-    /// A log was left out because the one before it had lost its end, which was never synced.
+    /// Whether a log was skipped because the log before it had lost its unsynced end.
     pub left_out: bool,
 }
 
@@ -27,18 +27,18 @@ pub(crate) fn needed_logs(state: &ManifestState, names: &[String]) -> Vec<FileId
     logs
 }
 
-/// Gives `sink` every batch of the logs that is not in segments yet, in order: sequence number, bytes, number of operations.
+/// Passes every batch that is not in segments yet to `sink`, in order: first sequence number, bytes, number of operations.
 ///
 /// # Errors
-/// [`Error::Corruption`] where operations are missing that no crash can have taken: before something that was synced, or before
-/// the manifest's log mark. Whatever the file system or `sink` says.
+/// [`Error::Corruption`] if operations are missing that no crash can lose: those before a synced one, or before the manifest's log mark.
+/// Any error of the file system or of `sink`.
 pub(crate) fn replay_all(
     fs: &dyn Fs,
     dir: &Path,
     state: &ManifestState,
     names: &[String],
     sink: &mut dyn FnMut(Seq, Bytes, u32) -> Result<()>,
-) -> Result<Outcome> {
+) -> Result<ReplayOutcome> {
     let path_of = |id: FileId| dir.join(id.file_name(FileKind::Wal));
     let logs = needed_logs(state, names);
     let mark = state.log_mark.filter(|mark| mark.log >= state.log_floor);
@@ -47,7 +47,7 @@ pub(crate) fn replay_all(
             "the manifest needs this log, but the file is missing: restore it, or run `sidebloom repair`";
         return Err(Error::corruption(path_of(mark.log), 0, what));
     }
-    let mut outcome = Outcome { next_seq: state.last_seq + 1, left_out: false };
+    let mut outcome = ReplayOutcome { next_seq: state.last_seq + 1, left_out: false };
     for (i, id) in logs.into_iter().enumerate() {
         let (is_first, path) = (i == 0, path_of(id));
         let synced = mark.filter(|mark| mark.log == id).map_or(0, |mark| mark.bytes);
@@ -58,38 +58,37 @@ pub(crate) fn replay_all(
         let up_to_mark = mark.is_some_and(|mark| id <= mark.log);
         match replayed.end {
             LogEnd::Clean => {}
-            // Not even a header: a rotation failed, and so did the removal of what it had begun. Had the log held anything, the next one
-            // would start with a gap.
+            // Not even a header: a rotation failed, and so did the removal of its file. Had the log held anything, the next one would start
+            // with a gap.
             LogEnd::Torn { offset: 0 } if before_mark => {}
             LogEnd::Torn { offset } | LogEnd::Lost { offset } if before_mark => {
-                let what = "the log is cut short here, but had been synced before the log after it: synced writes are missing; run \
-                            `sidebloom repair`";
+                let what = "the log ends here, although it was synced beyond this point: synced writes are missing; run `sidebloom repair`";
                 return Err(Error::corruption(&path, offset, what));
             }
             LogEnd::Torn { offset } => {
-                tracing::info!(log = %path.display(), offset, "the log ends in an unfinished record, which was never acknowledged as durable");
+                tracing::info!(log = %path.display(), offset, "log ends in an unfinished record, which was never acknowledged as durable");
             }
             LogEnd::Lost { offset } => {
-                tracing::warn!(log = %path.display(), offset, "unsynced writes from here on did not reach the disk");
+                tracing::warn!(log = %path.display(), offset, "unsynced writes from this offset on did not reach the disk");
             }
-            // The log at the floor begins where the manifest says that the segments end: a gap there is the manifest's.
+            // The first log starts where the manifest says that the segments end, so a gap before it is a fault of the manifest.
             LogEnd::Gap { first_seq, .. } if is_first => {
                 let what = format!(
-                    "the log starts at operation {first_seq}, but the manifest ends at {}: it has lost its last edits; run `sidebloom repair`",
+                    "the log starts at operation {first_seq}, but the manifest ends at {}: the manifest has lost its last edits; run `sidebloom repair`",
                     state.last_seq
                 );
                 return Err(Error::corruption(&path, 0, what));
             }
             LogEnd::Gap { first_seq, had_synced } if had_synced || up_to_mark => {
                 let what = format!(
-                    "the log starts at operation {first_seq}, but the log before it ends at {}, and both were synced: synced writes are \
-                     missing; run `sidebloom repair`",
+                    "the log starts at operation {first_seq}, but the previous log ends at {}, and both were synced: synced writes are missing; \
+                     run `sidebloom repair`",
                     outcome.next_seq - 1
                 );
                 return Err(Error::corruption(&path, 0, what));
             }
             LogEnd::Gap { .. } => {
-                tracing::warn!(log = %path.display(), "the end of the log before this one was never synced and is lost: what follows it is left out");
+                tracing::warn!(log = %path.display(), "the unsynced end of the previous log is lost; skipping this log");
                 outcome.left_out = true;
             }
         }

@@ -1,13 +1,13 @@
-//! What a running compaction keeps to itself, so that two of them never write what belongs together (I10).
+//! What a running compaction owns, so that concurrent compactions never write overlapping segments (I10).
 
 use crate::id::FileId;
 use crate::manifest::{LiveSegment, hull};
 use std::collections::BTreeSet;
 
-/// The inputs of a compaction, and the keys that its outputs may have on their level.
+/// The inputs of a compaction, and the range of keys that its outputs may have on their level.
 ///
-/// Outputs end where a segment is full, not where an input ended: one of them may span a gap between two inputs. So the whole hull
-/// is taken, not the ranges of the inputs.
+/// An output ends where the segment is full, not where an input ends, so it may span a gap between two inputs. Therefore the
+/// reservation covers the hull of the inputs, not just their ranges.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reservation {
     inputs: BTreeSet<FileId>,
@@ -17,25 +17,25 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Of a compaction of `inputs` into `output_level`; `None` without inputs.
+    /// The reservation of a compaction of `inputs` into `output_level`; `None` if there are no inputs.
     pub fn of<'a>(inputs: impl Iterator<Item = &'a LiveSegment> + Clone, output_level: u8) -> Option<Self> {
         let (smallest, largest) = hull(inputs.clone())?;
         let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
         Some(Reservation { inputs: inputs.map(|s| s.meta.id).collect(), output_level, smallest, largest })
     }
 
-    /// Whether the two may not run at once: they share an input, or their outputs could overlap on one level.
+    /// Whether the two must not run at the same time: they share an input, or their outputs could overlap on one level.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let same_keys = self.smallest <= other.largest && other.smallest <= self.largest;
         (self.output_level == other.output_level && same_keys) || !self.inputs.is_disjoint(&other.inputs)
     }
 
-    /// Whether the segment is one of its inputs.
+    /// Whether the segment is one of the inputs.
     pub fn takes(&self, id: FileId) -> bool {
         self.inputs.contains(&id)
     }
 
-    /// Whether its outputs go to this level.
+    /// Whether the outputs go to this level.
     pub fn writes(&self, level: u8) -> bool {
         self.output_level == level
     }

@@ -1,10 +1,10 @@
-//! A log that failed for lack of space, and how the store takes writes again without a reopening (I5).
+//! How a store whose log failed for lack of space takes writes again without being reopened (I5).
 //!
-//! 1. The group whose append or sync failed gets the error: it is not in the memtable, and its sequence numbers go to the next one. The
-//!    file is not written again.
-//! 2. All that was acknowledged stands in memtables. The next write begins a new log and hands the memtable to the background.
-//! 3. Once that is flushed, the manifest's floor is at the new log, and only then writes go on. Before, a crash finds the old log, perhaps
-//!    with the group that failed, and an empty new one; after it, the old log counts no more.
+//! 1. The writers of the group whose append or sync failed get the error. The group is not in the memtable, and the next group reuses its
+//!    sequence numbers. The file is never written again.
+//! 2. Every acknowledged write is in a memtable. The next write starts a new log and hands the memtable to the background.
+//! 3. Once that memtable is flushed, the manifest's floor is at the new log, and writes resume. A crash before that finds the old log,
+//!    perhaps with the failed group, and an empty new one. After it, the old log no longer matters.
 
 use super::failure::Remedy;
 use super::inner::Inner;
@@ -16,8 +16,8 @@ use crate::id::FileId;
 use crate::wal;
 
 impl Inner {
-    /// Keeps a log that a rotation has replaced for the next sync. One that failed is not synced, nor are those before it: they are
-    /// flushed before the new one takes writes.
+    /// Keeps a log that a rotation has replaced for the next sync. After a failure, neither that log nor earlier ones are synced: their writes
+    /// are flushed before the new log takes any.
     pub fn retire(&self, log: &mut ActiveLog, earlier: (FileId, wal::LogWriter)) {
         let mut unsynced = lock(&self.unsynced);
         unsynced.push(earlier);
@@ -27,18 +27,18 @@ impl Inner {
         }
     }
 
-    /// Takes note of a failed append or sync of the log.
+    /// Records a failed append or sync of the log, and returns the error.
     pub fn fail_log(&self, log: &mut ActiveLog, error: Error) -> Error {
         if Remedy::of(&error) != Remedy::Retry {
             return self.fail(error);
         }
         self.count_shortage(&error);
-        tracing::warn!(%error, "the log cannot be written: writes are refused until there is space");
+        tracing::warn!(%error, "cannot write the log; writes fail until there is space");
         log.health = LogHealth::Failed;
         error
     }
 
-    /// Before a write or a sync: gets a log that failed out of the way.
+    /// Replaces a failed log before a write or a sync.
     pub fn resume(&self, log: &mut ActiveLog) -> Result<()> {
         if log.health == LogHealth::Sound {
             return Ok(());
@@ -49,7 +49,7 @@ impl Inner {
         let id: FileId = log.id;
         self.wait_for_work(|control| (control.log_floor < id).then_some(TaskKind::Flush))?;
         log.health = LogHealth::Sound;
-        tracing::info!("everything written before is in segments: writes go on");
+        tracing::info!("earlier writes are in segments; the store takes writes again");
         Ok(())
     }
 }

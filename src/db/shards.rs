@@ -1,32 +1,32 @@
-//! Counters that many threads add to without waiting for each other.
+//! Counters that many threads increment without contention.
 //!
-//! A locked addition holds up every later load until it is done. So a thread has a shard that nobody else writes, and adds with a plain
-//! load and store. Threads beyond the last such shard share one, with locked additions.
+//! A locked addition delays every later load. So each thread has a shard of its own and increments it with a plain load and store. Once
+//! these shards run out, further threads share the last one, with locked additions.
 
 use super::lock::lock;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// The last one is shared.
+/// The number of shards. The last one is shared.
 const SHARDS: usize = 64;
 const SHARED: usize = SHARDS - 1;
 
-/// Shards of counters `S`, which should have a cache line of their own.
+/// Shards of counters `S`, each of which should fill its own cache line.
 pub(crate) struct Shards<S>(Box<[S]>);
 
 /// The calling thread's shard.
-pub(crate) struct Mine<'s, S> {
+pub(crate) struct OwnShard<'s, S> {
     pub shard: &'s S,
     is_alone: bool,
 }
 
-impl<S> Clone for Mine<'_, S> {
+impl<S> Clone for OwnShard<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S> Copy for Mine<'_, S> {}
+impl<S> Copy for OwnShard<'_, S> {}
 
 impl<S: Default> Default for Shards<S> {
     fn default() -> Self {
@@ -35,20 +35,20 @@ impl<S: Default> Default for Shards<S> {
 }
 
 impl<S> Shards<S> {
-    /// The calling thread's.
+    /// The calling thread's shard.
     #[inline]
-    pub fn mine(&self) -> Mine<'_, S> {
+    pub fn mine(&self) -> OwnShard<'_, S> {
         let number = MINE.try_with(|mine| mine.0).unwrap_or(SHARED);
-        Mine { shard: &self.0[number % SHARDS], is_alone: number != SHARED }
+        OwnShard { shard: &self.0[number % SHARDS], is_alone: number != SHARED }
     }
 
-    /// All of them, to be summed.
+    /// All shards, for sums.
     pub fn iter(&self) -> impl Iterator<Item = &S> {
         self.0.iter()
     }
 }
 
-impl<S> Mine<'_, S> {
+impl<S> OwnShard<'_, S> {
     /// Adds to one of the shard's counters.
     #[inline]
     pub fn add(&self, counter: &AtomicU64, n: u64) {
@@ -60,22 +60,23 @@ impl<S> Mine<'_, S> {
     }
 }
 
-/// A shard's number, given back when the thread ends. The lock of `FREE` orders the additions of one owner before those of the next.
-struct Number(usize);
+/// The number of a thread's shard, released when the thread ends. The lock of `FREE` orders the additions of one owner before those of the
+/// next.
+struct ShardNumber(usize);
 
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-thread_local!(static MINE: Number = Number::take());
+thread_local!(static MINE: ShardNumber = ShardNumber::take());
 
-impl Number {
+impl ShardNumber {
     fn take() -> Self {
         let free = lock(&FREE).pop();
-        Number(free.unwrap_or_else(|| NEXT.fetch_add(1, Relaxed).min(SHARED)))
+        ShardNumber(free.unwrap_or_else(|| NEXT.fetch_add(1, Relaxed).min(SHARED)))
     }
 }
 
-impl Drop for Number {
+impl Drop for ShardNumber {
     fn drop(&mut self) {
         if self.0 != SHARED {
             lock(&FREE).push(self.0);

@@ -1,4 +1,4 @@
-//! Sidecars after the fact: verified in the background after open, rebuilt when unusable (I2), retuned on request (I3).
+//! Maintenance of sidecars: verified in the background after opening, rebuilt if unusable (I2), retuned on request (I3).
 
 use super::control::Control;
 use super::inner::Inner;
@@ -18,33 +18,33 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Until segments without a sidecar are looked at again: the first time, and at most; each wait is twice the one before.
-const LOOK_AGAIN_MIN: Duration = Duration::from_millis(500);
-const LOOK_AGAIN_MAX: Duration = Duration::from_secs(60);
+/// The first wait before segments without a sidecar are checked again. It doubles each time.
+const RECHECK_MIN: Duration = Duration::from_millis(500);
+const RECHECK_MAX: Duration = Duration::from_secs(60);
 
-/// How long whoever makes room for maps waits for the readers of the view before, at most; and the pause when snapshots have all of them.
+/// The longest wait for readers of the previous view after sidecars were unmapped, and the pause when snapshots hold every map.
 const UNMAP_WAIT: Duration = Duration::from_millis(20);
 
-/// What [`Db::rebuild_filters`](crate::Db::rebuild_filters) has done, or has done so far.
+/// The progress or result of [`Db::rebuild_filters`](crate::Db::rebuild_filters).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RebuildReport {
     /// Segments that got a new sidecar.
     pub segments: u64,
-    /// Segments that needed none: their filter is what the policy asks for, as after an interrupted rebuild.
+    /// Segments that keep theirs, because it already is what the policy asks for.
     pub kept: u64,
-    /// Segments in quarantine, which stay as they are: they cannot be read whole.
+    /// Segments in quarantine, which are skipped: part of them cannot be read.
     pub quarantined: u64,
-    /// Segments in all; the three above fall short of it when the rebuild was stopped or compaction took some away.
+    /// All segments. The three numbers above add up to less if the rebuild was stopped or compactions removed segments.
     pub total: u64,
     /// Keys in the rebuilt segments, tombstones included.
     pub keys: u64,
-    /// Bytes of the new filters' lines.
+    /// Size of the new filters, in bytes.
     pub filter_bytes: u64,
 }
 
 impl Inner {
-    /// Queues every sidecar that no checksum vouches for yet, and every segment without one.
+    /// Queues every sidecar that was not verified yet, and every segment without a sidecar.
     pub fn queue_unverified(&self) {
         if !self.storage.filters_on() {
             return;
@@ -57,7 +57,7 @@ impl Inner {
         self.work.notify_all();
     }
 
-    /// Queues the sidecars that readers have found to be bad, or whose maps have faulted, since the last look.
+    /// Queues the sidecars that readers found damaged, or whose maps faulted, since the last call.
     pub fn queue_bad(&self, control: &mut Control) {
         let faults = sigbus_faults().unwrap_or(0);
         if !self.storage.maps.had_bad() && faults == control.faults_seen {
@@ -69,7 +69,7 @@ impl Inner {
         control.sidecars_to_check.extend(live.segments().filter(is_bad).map(|s| s.meta.id));
     }
 
-    /// Makes room for maps: replaces sidecars that were not asked since the last time by unmapped ones, and others if that is not enough.
+    /// Makes room for maps: replaces sidecars that were not probed since the last call with unmapped ones, and others if that is not enough.
     pub fn unmap_cold(&self) {
         let live = self.live();
         let mapped: Vec<&LiveSegment> = live
@@ -78,7 +78,7 @@ impl Inner {
             .collect();
         let (asked, cold): (Vec<_>, Vec<_>) =
             mapped.into_iter().partition(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.was_asked()));
-        // The deepest levels first: each upper one is asked for more of the keys.
+        // Deepest levels first: upper levels are probed for more keys.
         let victims = cold.into_iter().rev().chain(asked.into_iter().rev());
         let victims: BTreeMap<FileId, &LiveSegment> =
             victims.take(self.storage.maps.excess()).map(|s| (s.meta.id, s)).collect();
@@ -97,7 +97,7 @@ impl Inner {
                 };
                 let renewed: Vec<LiveSegment> = view.live.segments().filter_map(unmapped).collect();
                 let ids = renewed.iter().map(|s| s.meta.id).collect();
-                // A verification that was under way speaks of the sidecar before.
+                // A verification in progress only covers the previous sidecar.
                 let unverified = renewed.iter().filter(|s| s.waits_for_verification());
                 unchecked.extend(unverified.map(|s| s.meta.id));
                 view.live = Arc::new(view.live.with(renewed, &ids));
@@ -105,14 +105,14 @@ impl Inner {
             control.sidecars_to_check.extend(unchecked);
             before
         };
-        // Unmapping many files takes a while: better here than in the last reader of the old view. A snapshot may keep it for long.
+        // Unmapping many files takes a while. Do it here rather than in the last reader of the old view, unless a snapshot keeps that.
         let since = Instant::now();
         while Arc::strong_count(&before) > 1 && since.elapsed() < UNMAP_WAIT {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// Verifies one sidecar, and rebuilds it when it is missing or does not pass.
+    /// Verifies one sidecar, and rebuilds it if it is missing or damaged.
     pub fn check_sidecar(&self, id: FileId) -> Result<()> {
         let live = self.live();
         let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
@@ -123,9 +123,9 @@ impl Inner {
                     return if self.is_live(id) { warmed } else { Ok(()) };
                 }
                 Err(reason) => {
-                    self.disbelieve(id, sidecar, &reason);
+                    self.drop_damaged(id, sidecar, &reason);
                     if reason.is_passing() {
-                        self.look_again_later();
+                        self.recheck_missing_later();
                         return Ok(());
                     }
                 }
@@ -135,9 +135,9 @@ impl Inner {
                     self.install(id, Some(Arc::new(sidecar)));
                     return Ok(());
                 }
-                // Nothing says that the file is bad: it is not written anew for want of memory.
+                // A shortage of memory does not mean that the file is damaged, so it is not rewritten.
                 Err(reason) if reason.is_passing() => {
-                    self.look_again_later();
+                    self.recheck_missing_later();
                     return Ok(());
                 }
                 Err(_) => {}
@@ -153,7 +153,8 @@ impl Inner {
         }
     }
 
-    /// Of the segments written since opening, the one whose filter is furthest from the policy's plan; `None` when it is as planned.
+    /// The segment, among those written since opening, whose filter should be replaced first, with its new filter. `None` if the filters are as
+    /// planned.
     pub fn segment_to_retune(&self) -> Option<(FileId, FilterSpec)> {
         let live = self.live();
         let plan = lock(&self.filter_policy).plan(&LevelSizes::of(&live, []))?;
@@ -161,7 +162,7 @@ impl Inner {
         Some((worst.meta.id, plan.choose(worst.meta.level, worst.meta.id)))
     }
 
-    /// Gives a segment another filter; one that went meanwhile needs none.
+    /// Gives a segment another filter, unless the segment is gone.
     pub fn retune(&self, id: FileId, spec: FilterSpec) -> Result<()> {
         match self.live().segments().find(|s| s.meta.id == id) {
             Some(segment) => self.rebuild_sidecar(segment, spec).map(|_| ()),
@@ -169,8 +170,8 @@ impl Inner {
         }
     }
 
-    /// Takes a sidecar that did not pass out of the view. Counts and warns once, however many threads have found out.
-    fn disbelieve(&self, id: FileId, bad: &Arc<Sidecar>, reason: &Unusable) {
+    /// Removes a damaged sidecar from the view. Counts and logs it once, however many threads detect it.
+    fn drop_damaged(&self, id: FileId, bad: &Arc<Sidecar>, reason: &Unusable) {
         let mut is_news = false;
         self.change_view(&mut lock(&self.control), |view| {
             let is_bad =
@@ -187,18 +188,18 @@ impl Inner {
         }
     }
 
-    /// Writes and publishes a new sidecar for a segment. The segment is only read. `None` when it went meanwhile.
+    /// Writes and publishes a new sidecar for a segment, which is only read. `None` if the segment is gone.
     fn rebuild_sidecar(&self, segment: &LiveSegment, spec: FilterSpec) -> Result<Option<Arc<Sidecar>>> {
         let hashes = self.hash_keys(segment);
-        // Under the manifest lock, so that no compaction can remove the segment between the look and the new file.
+        // Under the manifest lock, no compaction can remove the segment before the new file exists.
         let _publishing = lock(&self.manifest);
         let id = segment.meta.id;
         if !self.is_live(id) {
-            return Ok(None); // Nobody needs to read it any more, and if that failed nobody needs to know.
+            return Ok(None); // Even a failed read of a removed segment no longer matters.
         }
         let sidecar = self.storage.create_sidecar(&segment.meta, &hashes?, spec).map_err(|e| self.fail(e))?;
         if sidecar.is_none() {
-            self.look_again_later();
+            self.recheck_missing_later();
         }
         self.storage.fs.sync_dir(&self.storage.dir).map_err(|e| self.fail(e))?;
         self.install(id, sidecar.clone());
@@ -215,7 +216,7 @@ impl Inner {
     /// If the sidecar of a new segment could not be created, the background tries again after a while (I2).
     pub fn note_missing_sidecar(&self, segment: &LiveSegment) {
         if segment.sidecar.is_none() && self.storage.filters_on() {
-            self.look_again_later();
+            self.recheck_missing_later();
         }
     }
 
@@ -223,7 +224,7 @@ impl Inner {
         self.live().segments().any(|s| s.meta.id == id)
     }
 
-    /// Puts a sidecar into the view; a segment that went meanwhile needs none.
+    /// Puts a sidecar into the view, unless the segment is gone.
     fn install(&self, id: FileId, sidecar: Option<Arc<Sidecar>>) {
         let mut control = lock(&self.control);
         if sidecar.is_some() {
@@ -236,18 +237,18 @@ impl Inner {
         });
     }
 
-    /// A sidecar could not be opened: the background looks at what has none after a while, each time after a longer one.
-    pub fn look_again_later(&self) {
+    /// Has the background check segments without a sidecar after a pause, which grows each time.
+    pub fn recheck_missing_later(&self) {
         let mut control = lock(&self.control);
         if control.missing_sidecars_due.is_none() {
-            let wait = (control.missing_sidecars_wait * 2).clamp(LOOK_AGAIN_MIN, LOOK_AGAIN_MAX);
+            let wait = (control.missing_sidecars_wait * 2).clamp(RECHECK_MIN, RECHECK_MAX);
             control.missing_sidecars_wait = wait;
             control.missing_sidecars_due = Some(Instant::now() + wait);
             self.work.notify_all();
         }
     }
 
-    /// Queues the segments without a sidecar when that is due.
+    /// Queues the segments without a sidecar once their check is due.
     pub fn queue_missing_sidecars(&self, control: &mut Control) {
         if control.until_missing_sidecars().is_none_or(|wait| !wait.is_zero()) {
             return;
@@ -267,7 +268,7 @@ impl Inner {
         Ok(hashes)
     }
 
-    /// Gives every segment the sidecar that the policy asks for, while the store serves. Segments keep their bytes (I3).
+    /// Gives every segment the sidecar that the policy asks for. Segments keep their bytes (I3).
     pub fn rebuild_filters(
         &self,
         policy: FilterPolicy,
@@ -277,7 +278,7 @@ impl Inner {
         policy.validate()?;
         let live = self.live();
         let Some(plan) = policy.plan(&LevelSizes::of(&live, [])) else {
-            return Err(Error::InvalidArgument("a policy without filters has nothing to rebuild".into()));
+            return Err(Error::InvalidArgument("the policy has no filters to rebuild".into()));
         };
         if self.storage.filters_on() {
             *lock(&self.filter_policy) = policy;
@@ -311,10 +312,7 @@ impl Inner {
             }
         }
         if report.quarantined > 0 {
-            tracing::warn!(
-                segments = report.quarantined,
-                "filters of segments in quarantine are not rebuilt"
-            );
+            tracing::warn!(segments = report.quarantined, "skipped the filters of segments in quarantine");
         }
         unreadable.map_or(Ok(report), Err)
     }
@@ -324,7 +322,7 @@ impl Inner {
         for segment in self.live().segments() {
             let id = segment.meta.id;
             match self.check_sidecar(id) {
-                Err(_) if segment.is_quarantined() => continue, // It is known what is wrong with it.
+                Err(_) if segment.is_quarantined() => continue, // Its damage is known.
                 Err(error) => {
                     self.quarantine(&error);
                     return Err(error);
@@ -332,7 +330,7 @@ impl Inner {
                 Ok(()) => {}
             }
             while self.live().segments().any(|s| s.meta.id == id && s.waits_for_verification()) {
-                std::thread::sleep(Duration::from_millis(1)); // The background is at it.
+                std::thread::sleep(Duration::from_millis(1)); // The background is verifying it.
                 self.check_sidecar(id)?;
             }
         }

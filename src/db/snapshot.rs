@@ -22,23 +22,23 @@ impl Snapshot {
         Snapshot { inner, view, seq }
     }
 
-    /// The value of `key` at that moment.
+    /// The value of `key` at the moment of the snapshot.
     ///
     /// # Errors
-    /// As [`Db::get`](crate::Db::get).
+    /// The errors of [`Db::get`](crate::Db::get).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.inner.get_in(&self.view, self.seq, self.inner.hash_key(key.as_ref()))
     }
 
-    /// Whether `key` had a value at that moment.
+    /// Whether `key` had a value at the moment of the snapshot.
     ///
     /// # Errors
-    /// As [`Db::get`](crate::Db::get).
+    /// The errors of [`Db::get`](crate::Db::get).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get(key)?.is_some())
     }
 
-    /// Keys and values within a range of keys, in order.
+    /// The keys and values within a range of keys, in order.
     pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range {
         let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
         let (lower, upper) = (owned(range.start_bound()), owned(range.end_bound()));
@@ -50,7 +50,7 @@ impl Snapshot {
         Range::new(Arc::clone(&self.view), self.seq, Bound::Unbounded, Bound::Unbounded)
     }
 
-    /// The keys that start with `prefix`, in order.
+    /// The keys that start with `prefix`, and their values, in order.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         let prefix = prefix.as_ref();
         let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);

@@ -1,4 +1,4 @@
-//! Counters and shape of a store.
+//! The statistics of a store.
 
 use super::inner::Inner;
 use super::metrics::FilterCounts;
@@ -6,32 +6,33 @@ use crate::hash::KeyHash;
 use crate::manifest::LiveSegment;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counters since the store was opened, and its shape now.
+/// Counters since the store was opened, and its current state.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Questions that sidecars answered.
+    /// Probes that sidecars answered.
     pub filter_probes: u64,
-    /// Of these, "absent": each one a segment that was not read.
+    /// Probes answered "absent". Each one saved a read of a segment.
     pub filter_negatives: u64,
-    /// Of these, "maybe" for a key that the segment did not have.
+    /// Probes answered "maybe" although the segment did not have the key.
     pub filter_false_positives: u64,
     /// Sidecars found missing or unusable; each is rebuilt in the background.
     pub filters_unavailable: u64,
-    /// Segments in quarantine now: part of them cannot be read, the rest answers. They are read again by [`Db::compact`](crate::Db::compact) and
-    /// in the background, after pauses of 1 s to 1 h, and return when all of it is readable. `sidebloom repair` salvages the others.
+    /// Segments in quarantine now. Part of each cannot be read; the rest still serves reads. [`Db::compact`](crate::Db::compact) and the
+    /// background, after pauses of 1 s to 1 h, read them again and take them back once they are readable. `sidebloom repair` salvages the
+    /// others.
     pub segments_quarantined: u64,
-    /// Segment files open now, those that only readers at work still hold not counted.
+    /// Segment files open now, not counting those that only active readers still hold.
     pub segments_open: u64,
-    /// Filters mapped now, those that only snapshots and readers at work still hold included.
+    /// Filters mapped now, including those that only snapshots and active readers still hold.
     pub filters_mapped: u64,
-    /// How often a segment file was opened because a read, a check or a compaction wanted it.
+    /// How often a segment file was opened for a read, a check or a compaction.
     pub segment_opens: u64,
     /// Blocks (data and index) read from files.
     pub block_reads: u64,
     /// Blocks found in the block cache.
     pub block_cache_hits: u64,
-    /// Bytes read from segments, compaction not counted.
+    /// Bytes read from segments, except by compactions.
     pub bytes_read: u64,
     /// Bytes of keys and values written by the user, as encoded in batches.
     pub user_bytes: u64,
@@ -45,40 +46,40 @@ pub struct Stats {
     pub compaction_read_bytes: u64,
     /// Bytes of sidecars written.
     pub filter_bytes_written: u64,
-    /// How often background work found no file descriptor and waited for one.
+    /// Attempts that failed for lack of file descriptors and were retried.
     pub descriptor_waits: u64,
-    /// Microseconds that writers were slowed or stopped.
+    /// Time for which writers were slowed or stopped, in microseconds.
     pub stall_micros: u64,
-    /// Writes and attempts of background work that failed because the disk was full.
+    /// Writes and background tasks that failed because the disk was full.
     pub shortages: u64,
     /// Memory of the memtables, in bytes.
     pub memtable_bytes: u64,
-    /// How the store hashes its keys: chosen at its creation.
+    /// How the store hashes its keys, chosen at its creation.
     pub key_hash: KeyHash,
-    /// The levels, from 0 to the deepest in use; segments in quarantine belong to none.
+    /// The levels, from 0 to the deepest in use. Segments in quarantine belong to none.
     pub levels: Vec<LevelStats>,
 }
 
 impl Stats {
-    /// Bytes written to files for each byte that the user wrote: log, flushes, compactions and sidecars. 0 before the first write.
+    /// Bytes written to logs, segments and sidecars per byte that the user wrote. 0 before the first write.
     pub fn write_amplification(&self) -> f64 {
         let written = self.log_bytes + self.flush_bytes + self.compaction_bytes + self.filter_bytes_written;
         if self.user_bytes == 0 { 0.0 } else { written as f64 / self.user_bytes as f64 }
     }
 
-    /// The expected number of false positives for a missing key within the range of every run: the sum over the runs.
+    /// The expected number of false positives in a lookup of a missing key within the range of every run: the sum over the runs.
     pub fn expected_false_positives(&self) -> f64 {
         self.levels.iter().map(|level| level.expected_fpr * level.runs as f64).sum()
     }
 }
 
-/// One level.
+/// The statistics of one level.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct LevelStats {
     /// Its number; 0 is the newest.
     pub level: usize,
-    /// Sorted runs that a lookup may have to ask: the segments of level 0, one of every other level.
+    /// Sorted runs that a lookup may have to search: every segment of level 0, one run of any other level.
     pub runs: usize,
     /// Segments.
     pub segments: usize,
@@ -86,24 +87,24 @@ pub struct LevelStats {
     pub keys: u64,
     /// Bytes of the segment files.
     pub data_bytes: u64,
-    /// Bytes of the filters' lines.
+    /// Size of the filters, in bytes.
     pub filter_bytes: u64,
-    /// Segments with a filter whose checksums match.
+    /// Segments with a verified filter.
     pub filters: usize,
-    /// The kinds of its filters, each once, narrow to wide: "parity-8", "blocked-bloom-k6".
+    /// The kinds of its filters, each once, from narrow to wide: "parity-8", "blocked-bloom-k6".
     pub filter_kinds: Vec<String>,
-    /// The mean expected false-positive rate of its segments by keys, a segment without a verified filter counting as 1.
+    /// The expected false-positive rate of its segments, weighted by keys. A segment without a verified filter counts as 1.
     pub expected_fpr: f64,
-    /// Questions that its sidecars answered.
+    /// Probes that its sidecars answered.
     pub filter_probes: u64,
-    /// Of these, "maybe" for a key that was not there.
+    /// Probes answered "maybe" although the segment did not have the key.
     pub filter_false_positives: u64,
-    /// Of these, "absent".
+    /// Probes answered "absent".
     pub filter_negatives: u64,
 }
 
 impl LevelStats {
-    /// The observed false-positive rate: wrong "maybe"s over questions about keys that were not there. `None` without any.
+    /// The observed false-positive rate: wrong "maybe"s per probe of an absent key. `None` before the first such probe.
     pub fn observed_fpr(&self) -> Option<f64> {
         let absent = self.filter_negatives + self.filter_false_positives;
         (absent > 0).then(|| self.filter_false_positives as f64 / absent as f64)
@@ -114,7 +115,7 @@ fn expected_fpr(segment: &LiveSegment) -> f64 {
     segment.sidecar.as_ref().filter(|s| s.is_verified()).map_or(1.0, |s| s.expected_fpr())
 }
 
-/// The kinds in use, by falling expected rate.
+/// The kinds in use, in order of falling expected false-positive rate.
 fn filter_kinds(segments: &[LiveSegment]) -> Vec<String> {
     let mut kinds: Vec<(String, f64)> = Vec::new();
     for sidecar in segments.iter().flat_map(|s| &s.sidecar) {

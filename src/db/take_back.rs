@@ -1,13 +1,13 @@
-//! Back from quarantine: what could not be read once may well be readable later, as after a bad cable or a timeout.
+//! Back from quarantine: a segment that could not be read once may be readable later, for example after a timeout or a bad cable.
 //!
-//! 1. A segment in quarantine is read whole from time to time: by `compact`, and in the background after a pause that grows. It comes back
-//!    when every byte of it matches its checksums.
-//! 2. When it left its level, all older entries of its keys were below that level (or beside it in level 0), and entries only ever move
-//!    down. Newer ones were above, and may have been compacted past it since: [`Quarantine`] says how deep. So it is merged with all that
-//!    overlaps it from the one level to the other. Often that is nothing, and it only changes its level.
-//! 3. One that left level 0 goes to level 1: a running compaction of level 0 may be about to take newer entries there, and the
-//!    reservation of its range in level 1 keeps the two apart.
-//! 4. One at a time comes back, or two could pass each other.
+//! 1. `compact`, and the background after a growing pause, read each segment in quarantine completely. It comes back once every byte matches
+//!    its checksums.
+//! 2. When the segment left its level, all older entries of its keys were below that level (or beside it in level 0), and entries only ever
+//!    move down. Newer entries were above it, and compactions may have moved them below it since: [`Quarantine`] records how deep. So the
+//!    segment is merged with everything that overlaps it between the two levels. Often that is nothing, and it only changes its level.
+//! 3. A segment that left level 0 goes to level 1: a running compaction of level 0 may be moving newer entries there, and its reservation in
+//!    level 1 keeps the two apart.
+//! 4. Only one segment comes back at a time, because two could pass each other.
 
 use super::control::Control;
 use super::inner::Inner;
@@ -20,16 +20,16 @@ use crate::id::FileId;
 use crate::manifest::{LiveSegment, LiveSet, Quarantine, hull};
 use std::time::{Duration, Instant};
 
-/// Until segments in quarantine are read again: the first time, and at most; each wait is twice the one before.
+/// The first wait before segments in quarantine are read again. It doubles each time.
 const TRY_AGAIN_MIN: Duration = Duration::from_secs(1);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(3600);
 
-/// A segment that would have to be merged with more than so many segments' worth of bytes stays in quarantine: nothing else could
-/// compact their range meanwhile.
+/// A segment whose return would merge more than this many segments' worth of bytes stays in quarantine, because nothing else could compact
+/// that range meanwhile.
 const MERGED_SEGMENTS_MAX: u64 = 64;
 
 impl Compaction {
-    /// Merges a segment from quarantine into the levels. `None` when a running compaction is in the way, or it would take too much at once.
+    /// Merges a segment from quarantine into the levels. `None` if a running compaction is in the way, or the merge would be too large.
     pub fn back(
         live: &LiveSet,
         suspect: &LiveSegment,
@@ -37,8 +37,8 @@ impl Compaction {
         running: &[Reservation],
     ) -> Option<Self> {
         let Quarantine { left, overtaken } = Quarantine::of_level(suspect.meta.level)?;
-        let is_under_way = |s: &LiveSegment| running.iter().any(|r| r.takes(s.meta.id));
-        if live.quarantined().iter().any(is_under_way) {
+        let is_running = |s: &LiveSegment| running.iter().any(|r| r.takes(s.meta.id));
+        if live.quarantined().iter().any(is_running) {
             return None;
         }
         let (first, last) = (usize::from(left), usize::from(overtaken).max(1));
@@ -60,7 +60,7 @@ impl Compaction {
 }
 
 impl Inner {
-    /// Has the segments in quarantine read again soon, if there are any.
+    /// Schedules the next read of the segments in quarantine, if there are any.
     pub fn try_suspects_later(&self) {
         if self.storage.options.read_only || self.live().quarantined().is_empty() {
             return;
@@ -71,7 +71,7 @@ impl Inner {
         self.work.notify_all();
     }
 
-    /// Queues the segments in quarantine when they are due to be read again.
+    /// Queues the segments in quarantine once their next read is due.
     pub fn queue_suspects(&self, control: &mut Control) {
         if control.until_suspects().is_none_or(|wait| !wait.is_zero()) {
             return;
@@ -83,7 +83,7 @@ impl Inner {
         control.suspects_due = (!live.quarantined().is_empty()).then_some(again);
     }
 
-    /// The way back of the next segment to be tried. One whose way is not free waits for the next time.
+    /// The compaction that takes back the next segment in the queue. A segment that is blocked waits for its next turn.
     pub fn next_suspect(&self, control: &mut Control) -> Option<Compaction> {
         let live = self.live();
         while let Some(id) = control.suspects_to_try.pop_front() {
@@ -97,35 +97,33 @@ impl Inner {
         None
     }
 
-    /// Reads the segment from quarantine that the compaction is for, and runs it if all is readable.
-    pub fn take_back_if_sound(&self, compaction: &Compaction) -> Result<()> {
+    /// Reads the segment that the compaction takes back, and runs the compaction if the whole segment is readable.
+    pub fn take_back_if_readable(&self, compaction: &Compaction) -> Result<()> {
         match compaction.upper.first() {
-            Some(suspect) if self.reads_well(suspect) => self.take_back(suspect, compaction),
+            Some(suspect) if self.is_readable(suspect) => self.take_back(suspect, compaction),
             _ => Ok(()),
         }
     }
 
-    /// Reads every byte of a segment, past every cache.
-    pub fn reads_well(&self, segment: &LiveSegment) -> bool {
+    /// Whether every byte of a segment is readable, bypassing every cache.
+    pub fn is_readable(&self, segment: &LiveSegment) -> bool {
         let meta = &segment.meta;
         self.storage
             .check_segment_file(meta)
             .and_then(|()| self.storage.files.open_apart(meta.id, meta.digest))
             .and_then(|file| file.verify(&mut |_, _, _| Ok(())))
-            .inspect_err(
-                |error| tracing::debug!(%error, "a segment in quarantine still cannot be read whole"),
-            )
+            .inspect_err(|error| tracing::debug!(%error, "a segment in quarantine is still unreadable"))
             .is_ok()
     }
 
-    /// Takes a segment from quarantine that reads well by now.
+    /// Takes a readable segment back from quarantine.
     pub fn take_back(&self, suspect: &LiveSegment, compaction: &Compaction) -> Result<()> {
         self.compact_one(compaction)?;
         let id = suspect.meta.id;
         if self.live().quarantined().iter().any(|s| s.meta.id == id) {
-            return Ok(()); // The store closes.
+            return Ok(()); // The store is closing.
         }
-        tracing::info!(segment = %id, "a segment in quarantine reads well again: it is back in its level");
+        tracing::info!(segment = %id, "a segment is readable again and has left quarantine");
         self.queue_if_without_sidecar(id);
         Ok(())
     }

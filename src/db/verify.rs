@@ -1,4 +1,4 @@
-//! Verification of everything on disk: checksums, order, filters, manifest against files.
+//! Verification of everything on disk: checksums, order, filters, and the manifest against the files.
 
 use super::inner::Inner;
 use crate::error::{Error, Result};
@@ -15,21 +15,20 @@ pub struct VerifyReport {
     pub segments: u64,
     /// Entries in them.
     pub entries: u64,
-    /// Entries that are in no segment yet: in memory, from the logs, whose checksums were checked when the store was opened.
+    /// Entries that are only in memory and in the logs. The logs' checksums are verified when the store is opened.
     pub log_entries: u64,
-    /// Bytes of them.
+    /// Bytes of the segments.
     pub bytes: u64,
-    /// Filters that were asked about every key of their segment.
+    /// Filters that were probed for every key of their segment.
     pub filters: u64,
-    /// Damage of the data, each with file and offset.
+    /// Damage to the data, each with its file and offset.
     pub problems: Vec<Error>,
-    /// Filters that are missing or unusable, with the reason. Answers stay right without them; opening the store for writing rebuilds
-    /// them.
+    /// Missing or unusable filters, with the reason. Answers are right without them. Opening the store for writing rebuilds them.
     pub unusable_filters: Vec<String>,
 }
 
 impl VerifyReport {
-    /// Whether no data is damaged.
+    /// Whether all data is intact.
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }
@@ -40,7 +39,7 @@ impl Inner {
         let mut report = VerifyReport::default();
         match read_state(&*self.storage.fs, &self.storage.dir) {
             Ok(state) if state.header != self.storage.header => {
-                let what = "the manifest is of another store than the one that was opened";
+                let what = "the manifest belongs to another store";
                 report.problems.push(Error::corruption(
                     self.storage.dir.join(crate::manifest::MANIFEST),
                     0,
@@ -59,11 +58,11 @@ impl Inner {
         Ok(report)
     }
 
-    /// Opens both files anew: what is on disk is checked, not what is in memory already.
+    /// Opens both files again, so that it checks what is on disk, not what is in memory.
     fn verify_segment(&self, live: &LiveSegment, report: &mut VerifyReport) {
         let meta = &live.meta;
         let path = self.storage.path_of(meta.id, FileKind::Filter);
-        // Pinned: with ordinary reads, a disk that fails is a finding and no SIGBUS.
+        // Pinned: ordinary reads report a failing disk as an error instead of a SIGBUS.
         let opened =
             Sidecar::open(&self.storage.maps, &path, &self.storage.expected_sidecar(meta), Residency::Pinned);
         let sidecar = opened.and_then(|sidecar| sidecar.verify().map(|_| sidecar));
@@ -89,11 +88,11 @@ impl Inner {
                 })
             });
         if live.file.is_obsolete() {
-            return; // Compacted away meanwhile: it is no part of the store any more.
+            return; // It was compacted away meanwhile and no longer belongs to the store.
         }
         report.problems.extend(checked.err());
         if entries != meta.entries {
-            let what = format!("{entries} entries were readable, the manifest says {}", meta.entries);
+            let what = format!("{entries} entries are readable, but the manifest says {}", meta.entries);
             report.problems.push(Error::corruption(
                 self.storage.path_of(meta.id, FileKind::Segment),
                 0,
@@ -102,7 +101,7 @@ impl Inner {
         }
         if let Some(key) = denied {
             let what = format!(
-                "the filter denies the key {} of its segment (I1): remove this file, it is rebuilt",
+                "the filter denies key {} of its segment (I1); remove this file and it will be rebuilt",
                 key.escape_ascii()
             );
             report.problems.push(Error::corruption(&path, 0, what));

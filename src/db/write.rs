@@ -1,8 +1,9 @@
-//! The write path: group commit into the log, then the memtable, then visible.
+//! The write path: group commit to the log, then the memtable, then the visible sequence number.
 //!
-//! 1. A writer queues its batch and takes the `log` lock. Whoever gets it commits the whole queue; the others find their batch done.
-//! 2. One append to the log for the group; one fdatasync if any of the group asks for it.
-//! 3. Only then the memtable learns the entries, and the visible sequence number moves past the whole batch at once.
+//! 1. A writer queues its batch and waits for the `log` lock. Whoever gets it commits a group of queued batches; the other writers of the
+//!    group find their result.
+//! 2. The group is appended to the log at once, with one fdatasync if any batch asks for it.
+//! 3. Only then do its entries enter the memtable, and the visible sequence number moves past the whole group at once.
 
 use super::control::Control;
 use super::inner::Inner;
@@ -20,20 +21,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Full memtables that may be waiting or being flushed before writers wait too.
+/// How many full memtables may wait for a flush, or be in one, before writers stall.
 const MEMTABLES_WAITING_MAX: usize = 2;
-/// Level-0 segments at which writes are slowed, and at which they stop.
+/// The number of segments in level 0 at which writers are slowed down, and at which they stall.
 pub(crate) const LEVEL0_SLOWDOWN: usize = 16;
 const LEVEL0_STOP: usize = 32;
-/// At the slowdown threshold a writer is held to this rate; it falls linearly to an eighth at the stop.
+/// The write rate at the slowdown threshold. It falls linearly to an eighth of this at the stop threshold.
 const SLOWDOWN_BYTES_PER_SEC: u64 = 64 << 20;
-/// Sleeps are saved up to this length: shorter ones would mostly be the timer's own slack.
+/// Writers accumulate their delays up to this length: most of a shorter sleep would be timer slack.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
-/// A group takes no further batches beyond this many bytes, so that the first of them does not wait for all.
+/// Maximum size of a group, in bytes, so that its first batch does not wait for too many others.
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
 impl Inner {
-    /// Commits a batch: all of it or nothing, visible at once.
+    /// Commits a batch atomically.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
         self.check_writable()?;
         batch.validate()?;
@@ -110,7 +111,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes everything acknowledged so far durable.
+    /// Makes all acknowledged writes durable.
     pub fn sync(&self) -> Result<()> {
         self.check_writable()?;
         let mut log = lock(&self.log);
@@ -120,7 +121,7 @@ impl Inner {
         self.sync_log(log)
     }
 
-    /// Oldest log first.
+    /// Syncs the unsynced logs, oldest first.
     pub fn sync_log(&self, log: &mut ActiveLog) -> Result<()> {
         let unsynced = std::mem::take(&mut *lock(&self.unsynced));
         for (_, mut earlier) in unsynced {
@@ -131,10 +132,10 @@ impl Inner {
         Ok(())
     }
 
-    /// Rotates a full memtable and holds writers back: slowly when level 0 grows, wholly when compaction or flushing cannot keep up.
+    /// Rotates a full memtable. Slows the writer down while level 0 grows, and stalls it while compaction or flushing cannot keep up.
     fn make_room(&self, log: &mut ActiveLog, bytes: usize) -> Result<()> {
         let level0 = self.view.load().live.levels()[0].segments().len();
-        // Also with room in the memtable: a process that never lives until that is full would leave one more segment each time.
+        // Even with room in the memtable: a process that never runs long enough to fill it would add a segment at each opening.
         if self.level0_is_at_stop() {
             self.stall(|_| self.level0_is_at_stop().then_some(TaskKind::Compaction))?;
         } else if level0 >= LEVEL0_SLOWDOWN {
@@ -160,7 +161,7 @@ impl Inner {
             >= LEVEL0_STOP.max(self.storage.options.level0_trigger)
     }
 
-    /// Holds the writer until `wanted` names no job any more.
+    /// Stalls the writer until `wanted` returns `None`.
     fn stall(&self, wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
         let stalled = Instant::now();
         let outcome = self.wait_for_work(wanted);
@@ -181,14 +182,14 @@ impl Inner {
         }
     }
 
-    /// Starts a new log and memtable and hands the full one to the background.
+    /// Starts a new log and memtable, and hands the full memtable to the background.
     pub fn rotate(&self, log: &mut ActiveLog) -> Result<()> {
         let id = self.storage.take_id();
         let fresh = Arc::new(Memtable::new(self.storage.options.memtable_bytes)?);
         let path = self.storage.path_of(id, FileKind::Wal);
         let writer =
             wal::LogWriter::create(&*self.storage.fs, &path, id, self.storage.header.store_id, log.next_seq)
-                .inspect_err(|_| self.storage.remove_if_there(&path)) // It is empty: a later opening needs nothing of it.
+                .inspect_err(|_| self.storage.remove_if_there(&path)) // It is empty, so no opening needs it.
                 .inspect_err(|e| self.count_shortage(e))
                 .map_err(|e| self.fail(e))?;
         let earlier = std::mem::replace(&mut log.writer, writer);

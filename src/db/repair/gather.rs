@@ -1,4 +1,4 @@
-//! A state without a manifest.
+//! Rebuilds the state of a store without its manifest.
 
 use super::workspace::Repair;
 use crate::db::names::next_free_id;
@@ -11,7 +11,7 @@ use crate::segment::{StoreIdentity, is_damage};
 use crate::wal;
 
 impl Repair<'_> {
-    /// A state from the segments alone.
+    /// The state, from the segments and the first log alone.
     pub(super) fn gather(&mut self) -> Result<ManifestState> {
         let logs = self.files(FileKind::Wal);
         let identify = |id: &FileId| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal)));
@@ -22,7 +22,8 @@ impl Repair<'_> {
             match self.read_whole(id, header) {
                 Ok((meta, origin)) if *header.get_or_insert(origin) == origin => metas.push(meta),
                 Ok(_) => {
-                    let foreign = Error::corruption(self.segment_path(id), 0, "a segment of another store");
+                    let foreign =
+                        Error::corruption(self.segment_path(id), 0, "this segment belongs to another store");
                     self.set_aside(&id.file_name(FileKind::Segment), foreign)?;
                 }
                 Err(error) if is_damage(&error) => {
@@ -46,7 +47,7 @@ impl Repair<'_> {
         }
         let newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
         state.segments = metas.into_iter().map(|meta| (meta.id, meta)).collect();
-        // A log may repeat what a segment has already: the same operations under the same numbers.
+        // A log may repeat operations that a segment has already, under the same numbers.
         state.last_seq = first_log.map_or(newest, |log| log.first_seq.saturating_sub(1));
         Ok(state)
     }

@@ -1,13 +1,13 @@
-//! Repair of logs: all that is readable of them, before the damage and behind it, becomes one new log.
+//! Repair of logs: everything readable in them, before and after the damage, becomes one new log.
 //!
-//! 1. Logs that replay as an opening would replay them stay as they are.
-//! 2. Otherwise (bytes that the disk does not give are damage like others) every batch that can be read goes into a new log under its own sequence number, and a gap stands where numbers are
-//!    missing. What was written later is newer than what is lost, so keeping it is safe; but a lost operation leaves the key that it
-//!    changed as it was before, and nobody knows which key that was.
-//! 3. The logs with damage get a second name, under which they stay. Then a new manifest makes the new log the first one.
+//! 1. If the logs replay without an error, as they would at an opening, they stay as they are.
+//! 2. Otherwise every readable batch goes into a new log under its own sequence number, with gaps where numbers are missing. Bytes that the
+//!    disk cannot read count as damaged. Later batches are newer than the lost ones, so it is safe to keep them. But a lost operation leaves
+//!    its key with an older value, and nobody knows which key that is.
+//! 3. The damaged logs get a second name, under which they are kept. Then a new manifest makes the new log the first one.
 //!
-//! A crash before the new manifest leaves all old logs, and perhaps the new one. The next repair starts again: batches that it finds
-//! twice count once.
+//! A crash before the new manifest leaves all old logs, and perhaps the new one. The next repair starts again and counts batches that it
+//! finds twice only once.
 
 use super::report::{LogSalvage, LostRange};
 use super::workspace::Repair;
@@ -26,11 +26,11 @@ use std::sync::Arc;
 
 impl Repair<'_> {
     /// Makes the logs replayable.
-    pub(super) fn mend_logs(&mut self, state: &ManifestState) -> Result<()> {
+    pub(super) fn repair_logs(&mut self, state: &ManifestState) -> Result<()> {
         let names = self.fs.list(self.path)?;
         let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _| Ok(()));
         match &outcome {
-            // Segments may hold what is missing between two logs when the manifest that said so is lost.
+            // Once the manifest is lost, segments may hold what seems to be missing between two logs.
             Ok(outcome) if !(outcome.left_out && self.report.rebuilt) => return Ok(()),
             Ok(_) => {}
             Err(error) if is_damage(error) => {}
@@ -43,7 +43,7 @@ impl Repair<'_> {
         }
         let writer = wal::LogWriter::create(&*self.fs, &tmp, id, state.header.store_id, state.last_seq + 1)?;
         let in_segments = state.segments.values().map(|meta| meta.max_seq).max().unwrap_or(0);
-        let mut merged = Merged { writer, in_segments, salvage: LogSalvage::default() };
+        let mut merged = MergedLog { writer, in_segments, salvage: LogSalvage::default() };
         let mut damaged = Vec::new();
         for log in self.by_age(needed_logs(state, &names)) {
             let from = ExpectedLog {
@@ -57,7 +57,7 @@ impl Repair<'_> {
             let unreadable = wal::salvage(&*self.fs, &log_path, from, &mut keep)?;
             if let Some(offset) = unreadable.first {
                 merged.salvage.bytes_unreadable += unreadable.bytes;
-                let what = format!("{} bytes of the log cannot be read", unreadable.bytes);
+                let what = format!("cannot read {} bytes of the log", unreadable.bytes);
                 damaged.push((log, Error::corruption(&log_path, offset, what)));
             }
         }
@@ -73,7 +73,7 @@ impl Repair<'_> {
         let state = ManifestState { log_floor: id, next_id, log_mark: Some(mark), ..state.clone() };
         Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
         damaged.iter().try_for_each(|(log, _)| self.fs.remove(&self.path_of(*log)))?;
-        tracing::warn!(salvage = ?merged.salvage, "the logs were damaged and written anew");
+        tracing::warn!(salvage = ?merged.salvage, "rewrote damaged logs");
         let mut incomplete: Vec<PathBuf> = damaged.iter().map(|(log, _)| self.path_of(*log)).collect();
         if incomplete.is_empty() {
             incomplete.extend(match outcome {
@@ -97,8 +97,8 @@ impl Repair<'_> {
         self.path.join(log.file_name(FileKind::Wal))
     }
 
-    /// The logs by their first sequence numbers; one whose header is unreadable comes behind the one before it. A repair that was
-    /// interrupted has left a log of a high number with old operations.
+    /// The logs in order of their first sequence numbers; a log with an unreadable header follows its predecessor. An interrupted repair may
+    /// have left a log with a high number and old operations.
     fn by_age(&self, logs: Vec<FileId>) -> Vec<FileId> {
         let mut first_seq = 0;
         let mut aged: Vec<(Seq, FileId)> = Vec::with_capacity(logs.len());
@@ -113,22 +113,22 @@ impl Repair<'_> {
     }
 }
 
-/// The new log.
-struct Merged {
+/// The new log, which takes the readable batches of all others.
+struct MergedLog {
     writer: wal::LogWriter,
     /// The greatest sequence number in any segment.
     in_segments: Seq,
     salvage: LogSalvage,
 }
 
-impl Merged {
+impl MergedLog {
     fn append(&mut self, first_seq: Seq, payload: &[u8], count: u32) -> Result<()> {
         self.skip_to(first_seq)?;
         self.salvage.operations_kept += u64::from(count);
         self.writer.append_group(&[LogRecord { first_seq, count, payload }])
     }
 
-    /// Leaves a gap, if the next number is greater. What stands in segments is not lost.
+    /// Leaves a gap up to `next_seq`. Operations that are in segments do not count as lost.
     fn skip_to(&mut self, next_seq: Seq) -> Result<()> {
         if next_seq <= self.writer.next_seq() {
             return Ok(());
@@ -140,7 +140,7 @@ impl Merged {
         self.writer.append_gap(next_seq)
     }
 
-    /// Moves beyond every number that was ever given, and syncs.
+    /// Skips every sequence number that was ever used, and syncs.
     fn finish(&mut self, id: FileId, old: Option<LogMark>) -> Result<LogMark> {
         self.skip_to(self.in_segments + 1)?;
         self.skip_to(old.map_or(0, |mark| mark.next_seq))?;

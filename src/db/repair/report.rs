@@ -1,4 +1,4 @@
-//! What a repair reports.
+//! The report of a repair.
 
 use crate::error::Error;
 use std::fmt;
@@ -9,23 +9,23 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// Whether a new manifest was written; otherwise the store needed none.
+    /// Whether a new manifest was written.
     pub rebuilt: bool,
-    /// Segments that the store has now.
+    /// Segments of the repaired store.
     pub segments: u64,
     /// Entries in them.
     pub entries: u64,
-    /// What could not be kept as it was, and why; the files are still there as `*.damaged`.
+    /// Files that were set aside, and why. They are kept as `*.damaged`.
     pub set_aside: Vec<Error>,
-    /// Length of the files that were set aside, in bytes. Most of their rows may be among those salvaged.
+    /// Total length of the files that were set aside, in bytes. Most of their rows may have been salvaged.
     pub bytes_set_aside: u64,
-    /// Rows of damaged segments, tombstones included, that were written to new ones.
+    /// Rows of damaged segments, tombstones included, that were written to new segments.
     pub rows_salvaged: u64,
-    /// Data of damaged segments in which no row could be read, in bytes.
+    /// Unreadable data of damaged segments, in bytes.
     pub bytes_unreadable: u64,
-    /// Where rows are lost: there, a key may be missing, have an older value again, or be back although it was deleted.
+    /// The ranges in which rows were lost. There, a key may be missing, have an older value, or be back after its deletion.
     pub lost: Vec<LostRange>,
-    /// What became of the logs; `None` when they were in order.
+    /// What was salvaged from damaged logs; `None` if they were intact.
     pub logs: Option<LogSalvage>,
 }
 
@@ -42,20 +42,20 @@ pub struct LogSalvage {
     pub operations_lost: Vec<RangeInclusive<u64>>,
 }
 
-/// Keys whose newest entries may have been lost with a part of a file.
+/// A range of keys whose newest entries may be lost with a part of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LostRange {
-    /// The damaged file, by the name that it had.
+    /// The damaged file, under its original name.
     pub file: PathBuf,
-    /// Where the keys begin; unbounded when that is not known.
+    /// The lower bound of the range; unbounded if unknown.
     pub first: Bound<Vec<u8>>,
-    /// Where the keys end; unbounded when that is not known.
+    /// The upper bound of the range; unbounded if unknown.
     pub last: Bound<Vec<u8>>,
 }
 
 impl fmt::Display for LostRange {
-    /// In words, the keys with escapes: `keys from "a" to before "m\xff" (store/000007.segment)`.
+    /// In words, with escaped keys: `keys from "a" to before "m\xff" (store/000007.segment)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.first, &self.last) {
             (Bound::Unbounded, Bound::Unbounded) => write!(f, "any key")?,

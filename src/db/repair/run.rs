@@ -13,11 +13,11 @@ use crate::wal;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Repairs the store in directory `path`. Nothing readable is lost, nothing is removed; nobody may have the store open. What the disk does not
-/// give, because its reads fail, is reported as lost like any other damage.
+/// Repairs the store in directory `path`, which nobody may have open. It keeps everything readable and removes no file. Bytes that the disk
+/// cannot read are reported as lost, like any other damage.
 ///
 /// # Errors
-/// [`Error::NotAStore`] when there is no file of a store, [`Error::Locked`], [`Error::Io`] when a file cannot be opened or written.
+/// [`Error::NotAStore`] if the directory has no file of a store; [`Error::Locked`]; [`Error::Io`] if a file cannot be opened or written.
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     Options::new().repair(path)
 }
@@ -39,7 +39,7 @@ fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
         None => Vec::new(),
     };
     if !names.iter().any(|name| name == MANIFEST || FileKind::parse(name).is_some()) {
-        let what = "there is no file of a store".to_owned();
+        let what = "it has no file of a store".to_owned();
         return Err(Error::NotAStore { path: path.to_path_buf(), what });
     }
     let _lock = fs.lock(&path.join(LOCK), LockMode::Exclusive)?;
@@ -71,13 +71,13 @@ impl Repair<'_> {
             self.fs.sync_dir(self.path)?;
             Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
         }
-        self.take_away_replaced()?;
-        self.mend_logs(&state)?;
+        self.set_aside_replaced()?;
+        self.repair_logs(&state)?;
         self.fs.sync_dir(self.path)?;
         Ok(self.report)
     }
 
-    /// Sets a manifest aside that has lost its last edits.
+    /// The state of the manifest, or `None` if the manifest has lost its last edits. It is set aside then.
     fn keep_if_complete(&mut self, state: ManifestState) -> Result<Option<ManifestState>> {
         let manifest = self.path.join(MANIFEST);
         for id in state.segments.keys() {
@@ -93,7 +93,7 @@ impl Repair<'_> {
         let first_log =
             needed.map(|id| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal))));
         match first_log {
-            // Only lost edits leave segments that it does not name; otherwise it is a log that was lost.
+            // An unnamed segment proves that edits were lost. Without one, a log was lost instead.
             Some(Ok(Some(log))) if log.first_seq > state.last_seq + 1 && self.has_unnamed_segment(&state) => {
                 let what = format!(
                     "it ends at operation {}, but the first log begins at {}",

@@ -1,4 +1,4 @@
-//! Repair of segments: each is read whole, and of a damaged one the readable rows are written anew.
+//! Repair of segments: reads each one completely, and rewrites the readable rows of a damaged one.
 
 use super::report::LostRange;
 use super::workspace::{Repair, ReplacedSegment};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Repair<'_> {
-    /// Checks the segments that a manifest names, and what it says of them. `true` when something had to change.
+    /// Compares the segments that a manifest names with their entries in it. Returns `true` if the state had to change.
     pub(super) fn check_segments(&mut self, state: ManifestState) -> Result<(ManifestState, bool)> {
         self.next_id = FileId(next_free_id(&state, &self.names));
         let mut changed = false;
@@ -25,8 +25,8 @@ impl Repair<'_> {
             let found = match self.read_whole(*id, None) {
                 Ok((found, _)) if found.digest == meta.digest => Some(meta.clone()),
                 Ok(_) => {
-                    let what = "not the segment that the manifest means";
-                    self.put_aside(*id, Error::corruption(self.segment_path(*id), 0, what))?;
+                    let what = "this is not the segment that the manifest names";
+                    self.link_aside(*id, Error::corruption(self.segment_path(*id), 0, what))?;
                     self.report.lost.push(self.whole(meta));
                     None
                 }
@@ -45,7 +45,7 @@ impl Repair<'_> {
         }
         let mut state = ManifestState { segments: kept, ..state };
         if let Err(error) = check_levels(&state, self.path) {
-            tracing::warn!(%error, "every segment goes to level 0, which may overlap");
+            tracing::warn!(%error, "moving every segment to level 0, where segments may overlap");
             state.segments.values_mut().for_each(|meta| meta.level = 0);
             changed = true;
         }
@@ -56,7 +56,7 @@ impl Repair<'_> {
         self.path.join(id.file_name(FileKind::Segment))
     }
 
-    /// Opens a segment and reads every byte of it. It must be of the store, if that is known.
+    /// Opens a segment. Reads every byte of it if it belongs to `store`, or if the store is unknown.
     pub(super) fn read_whole(
         &self,
         id: FileId,
@@ -72,13 +72,13 @@ impl Repair<'_> {
         Ok((SegmentMeta { level: 0, summary: segment.summary().clone() }, found))
     }
 
-    /// The store that a segment says it is of, if that much of it is readable.
+    /// The store in a segment's properties, if they are readable.
     pub(super) fn store_of(&self, id: FileId) -> Option<StoreIdentity> {
         let properties = read_properties(&*self.fs.open(&self.segment_path(id)).ok()?, id)?;
         Some(properties.store)
     }
 
-    /// Writes what is readable of a damaged segment to a new one; `None` when that is nothing. `known` is what the manifest says of it.
+    /// Writes the readable rows of a damaged segment to a new one; `None` if there are none. `known` is its entry in the manifest.
     pub(super) fn rescue(
         &mut self,
         id: FileId,
@@ -108,7 +108,7 @@ impl Repair<'_> {
             })?;
         let summary = writer.map(SegmentWriter::finish).transpose()?;
         self.next_id = FileId(new_id.0 + 1);
-        self.put_aside(id, error)?;
+        self.link_aside(id, error)?;
 
         let is_foreign = salvaged.properties.as_ref().is_some_and(|own| own.store.store_id != store.store_id)
             || summary.as_ref().is_some_and(|summary| known.is_some_and(|meta| !is_part_of(summary, meta)));
@@ -132,23 +132,23 @@ impl Repair<'_> {
         Ok(summary.map(|summary| SegmentMeta { level, summary }))
     }
 
-    /// Gives a damaged segment its second name; the first goes when the manifest does without it.
-    fn put_aside(&mut self, id: FileId, why: Error) -> Result<()> {
+    /// Gives a damaged segment its second name. It loses the first once the manifest no longer names it.
+    fn link_aside(&mut self, id: FileId, why: Error) -> Result<()> {
         let name = id.file_name(FileKind::Segment);
         let linked = self.fs.hard_link(&self.path.join(&name), &self.aside(&name)?).is_ok();
         self.replaced.push(ReplacedSegment { id, why, linked });
         Ok(())
     }
 
-    /// The second half of `put_aside`.
-    pub(super) fn take_away_replaced(&mut self) -> Result<()> {
+    /// The second half of `link_aside`.
+    pub(super) fn set_aside_replaced(&mut self) -> Result<()> {
         for ReplacedSegment { id, why, linked } in std::mem::take(&mut self.replaced) {
             let (name, path) = (id.file_name(FileKind::Segment), self.segment_path(id));
             if !linked {
                 self.set_aside(&name, why)?; // Not every file system has links.
                 continue;
             }
-            tracing::warn!(%why, name, "set aside, what is readable of it was written anew");
+            tracing::warn!(%why, name, "set a damaged segment aside after salvaging its readable rows");
             self.report.bytes_set_aside += self.fs.file_len(&path)?.unwrap_or(0);
             self.fs.remove(&path)?;
             self.report.set_aside.push(why);
@@ -166,7 +166,7 @@ impl Repair<'_> {
     }
 }
 
-/// Whether rows can have been rows of the segment that the manifest means.
+/// Whether these rows can come from the segment that the manifest names.
 fn is_part_of(rows: &SegmentSummary, meta: &SegmentMeta) -> bool {
     meta.smallest <= rows.smallest
         && rows.largest <= meta.largest
@@ -175,7 +175,7 @@ fn is_part_of(rows: &SegmentSummary, meta: &SegmentMeta) -> bool {
         && rows.entries <= meta.entries
 }
 
-/// The keys that a gap may have had, in a segment from and to these keys.
+/// The keys that a gap may have contained, in a segment with these first and last keys.
 fn range_of(gap: Gap, ends: Option<&(Vec<u8>, Vec<u8>)>) -> LostRange {
     let from_start = || ends.map_or(Bound::Unbounded, |(smallest, _)| Bound::Included(smallest.clone()));
     let to_end = || ends.map_or(Bound::Unbounded, |(_, largest)| Bound::Included(largest.clone()));
@@ -186,9 +186,9 @@ fn range_of(gap: Gap, ends: Option<&(Vec<u8>, Vec<u8>)>) -> LostRange {
     }
 }
 
-/// The level where a segment from quarantine, sound by now, is in the order of ages again: what overlaps it above is newer as a whole, what
-/// overlaps it below is older, and nothing overlaps it there. `None` when there is no such level: it stays where it is, and the open store
-/// takes it back with a compaction (see `take_back`).
+/// The level to which an intact segment can return from quarantine by its age: every segment that overlaps it is newer if above, older if
+/// below, and none is in the same level. `None` if there is no such level: the segment stays in quarantine, and the open store takes it back
+/// with a compaction (see `take_back.rs`).
 fn home_of(meta: &SegmentMeta, all: &BTreeMap<FileId, SegmentMeta>) -> Option<u8> {
     let overlapping: Vec<&SegmentMeta> = all
         .values()

@@ -37,7 +37,7 @@ impl Repair<'_> {
     }
 
     pub fn set_aside(&mut self, name: &str, why: Error) -> Result<()> {
-        tracing::warn!(%why, name, "set aside");
+        tracing::warn!(%why, name, "setting a file aside");
         let file = self.path.join(name);
         if self.fs.file_len(&file)?.is_some() {
             self.report.bytes_set_aside += self.fs.file_len(&file)?.unwrap_or(0);
