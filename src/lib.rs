@@ -10,7 +10,7 @@
 //! assert!(db.get("Nina Simone - Sinnerman")?.is_some_and(|year| year == b"1965"));
 //! assert!(db.get("Nina Simone - Freebird")?.is_none()); // one filter line, no disk
 //!
-//! let mut batch = Batch::new(); // all or nothing, also after a crash
+//! let mut batch = Batch::new(); // atomic, even after a crash
 //! batch.put("Fela Kuti - Zombie", "1976");
 //! batch.delete("Nina Simone - Sinnerman");
 //! let before = db.snapshot();
@@ -20,46 +20,45 @@
 //!     println!("{} {}", title.escape_ascii(), year.escape_ascii());
 //! }
 //! assert!(before.contains_key("Nina Simone - Sinnerman")?);
-//! println!("{} questions answered without a read", db.stats().filter_negatives);
+//! println!("{} reads avoided", db.stats().filter_negatives);
 //! # Ok(()) }
 //! ```
 //!
-//! # How a lookup goes
+//! # How a lookup works
 //! ```text
 //! put ─▶ log ─▶ memtable (+ its own small filter) ─flush─▶ segment + sidecar ─compact─▶ segment + sidecar
 //! get ─▶ hash the key once ─▶ memtable filter ─▶ prefetch the filter line of every run that could hold the key
 //!     ─▶ test newest to oldest ─▶ only on "maybe": block index ─▶ block cache ─▶ one block read
 //! ```
-//! Keys and values live in *segments*, immutable sorted files, leveled as in LevelDB and RocksDB. Beside each `NNNNNN.segment`
-//! stands its *sidecar* `NNNNNN.filter`: 64-byte lines over the hashes of all its keys, memory-mapped. A missing key is answered by
-//! the sidecars of the runs that could hold it, one line each, without a look at the segments.
+//! Keys and values live in *segments*: immutable sorted files in levels, as in LevelDB and RocksDB. Next to each `NNNNNN.segment` is its
+//! *sidecar* `NNNNNN.filter`: 64-byte lines computed from the hashes of all its keys, memory-mapped. For a missing key, the store probes one
+//! line in the sidecar of each run that could hold the key, and reads no segment.
 //!
-//! # What holds (the tests name these by number)
-//! - **I1** No false negative: a sidecar is believed only when its header is valid, it is bound to its segment, and the checksum of the
-//!   64 lines around the one that is asked has been verified since it was mapped. Anything else means "maybe".
-//! - **I2** A filter is derived data: without sidecars, or with damaged ones, every answer is the same; they are rebuilt in the background.
-//!   One that cannot be written stops no write.
-//! - **I3** Retuning never rewrites data: [`Db::rebuild_filters`] writes sidecars only.
-//! - **I4** What was acknowledged as synced survives any crash, and its loss by damage is an error; without sync, a prefix of what was written
-//!   survives. A batch is all or nothing.
-//! - **I5** A failed write or fsync is never acknowledged, and its file is never written again: on a full disk, what it held is written
-//!   anew from memory when there is space; after any other failure the store is read-only ([`Error::Poisoned`]).
-//!   A failed *read* stops nothing: its segment is quarantined, and what is readable of it answers. It returns when it reads well
-//!   again.
-//! - **I6** Every byte on disk is under a checksum; damage is an [`Error::Corruption`] with file and offset.
-//! - **I7** Readers never wait for writers, flushes or compactions; writers never wait for a manual compaction.
-//! - **I8** All I/O goes through one seam, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.
-//! - **I9** Filters see every key of their segment, tombstones included.
-//! - **I10** Levels below 0 are disjoint: checked whenever segments are published, at opening, and by [`Db::verify`].
-//! - **I11** No key chosen from outside changes an answer: a hash that decides more than speed, as a guard's, is a keyed PRF.
-//! - **I12** Open files, maps and the memory of compactions are bounded by [`Options`], not by the size of the store.
+//! # Invariants (tests name them by number)
+//! - **I1** No false negative. A sidecar is trusted only if its header is valid, it is bound to its segment, and the checksum of the 64 lines
+//!   around the probed one was verified since it was mapped. Otherwise the answer is "maybe".
+//! - **I2** A filter is derived data. Without sidecars, or with damaged ones, every answer is the same, and the background rebuilds them. A
+//!   sidecar that cannot be written stops no write.
+//! - **I3** Retuning never rewrites data. [`Db::rebuild_filters`] only writes sidecars.
+//! - **I4** Synced writes survive any crash, and losing one to damage is an error. Of unsynced writes, a prefix survives. A batch is atomic.
+//! - **I5** A failed write or fsync is never acknowledged, and its file is never written again. On a full disk, the store rewrites the
+//!   contents from memory once there is space; after any other failure it is read-only ([`Error::Poisoned`]). A failed *read* stops
+//!   nothing: its segment goes to quarantine, where its readable blocks still serve reads, and returns once it is readable again.
+//! - **I6** A checksum covers every byte on disk. Damage is an [`Error::Corruption`] with file and offset.
+//! - **I7** Readers never wait for writers, flushes or compactions. Writers never wait for a manual compaction.
+//! - **I8** All I/O goes through one interface, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.
+//! - **I9** Filters include every key of their segment, tombstones too.
+//! - **I10** The segments of a level below 0 are disjoint. Checked at every publication, when the store is opened, and by [`Db::verify`].
+//! - **I11** Keys chosen by outsiders never change an answer. A hash that affects more than speed, such as a guard's, is a keyed PRF.
+//! - **I12** [`Options`] bound the open files, the maps and the memory of compactions, whatever the size of the store.
 //!
 //! # Limits
-//! Keys of 0 to [`MAX_KEY_BYTES`] bytes, ordered bytewise (the empty key is a key); values to [`MAX_VALUE_BYTES`]; batches to 1 GiB. One
-//! process at a time writes; read-only openings share. Unix only: it reads at offsets, maps and locks files.
+//! Keys have 0 to [`MAX_KEY_BYTES`] bytes and are ordered bytewise; the empty key is valid. Values have up to [`MAX_VALUE_BYTES`] bytes, and
+//! batches up to 1 GiB. One process at a time can write; read-only openings can share a store. Unix only: the store uses positioned reads,
+//! memory maps and file locks.
 //!
-//! Sidecars are mapped by default. As with every mapped file, the process dies of SIGBUS when somebody truncates one of them while the
-//! store is open, or the disk fails to read its pages; [`Residency`] and [`fs::catch_sigbus`] say what to do where that must not be.
+//! Sidecars are mapped by default. As with every mapped file, the process dies of SIGBUS if somebody truncates a sidecar while the store is
+//! open, or if the disk fails to read its pages. [`Residency`] and [`fs::catch_sigbus`] describe how to avoid that.
 
 pub mod error;
 pub mod fs;
@@ -91,7 +90,7 @@ pub use segment::Compression;
 pub use sidecar::{Residency, read_filter, receive_filter, send_filter, write_filter};
 pub use wal::Batch;
 
-/// What the targets in `fuzz/` reach of the private modules. Only `cargo fuzz` sets the cfg; it is no part of the interface.
+/// The private items that the targets in `fuzz/` use. Only `cargo fuzz` sets this cfg; not part of the public API.
 #[cfg(fuzzing)]
 #[allow(missing_docs, reason = "each item has its documentation where it is defined")]
 pub mod fuzzing {
@@ -106,7 +105,7 @@ pub mod fuzzing {
     pub use crate::wal::{ExpectedLog, LogEnd, LogRecord, LogWriter, identify, ops, replay};
 }
 
-/// What `benches/` reaches of the private modules. Only the cargo feature `bench-support` shows it; it is no part of the interface.
+/// The private items that `benches/` use, behind the feature `bench-support`. Not part of the public API.
 #[cfg(feature = "bench-support")]
 #[doc(hidden)]
 pub mod bench_support {

@@ -1,4 +1,4 @@
-//! What the background threads, the writers and those who wait for them share, under one short lock.
+//! The state that background threads, writers and waiters share, under one short lock.
 
 use super::reserve::Reservation;
 use super::retry::{Retries, TaskKind};

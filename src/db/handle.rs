@@ -216,7 +216,7 @@ impl Db {
         self.rebuild_filters_with(policy, |_| ControlFlow::Continue(()))
     }
 
-    /// Like [`rebuild_filters`](Self::rebuild_filters), but calls `progress` before each segment and stops when it says so.
+    /// Like [`rebuild_filters`](Self::rebuild_filters), but calls `progress` before each segment and stops once that returns `Break`.
     ///
     /// # Errors
     /// The errors of [`rebuild_filters`](Self::rebuild_filters).

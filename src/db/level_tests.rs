@@ -63,7 +63,7 @@ fn store_of(segments: &[InLevel<'_>]) -> (tempfile::TempDir, PathBuf) {
 
 #[test]
 fn a_segment_returns_from_quarantine_above_what_is_older_and_below_what_is_newer_in_every_level() {
-    // So large that nothing is compacted into its level without need.
+    // Large, so that no other compaction reaches its level.
     let large = "x".repeat(20_000);
     let was = |left, overtaken| Quarantine { left, overtaken }.to_level();
     let returning: &[(&str, &str)] = &[("a", "2"), ("j", "2"), ("k", "2"), ("z", "2")];

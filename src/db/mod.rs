@@ -1,5 +1,5 @@
-//! The store: [`Db`] and what it hands out. `handle.rs` has the public methods; the read path continues in `read.rs`, the write path in
-//! `write.rs`.
+//! The store: [`Db`] and the types of its methods. `handle.rs` has the public methods. From there, a get continues in `read.rs` and a put in
+//! `write.rs`, `flush.rs` and `compact.rs`.
 
 mod background;
 mod checkpoint;

@@ -31,7 +31,7 @@ const UNMAP_WAIT: Duration = Duration::from_millis(20);
 pub struct RebuildReport {
     /// Segments that got a new sidecar.
     pub segments: u64,
-    /// Segments that keep theirs, because it already is what the policy asks for.
+    /// Segments whose filter already is what the policy asks for.
     pub kept: u64,
     /// Segments in quarantine, which are skipped: part of them cannot be read.
     pub quarantined: u64,

@@ -78,7 +78,7 @@ impl Repair<'_> {
         if incomplete.is_empty() {
             incomplete.extend(match outcome {
                 Err(Error::Corruption { file, .. }) => Some(file),
-                // Another try could read all of it; what is lost was not there to be read.
+                // The second read found every byte, so operations are only lost if they were never in the file.
                 Err(Error::Io { path, .. }) if !merged.salvage.operations_lost.is_empty() => Some(path),
                 _ => None,
             });
