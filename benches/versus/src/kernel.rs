@@ -50,7 +50,7 @@ impl ResourceCounters {
     }
 }
 
-/// Column 4 of the device's line, see https://docs.kernel.org/admin-guide/iostats.html
+/// Column 4 of the device's line, see <https://docs.kernel.org/admin-guide/iostats.html>
 fn reads_completed(diskstats: &str, (major, minor): (u32, u32)) -> Option<u64> {
     diskstats.lines().find_map(|line| {
         let mut columns = line.split_ascii_whitespace();

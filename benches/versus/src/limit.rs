@@ -1,5 +1,5 @@
 //! Limits the memory of one process, page cache included, with a Linux control group of version 1 or 2
-//! (https://docs.kernel.org/admin-guide/cgroup-v1/memory.html, https://docs.kernel.org/admin-guide/cgroup-v2.html).
+//! (<https://docs.kernel.org/admin-guide/cgroup-v1/memory.html>, <https://docs.kernel.org/admin-guide/cgroup-v2.html>).
 
 use crate::error::Result;
 use serde::{Deserialize, Serialize};

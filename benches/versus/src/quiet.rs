@@ -43,7 +43,7 @@ pub fn others_now() -> f64 {
     CpuSample::now().others_since(&before).unwrap_or(0.0)
 }
 
-/// The sum of user, nice, system, irq, softirq and steal of all CPUs: https://docs.kernel.org/filesystems/proc.html, section 1.7.
+/// The sum of user, nice, system, irq, softirq and steal of all CPUs: <https://docs.kernel.org/filesystems/proc.html>, section 1.7.
 fn busy_ticks(stat: &str) -> Option<u64> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = all.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();

@@ -73,7 +73,7 @@ impl TaskRunner {
             rejected = self.why_not_ready(engine.as_ref())?;
         }
         let before = ResourceCounters::now(dir);
-        let (timing, beside, inserted) = self.calls(engine.as_ref())?;
+        let (timing, writer_puts_per_second, inserted) = self.calls(engine.as_ref())?;
         let run = ResourceCounters::now(dir).since(before);
         let finishing = Instant::now();
         if !self.workload.only_reads() {
@@ -88,7 +88,7 @@ impl TaskRunner {
         outcome.facts = engine.facts()?;
         outcome.rejected = rejected.or_else(|| self.why_wrong_runs(&outcome.facts));
         outcome.inserted = inserted;
-        outcome.beside_per_second = beside;
+        outcome.beside_per_second = writer_puts_per_second;
         if !self.workload.only_reads() {
             outcome.settle_seconds = Some(finished_after.as_secs_f64());
             let written =
@@ -205,7 +205,7 @@ impl TaskRunner {
         }
         let mut generator =
             CallGenerator::new(self.workload.kind, &self.keys, loaded, self.task.added, generation, rng);
-        let (mut timing, beside) = match self.workload.kind {
+        let (mut timing, writer_puts_per_second) = match self.workload.kind {
             WorkloadKind::GetWhileWriting => self.with_writer(&driver, &mut generator, calls)?,
             _ => (driver.run(&mut generator, calls)?, None),
         };
@@ -215,7 +215,7 @@ impl TaskRunner {
             timing.mean_ns /= MULTI as f64;
         }
         self.check_written(&driver, &generator)?;
-        Ok((timing, beside, generator.present() - loaded - self.task.added))
+        Ok((timing, writer_puts_per_second, generator.present() - loaded - self.task.added))
     }
 
     /// Checks that the store has what the calls wrote.

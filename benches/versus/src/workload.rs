@@ -326,7 +326,7 @@ impl<'a> CallGenerator<'a> {
         StoreCall::Scan { from, ranks: std::iter::from_fn(next).take(rows).collect() }
     }
 
-    /// https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads
+    /// <https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads>
     fn ycsb(&mut self, letter: char) -> StoreCall {
         let Some(zipf) = &self.zipf else { return StoreCall::Get(self.mixed(0)) };
         let popular = zipf.scrambled(&mut self.rng);

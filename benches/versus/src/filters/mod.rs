@@ -18,9 +18,9 @@ use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Each time is the best of this many. A build that takes longer than `LONG` is timed once.
-const TIMES: usize = 5;
-const LONG: Duration = Duration::from_millis(500);
+/// Each time is the best of this many, except that a build of more than `LONG_BUILD` is timed once.
+const REPEATS: usize = 5;
+const LONG_BUILD: Duration = Duration::from_millis(500);
 
 /// Measure filters without a store: a table on the terminal, all figures in DIR/filters.json
 #[derive(clap::Args)]
@@ -77,8 +77,8 @@ impl Args {
         let mut begin = cpu();
         let mut filter = build(&present)?;
         let mut built = cpu() - begin;
-        for _ in 1..TIMES {
-            if built > LONG {
+        for _ in 1..REPEATS {
+            if built > LONG_BUILD {
                 break;
             }
             begin = cpu();
@@ -158,7 +158,7 @@ fn fastest(queries: usize, ask: impl Fn() -> usize) -> (f64, usize) {
         let answer = black_box(ask());
         ((cpu() - begin).as_nanos() as f64 / queries as f64, answer)
     };
-    (0..TIMES).map(|_| time()).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::NAN, 0))
+    (0..REPEATS).map(|_| time()).min_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((f64::NAN, 0))
 }
 
 fn contestants() -> Vec<(String, BuildFn)> {
