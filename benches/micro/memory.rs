@@ -1,5 +1,5 @@
-//! Compares probes of a GiB of filter lines with plain loads of the same lines: `cargo bench -p micro --bench memory`. Takes less than ten seconds and
-//! a GiB of memory.
+//! Compares probes of a GiB of filter lines with plain loads of the same lines: `cargo bench -p micro --bench memory`. Takes less than ten
+//! seconds and a GiB of memory.
 //!
 //! The access patterns take turns every few thousand queries, because memory speed drifts with the accesses just before. No query is
 //! repeated, and hashes are computed before the clock starts.

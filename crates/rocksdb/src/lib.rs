@@ -3,6 +3,8 @@
 //!
 //! Use RocksDB's own Bloom filter instead when other code writes to the database, or when lookups rarely miss.
 
+#![forbid(unsafe_code)]
+
 mod guarded_rocks;
 mod source;
 

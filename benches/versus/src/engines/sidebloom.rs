@@ -15,9 +15,10 @@ fn policy(filters: bool) -> FilterPolicy {
 
 /// The engine's configuration, in words.
 pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
+    // All packages of the workspace share a version.
     format!(
         "sidebloom {}: {:?}; block cache {} MiB, memtable and segments {} MiB, LZ4, Durability::Os, filters mapped and verified before reads",
-        env!("SIDEBLOOM_VERSION"),
+        env!("CARGO_PKG_VERSION"),
         policy(kind == EngineKind::Sidebloom),
         settings.cache_mib,
         settings.memtable_mib
