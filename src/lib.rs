@@ -85,7 +85,7 @@ pub use db::{
 };
 pub use error::{Error, Result};
 pub use hash::{KeyHash, KeyHasher};
-pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value};
+pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
 pub use segment::Compression;
 pub use sidecar::{Residency, read_filter, receive_filter, send_filter, write_filter};
 pub use wal::Batch;

@@ -22,12 +22,8 @@ struct Report {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         cx.open_to_write(false)?.checkpoint(&self.dest)?;
-        let checkpoint = self.dest.display().to_string();
-        if cx.json {
-            cx.print_json(&Report { checkpoint })?;
-        } else {
-            writeln!(cx.out(), "checkpoint at {checkpoint}")?;
-        }
+        let report = Report { checkpoint: self.dest.display().to_string() };
+        cx.report(&report, |out| Ok(writeln!(out, "checkpoint at {}", report.checkpoint)?))?;
         Ok(Outcome::Found)
     }
 }

@@ -61,13 +61,11 @@ impl Args {
             seconds: start.elapsed().as_secs_f64(),
         };
         spinner.finish_and_clear();
-        if cx.json {
-            cx.print_json(&report)?;
-        } else {
+        cx.report(&report, |out| {
             let [before, after] =
                 [report.data_bytes_before, report.data_bytes_after].map(|n| human::bytes(n as f64));
-            writeln!(cx.out(), "compacted {before} to {after} in {:.1} s", report.seconds)?;
-        }
+            Ok(writeln!(out, "compacted {before} to {after} in {:.1} s", report.seconds)?)
+        })?;
         Ok(Outcome::Found)
     }
 }

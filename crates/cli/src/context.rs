@@ -140,6 +140,15 @@ impl Context {
         Ok(out.write_all(b"\n")?)
     }
 
+    /// Prints what a command found out: as a JSON object with `--json`, else as `text` writes it.
+    pub fn report(
+        &self,
+        report: &impl serde::Serialize,
+        text: impl FnOnce(&mut BufWriter<Stdout>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if self.json { self.print_json(report) } else { text(&mut self.out()) }
+    }
+
     /// For commands whose output has no JSON form.
     pub fn refuse_json(&self, command: &str) -> Result<(), Failure> {
         if self.json {

@@ -75,6 +75,14 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "too many bytes".to_owned())
 }
 
+/// Filter bits for each key, within what [`sidebloom::FilterPolicy::bits_per_key`] takes.
+pub fn parse_bits(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(bits) if (2.0..=64.0).contains(&bits) => Ok(bits),
+        _ => Err("between 2 and 64".to_owned()),
+    }
+}
+
 /// A rate between 0 and 1, or a percentage.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
     let number = match text.strip_suffix('%') {
@@ -102,5 +110,16 @@ mod tests {
         assert_eq!(["0 %", "0.960 %", "100 %"], [0.0, 0.0096, 1.0].map(|x| percent(x, 1.0))[..]);
         assert_eq!(percent(0.0, 0.0), "–");
         assert_eq!(["0", "0.00962", "4,200"], [0.0, 0.00962, 4200.0].map(per_op)[..]);
+    }
+
+    #[test]
+    fn sizes_are_read_with_and_without_units() {
+        assert_eq!(
+            [parse_bytes("4096"), parse_bytes("64k"), parse_bytes("2G")],
+            [Ok(4096), Ok(65536), Ok(2 << 30)]
+        );
+        for bad in ["", "M", "1T", "-1", "99999999999G"] {
+            assert!(parse_bytes(bad).is_err(), "{bad}");
+        }
     }
 }

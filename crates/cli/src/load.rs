@@ -96,7 +96,7 @@ impl Args {
             db.sync()?;
         }
         report.seconds = start.elapsed().as_secs_f64();
-        report.print(cx)?;
+        cx.report(&report, |out| report.print(out))?;
         ended.map(|()| Outcome::Found)
     }
 
@@ -142,7 +142,7 @@ impl Args {
     }
 
     fn load(&self, db: &Db, rows: &mut dyn Rows, report: &mut Report) -> Result<(), Failure> {
-        let mut pending = Pending::default();
+        let mut pending = PendingBatch::default();
         let mut row = Row::default();
         loop {
             let read = rows.next(&mut row).and_then(|more| match more {
@@ -230,7 +230,7 @@ impl Format {
 
 /// Rows that are read but not yet written.
 #[derive(Default)]
-struct Pending {
+struct PendingBatch {
     batch: Batch,
     keys: HashSet<Vec<u8>>,
     rows: u64,
@@ -239,7 +239,7 @@ struct Pending {
     bytes: usize,
 }
 
-impl Pending {
+impl PendingBatch {
     /// Counts a row whose key is there.
     fn look_up(&mut self, db: &Db, row: &Row) -> Result<(), Failure> {
         self.overwritten += u64::from(!self.keys.insert(row.key.clone()) || db.contains_key(&row.key)?);
@@ -267,18 +267,15 @@ impl Pending {
 }
 
 impl Report {
-    fn print(&self, cx: &Context) -> Result<(), Failure> {
-        if cx.json {
-            return cx.print_json(self);
-        }
+    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
         let bytes = human::bytes((self.key_bytes + self.value_bytes) as f64);
-        write!(cx.out(), "loaded {} rows, {bytes}, in {:.1} s", human::count(self.loaded), self.seconds)?;
+        write!(out, "loaded {} rows, {bytes}, in {:.1} s", human::count(self.loaded), self.seconds)?;
         if let Some(overwritten @ 1..) = self.overwritten {
-            write!(cx.out(), "; {} of them overwrote an earlier row", human::count(overwritten))?;
+            write!(out, "; {} of them overwrote an earlier row", human::count(overwritten))?;
         }
         if self.skipped > 0 {
-            write!(cx.out(), "; skipped {} malformed lines", human::count(self.skipped))?;
+            write!(out, "; skipped {} malformed lines", human::count(self.skipped))?;
         }
-        Ok(writeln!(cx.out())?)
+        Ok(writeln!(out)?)
     }
 }

@@ -54,6 +54,15 @@ impl RowFormat {
     }
 }
 
+/// Prints a line of a file as it was read, or as a JSON row.
+pub fn write_line(out: &mut impl Write, line: &[u8], json: bool) -> Result<(), Failure> {
+    if json {
+        return RowFormat::new(true, false).write(out, line, None);
+    }
+    out.write_all(line)?;
+    Ok(out.write_all(b"\n")?)
+}
+
 /// A row as a JSON object: `key` and `value`, or `key_hex` and `value_hex` where the bytes are not UTF-8.
 #[derive(serde::Serialize)]
 pub struct JsonRow<'a> {

@@ -1,7 +1,7 @@
 //! `sidebloom rebuild-filters`: retunes the filters without touching the data.
 
 use crate::context::{Context, Failure, Outcome};
-use crate::human::{parse_bytes, parse_rate};
+use crate::human::{parse_bits, parse_bytes, parse_rate};
 use crate::{human, progress};
 use sidebloom::FilterPolicy;
 use std::io::Write;
@@ -38,14 +38,6 @@ struct Report {
     filter_bytes: u64,
 }
 
-/// A number of bits that makes sense for a filter.
-pub fn parse_bits(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(bits) if (2.0..=64.0).contains(&bits) => Ok(bits),
-        _ => Err("from 2 to 64 bits".to_owned()),
-    }
-}
-
 impl Args {
     fn policy(&self) -> FilterPolicy {
         let bits = self.bits_per_key.map(FilterPolicy::bits_per_key);
@@ -71,26 +63,26 @@ impl Args {
             keys: rebuilt.keys,
             filter_bytes: rebuilt.filter_bytes,
         };
-        if cx.json {
-            cx.print_json(&report)?;
-        } else {
-            let bits = 8.0 * report.filter_bytes as f64 / (report.keys.max(1)) as f64;
-            writeln!(
-                cx.out(),
-                "rebuilt the filters of {} segments, kept {}: {} keys, {}, {bits:.1} bits per key",
-                human::count(report.segments),
-                human::count(report.kept),
-                human::count(report.keys),
-                human::bytes(report.filter_bytes as f64),
-            )?;
-            if report.quarantined > 0 {
-                let quarantined = human::count(report.quarantined);
-                writeln!(
-                    cx.out(),
-                    "segments in quarantine, left out: {quarantined}; run `sidebloom repair`"
-                )?;
-            }
-        }
+        cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::Found)
+    }
+}
+
+impl Report {
+    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
+        let bits = 8.0 * self.filter_bytes as f64 / (self.keys.max(1)) as f64;
+        writeln!(
+            out,
+            "rebuilt the filters of {} segments, kept {}: {} keys, {}, {bits:.1} bits per key",
+            human::count(self.segments),
+            human::count(self.kept),
+            human::count(self.keys),
+            human::bytes(self.filter_bytes as f64),
+        )?;
+        if self.quarantined > 0 {
+            let quarantined = human::count(self.quarantined);
+            writeln!(out, "quarantined segments skipped: {quarantined}; run `sidebloom repair`")?;
+        }
+        Ok(())
     }
 }

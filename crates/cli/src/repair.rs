@@ -23,11 +23,11 @@ struct Report {
     rows_salvaged: u64,
     bytes_unreadable: u64,
     lost: Vec<String>,
-    logs: Option<Logs>,
+    logs: Option<LogsReport>,
 }
 
 #[derive(serde::Serialize)]
-struct Logs {
+struct LogsReport {
     operations_kept: u64,
     bytes_unreadable: u64,
     /// First and last.
@@ -48,17 +48,13 @@ impl Args {
             rows_salvaged: repaired.rows_salvaged,
             bytes_unreadable: repaired.bytes_unreadable,
             lost: repaired.lost.iter().map(ToString::to_string).collect(),
-            logs: repaired.logs.map(|logs| Logs {
+            logs: repaired.logs.map(|logs| LogsReport {
                 operations_kept: logs.operations_kept,
                 bytes_unreadable: logs.bytes_unreadable,
                 operations_lost: logs.operations_lost.iter().map(|r| (*r.start(), *r.end())).collect(),
             }),
         };
-        if cx.json {
-            cx.print_json(&report)?;
-        } else {
-            report.print(&mut *cx.out())?;
-        }
+        cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::Found)
     }
 }
@@ -87,7 +83,7 @@ impl Report {
     }
 }
 
-impl Logs {
+impl LogsReport {
     fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
         let (kept, unreadable) =
             (human::count(self.operations_kept), human::bytes(self.bytes_unreadable as f64));

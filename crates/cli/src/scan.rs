@@ -75,7 +75,7 @@ impl Args {
 fn bounds(prefix: Option<Vec<u8>>, from: Option<Vec<u8>>, to: Option<Vec<u8>>) -> Option<Bounds> {
     let prefix = prefix.unwrap_or_default();
     let start = from.unwrap_or_default().max(prefix.clone());
-    let end = match (after_prefix(&prefix), to) {
+    let end = match (sidebloom::prefix_end(&prefix), to) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),
     };
@@ -84,14 +84,6 @@ fn bounds(prefix: Option<Vec<u8>>, from: Option<Vec<u8>>, to: Option<Vec<u8>>) -
         Some(end) => Some((Bound::Included(start), Bound::Excluded(end))),
         None => Some((Bound::Included(start), Bound::Unbounded)),
     }
-}
-
-/// The least key after all that start with `prefix`; `None` when there is none.
-fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|&b| b != 0xff)?;
-    let mut end = prefix.get(..=last)?.to_vec();
-    *end.last_mut()? += 1;
-    Some(end)
 }
 
 #[cfg(test)]

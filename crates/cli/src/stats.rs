@@ -21,8 +21,8 @@ pub struct Args {
 
 #[derive(Serialize)]
 struct Report {
-    levels: Vec<Level>,
-    total: Level,
+    levels: Vec<LevelRow>,
+    total: LevelRow,
     /// For a key that is not there, within the range of every run: how many filters let it through.
     expected_false_positives_per_lookup: f64,
     memtable_bytes: u64,
@@ -31,12 +31,12 @@ struct Report {
     /// Absent keys that --probe asked for.
     probed: u64,
     key_hash: &'static str,
-    since_opening: Counters,
+    since_opening: OpenCounters,
 }
 
 /// What the store has counted since this run opened it.
 #[derive(Serialize)]
-struct Counters {
+struct OpenCounters {
     filter_probes: u64,
     filter_negatives: u64,
     filter_false_positives: u64,
@@ -60,7 +60,7 @@ struct Counters {
 
 /// One level, or all of them.
 #[derive(Serialize)]
-struct Level {
+struct LevelRow {
     level: Option<usize>,
     runs: usize,
     segments: usize,
@@ -84,11 +84,7 @@ impl Args {
         db.warm()?; // a filter that no checksum vouches for yet would be reported as none
         let probed = if self.probe > 0 { ask_for_absent_keys(&db, self.probe)? } else { 0 };
         let report = Report::new(&db.stats(), probed);
-        if cx.json {
-            cx.print_json(&report)?;
-        } else {
-            report.print(&mut *cx.out())?;
-        }
+        cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::Found)
     }
 }
@@ -123,17 +119,17 @@ const SUFFIX_BYTES_MAX: usize = 32;
 
 impl Report {
     fn new(stats: &Stats, probed: u64) -> Self {
-        let levels = stats.levels.iter().map(|level| Level::new(Some(level.level), level)).collect();
+        let levels = stats.levels.iter().map(|level| LevelRow::new(Some(level.level), level)).collect();
         Report {
             levels,
-            total: Level::new(None, &total(&stats.levels)),
+            total: LevelRow::new(None, &total(&stats.levels)),
             expected_false_positives_per_lookup: stats.expected_false_positives(),
             memtable_bytes: stats.memtable_bytes,
             filters_unavailable: stats.filters_unavailable,
             segments_quarantined: stats.segments_quarantined,
             probed,
             key_hash: stats.key_hash.name(),
-            since_opening: Counters::new(stats),
+            since_opening: OpenCounters::new(stats),
         }
     }
 
@@ -174,9 +170,9 @@ impl Report {
     }
 }
 
-impl Counters {
+impl OpenCounters {
     fn new(stats: &Stats) -> Self {
-        Counters {
+        OpenCounters {
             filter_probes: stats.filter_probes,
             filter_negatives: stats.filter_negatives,
             filter_false_positives: stats.filter_false_positives,
@@ -239,9 +235,9 @@ fn total(levels: &[LevelStats]) -> LevelStats {
     total
 }
 
-impl Level {
+impl LevelRow {
     fn new(level: Option<usize>, stats: &LevelStats) -> Self {
-        Level {
+        LevelRow {
             level,
             runs: stats.runs,
             segments: stats.segments,

@@ -2,6 +2,7 @@
 //!
 //! The figures come from Linux's /proc; where it is missing they are unknown, and reports leave them out.
 
+use crate::human;
 use serde::Serialize;
 use std::fs;
 use std::io;
@@ -139,6 +140,13 @@ fn reads_completed(diskstats: &str, (major, minor): (u32, u32)) -> Option<u64> {
 pub fn peak_memory_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     field(&status, "VmHWM:").map(|kib| kib * 1024)
+}
+
+/// Logs the peak memory, code and mapped files included; -v shows it.
+pub fn log_peak_memory() {
+    if let Some(bytes) = peak_memory_bytes() {
+        tracing::info!("peak memory {}", human::bytes(bytes as f64));
+    }
 }
 
 /// Starts [`peak_memory_bytes`] anew. Where it may not, the peak stays that of the process, which is still an upper bound.

@@ -39,11 +39,7 @@ impl Args {
             problems: found.problems.iter().map(ToString::to_string).collect(),
             unusable_filters: found.unusable_filters,
         };
-        if cx.json {
-            cx.print_json(&report)?;
-        } else {
-            report.print(&mut *cx.out())?;
-        }
+        cx.report(&report, |out| report.print(out))?;
         match report.problems.len() {
             0 => Ok(Outcome::Found),
             n => Err(Failure::message(format!("{} is damaged: problems found: {n}", cx.db.display()))),

@@ -4,7 +4,6 @@
 //! runs time one call in [`SAMPLED`] only; percentiles are those of the timed calls, clock included.
 
 use super::keys::{KeySpace, Rng, Values, mix};
-use super::reads::KEYS_IN_A_CALL;
 use crate::context::Failure;
 use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
@@ -12,6 +11,8 @@ use sidebloom::Db;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+/// Keys in a call of multireadrandom.
+pub const KEYS_PER_CALL: usize = 16;
 /// One call in so many is timed, on long runs.
 const SAMPLED: u64 = 16;
 /// From this many calls a thread, not every call is timed.
@@ -32,7 +33,7 @@ pub struct Worker<'a> {
     /// Room for a key.
     pub key: Vec<u8>,
     /// Room for the keys of one call of multireadrandom.
-    pub many_keys: [Vec<u8>; KEYS_IN_A_CALL],
+    pub many_keys: [Vec<u8>; KEYS_PER_CALL],
 }
 
 /// What a workload is run with.
@@ -63,6 +64,30 @@ pub struct Timing {
     pub latencies: Histogram<u64>,
 }
 
+/// A workload's run.
+pub struct WorkloadRun {
+    /// Operations: rows for fills, multireadrandom and scan, calls for the others.
+    pub ops: u64,
+    /// Reads that should have found a row, and how many did; `None` for workloads that only write.
+    pub found: Option<u64>,
+    /// The clock's part.
+    pub timing: Timing,
+    /// Puts that another thread made meanwhile.
+    pub concurrent_puts: Option<u64>,
+}
+
+impl WorkloadRun {
+    /// One operation a call.
+    pub fn of_calls(timing: Timing, found: bool) -> Self {
+        WorkloadRun { ops: timing.calls, found: found.then_some(timing.rows), timing, concurrent_puts: None }
+    }
+
+    /// One operation a row.
+    pub fn of_rows(timing: Timing, found: bool) -> Self {
+        WorkloadRun { ops: timing.rows, ..WorkloadRun::of_calls(timing, found) }
+    }
+}
+
 impl<'a> Driver<'a> {
     /// A worker; `stream` tells the random numbers of one apart from another's.
     pub fn worker(&self, stream: u64) -> Worker<'a> {
@@ -83,9 +108,9 @@ impl<'a> Driver<'a> {
         F: Fn(&mut Worker<'_>, u64) -> sidebloom::Result<u64> + Sync,
     {
         let together = Barrier::new(self.threads as usize);
-        let parts = (0..self.threads).map(|_| Part::new()).collect::<Result<Vec<_>, _>>()?;
-        let parts: Vec<Result<Part, Failure>> = std::thread::scope(|scope| {
-            let spawn = |(thread, mut part): (u64, Part)| {
+        let parts = (0..self.threads).map(|_| ThreadRun::new()).collect::<Result<Vec<_>, _>>()?;
+        let parts: Vec<Result<ThreadRun, Failure>> = std::thread::scope(|scope| {
+            let spawn = |(thread, mut part): (u64, ThreadRun)| {
                 let (together, call) = (&together, &call);
                 let range = thread * calls / self.threads..(thread + 1) * calls / self.threads;
                 scope.spawn(move || {
@@ -106,19 +131,19 @@ impl<'a> Driver<'a> {
 }
 
 /// One thread's share of a run.
-struct Part {
+struct ThreadRun {
     begin: Instant,
     end: Instant,
     rows: u64,
     latencies: Histogram<u64>,
 }
 
-impl Part {
+impl ThreadRun {
     fn new() -> Result<Self, Failure> {
         let latencies = Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
             .map_err(|e| Failure::message(format!("cannot make a histogram: {e}")))?;
         let now = Instant::now();
-        Ok(Part { begin: now, end: now, rows: 0, latencies })
+        Ok(ThreadRun { begin: now, end: now, rows: 0, latencies })
     }
 
     fn run<F>(
@@ -152,8 +177,8 @@ impl Part {
     }
 }
 
-fn merge(calls: u64, parts: Vec<Result<Part, Failure>>) -> Result<Timing, Failure> {
-    let mut whole = Part::new()?;
+fn merge(calls: u64, parts: Vec<Result<ThreadRun, Failure>>) -> Result<Timing, Failure> {
+    let mut whole = ThreadRun::new()?;
     for (i, part) in parts.into_iter().enumerate() {
         let part = part?;
         whole.begin = if i == 0 { part.begin } else { whole.begin.min(part.begin) };

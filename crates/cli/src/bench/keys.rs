@@ -7,7 +7,7 @@
 /// Which of an index's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
-pub enum Kind {
+pub enum KeyKind {
     /// Loaded by the fills.
     Present = 0,
     /// Never written.
@@ -55,7 +55,7 @@ impl KeySpace {
 
     /// Writes a key. Keys of one kind are in the order of their indexes.
     #[inline]
-    pub fn write(&self, index: u64, kind: Kind, key: &mut Vec<u8>) {
+    pub fn write(&self, index: u64, kind: KeyKind, key: &mut Vec<u8>) {
         let slot = index * 4 + kind as u64;
         let mut word = slot * self.slot_width + scale(mix(slot ^ self.seed), self.slot_width);
         key.resize(self.key_bytes, 0);
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn keys(space: &KeySpace, kind: Kind) -> Vec<Vec<u8>> {
+    fn keys(space: &KeySpace, kind: KeyKind) -> Vec<Vec<u8>> {
         let mut key = Vec::new();
         let mut write = |i| {
             space.write(i, kind, &mut key);
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn absent_keys_are_as_long_as_present_ones_and_lie_between_them() {
         let space = KeySpace::new(1000, 24, 7);
-        let (present, absent) = (keys(&space, Kind::Present), keys(&space, Kind::Absent));
+        let (present, absent) = (keys(&space, KeyKind::Present), keys(&space, KeyKind::Absent));
         for (i, key) in absent.iter().enumerate() {
             assert_eq!(key.len(), 24);
             assert!(present[i] < *key);
@@ -217,8 +217,8 @@ mod tests {
     fn keys_are_text_of_the_length_asked_for() {
         for len in [16, 17, 24, 100] {
             let space = KeySpace::new(10, len, 1);
-            assert!(keys(&space, Kind::Inserted).iter().flatten().all(u8::is_ascii_hexdigit));
-            assert!(keys(&space, Kind::Inserted).iter().all(|key| key.len() == len));
+            assert!(keys(&space, KeyKind::Inserted).iter().flatten().all(u8::is_ascii_hexdigit));
+            assert!(keys(&space, KeyKind::Inserted).iter().all(|key| key.len() == len));
         }
         assert_eq!(hex16(0x0123_4567_89ab_cdef), *b"0123456789abcdef");
     }

@@ -1,56 +1,53 @@
 //! readrandom, readmissing, multireadrandom, readwhilewriting, seekrandom, scan.
 
-use super::drive::{Driver, Worker};
-use super::keys::Kind;
-use super::workload::Run;
+use super::drive::{Driver, Worker, WorkloadRun};
+use super::keys::KeyKind;
 use super::writes;
 use crate::context::Failure;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Keys in a call of multireadrandom.
-pub const KEYS_IN_A_CALL: usize = 16;
 /// Random numbers of the thread that writes beside the readers.
 const WRITER: u64 = 1 << 32;
 
 /// Gets of present keys.
-pub fn present(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
-    let timing = driver.run(calls, |worker, _| random_get(worker, Kind::Present))?;
-    Ok(Run::of_calls(timing, true))
+pub fn present(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
+    let timing = driver.run(calls, |worker, _| random_get(worker, KeyKind::Present))?;
+    Ok(WorkloadRun::of_calls(timing, true))
 }
 
 /// Gets of absent keys.
-pub fn absent(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
-    let timing = driver.run(calls, |worker, _| random_get(worker, Kind::Absent))?;
-    Ok(Run::of_calls(timing, true))
+pub fn absent(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
+    let timing = driver.run(calls, |worker, _| random_get(worker, KeyKind::Absent))?;
+    Ok(WorkloadRun::of_calls(timing, true))
 }
 
 #[inline]
-fn random_get(worker: &mut Worker<'_>, kind: Kind) -> sidebloom::Result<u64> {
+fn random_get(worker: &mut Worker<'_>, kind: KeyKind) -> sidebloom::Result<u64> {
     let index = worker.rng.below(worker.keys.num());
     get(worker, index, kind)
 }
 
 /// Gets a key; 1 when it was there.
 #[inline]
-pub fn get(worker: &mut Worker<'_>, index: u64, kind: Kind) -> sidebloom::Result<u64> {
+pub fn get(worker: &mut Worker<'_>, index: u64, kind: KeyKind) -> sidebloom::Result<u64> {
     worker.keys.write(index, kind, &mut worker.key);
     Ok(u64::from(worker.db.get(&worker.key)?.is_some()))
 }
 
 /// Gets of present keys, several in a call.
-pub fn many(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+pub fn many(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     let timing = driver.run(calls, |worker, _| {
         for key in &mut worker.many_keys {
-            worker.keys.write(worker.rng.below(worker.keys.num()), Kind::Present, key);
+            worker.keys.write(worker.rng.below(worker.keys.num()), KeyKind::Present, key);
         }
         let values = worker.db.multi_get(&worker.many_keys)?;
         Ok(values.iter().flatten().count() as u64)
     })?;
-    Ok(Run::of_rows(timing, true))
+    Ok(WorkloadRun::of_rows(timing, true))
 }
 
 /// Gets of present keys beside a thread that overwrites as fast as it can.
-pub fn while_writing(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+pub fn while_writing(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -66,23 +63,23 @@ pub fn while_writing(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
         let run = present(driver, calls);
         done.store(true, Ordering::Relaxed);
         let puts = writer.join().unwrap_or_else(|_| Err(Failure::message("the writing thread panicked")))?;
-        Ok(Run { concurrent_puts: Some(puts), ..run? })
+        Ok(WorkloadRun { concurrent_puts: Some(puts), ..run? })
     })
 }
 
 /// Goes to a random present key and reads the row there.
-pub fn seek(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+pub fn seek(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     let timing = driver.run(calls, |worker, _| {
         let index = worker.rng.below(worker.keys.num());
         rows_from(worker, index, 1)
     })?;
-    Ok(Run::of_calls(timing, true))
+    Ok(WorkloadRun::of_calls(timing, true))
 }
 
 /// Reads up to `limit` rows from a present key on; how many there were.
 #[inline]
 pub fn rows_from(worker: &mut Worker<'_>, index: u64, limit: usize) -> sidebloom::Result<u64> {
-    worker.keys.write(index, Kind::Present, &mut worker.key);
+    worker.keys.write(index, KeyKind::Present, &mut worker.key);
     let mut rows = 0;
     for row in worker.db.range(worker.key.clone()..).take(limit) {
         row?;
@@ -92,7 +89,7 @@ pub fn rows_from(worker: &mut Worker<'_>, index: u64, limit: usize) -> sidebloom
 }
 
 /// Reads all rows.
-pub fn scan(driver: &Driver<'_>) -> Result<Run, Failure> {
+pub fn scan(driver: &Driver<'_>) -> Result<WorkloadRun, Failure> {
     let timing = driver.run(1, |worker, _| {
         let mut rows = 0;
         for row in worker.db.iter() {
@@ -101,5 +98,5 @@ pub fn scan(driver: &Driver<'_>) -> Result<Run, Failure> {
         }
         Ok(rows)
     })?;
-    Ok(Run::of_rows(timing, true))
+    Ok(WorkloadRun::of_rows(timing, true))
 }

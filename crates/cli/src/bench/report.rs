@@ -1,6 +1,7 @@
 //! What a workload's run is reported as: a line, or a JSON object.
 
-use super::workload::{Run, Workload};
+use super::drive::WorkloadRun;
+use super::workload::Workload;
 use crate::context::{Context, Failure};
 use crate::human;
 use crate::system::{self, DiskReads, PageCache};
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 /// The store's counters that a report needs: so far, or of one run.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Counters {
+pub struct StoreCounters {
     filter_probes: u64,
     filter_negatives: u64,
     filter_false_positives: u64,
@@ -27,11 +28,11 @@ pub struct Counters {
     stall_micros: u64,
 }
 
-impl Counters {
+impl StoreCounters {
     /// As they are now.
     pub fn new(db: &Db) -> Self {
         let stats = db.stats();
-        Counters {
+        StoreCounters {
             filter_probes: stats.filter_probes,
             filter_negatives: stats.filter_negatives,
             filter_false_positives: stats.filter_false_positives,
@@ -49,8 +50,8 @@ impl Counters {
     }
 
     /// What was counted since `before`.
-    pub fn since(self, before: &Counters) -> Counters {
-        Counters {
+    pub fn since(self, before: &StoreCounters) -> StoreCounters {
+        StoreCounters {
             filter_probes: self.filter_probes - before.filter_probes,
             filter_negatives: self.filter_negatives - before.filter_negatives,
             filter_false_positives: self.filter_false_positives - before.filter_false_positives,
@@ -77,9 +78,9 @@ impl Counters {
 /// A run as it was seen from outside.
 pub struct Observed {
     /// What the workload says.
-    pub run: Run,
+    pub run: WorkloadRun,
     /// What the store counted meanwhile, compaction until it settled included.
-    pub counters: Counters,
+    pub counters: StoreCounters,
     /// What was read from disk during the run.
     pub disk: DiskReads,
     /// From the end of the run until no compaction was left to do, after writes.
@@ -115,7 +116,7 @@ pub struct Report {
     concurrent_puts_per_second: Option<f64>,
     /// Of the store as it is after the run: the sum over the runs of their filters' rates.
     expected_false_positives_per_absent_key: f64,
-    counters: Counters,
+    counters: StoreCounters,
 }
 
 impl Report {

@@ -1,6 +1,6 @@
 //! The store that the workloads run on.
 
-use super::Args;
+use super::args::{Args, CompressionName, FilterUse};
 use crate::context::{Context, Failure};
 use crate::system::PageCache;
 use crate::workdir::WorkDir;
@@ -38,14 +38,14 @@ impl<'a> Store<'a> {
         }
         let args = self.args;
         let policy = match (args.filters, args.bits_per_key) {
-            (super::Filters::Off, _) => FilterPolicy::OFF,
-            (super::Filters::On, Some(bits)) => FilterPolicy::bits_per_key(bits),
-            (super::Filters::On, None) => FilterPolicy::default(),
+            (FilterUse::Off, _) => FilterPolicy::OFF,
+            (FilterUse::On, Some(bits)) => FilterPolicy::bits_per_key(bits),
+            (FilterUse::On, None) => FilterPolicy::default(),
         };
         let compression = match args.compression {
-            super::CompressionName::None => Compression::None,
-            super::CompressionName::Lz4 => Compression::Lz4,
-            super::CompressionName::Zstd => Compression::Zstd,
+            CompressionName::None => Compression::None,
+            CompressionName::Lz4 => Compression::Lz4,
+            CompressionName::Zstd => Compression::Zstd,
         };
         let db = Options::new()
             .block_cache_bytes(args.cache_bytes)

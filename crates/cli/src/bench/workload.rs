@@ -1,6 +1,6 @@
 //! The workloads by name, and what each does.
 
-use super::drive::{Driver, Timing};
+use super::drive::{Driver, KEYS_PER_CALL, WorkloadRun};
 use super::{reads, writes, ycsb};
 use crate::context::Failure;
 
@@ -72,30 +72,6 @@ pub struct Amount {
     pub batch: u64,
 }
 
-/// A workload's run.
-pub struct Run {
-    /// Operations: rows for fills, multireadrandom and scan, calls for the others.
-    pub ops: u64,
-    /// Reads that should have found a row, and how many did; `None` for workloads that only write.
-    pub found: Option<u64>,
-    /// The clock's part.
-    pub timing: Timing,
-    /// Puts that another thread made meanwhile.
-    pub concurrent_puts: Option<u64>,
-}
-
-impl Run {
-    /// One operation a call.
-    pub fn of_calls(timing: Timing, found: bool) -> Self {
-        Run { ops: timing.calls, found: found.then_some(timing.rows), timing, concurrent_puts: None }
-    }
-
-    /// One operation a row.
-    pub fn of_rows(timing: Timing, found: bool) -> Self {
-        Run { ops: timing.rows, ..Run::of_calls(timing, found) }
-    }
-}
-
 impl Workload {
     /// The name on the command line.
     pub fn name(self) -> String {
@@ -118,14 +94,14 @@ impl Workload {
     pub fn calls(self, num: u64, amount: Amount) -> u64 {
         match self {
             Workload::FillSeq | Workload::FillRandom | Workload::Overwrite => num.div_ceil(amount.batch),
-            Workload::MultiReadRandom => amount.reads.div_ceil(reads::KEYS_IN_A_CALL as u64),
+            Workload::MultiReadRandom => amount.reads.div_ceil(KEYS_PER_CALL as u64),
             Workload::Scan => 1,
             _ => amount.reads,
         }
     }
 
     /// Runs it.
-    pub fn run(self, driver: &Driver<'_>, amount: Amount) -> Result<Run, Failure> {
+    pub fn run(self, driver: &Driver<'_>, amount: Amount) -> Result<WorkloadRun, Failure> {
         let calls = self.calls(driver.keys.num(), amount);
         match self {
             Workload::FillSeq => writes::in_order(driver, calls, amount.batch),

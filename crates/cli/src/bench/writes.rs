@@ -1,21 +1,20 @@
 //! fillseq, fillrandom, overwrite.
 
-use super::drive::{Driver, Worker};
-use super::keys::Kind;
-use super::workload::Run;
+use super::drive::{Driver, Worker, WorkloadRun};
+use super::keys::KeyKind;
 use crate::context::Failure;
 use sidebloom::Batch;
 
 /// Every key once, in key order (within each thread's part).
-pub fn in_order(driver: &Driver<'_>, calls: u64, batch: u64) -> Result<Run, Failure> {
+pub fn in_order(driver: &Driver<'_>, calls: u64, batch: u64) -> Result<WorkloadRun, Failure> {
     let timing = driver.run(calls, |worker, call| write(worker, call, batch, |i| i))?;
-    Ok(Run::of_rows(timing, false))
+    Ok(WorkloadRun::of_rows(timing, false))
 }
 
 /// Every key once, in random order.
-pub fn shuffled(driver: &Driver<'_>, calls: u64, batch: u64) -> Result<Run, Failure> {
+pub fn shuffled(driver: &Driver<'_>, calls: u64, batch: u64) -> Result<WorkloadRun, Failure> {
     let timing = driver.run(calls, |worker, call| write(worker, call, batch, |i| driver.keys.shuffled(i)))?;
-    Ok(Run::of_rows(timing, false))
+    Ok(WorkloadRun::of_rows(timing, false))
 }
 
 /// The `call`-th write of `batch` keys; the last one may be shorter.
@@ -32,7 +31,7 @@ fn write(
     let range = call * batch..((call + 1) * batch).min(worker.keys.num());
     let mut writes = Batch::new();
     for i in range.clone() {
-        worker.keys.write(index(i), Kind::Present, &mut worker.key);
+        worker.keys.write(index(i), KeyKind::Present, &mut worker.key);
         writes.put(&worker.key, worker.values.pick(worker.rng.bits()));
     }
     worker.db.write(writes)?;
@@ -42,6 +41,6 @@ fn write(
 /// Puts a present key.
 #[inline]
 pub fn put(worker: &mut Worker<'_>, index: u64) -> sidebloom::Result<()> {
-    worker.keys.write(index, Kind::Present, &mut worker.key);
+    worker.keys.write(index, KeyKind::Present, &mut worker.key);
     worker.db.put(&worker.key, worker.values.pick(worker.rng.bits()))
 }

@@ -1,9 +1,8 @@
 //! YCSB A to F (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), and C with missing keys.
 
-use super::drive::{Driver, Worker};
-use super::keys::Kind;
+use super::drive::{Driver, Worker, WorkloadRun};
+use super::keys::KeyKind;
 use super::reads;
-use super::workload::Run;
 use super::writes;
 use super::zipf::Zipf;
 use crate::context::Failure;
@@ -31,31 +30,31 @@ fn chance(worker: &mut Worker<'_>, percent: u64) -> bool {
 }
 
 /// A and B: gets, and `updates` percent puts of keys that are there.
-pub fn read_or_update(driver: &Driver<'_>, calls: u64, updates: u64) -> Result<Run, Failure> {
+pub fn read_or_update(driver: &Driver<'_>, calls: u64, updates: u64) -> Result<WorkloadRun, Failure> {
     let zipf = popular(driver, calls);
     let timing = driver.run(calls, |worker, i| {
         let index = index(worker, &zipf, i);
         if chance(worker, updates) {
             return writes::put(worker, index).map(|()| 1);
         }
-        reads::get(worker, index, Kind::Present)
+        reads::get(worker, index, KeyKind::Present)
     })?;
-    Ok(Run::of_calls(timing, true))
+    Ok(WorkloadRun::of_calls(timing, true))
 }
 
 /// C: gets, `missing` percent of them of absent keys.
-pub fn read(driver: &Driver<'_>, calls: u64, missing: u64) -> Result<Run, Failure> {
+pub fn read(driver: &Driver<'_>, calls: u64, missing: u64) -> Result<WorkloadRun, Failure> {
     let zipf = popular(driver, calls);
     let timing = driver.run(calls, |worker, i| {
-        let kind = if chance(worker, missing) { Kind::Absent } else { Kind::Present };
+        let kind = if chance(worker, missing) { KeyKind::Absent } else { KeyKind::Present };
         let index = index(worker, &zipf, i);
         reads::get(worker, index, kind)
     })?;
-    Ok(Run::of_calls(timing, true))
+    Ok(WorkloadRun::of_calls(timing, true))
 }
 
 /// D: gets of what was inserted last, and inserts.
-pub fn read_latest(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+pub fn read_latest(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     let zipf = popular(driver, calls);
     let inserts = Inserts::default();
     let timing = driver.run(calls, |worker, i| {
@@ -64,15 +63,15 @@ pub fn read_latest(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
         }
         let (rank, inserted) = (zipf.rank(i), inserts.finished());
         match inserted.checked_sub(rank + 1) {
-            Some(nth) => reads::get(worker, worker.keys.shuffled(nth % worker.keys.num()), Kind::Inserted),
-            None => reads::get(worker, worker.keys.shuffled(rank - inserted), Kind::Present),
+            Some(nth) => reads::get(worker, worker.keys.shuffled(nth % worker.keys.num()), KeyKind::Inserted),
+            None => reads::get(worker, worker.keys.shuffled(rank - inserted), KeyKind::Present),
         }
     })?;
-    Ok(Run::of_calls(timing, true))
+    Ok(WorkloadRun::of_calls(timing, true))
 }
 
 /// E: scans of 1 to 100 rows, and inserts.
-pub fn short_scans(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+pub fn short_scans(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     let zipf = popular(driver, calls);
     let inserts = Inserts::default();
     let timing = driver.run(calls, |worker, i| {
@@ -83,21 +82,21 @@ pub fn short_scans(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
         let rows = 1 + worker.rng.below(SCAN_ROWS_MAX) as usize;
         reads::rows_from(worker, index, rows).map(|rows| rows.min(1))
     })?;
-    Ok(Run::of_calls(timing, true))
+    Ok(WorkloadRun::of_calls(timing, true))
 }
 
 /// F: gets, half of them followed by a put of the same key.
-pub fn read_modify_write(driver: &Driver<'_>, calls: u64) -> Result<Run, Failure> {
+pub fn read_modify_write(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     let zipf = popular(driver, calls);
     let timing = driver.run(calls, |worker, i| {
         let index = index(worker, &zipf, i);
-        let found = reads::get(worker, index, Kind::Present)?;
+        let found = reads::get(worker, index, KeyKind::Present)?;
         if chance(worker, 50) {
             writes::put(worker, index)?;
         }
         Ok(found)
     })?;
-    Ok(Run::of_calls(timing, true))
+    Ok(WorkloadRun::of_calls(timing, true))
 }
 
 /// New keys, spread over the key space; after `num` of them they repeat.
@@ -110,7 +109,7 @@ struct Inserts {
 impl Inserts {
     fn insert(&self, worker: &mut Worker<'_>) -> sidebloom::Result<u64> {
         let nth = self.begun.fetch_add(1, Ordering::Relaxed);
-        worker.keys.write(worker.keys.shuffled(nth % worker.keys.num()), Kind::Inserted, &mut worker.key);
+        worker.keys.write(worker.keys.shuffled(nth % worker.keys.num()), KeyKind::Inserted, &mut worker.key);
         worker.db.put(&worker.key, worker.values.pick(worker.rng.bits()))?;
         self.finished.fetch_add(1, Ordering::Release);
         Ok(1)

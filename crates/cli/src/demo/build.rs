@@ -14,7 +14,7 @@ const BATCH_ROWS: u64 = 1000;
 
 /// What was built.
 #[derive(Serialize)]
-pub struct Built {
+pub struct BuiltStore {
     /// Rows in the store.
     pub rows: u64,
     /// Of them, real songs.
@@ -32,7 +32,7 @@ pub struct Built {
 }
 
 /// Writes the songs and `titles` generated titles.
-pub fn build(dir: &Path, songs: &Songs, titles: u64) -> Result<Built, Failure> {
+pub fn build(dir: &Path, songs: &Songs, titles: u64) -> Result<BuiltStore, Failure> {
     let db = Options::new().block_cache_bytes(BLOCK_CACHE_BYTES).open(dir)?;
     let bar = progress::bar("building the store", titles);
     let start = Instant::now();
@@ -56,7 +56,7 @@ pub fn build(dir: &Path, songs: &Songs, titles: u64) -> Result<Built, Failure> {
     db.wait_for_compaction()?;
     bar.finish_and_clear();
     let stats = db.stats();
-    Ok(Built {
+    Ok(BuiltStore {
         rows: titles + songs.present.len() as u64,
         songs: songs.present.len() as u64,
         load_seconds,

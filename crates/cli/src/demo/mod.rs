@@ -4,16 +4,15 @@ mod build;
 mod by_name;
 mod catalogue;
 mod measure;
+mod report;
 mod show;
 mod words;
 
-use super::context::{Context, Failure, Outcome};
-use super::system::PageCache;
-use super::workdir::WorkDir;
-use build::Built;
-use by_name::Answer;
+use crate::context::{Context, Failure, Outcome};
+use crate::workdir::WorkDir;
 use catalogue::{Songs, TITLES_MAX};
-use measure::{Asked, Costs};
+use measure::Asked;
+use report::Report;
 use std::path::PathBuf;
 
 /// Build a song catalogue and compare lookups with and without filters
@@ -32,16 +31,6 @@ pub struct Args {
     /// Build the store in this new directory, and keep it
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
-}
-
-/// All that the demo finds out.
-#[derive(serde::Serialize)]
-struct Report {
-    built: Built,
-    page_cache: PageCache,
-    by_name: Vec<Answer>,
-    filters_on: Costs,
-    filters_off: Costs,
 }
 
 impl Args {

@@ -1,10 +1,10 @@
 //! The demo on the screen.
 
-use super::Report;
-use super::build::Built;
+use super::build::BuiltStore;
 use super::by_name::Answer;
 use super::catalogue::Songs;
 use super::measure::{BLOCK_CACHE_BYTES, COLD_LOOKUPS, Cost};
+use super::report::Report;
 use crate::context::{Context, Failure};
 use crate::human;
 use comfy_table::{CellAlignment, Table, presets};
@@ -21,7 +21,7 @@ pub fn begin(cx: &Context, titles: u64) -> Result<(), Failure> {
 }
 
 /// What was built.
-pub fn built(cx: &Context, built: &Built) -> Result<(), Failure> {
+pub fn built(cx: &Context, built: &BuiltStore) -> Result<(), Failure> {
     if cx.json {
         return Ok(());
     }

@@ -1,5 +1,6 @@
 //! `sidebloom filter add`: more lines into a filter.
 
+use super::files;
 use super::input::Lines;
 use crate::context::{Context, Failure, Outcome};
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let mut filter = sidebloom::read_filter(&self.filter)?;
         Lines::open(&self.lines, "adding")?.for_each(|line| Ok(filter.insert(line).map(drop)?))?;
-        super::write(cx, self.output.as_ref().unwrap_or(&self.filter), &filter)?;
+        files::write(cx, self.output.as_ref().unwrap_or(&self.filter), &filter)?;
         Ok(Outcome::Found)
     }
 }

@@ -12,6 +12,7 @@
 //! | counting | 14 s | 236 MiB | 4.7 s |
 //! | scalable, from 10,000 on | 56 s | 175 MiB | 40 s |
 
+use super::files;
 use super::input::{Lines, can_be_read_twice};
 use super::sorter::Sorter;
 use crate::context::{Context, Failure, Outcome};
@@ -109,7 +110,7 @@ impl Args {
             }
             Kind::Scalable => self.filled(AnyFilter::Scalable(self.scalable()?))?,
         };
-        super::write(cx, &self.output, &filter)?;
+        files::write(cx, &self.output, &filter)?;
         Ok(Outcome::Found)
     }
 

@@ -1,5 +1,6 @@
 //! `sidebloom filter union` and `intersect`: set algebra on filters.
 
+use super::files;
 use crate::context::{Context, Failure, Outcome};
 use crate::human;
 use sidebloom::filter::{AnyFilter, Bloom, Plan};
@@ -75,13 +76,13 @@ impl Intersect {
 impl Files {
     /// The filters, combined from the first to the last.
     fn combined(&self, op: impl Fn(&Bloom, &Bloom) -> sidebloom::Result<Bloom>) -> Result<Bloom, Failure> {
-        let mut filters = self.filters.iter().map(|path| super::read_bloom(path));
+        let mut filters = self.filters.iter().map(|path| files::read_bloom(path));
         let first = filters.next().unwrap_or_else(|| Err(Failure::message("no filters to combine")))?;
         filters.try_fold(first, |so_far, next| Ok(op(&so_far, &next?)?))
     }
 
     fn write(&self, cx: &Context, filter: Bloom) -> Result<Outcome, Failure> {
-        super::write(cx, &self.output, &AnyFilter::Bloom(filter))?;
+        files::write(cx, &self.output, &AnyFilter::Bloom(filter))?;
         Ok(Outcome::Found)
     }
 }

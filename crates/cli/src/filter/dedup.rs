@@ -11,10 +11,10 @@
 use super::input::{Lines, can_be_read_twice, estimated_lines};
 use crate::context::{Context, Failure, Outcome};
 use crate::human::{self, parse_bytes};
-use crate::print::RowFormat;
+use crate::print::write_line;
+use crate::system;
 use crate::workdir::WorkDir;
 use sidebloom::{Compression, FilterPolicy, Options};
-use std::io::Write;
 use std::path::PathBuf;
 
 /// Print each line the first time that it comes, in order, in a given memory
@@ -45,14 +45,14 @@ const FILTER_BITS: std::ops::RangeInclusive<f64> = 2.0..=10.0;
 const FILTER_BITS_OF_A_STREAM: f64 = 8.0;
 
 /// How the memory is divided.
-struct Shares {
+struct MemoryPlan {
     /// A memtable, the block cache, and a segment, each.
     part: u64,
     filter_bits_per_line: f64,
     lines_max: u64,
 }
 
-impl Shares {
+impl MemoryPlan {
     fn of(memory: u64, lines: Option<u64>) -> Result<Self, Failure> {
         if memory < MIN_MEMORY {
             return Err(Failure::message(format!("--memory {memory}: at least 64M are needed")));
@@ -62,7 +62,7 @@ impl Shares {
         let filter_bits_per_line = lines.map_or(FILTER_BITS_OF_A_STREAM, |lines| {
             (bits / lines.max(1) as f64).clamp(*FILTER_BITS.start(), *FILTER_BITS.end())
         });
-        Ok(Shares {
+        Ok(MemoryPlan {
             part: (memory - filters - BASE_BYTES) / TIMES_PART,
             filter_bits_per_line,
             lines_max: (bits / filter_bits_per_line) as u64,
@@ -73,7 +73,7 @@ impl Shares {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let lines = if can_be_read_twice(&self.lines)? { Some(estimated_lines(&self.lines)?) } else { None };
-        let shares = Shares::of(self.memory, lines)?;
+        let shares = MemoryPlan::of(self.memory, lines)?;
         let dir = WorkDir::temporary("dedup")?;
         let seen = Options::new()
             .memtable_bytes(shares.part)
@@ -82,7 +82,7 @@ impl Args {
             .filter_policy(FilterPolicy::bits_per_key(shares.filter_bits_per_line))
             .compression(Compression::Lz4)
             .open(dir.path().join("seen"))?;
-        let (json, mut out) = (RowFormat::new(true, false), cx.out());
+        let mut out = cx.out();
         let (mut lines, mut first) = (Lines::open(&self.lines, "reading")?, 0u64);
         while let Some(line) = lines.next()? {
             if seen.contains_key(line)? {
@@ -97,15 +97,10 @@ impl Args {
             }
             seen.put(line, b"")?;
             first += 1;
-            if cx.json {
-                json.write(&mut *out, line, None)?;
-            } else {
-                out.write_all(line)?;
-                out.write_all(b"\n")?;
-            }
+            write_line(&mut *out, line, cx.json)?;
         }
         tracing::info!("{first} of {} lines are different", lines.number());
-        super::tell_peak_memory();
+        system::log_peak_memory();
         Ok(Outcome::Found)
     }
 }
@@ -118,14 +113,14 @@ mod tests {
     fn the_memory_is_divided_without_a_rest_that_nobody_has() {
         for memory in [MIN_MEMORY, 100 << 20, 256 << 20, 16 << 30] {
             for lines in [None, Some(0), Some(1_000_000), Some(1 << 40)] {
-                let shares = Shares::of(memory, lines).unwrap();
+                let shares = MemoryPlan::of(memory, lines).unwrap();
                 let filters = shares.lines_max as f64 * shares.filter_bits_per_line / 8.0;
                 let all = filters + (TIMES_PART * shares.part + BASE_BYTES) as f64;
                 assert!(all <= memory as f64 && all > memory as f64 - 100.0, "{memory}, {lines:?}: {all}");
                 assert!(shares.part >= 1 << 20);
             }
         }
-        assert_eq!(Shares::of(MIN_MEMORY, Some(1 << 40)).unwrap().lines_max, 1 << 26);
-        assert!(Shares::of(MIN_MEMORY - 1, None).is_err());
+        assert_eq!(MemoryPlan::of(MIN_MEMORY, Some(1 << 40)).unwrap().lines_max, 1 << 26);
+        assert!(MemoryPlan::of(MIN_MEMORY - 1, None).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! `sidebloom filter fold`: a filter made smaller.
 
+use super::files;
 use crate::context::{Context, Failure, Outcome};
 use crate::human::parse_rate;
 use sidebloom::filter::AnyFilter;
@@ -23,8 +24,8 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let folded = super::read_bloom(&self.filter)?.folded_to(self.fpp)?;
-        super::write(cx, &self.output, &AnyFilter::Bloom(folded))?;
+        let folded = files::read_bloom(&self.filter)?.folded_to(self.fpp)?;
+        files::write(cx, &self.output, &AnyFilter::Bloom(folded))?;
         Ok(Outcome::Found)
     }
 }

@@ -113,10 +113,12 @@ impl Report {
         }
     }
 
+    /// Prints it as JSON or as text.
     pub fn print(&self, cx: &Context) -> Result<(), Failure> {
-        if cx.json {
-            return cx.print_json(self);
-        }
+        cx.report(self, |out| self.write(out))
+    }
+
+    fn write(&self, out: &mut impl Write) -> Result<(), Failure> {
         let bits = self.bits_per_key.map_or(String::new(), |bits| format!(", {bits:.2} bits a key"));
         let known = |name: &str, value: Option<String>| value.map(|value| format!(", {name} {value}"));
         let details = [
@@ -132,7 +134,6 @@ impl Report {
         ];
         let details: String = details.into_iter().flatten().collect();
         let capacity = self.capacity.map_or(String::new(), |n| format!(" of at most {}", human::count(n)));
-        let mut out = cx.out();
         writeln!(out, "{}: {}{details}", self.file, self.kind)?;
         writeln!(out, "keys   {}{capacity}", human::count(self.keys))?;
         writeln!(out, "size   {}{bits}", human::bytes(self.filter_bytes as f64))?;

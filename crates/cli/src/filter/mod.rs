@@ -6,6 +6,7 @@ mod check;
 mod combine;
 mod common;
 mod dedup;
+mod files;
 mod fold;
 mod info;
 pub(super) mod input;
@@ -17,10 +18,8 @@ pub mod sift;
 mod sorter;
 mod table;
 
-use super::context::{Context, Failure, Outcome};
+use crate::context::{Context, Failure, Outcome};
 use clap::Subcommand;
-use sidebloom::filter::{AnyFilter, Bloom};
-use std::path::Path;
 
 /// Build, ask and combine filters of lines, without a store
 ///
@@ -69,30 +68,4 @@ impl Args {
             Command::Dedup(args) => args.run(cx),
         }
     }
-}
-
-/// Reads a filter that set algebra is defined for: a Bloom filter, or the plain form of a counting one.
-fn read_bloom(path: &Path) -> Result<Bloom, Failure> {
-    match sidebloom::read_filter(path)? {
-        AnyFilter::Bloom(filter) => Ok(filter),
-        AnyFilter::Counting(filter) => Ok(filter.to_bloom()?),
-        other => Err(Failure::message(format!(
-            "{} is a {} filter: only bloom and counting filters can be combined and folded",
-            path.display(),
-            other.name()
-        ))),
-    }
-}
-
-/// With -v: the most memory that the process has held, its code and mapped files included.
-fn tell_peak_memory() {
-    if let Some(bytes) = super::system::peak_memory_bytes() {
-        tracing::info!("peak memory {}", super::human::bytes(bytes as f64));
-    }
-}
-
-/// Writes a filter and says so.
-fn write(cx: &Context, path: &Path, filter: &AnyFilter) -> Result<(), Failure> {
-    let bytes = sidebloom::write_filter(path, filter)?;
-    info::Report::new(path, filter, bytes).print(cx)
 }

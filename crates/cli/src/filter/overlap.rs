@@ -1,5 +1,6 @@
 //! `sidebloom filter overlap`: how much two filters share.
 
+use super::files;
 use crate::context::{Context, Failure, Outcome};
 use crate::human;
 use std::io::Write;
@@ -28,7 +29,7 @@ struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let overlap = super::read_bloom(&self.a)?.overlap(&super::read_bloom(&self.b)?)?;
+        let overlap = files::read_bloom(&self.a)?.overlap(&files::read_bloom(&self.b)?)?;
         let report = Report {
             a: overlap.left,
             b: overlap.right,
@@ -36,10 +37,11 @@ impl Args {
             intersection: overlap.intersection,
             jaccard: overlap.jaccard(),
         };
-        if cx.json {
-            cx.print_json(&report)?;
-            return Ok(Outcome::Found);
-        }
+        cx.report(&report, |out| self.print(&report, out))?;
+        Ok(Outcome::Found)
+    }
+
+    fn print(&self, report: &Report, out: &mut impl Write) -> Result<(), Failure> {
         let lines = [
             (self.a.display().to_string(), report.a),
             (self.b.display().to_string(), report.b),
@@ -47,9 +49,9 @@ impl Args {
             ("both".to_owned(), report.intersection),
         ];
         for (name, estimate) in lines {
-            writeln!(cx.out(), "{:>15}  {name}", human::count(estimate.round() as u64))?;
+            writeln!(out, "{:>15}  {name}", human::count(estimate.round() as u64))?;
         }
-        writeln!(cx.out(), "{:>15}  of either are in both (Jaccard)", human::percent(report.jaccard, 1.0))?;
-        Ok(Outcome::Found)
+        writeln!(out, "{:>15}  of either are in both (Jaccard)", human::percent(report.jaccard, 1.0))?;
+        Ok(())
     }
 }

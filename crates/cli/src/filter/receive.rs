@@ -1,5 +1,6 @@
 //! `sidebloom filter receive`: a filter from its wire form.
 
+use super::files;
 use super::input::is_stdin;
 use crate::context::{Context, Failure, Outcome};
 use crate::human::parse_bytes;
@@ -36,7 +37,7 @@ impl Args {
         if input.read(&mut more).map_err(|e| Failure::file("read", &self.input, e))? > 0 {
             return Err(Failure::message(format!("{}: something follows the filter", self.input.display())));
         }
-        super::write(cx, &self.output, &filter)?;
+        files::write(cx, &self.output, &filter)?;
         Ok(Outcome::Found)
     }
 }

@@ -1,5 +1,6 @@
 //! `sidebloom filter remove`: lines out of a counting filter.
 
+use super::files;
 use super::input::Lines;
 use crate::context::{Context, Failure, Outcome};
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ impl Args {
             }
             Ok(())
         })?;
-        super::write(cx, self.output.as_ref().unwrap_or(&self.filter), &filter)?;
+        files::write(cx, self.output.as_ref().unwrap_or(&self.filter), &filter)?;
         Ok(Outcome::found(missing == 0))
     }
 }

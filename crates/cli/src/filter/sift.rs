@@ -2,7 +2,7 @@
 
 use super::input::Lines;
 use crate::context::{Context, Failure, Outcome};
-use crate::print::RowFormat;
+use crate::print::write_line;
 use sidebloom::filter::Verdict;
 use std::io::Write;
 use std::path::PathBuf;
@@ -29,19 +29,13 @@ impl Sift {
         mut ask: impl FnMut(&[&[u8]]) -> Result<Vec<Verdict>, Failure>,
     ) -> Result<Outcome, Failure> {
         let wanted = if self.invert > 0 { Verdict::Absent } else { Verdict::Maybe };
-        let json = RowFormat::new(true, false);
         let mut found = 0u64;
         let mut out = cx.out();
         let asked = Lines::open(&self.lines, "checking")?.for_each_batch(|lines| {
             for (line, _) in lines.iter().zip(ask(lines)?).filter(|(_, verdict)| *verdict == wanted) {
                 found += 1;
-                match (self.count, cx.json) {
-                    (true, _) => {}
-                    (false, true) => json.write(&mut *out, line, None)?,
-                    (false, false) => {
-                        out.write_all(line)?;
-                        out.write_all(b"\n")?;
-                    }
+                if !self.count {
+                    write_line(&mut *out, line, cx.json)?;
                 }
             }
             Ok(())

@@ -2,7 +2,7 @@
 
 use super::source;
 use crate::context::{Context, Failure, Outcome};
-use crate::human;
+use crate::human::{self, parse_bits};
 use sidebloom::FilterPolicy;
 use sidebloom::guard::{Canonical, GuardOptions, HashWidth};
 use std::io::Write;
@@ -28,16 +28,8 @@ pub struct Args {
     #[arg(long)]
     narrow: bool,
     /// Filter bits of a key: memory against the share of missing keys that get through [default: 9]
-    #[arg(long, value_name = "BITS", value_parser = bits)]
+    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     bits_per_key: Option<f64>,
-}
-
-/// Within what [`FilterPolicy::bits_per_key`] takes.
-pub fn bits(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(bits) if (2.0..=64.0).contains(&bits) => Ok(bits),
-        _ => Err("between 2 and 64".to_owned()),
-    }
 }
 
 #[derive(serde::Serialize)]
@@ -79,11 +71,7 @@ impl Args {
             disk_bytes: stats.disk_bytes,
             expected_fpr: stats.expected_fpr,
         };
-        if cx.json {
-            cx.print_json(&report)?;
-        } else {
-            report.print(&mut *cx.out())?;
-        }
+        cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::Found)
     }
 }

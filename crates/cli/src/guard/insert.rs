@@ -29,10 +29,7 @@ impl Args {
         let inserted = self.keys.in_batches("inserting", &guard, |changes: &mut Changes, key| {
             changes.insert(key);
         })?;
-        match cx.json {
-            true => cx.print_json(&Report { inserted })?,
-            false => writeln!(cx.out(), "inserted {}", human::count(inserted))?,
-        }
+        cx.report(&Report { inserted }, |out| Ok(writeln!(out, "inserted {}", human::count(inserted))?))?;
         Ok(Outcome::Found)
     }
 }

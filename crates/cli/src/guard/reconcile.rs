@@ -37,10 +37,7 @@ impl Args {
             miscounted: reconciled.miscounted,
             refresh: refresh::Report::new(&reconciled.refresh),
         };
-        match cx.json {
-            true => cx.print_json(&report)?,
-            false => report.print(&mut *cx.out())?,
-        }
+        cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::found(report.missing == 0))
     }
 }

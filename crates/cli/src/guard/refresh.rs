@@ -1,8 +1,8 @@
 //! `sidebloom guard refresh`: all keys anew.
 
-use super::{build::bits, source};
+use super::source;
 use crate::context::{Context, Failure, Outcome};
-use crate::human;
+use crate::human::{self, parse_bits};
 use sidebloom::FilterPolicy;
 use sidebloom::guard::{GuardOptions, RefreshReport};
 use std::io::Write;
@@ -20,7 +20,7 @@ pub struct Args {
     #[command(flatten)]
     source: source::Named,
     /// Filter bits of a key from now on [default: as before]
-    #[arg(long, value_name = "BITS", value_parser = bits)]
+    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     bits_per_key: Option<f64>,
 }
 
@@ -40,10 +40,7 @@ impl Args {
         }
         let guard = options.open(&self.dir)?;
         let report = Report::new(&guard.refresh(&mut self.source.open("reading keys")?)?);
-        match cx.json {
-            true => cx.print_json(&report)?,
-            false => report.print(&mut *cx.out())?,
-        }
+        cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::Found)
     }
 }

@@ -33,13 +33,10 @@ impl Args {
         })?;
         let not_found = guard.stats().unknown_removals;
         let report = Report { removed: given - not_found, not_found };
-        match cx.json {
-            true => cx.print_json(&report)?,
-            false => {
-                let [removed, not_found] = [report.removed, report.not_found].map(human::count);
-                writeln!(cx.out(), "removed {removed}, not found {not_found}")?;
-            }
-        }
+        cx.report(&report, |out| {
+            let [removed, not_found] = [report.removed, report.not_found].map(human::count);
+            Ok(writeln!(out, "removed {removed}, not found {not_found}")?)
+        })?;
         Ok(Outcome::found(not_found == 0))
     }
 }

@@ -191,10 +191,8 @@ impl Followed {
 }
 
 fn announce(cx: &Context, address: SocketAddr, name: String) -> Result<(), Failure> {
-    match cx.json {
-        true => cx.print_json(&Listening { listening: address.to_string(), name })?,
-        false => writeln!(cx.out(), "listening on {address}")?,
-    }
+    let report = Listening { listening: address.to_string(), name };
+    cx.report(&report, |out| Ok(writeln!(out, "listening on {address}")?))?;
     cx.flush()
 }
 

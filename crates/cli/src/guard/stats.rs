@@ -35,10 +35,7 @@ struct Report {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let report = Report::new(&GuardOptions::new().read_only(true).open(&self.dir)?)?;
-        match cx.json {
-            true => cx.print_json(&report)?,
-            false => report.print(&mut *cx.out())?,
-        }
+        cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::Found)
     }
 }

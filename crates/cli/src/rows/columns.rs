@@ -70,7 +70,7 @@ pub struct ColumnChoice {
 
 /// [`ColumnChoice`], found in the first row.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct FoundColumns {
     /// Columns of every row.
     pub width: usize,
     /// Indexes of the key's columns, from 0.
@@ -83,7 +83,7 @@ pub struct Layout {
 
 impl ColumnChoice {
     /// Finds the columns, given the first row.
-    pub fn layout(&self, first_row: &[&[u8]]) -> Result<Layout, String> {
+    pub fn find(&self, first_row: &[&[u8]]) -> Result<FoundColumns, String> {
         let width = first_row.len();
         let header = self.header.then_some(first_row);
         let indexes = |columns: &[Column]| {
@@ -95,11 +95,11 @@ impl ColumnChoice {
             true => (0..width).filter(|index| !key.contains(index)).collect(),
             false => indexes(&self.value)?,
         };
-        Ok(Layout { width, key, value, value_is_rest })
+        Ok(FoundColumns { width, key, value, value_is_rest })
     }
 }
 
-impl Layout {
+impl FoundColumns {
     /// What is wrong with a row of `width` columns, if anything is.
     pub fn check(&self, width: usize) -> Result<(), String> {
         if width == self.width {
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn columns_are_found_by_number_and_by_name() {
         let layout = |key: &[&str], value: &[&str], header| {
-            chosen(key, value, header).layout(&FIRST).map(|l| (l.key, l.value, l.value_is_rest))
+            chosen(key, value, header).find(&FIRST).map(|l| (l.key, l.value, l.value_is_rest))
         };
         assert_eq!(layout(&[], &[], false), Ok((vec![0], vec![1, 2], true)));
         assert_eq!(layout(&["3", "2"], &[], false), Ok((vec![2, 1], vec![0], true)));
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_column_that_is_not_there_is_named() {
-        let why = |key: &[&str], header| chosen(key, &[], header).layout(&FIRST).unwrap_err();
+        let why = |key: &[&str], header| chosen(key, &[], header).find(&FIRST).unwrap_err();
         assert!(why(&["4"], false).contains("no column 4"));
         assert!(why(&["year"], true).contains("artist, title, 1"));
         assert!(why(&["0"], true).contains("\"0\""));

@@ -3,7 +3,7 @@
 //! Read here and not by a crate, so that a malformed row is refused by the line it begins on: crates accept an unclosed quote, and
 //! take the rest of the file for one column, or text after a closing quote.
 
-use super::columns::{ColumnChoice, Layout, join};
+use super::columns::{ColumnChoice, FoundColumns, join};
 use super::source::{LineReader, MAX_LINE_BYTES, Row, RowError, Rows, without_cr};
 use std::io::BufRead;
 
@@ -12,7 +12,7 @@ pub struct Csv<R> {
     lines: LineReader<R>,
     record: Record,
     chosen: ColumnChoice,
-    layout: Option<Layout>,
+    layout: Option<FoundColumns>,
 }
 
 impl<R: BufRead> Csv<R> {
@@ -48,7 +48,7 @@ impl<R: BufRead> Rows for Csv<R> {
             return self.record.take(row, layout, line).map(|()| true);
         }
         let columns: Vec<&[u8]> = (0..self.record.ends.len()).filter_map(|i| self.record.column(i)).collect();
-        let layout = self.chosen.layout(&columns).map_err(RowError::Input)?;
+        let layout = self.chosen.find(&columns).map_err(RowError::Input)?;
         self.record.take(row, &layout, line)?;
         self.layout = Some(layout);
         if self.chosen.header { self.next(row) } else { Ok(true) }
@@ -123,7 +123,7 @@ impl Record {
         None
     }
 
-    fn take(&self, row: &mut Row, layout: &Layout, line: u64) -> Result<(), RowError> {
+    fn take(&self, row: &mut Row, layout: &FoundColumns, line: u64) -> Result<(), RowError> {
         layout.check(self.ends.len()).map_err(|why| RowError::Bad { line, why })?;
         row.line = line;
         join(&mut row.key, &layout.key, |i| self.column(i));

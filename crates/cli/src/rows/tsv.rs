@@ -1,6 +1,6 @@
 //! `--format tsv`: columns between TABs, without quotes or escapes.
 
-use super::columns::{ColumnChoice, Layout, join};
+use super::columns::{ColumnChoice, FoundColumns, join};
 use super::source::{LineReader, Row, RowError, Rows};
 use std::io::BufRead;
 
@@ -8,7 +8,7 @@ use std::io::BufRead;
 pub struct Tsv<R> {
     lines: LineReader<R>,
     chosen: ColumnChoice,
-    layout: Option<Layout>,
+    layout: Option<FoundColumns>,
 }
 
 impl<R: BufRead> Tsv<R> {
@@ -21,7 +21,7 @@ impl<R: BufRead> Tsv<R> {
     fn first_row(&mut self, row: &mut Row) -> Result<bool, RowError> {
         let Some((number, line)) = self.lines.next_text()? else { return Ok(false) };
         let columns: Vec<&[u8]> = line.split(|&b| b == b'\t').collect();
-        let layout = self.chosen.layout(&columns).map_err(RowError::Input)?;
+        let layout = self.chosen.find(&columns).map_err(RowError::Input)?;
         take(row, &layout, number, line)?;
         self.layout = Some(layout);
         if self.chosen.header { self.next(row) } else { Ok(true) }
@@ -37,7 +37,7 @@ impl<R: BufRead> Rows for Tsv<R> {
     }
 }
 
-fn take(row: &mut Row, layout: &Layout, number: u64, line: &[u8]) -> Result<(), RowError> {
+fn take(row: &mut Row, layout: &FoundColumns, number: u64, line: &[u8]) -> Result<(), RowError> {
     let columns: Vec<&[u8]> = line.split(|&b| b == b'\t').collect();
     layout.check(columns.len()).map_err(|why| RowError::Bad { line: number, why })?;
     row.line = number;

@@ -1,6 +1,6 @@
 //! The commands that are about the server.
 
-use super::command::{COMMANDS, Call, Command, Run};
+use super::command::{Action, Call, Command};
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -91,10 +91,13 @@ fn guard_section(call: &mut Call<'_>, text: &mut String) {
 
 /// `COMMAND [COUNT | LIST | INFO [name …] | DOCS [name …]]`
 pub fn command(call: &mut Call<'_>) {
+    let all = call.commands;
     let named = |call: &Call<'_>| -> Vec<Option<&'static Command>> {
         match call.args.get(2..) {
-            Some(names) if !names.is_empty() => names.iter().map(|name| Command::find(name)).collect(),
-            _ => COMMANDS.iter().map(Some).collect(),
+            Some(names) if !names.is_empty() => {
+                names.iter().map(|name| all.iter().find(|command| command.is_named(name))).collect()
+            }
+            _ => all.iter().map(Some).collect(),
         }
     };
     if call.args.len() == 1 || call.is(1, "INFO") {
@@ -105,10 +108,10 @@ pub fn command(call: &mut Call<'_>) {
             None => call.replies.null(),
         });
     } else if call.is(1, "COUNT") {
-        call.replies.int(COMMANDS.len() as u64);
+        call.replies.int(all.len() as u64);
     } else if call.is(1, "LIST") {
-        call.replies.array(COMMANDS.len());
-        COMMANDS.iter().for_each(|command| call.replies.bulk(command.name.to_ascii_lowercase()));
+        call.replies.array(all.len());
+        all.iter().for_each(|command| call.replies.bulk(command.name.to_ascii_lowercase()));
     } else if call.is(1, "DOCS") {
         let commands: Vec<_> = named(call).into_iter().flatten().collect();
         call.replies.map(commands.len());
@@ -131,7 +134,7 @@ fn describe(call: &mut Call<'_>, command: &Command) {
     replies.array(10);
     replies.bulk(command.name.to_ascii_lowercase());
     replies.signed(command.arity);
-    let changes = matches!(command.run, Run::Items { what, .. } if what.is_change());
+    let changes = matches!(command.run, Action::Items { what, .. } if what.is_change());
     let mut flags = vec![if changes { "write" } else { "readonly" }, "fast"];
     if command.is_open {
         flags.push("no_auth");

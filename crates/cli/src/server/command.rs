@@ -1,9 +1,7 @@
-//! The commands: their names, how many arguments they take, and what runs them.
+//! A command of the protocol, and a call of it.
 
 use super::replies::Replies;
-use super::session::Session;
-use super::shared::Server;
-use super::{about, filter, session};
+use super::shared::{Server, Session};
 
 /// One command.
 pub struct Command {
@@ -11,7 +9,7 @@ pub struct Command {
     pub name: &'static str,
     /// Arguments with the name; negative: at least so many.
     pub arity: i64,
-    pub run: Run,
+    pub run: Action,
     /// The first argument is the name of the filter.
     pub takes_filter: bool,
     /// Allowed before the password.
@@ -20,67 +18,14 @@ pub struct Command {
     pub summary: &'static str,
 }
 
-/// What runs a command.
-#[derive(Clone, Copy)]
-pub enum Run {
-    /// Questions to the filter or changes: consecutive ones are done together.
-    Items { what: What, items: Items },
-    /// At once.
-    Now(fn(&mut Call<'_>)),
-    /// About the commands of a transaction.
-    Transaction(Step),
-}
-
-/// Which arguments are items.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Items {
-    One,
-    /// All after the filter's name.
-    Many,
-    /// Those after options and the word ITEMS.
-    Listed,
-}
-
-/// What is done with a transaction.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    Multi,
-    Exec,
-    Discard,
-}
-
-/// What is done with items. Commands that do the same wait for each other's company.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// May it be there? From memory.
-    Ask,
-    /// How many are there?
-    Count,
-    /// It comes, if it is not there.
-    InsertNew,
-    /// It comes.
-    Insert,
-    /// It goes.
-    Remove,
-}
-
-impl What {
-    /// Whether `self` and `other` can be done in one step.
-    pub fn joins(self, other: What) -> bool {
-        self == other || (self.is_change() && other.is_change())
-    }
-
-    pub fn is_change(self) -> bool {
-        matches!(self, What::InsertNew | What::Insert | What::Remove)
-    }
-}
-
 /// A command with its arguments.
 pub struct Call<'c> {
     pub server: &'c Server,
     pub session: &'c mut Session,
     pub replies: &'c mut Replies,
-    /// With the name.
+    /// All commands of the server.
+    pub commands: &'static [Command],
+    /// The name first.
     pub args: &'c [&'c [u8]],
 }
 
@@ -105,11 +50,64 @@ impl<'c> Call<'c> {
     }
 }
 
+/// What runs a command.
+#[derive(Clone, Copy)]
+pub enum Action {
+    /// Questions to the filter or changes: consecutive ones are done together.
+    Items { what: ItemOp, items: ItemArgs },
+    /// At once.
+    Now(fn(&mut Call<'_>)),
+    /// About the commands of a transaction.
+    Transaction(TransactionStep),
+}
+
+/// Which arguments are items.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ItemArgs {
+    One,
+    /// All after the filter's name.
+    Many,
+    /// Those after options and the word ITEMS.
+    Listed,
+}
+
+/// What is done with a transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TransactionStep {
+    Multi,
+    Exec,
+    Discard,
+}
+
+/// What is done with items. Commands that do the same wait for each other's company.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ItemOp {
+    /// May it be there? From memory.
+    Ask,
+    /// How many are there?
+    Count,
+    /// It comes, if it is not there.
+    InsertNew,
+    /// It comes.
+    Insert,
+    /// It goes.
+    Remove,
+}
+
+impl ItemOp {
+    /// Whether `self` and `other` can be done in one step.
+    pub fn joins(self, other: ItemOp) -> bool {
+        self == other || (self.is_change() && other.is_change())
+    }
+
+    pub fn is_change(self) -> bool {
+        matches!(self, ItemOp::InsertNew | ItemOp::Insert | ItemOp::Remove)
+    }
+}
+
 impl Command {
-    pub fn find(name: &[u8]) -> Option<&'static Command> {
-        COMMANDS.iter().find(|command| {
-            command.name.len() == name.len() && name.eq_ignore_ascii_case(command.name.as_bytes())
-        })
+    pub fn is_named(&self, name: &[u8]) -> bool {
+        self.name.len() == name.len() && name.eq_ignore_ascii_case(self.name.as_bytes())
     }
 
     /// Whether it is done at once even within a transaction.
@@ -122,84 +120,3 @@ impl Command {
         if self.arity < 0 { args >= wanted } else { args == wanted }
     }
 }
-
-const fn items(name: &'static str, what: What, items: Items, summary: &'static str) -> Command {
-    let arity = match items {
-        Items::One => 3,
-        Items::Many => -3,
-        Items::Listed => -4,
-    };
-    let group = if name.as_bytes()[0] == b'B' { "bf" } else { "cf" };
-    Command {
-        name,
-        arity,
-        run: Run::Items { what, items },
-        takes_filter: true,
-        is_open: false,
-        group,
-        summary,
-    }
-}
-
-const fn about_filter(
-    name: &'static str,
-    arity: i64,
-    run: fn(&mut Call<'_>),
-    summary: &'static str,
-) -> Command {
-    let group = if name.as_bytes()[0] == b'B' { "bf" } else { "cf" };
-    Command { name, arity, run: Run::Now(run), takes_filter: true, is_open: false, group, summary }
-}
-
-const fn general(
-    name: &'static str,
-    arity: i64,
-    run: fn(&mut Call<'_>),
-    is_open: bool,
-    summary: &'static str,
-) -> Command {
-    let group = if is_open { "connection" } else { "server" };
-    Command { name, arity, run: Run::Now(run), takes_filter: false, is_open, group, summary }
-}
-
-const fn transaction(name: &'static str, step: Step, summary: &'static str) -> Command {
-    let run = Run::Transaction(step);
-    Command { name, arity: 1, run, takes_filter: false, is_open: false, group: "transactions", summary }
-}
-
-/// The most frequent first: they are looked for in this order.
-pub static COMMANDS: &[Command] = &[
-    items("BF.EXISTS", What::Ask, Items::One, "Whether an item may be in the filter"),
-    items("BF.MEXISTS", What::Ask, Items::Many, "Whether items may be in the filter"),
-    items("CF.EXISTS", What::Ask, Items::One, "Whether an item may be in the filter"),
-    items("CF.MEXISTS", What::Ask, Items::Many, "Whether items may be in the filter"),
-    items("BF.ADD", What::InsertNew, Items::One, "Adds an item unless it is there"),
-    items("BF.MADD", What::InsertNew, Items::Many, "Adds items unless they are there"),
-    items("BF.INSERT", What::InsertNew, Items::Listed, "Adds items unless they are there"),
-    items("CF.ADD", What::Insert, Items::One, "Adds an item once more"),
-    items("CF.ADDNX", What::InsertNew, Items::One, "Adds an item unless it is there"),
-    items("CF.INSERT", What::Insert, Items::Listed, "Adds items once more"),
-    items("CF.INSERTNX", What::InsertNew, Items::Listed, "Adds items unless they are there"),
-    items("CF.DEL", What::Remove, Items::One, "Takes an item away once"),
-    items("CF.COUNT", What::Count, Items::One, "How often an item is in the filter"),
-    about_filter("BF.RESERVE", -4, filter::reserve, "Creates a filter; here it exists already"),
-    about_filter("CF.RESERVE", -3, filter::reserve, "Creates a filter; here it exists already"),
-    about_filter("BF.INFO", -2, filter::bloom_info, "Sizes and counts of the filter"),
-    about_filter("CF.INFO", 2, filter::cuckoo_info, "Sizes and counts of the filter"),
-    about_filter("BF.CARD", 2, filter::card, "How many different items are in the filter"),
-    transaction("MULTI", Step::Multi, "Begins a transaction: the commands that follow are kept"),
-    transaction("EXEC", Step::Exec, "Does the commands of the transaction"),
-    transaction("DISCARD", Step::Discard, "Forgets the commands of the transaction"),
-    general("PING", -1, session::ping, false, "Answers, so that the connection is known to work"),
-    general("ECHO", 2, session::echo, false, "Returns what it is given"),
-    general("HELLO", -1, session::hello, true, "Sets the version of the protocol"),
-    general("AUTH", -2, session::auth, true, "Gives the password"),
-    general("QUIT", -1, session::quit, true, "Ends the connection"),
-    general("RESET", 1, session::reset, true, "Makes the connection as new"),
-    general("SELECT", 2, session::select, false, "Chooses a database; there is number 0"),
-    general("CLIENT", -2, session::client, false, "Names the connection"),
-    general("INFO", -1, about::info, false, "State of the server"),
-    general("COMMAND", -1, about::command, false, "The commands"),
-    general("CONFIG", -2, about::config, false, "Settings that clients ask about"),
-    general("DBSIZE", 1, about::dbsize, false, "How many filters there are"),
-];

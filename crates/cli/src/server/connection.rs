@@ -3,13 +3,12 @@
 //! A client holds up nobody else: nothing is read from it while its replies wait to be sent or its changes to be written, and its
 //! unfinished request is bounded. Between two requests a connection holds no buffer, so that ten thousand idle ones cost little.
 
-use super::command::{Call, Command, Items, Run, What};
-use super::insert;
-use super::pending::{Pending, Shape};
+use super::command::{Action, Call, Command, ItemArgs, ItemOp};
+use super::pending::{PendingCommands, ReplyShape};
 use super::replies::Replies;
-use super::session::Session;
-use super::shared::{Lease, Server};
+use super::shared::{Lease, Server, Session};
 use super::transaction::Transaction;
+use super::{insert, table};
 use crate::resp::{Limits, Parser};
 use bytes::{Buf, BytesMut};
 use sidebloom::filter::Verdict;
@@ -52,7 +51,7 @@ pub struct Connection<'s> {
     pub(super) input: BytesMut,
     pub(super) lease: Lease<'s>,
     pub(super) transaction: Option<Transaction>,
-    pending: Pending,
+    pending: PendingCommands,
     pub(super) replies: Replies,
 }
 
@@ -68,7 +67,7 @@ pub async fn serve(stream: TcpStream, server: Arc<Server>, id: u64, mut stop: wa
         input: BytesMut::new(),
         lease: Lease::new(&server),
         transaction: None,
-        pending: Pending::default(),
+        pending: PendingCommands::default(),
         replies: Replies::default(),
     };
     let mut stopped = pin!(async move { drop(stop.wait_for(|stop| *stop).await) });
@@ -90,7 +89,7 @@ impl Connection<'_> {
                 Ok(true) => self.execute().await?,
                 Ok(false) => break,
                 Err(error) => {
-                    self.settle().await?;
+                    self.do_pending().await?;
                     return self.shut_out(&format!("ERR Protocol error: {}", error.0)).await;
                 }
             }
@@ -99,7 +98,7 @@ impl Connection<'_> {
                 return Err("it has quit");
             }
         }
-        self.settle().await?;
+        self.do_pending().await?;
         self.flush().await?;
         self.input.advance(self.parser.take_consumed());
         if self.input.is_empty() {
@@ -146,7 +145,7 @@ impl Connection<'_> {
         let args = self.parser.lend();
         let done = match self.check_form(&args) {
             Ok(command) => match command.run {
-                Run::Transaction(step) => self.step(step).await,
+                Action::Transaction(step) => self.step(step).await,
                 _ if self.transaction.is_some() && !command.passes_transaction() => {
                     self.queue(command, &args);
                     Ok(())
@@ -175,26 +174,30 @@ impl Connection<'_> {
             Err(refusal) => return self.refuse(&refusal).await,
         };
         match command.run {
-            Run::Items { what, items: form } => {
+            Action::Items { what, items: form } => {
                 if self.pending.what().is_some_and(|before| !before.joins(what)) {
-                    self.settle().await?;
+                    self.do_pending().await?;
                 }
-                self.pending.push(what, items, if form == Items::One { Shape::One } else { Shape::Array });
+                self.pending.push(
+                    what,
+                    items,
+                    if form == ItemArgs::One { ReplyShape::One } else { ReplyShape::Array },
+                );
             }
-            Run::Now(run) => {
-                self.settle().await?;
+            Action::Now(run) => {
+                self.do_pending().await?;
                 let args: Vec<&[u8]> = args.iter().map(|arg| slice(&self.input, arg)).collect();
                 let (server, session, replies) = (self.server, &mut self.session, &mut self.replies);
-                run(&mut Call { server, session, replies, args: &args });
+                run(&mut Call { server, session, replies, commands: table::COMMANDS, args: &args });
                 self.server.counters.commands.fetch_add(1, Relaxed);
             }
-            Run::Transaction(_) => {} // Never within one: `execute` has done it.
+            Action::Transaction(_) => {} // Never within one: `execute` has done it.
         }
         Ok(())
     }
 
     async fn refuse(&mut self, refusal: &str) -> Result<(), End> {
-        self.settle().await?;
+        self.do_pending().await?;
         self.replies.error(refusal);
         Ok(())
     }
@@ -202,7 +205,7 @@ impl Connection<'_> {
     /// The command that was asked for, or why there is none such.
     fn check_form(&mut self, args: &[Range<usize>]) -> Result<&'static Command, String> {
         let arg = |n: usize| args.get(n).map(|arg| slice(&self.input, arg)).unwrap_or_default();
-        let Some(command) = Command::find(arg(0)) else {
+        let Some(command) = table::find(arg(0)) else {
             // What a browser sends that was talked into it by a web page. Redis does the same.
             self.session.is_over |=
                 [&b"POST"[..], b"Host:"].iter().any(|word| arg(0).eq_ignore_ascii_case(word));
@@ -238,14 +241,14 @@ impl Connection<'_> {
                 _ => "ERR not found".into(),
             });
         }
-        let Run::Items { what, items } = command.run else { return Ok(&[]) };
+        let Action::Items { what, items } = command.run else { return Ok(&[]) };
         let first = match items {
-            Items::One | Items::Many => 2,
-            Items::Listed => insert::items_at(command.group == "bf", arg)?,
+            ItemArgs::One | ItemArgs::Many => 2,
+            ItemArgs::Listed => insert::items_at(command.group == "bf", arg)?,
         };
         let items = args.get(first..).unwrap_or_default();
-        if what != What::Ask {
-            if self.server.settings.is_followed && what != What::Count {
+        if what != ItemOp::Ask {
+            if self.server.settings.is_followed && what != ItemOp::Count {
                 return Err("ERR this guard follows a database: change that instead".into());
             }
             let canonical = self.server.guard.canonical();
@@ -258,13 +261,13 @@ impl Connection<'_> {
     }
 
     /// Does what waits, and writes the replies.
-    pub(super) async fn settle(&mut self) -> Result<(), End> {
+    pub(super) async fn do_pending(&mut self) -> Result<(), End> {
         let Some(what) = self.pending.what() else { return Ok(()) };
         self.server.counters.commands.fetch_add(self.pending.commands.len() as u64, Relaxed);
         match what {
-            What::Ask => self.ask().await,
-            What::Count => self.count().await,
-            What::InsertNew | What::Insert | What::Remove => self.change().await,
+            ItemOp::Ask => self.ask().await,
+            ItemOp::Count => self.count().await,
+            ItemOp::InsertNew | ItemOp::Insert | ItemOp::Remove => self.change().await,
         }
         self.pending.clear();
         Ok(())
@@ -332,9 +335,9 @@ impl Connection<'_> {
             }
             let item = slice(&self.input, item);
             match what {
-                What::Insert => changes.insert(item),
-                What::Remove => changes.remove(item),
-                What::InsertNew | What::Ask | What::Count => changes.insert_new(item),
+                ItemOp::Insert => changes.insert(item),
+                ItemOp::Remove => changes.remove(item),
+                ItemOp::InsertNew | ItemOp::Ask | ItemOp::Count => changes.insert_new(item),
             };
         }
         match self.server.writer.write(changes).await {

@@ -7,10 +7,12 @@ mod filter;
 pub mod follow;
 mod insert;
 mod listen;
+mod multi;
 mod pending;
 mod replies;
 mod session;
 mod shared;
+mod table;
 mod transaction;
 mod writer;
 

@@ -1,17 +1,6 @@
-//! What is known of one client, and the commands that are about it.
+//! The commands about one connection.
 
 use super::command::Call;
-
-/// One client's state.
-pub struct Session {
-    /// Counted from 1.
-    pub id: u64,
-    /// The password was given, or none is needed.
-    pub is_allowed: bool,
-    pub name: Vec<u8>,
-    /// The connection ends after this reply.
-    pub is_over: bool,
-}
 
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 

@@ -1,4 +1,4 @@
-//! What all connections share.
+//! What connections share, and the state of each.
 
 use super::writer::Writer;
 use sidebloom::guard::Guard;
@@ -37,12 +37,12 @@ pub struct Server {
     /// The port that it listens on.
     pub port: u16,
     pub started: Instant,
-    pub counters: Counters,
+    pub counters: ServerCounters,
 }
 
 /// What has happened since the start, and what is now.
 #[derive(Default)]
-pub struct Counters {
+pub struct ServerCounters {
     /// Connected now.
     pub clients: AtomicUsize,
     /// Memory of unfinished requests now; small ones are not counted.
@@ -54,7 +54,7 @@ pub struct Counters {
 
 impl Server {
     pub fn new(guard: Guard, writer: Writer, settings: Settings, port: u16) -> Self {
-        Server { guard, writer, settings, port, started: Instant::now(), counters: Counters::default() }
+        Server { guard, writer, settings, port, started: Instant::now(), counters: ServerCounters::default() }
     }
 
     /// Whether `password` is the right one; in a time that does not depend on where it differs.
@@ -95,4 +95,15 @@ impl Drop for Lease<'_> {
     fn drop(&mut self) {
         self.hold(0);
     }
+}
+
+/// One client's state.
+pub struct Session {
+    /// Counted from 1.
+    pub id: u64,
+    /// The password was given, or none is needed.
+    pub is_allowed: bool,
+    pub name: Vec<u8>,
+    /// The connection ends after this reply.
+    pub is_over: bool,
 }

@@ -24,14 +24,14 @@ mod parts;
 use super::input::{Lines, can_be_read_twice, estimated_lines};
 use crate::context::{Context, Failure, Outcome};
 use crate::human::{self, parse_bytes};
-use crate::print::RowFormat;
+use crate::print::write_line;
+use crate::system;
 use crate::workdir::WorkDir;
 use line_set::{Full, LineSet};
-use parts::{Dealer, Part};
+use parts::{Dealer, PartFile};
 use sidebloom::filter::{AtomicBloom, Verdict, sizing};
 use sidebloom::{KeyHash, KeyHasher};
 use std::cell::Cell;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Print the lines that two files share, in a given memory
@@ -45,7 +45,7 @@ pub struct Args {
     a: PathBuf,
     /// The other
     b: PathBuf,
-    /// Memory to use, in bytes, at least 16M; K, M and G stand for powers of 1024
+    /// MemorySplit to use, in bytes, at least 16M; K, M and G stand for powers of 1024
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes)]
     memory: u64,
 }
@@ -59,15 +59,15 @@ const DEPTH_MAX: usize = 8;
 const BITS_PER_KEY_MAX: f64 = 20.0;
 
 /// How the memory is divided.
-struct Memory {
+struct MemorySplit {
     buffers: usize,
     filter_or_set: usize,
 }
 
 /// The work and its place.
-struct Work {
+struct Comparison {
     dir: WorkDir,
-    memory: Memory,
+    memory: MemorySplit,
     /// Of the filters.
     filter_hash: KeyHasher,
     /// Lines are dealt by one of these at each depth, and by none twice.
@@ -95,24 +95,20 @@ impl Args {
         let (small, large) =
             if size(&self.a) <= size(&self.b) { (&self.a, &self.b) } else { (&self.b, &self.a) };
         let free = usize::try_from(self.memory - BASE_BYTES).unwrap_or(usize::MAX);
-        let work = Work::new(Memory { buffers: free / 8, filter_or_set: free / 8 * 7 })?;
-        let (json, mut out, mut found) = (RowFormat::new(true, false), cx.out(), 0u64);
+        let work = Comparison::new(MemorySplit { buffers: free / 8, filter_or_set: free / 8 * 7 })?;
+        let (mut out, mut found) = (cx.out(), 0u64);
         work.run(small, large, &mut |line| {
             found += 1;
-            if cx.json {
-                return json.write(&mut *out, line, None);
-            }
-            out.write_all(line)?;
-            Ok(out.write_all(b"\n")?)
+            write_line(&mut *out, line, cx.json)
         })?;
-        crate::filter::tell_peak_memory();
+        system::log_peak_memory();
         Ok(Outcome::found(found > 0))
     }
 }
 
-impl Work {
-    fn new(memory: Memory) -> Result<Self, Failure> {
-        Ok(Work {
+impl Comparison {
+    fn new(memory: MemorySplit) -> Result<Self, Failure> {
+        Ok(Comparison {
             dir: WorkDir::temporary("common")?,
             memory,
             filter_hash: secret_hash()?,
@@ -152,7 +148,7 @@ impl Work {
         Ok(Some(filter))
     }
 
-    fn filter_of_parts(&self, parts: &[Part]) -> Result<Option<AtomicBloom>, Failure> {
+    fn filter_of_parts(&self, parts: &[PartFile]) -> Result<Option<AtomicBloom>, Failure> {
         let Some(filter) = self.new_filter(parts.iter().map(|part| part.lines).sum())? else {
             return Ok(None);
         };
@@ -183,7 +179,7 @@ impl Work {
         label: &str,
         path: &Path,
         filter: Option<&AtomicBloom>,
-    ) -> Result<Vec<Part>, Failure> {
+    ) -> Result<Vec<PartFile>, Failure> {
         let mut dealer = self.dealer(name, 0, self.memory.buffers)?;
         let passes = |line: &[u8]| match filter {
             Some(filter) => filter.probe(self.filter_hash.hash(line)) == Verdict::Maybe,
@@ -199,7 +195,7 @@ impl Work {
         Dealer::create(self.dir.path(), name, hash, buffers)
     }
 
-    fn finish(&self, dealer: Dealer) -> Result<Vec<Part>, Failure> {
+    fn finish(&self, dealer: Dealer) -> Result<Vec<PartFile>, Failure> {
         let parts = dealer.finish()?;
         let bytes: u64 = parts.iter().map(|part| part.bytes).sum();
         self.dealt_bytes.set(self.dealt_bytes.get() + bytes);
@@ -209,8 +205,8 @@ impl Work {
     /// Prints what two files of lines share, and removes them.
     fn compare(
         &self,
-        one: Part,
-        other: Part,
+        one: PartFile,
+        other: PartFile,
         set: &mut LineSet,
         name: &str,
         depth: usize,
@@ -231,14 +227,14 @@ impl Work {
     /// Deals both files by another hash and compares their parts.
     fn compare_again(
         &self,
-        small: Part,
-        large: Part,
+        small: PartFile,
+        large: PartFile,
         set: &mut LineSet,
         name: &str,
         depth: usize,
         emit: Emit,
     ) -> Result<(), Failure> {
-        let deal = |part: Part, side: &str| {
+        let deal = |part: PartFile, side: &str| {
             let buffers = self.memory.buffers / 2;
             let mut dealer = self.dealer(&format!("{name}.{side}"), depth, buffers)?;
             part.read("3/3 dividing")?.for_each(|line| dealer.deal(line))?;
@@ -259,7 +255,7 @@ fn secret_hash() -> Result<KeyHasher, Failure> {
 }
 
 /// Whether all lines found room.
-fn load(part: &Part, set: &mut LineSet) -> Result<bool, Failure> {
+fn load(part: &PartFile, set: &mut LineSet) -> Result<bool, Failure> {
     let mut lines = part.read("3/3 loading")?;
     while let Some(line) = lines.next()? {
         if set.insert(line) == Err(Full) {
@@ -285,7 +281,7 @@ mod tests {
         };
         let (small, large) = (file("a", 0..15_000), file("b", 10_000..50_000));
         // Room for some thirty lines: no filter, and two divisions of 64 for the 15,000.
-        let work = Work::new(Memory { buffers: 64 << 6, filter_or_set: 900 }).unwrap();
+        let work = Comparison::new(MemorySplit { buffers: 64 << 6, filter_or_set: 900 }).unwrap();
         let mut found = Vec::new();
         work.run(&small, &large, &mut |line| {
             found.push(line.to_vec());
@@ -318,7 +314,7 @@ mod tests {
             LINES * (LINES + 1) / 2,
             "the lines do collide"
         );
-        let work = Work::new(Memory { buffers: 64 << 6, filter_or_set: bytes }).unwrap();
+        let work = Comparison::new(MemorySplit { buffers: 64 << 6, filter_or_set: bytes }).unwrap();
         let found = probes(work.new_set().unwrap());
         assert!(found < 2 * LINES, "{found} slots looked at for {LINES} lines");
         for hash in [&work.filter_hash].into_iter().chain(&work.deal_hashes) {

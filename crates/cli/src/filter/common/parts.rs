@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub const PARTS: usize = 64;
 
 /// A file of a partition, and its size.
-pub struct Part {
+pub struct PartFile {
     /// The file.
     pub path: PathBuf,
     /// Its bytes.
@@ -22,7 +22,7 @@ pub struct Part {
 
 /// A partition being written.
 pub struct Dealer {
-    files: Vec<(BufWriter<File>, Part)>,
+    files: Vec<(BufWriter<File>, PartFile)>,
     hasher: KeyHasher,
 }
 
@@ -32,7 +32,7 @@ impl Dealer {
         let create = |i: usize| {
             let path = dir.join(format!("{name}.{i}"));
             let file = File::create_new(&path).map_err(|e| Failure::file("create", &path, e))?;
-            Ok((BufWriter::with_capacity(bytes / PARTS, file), Part { path, bytes: 0, lines: 0 }))
+            Ok((BufWriter::with_capacity(bytes / PARTS, file), PartFile { path, bytes: 0, lines: 0 }))
         };
         Ok(Dealer { files: (0..PARTS).map(create).collect::<Result<_, Failure>>()?, hasher })
     }
@@ -50,8 +50,8 @@ impl Dealer {
     }
 
     /// All files, complete.
-    pub fn finish(self) -> Result<Vec<Part>, Failure> {
-        let finish = |(mut file, part): (BufWriter<File>, Part)| {
+    pub fn finish(self) -> Result<Vec<PartFile>, Failure> {
+        let finish = |(mut file, part): (BufWriter<File>, PartFile)| {
             file.flush().map_err(|e| Failure::file("write", &part.path, e))?;
             Ok(part)
         };
@@ -59,7 +59,7 @@ impl Dealer {
     }
 }
 
-impl Part {
+impl PartFile {
     /// Opens it for reading.
     pub fn read(&self, label: &str) -> Result<Lines, Failure> {
         Lines::open(&self.path, label)

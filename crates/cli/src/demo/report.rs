@@ -1,0 +1,16 @@
+//! All that the demo finds out.
+
+use super::build::BuiltStore;
+use super::by_name::Answer;
+use super::measure::Costs;
+use crate::system::PageCache;
+
+/// What `--json` prints.
+#[derive(serde::Serialize)]
+pub struct Report {
+    pub built: BuiltStore,
+    pub page_cache: PageCache,
+    pub by_name: Vec<Answer>,
+    pub filters_on: Costs,
+    pub filters_off: Costs,
+}

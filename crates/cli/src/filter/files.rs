@@ -1,0 +1,25 @@
+//! Files of filters, as the commands read and write them.
+
+use super::info;
+use crate::context::{Context, Failure};
+use sidebloom::filter::{AnyFilter, Bloom};
+use std::path::Path;
+
+/// Reads a filter that set algebra is defined for: a Bloom filter, or the plain form of a counting one.
+pub fn read_bloom(path: &Path) -> Result<Bloom, Failure> {
+    match sidebloom::read_filter(path)? {
+        AnyFilter::Bloom(filter) => Ok(filter),
+        AnyFilter::Counting(filter) => Ok(filter.to_bloom()?),
+        other => Err(Failure::message(format!(
+            "{} is a {} filter: only bloom and counting filters can be combined and folded",
+            path.display(),
+            other.name()
+        ))),
+    }
+}
+
+/// Writes a filter and says so.
+pub fn write(cx: &Context, path: &Path, filter: &AnyFilter) -> Result<(), Failure> {
+    let bytes = sidebloom::write_filter(path, filter)?;
+    info::Report::new(path, filter, bytes).print(cx)
+}
