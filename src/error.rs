@@ -232,3 +232,26 @@ impl Error {
         Error::Corruption { file: file.as_ref().to_path_buf(), offset, what: what.into() }
     }
 }
+
+impl From<sidebloom_filter::Error> for Error {
+    /// Errors of a stream name it in place of a file; the engine's callers name the file themselves.
+    fn from(error: sidebloom_filter::Error) -> Self {
+        use sidebloom_filter::Error as Filter;
+        const STREAM: &str = "the filter stream";
+        match error {
+            Filter::Full { capacity, fpr } => Error::FilterFull { capacity, fpr },
+            Filter::Mismatch { what } => Error::FilterMismatch { what },
+            Filter::OutOfMemory { bytes } => Error::OutOfMemory { bytes },
+            Filter::TooManyKeys { keys, max } => Error::TooManyKeys { keys, max },
+            Filter::TooLarge { bytes, max } => Error::FilterTooLarge { bytes, max },
+            Filter::Damaged { offset, what } => Error::corruption(STREAM, offset, what),
+            Filter::UnsupportedVersion { found, supported } => {
+                Error::UnsupportedVersion { file: STREAM.into(), found, supported }
+            }
+            Filter::Io { op, stream, source } => Error::Io { path: stream.into(), op, source },
+            denied @ Filter::SelfCheck { .. } => Error::corruption("a new filter", 0, denied.to_string()),
+            Filter::InvalidArgument(what) => Error::InvalidArgument(what),
+            other => Error::InvalidArgument(other.to_string()),
+        }
+    }
+}

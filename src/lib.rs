@@ -65,12 +65,13 @@ pub mod fs;
 pub mod guard;
 pub mod id;
 
-mod codec;
-mod db;
-pub mod filter;
 #[cfg(test)]
+#[path = "../fixtures/all_kinds.rs"]
+mod all_kinds;
+mod db;
+#[cfg(test)]
+#[path = "../fixtures/golden.rs"]
 mod golden;
-mod hash;
 mod key;
 mod manifest;
 mod memtable;
@@ -84,10 +85,12 @@ pub use db::{
     RepairReport, Snapshot, Stats, VerifyReport, repair,
 };
 pub use error::{Error, Result};
-pub use hash::{KeyHash, KeyHasher};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
 pub use segment::Compression;
-pub use sidecar::{Residency, read_filter, receive_filter, send_filter, write_filter};
+pub use sidebloom_filter as filter;
+pub use sidebloom_filter::{KeyHash, KeyHasher, receive_filter, send_filter};
+use sidebloom_filter::{codec, hash};
+pub use sidecar::{Residency, read_filter, write_filter};
 pub use wal::Batch;
 
 /// The private items that the targets in `fuzz/` use. Only `cargo fuzz` sets this cfg; not part of the public API.

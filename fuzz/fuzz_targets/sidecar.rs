@@ -4,7 +4,6 @@
 use libfuzzer_sys::fuzz_target;
 use sidebloom::Residency;
 use sidebloom::fuzzing::{Binding, Expect, Isa, Line, Maps, Prober, Sidecar, Verdict};
-use sidebloom::id::FileId;
 use sidebloom_fuzz::disk::SimFs;
 use sidebloom_fuzz::repair;
 use std::path::Path;
@@ -25,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
 fn ask(file: &[u8]) {
     let u64_at =
         |at: usize| file.get(at..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b));
-    let binding = Binding { segment: FileId(u64_at(40)), digest: u64_at(48) };
+    let binding = Binding { segment: u64_at(40), digest: u64_at(48) };
     let expect = Expect { binding, hasher: u64_at(16).into() };
     let (fs, path) = (SimFs::new(), Path::new("filter"));
     fs.write(path, file);

@@ -2,8 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use sidebloom::filter::Error;
 use sidebloom::fuzzing::crc32;
-use sidebloom::{Error, receive_filter, send_filter};
+use sidebloom::{receive_filter, send_filter};
 use sidebloom_fuzz::{assert_named, repair};
 
 const MAX_BYTES: u64 = 8 << 20;
@@ -23,8 +24,8 @@ fuzz_target!(|bytes: &[u8]| {
 fn ask(mut stream: &[u8]) {
     let filter = match receive_filter(&mut stream, MAX_BYTES) {
         Ok(filter) => filter,
-        Err(Error::InvalidArgument(_)) => return,
-        Err(error) => return assert_named(&error),
+        Err(Error::TooLarge { .. }) => return,
+        Err(error) => return assert_named(&error.into()),
     };
     for key in [&b""[..], b"a", b"song", &[0xff; 40]] {
         filter.contains(key);

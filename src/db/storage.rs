@@ -164,5 +164,5 @@ impl Storage {
 }
 
 fn binding(meta: &SegmentMeta) -> Binding {
-    Binding { segment: meta.id, digest: meta.digest }
+    Binding { segment: meta.id.0, digest: meta.digest }
 }

@@ -1,19 +1,18 @@
 //! The committed sidecars: `fixtures/golden/*.bin` are what every build must write and read, `*.hex` their dumps for people.
 //! `UPDATE_GOLDEN=1 cargo test golden` writes both anew; a change of either is a change of the format.
 
-use super::format::HEADER_BYTES;
 use super::tests::maps;
 use super::*;
+use crate::filter::format::HEADER_BYTES;
 use crate::filter::{FilterSpec, LINE_BYTES, Verdict, Width};
 use crate::fs::RealFs;
 use crate::hash::KeyHasher;
-use crate::id::FileId;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
 const HASHER: KeyHasher = KeyHasher::siphash13([0x5eed, 0xbed]);
-const BINDING: Binding = Binding { segment: FileId(7), digest: 0x0123_4567_89ab_cdef };
+const BINDING: Binding = Binding { segment: 7, digest: 0x0123_4567_89ab_cdef };
 
 fn hashes() -> Vec<u64> {
     ["blue", "green", "red"].iter().map(|key| HASHER.hash(key.as_bytes())).collect()

@@ -4,14 +4,16 @@
 //! checksums ([`WHOLE`]). [`Sidecar::ask_by_group`] hands each line to [`Sidecar::believe`] first, which compares the line's group with its
 //! checksum when nobody has done so through this map. Whatever does not match condemns the sidecar: it knows nothing from then on.
 
-use super::format::{Binding, HEADER_BYTES, Header};
-use super::groups::{GROUP_LINES, Seal, Verified};
-use super::kind::{KIND_AT, Kind};
 use super::maps::{Maps, Share};
 use super::unusable::Unusable;
+use super::verified::Verified;
+use crate::filter::format::groups::{GROUP_LINES, Seal};
+use crate::filter::format::kind::KIND_AT;
+use crate::filter::format::{Binding, HEADER_BYTES, Header, Kind};
 use crate::filter::{FilterKind, LINE_BYTES, Line, Prober, Verdict};
 use crate::fs::Map;
 use crate::hash::KeyHasher;
+use crate::id::FileId;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{
@@ -277,7 +279,7 @@ impl Sidecar {
 impl Expect {
     fn check(&self, header: &Header) -> Result<(), Unusable> {
         if header.binding != Some(self.binding) {
-            let name = |b: Binding| format!("segment {} with digest {:016x}", b.segment, b.digest);
+            let name = |b: Binding| format!("segment {} with digest {:016x}", FileId(b.segment), b.digest);
             let found = header.binding.map_or("no segment".to_owned(), name);
             return Err(Unusable::NotOfThisSegment { found, expected: name(self.binding) });
         }

@@ -1,14 +1,13 @@
-use super::format::{HEADER_BYTES, Header, VERSION};
-use super::groups::GROUP_BYTES;
-use super::kind::Kind;
 use super::verify::Verification;
 use super::*;
 use crate::codec::crc32;
 use crate::error::Error;
+use crate::filter::format::groups::GROUP_BYTES;
+use crate::filter::format::header::VERSION;
+use crate::filter::format::{HEADER_BYTES, Header, Kind};
 use crate::filter::{FilterKind, FilterSpec, LINE_BYTES, Verdict, Width};
 use crate::fs::{Fs, RealFs};
 use crate::hash::KeyHasher;
-use crate::id::FileId;
 use proptest::prelude::*;
 use std::fs;
 use std::ops::Range;
@@ -16,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 const HASHER: KeyHasher = KeyHasher::siphash13([77, 78]);
-const BINDING: Binding = Binding { segment: FileId(12), digest: 0xd16e57 };
+const BINDING: Binding = Binding { segment: 12, digest: 0xd16e57 };
 pub(super) const EXPECT: Expect = Expect { binding: BINDING, hasher: HASHER };
 pub(super) const BLOOM: FilterSpec = FilterSpec::BlockedBloom { bits_per_key: 12.0 };
 const PARITY: FilterSpec = FilterSpec::Parity { width: Width::Nine };
@@ -331,7 +330,7 @@ fn i1_sound_groups_of_another_place_or_of_an_older_filter_of_the_segment_are_not
 fn i1_the_sidecar_of_another_segment_or_hash_or_store_is_not_believed() {
     let case = Case::new(BLOOM);
     let open = |expect| Sidecar::open(&maps(), &case.path, &expect, Residency::Mapped);
-    let other_id = Binding { segment: FileId(13), ..BINDING };
+    let other_id = Binding { segment: 13, ..BINDING };
     let other_digest = Binding { digest: 1, ..BINDING };
     for binding in [other_id, other_digest] {
         let refused = open(Expect { binding, hasher: HASHER });

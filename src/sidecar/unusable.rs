@@ -1,8 +1,8 @@
 //! Why a sidecar is not believed.
 
-use super::format::{BadHeader, HEADER_BYTES};
-use super::groups::{GROUP_BYTES, GROUP_LINES};
 use crate::error::Error;
+use crate::filter::format::HEADER_BYTES;
+use crate::filter::format::groups::{GROUP_BYTES, GROUP_LINES};
 use std::io::ErrorKind;
 
 /// The reason, in words for a warning. The store answers the same without the sidecar, only slower, until it is built again.
@@ -58,13 +58,14 @@ impl Unusable {
     }
 }
 
-impl From<BadHeader> for Unusable {
-    fn from(bad: BadHeader) -> Self {
-        match bad {
-            BadHeader::Invalid { offset, what } => Unusable::Invalid { offset: offset as u64, what },
-            BadHeader::OtherVersion(found) => {
-                Unusable::OtherVersion { found, supported: super::format::VERSION }
+impl From<crate::filter::Error> for Unusable {
+    fn from(error: crate::filter::Error) -> Self {
+        match error {
+            crate::filter::Error::Damaged { offset, what } => Unusable::Invalid { offset, what },
+            crate::filter::Error::UnsupportedVersion { found, supported } => {
+                Unusable::OtherVersion { found, supported }
             }
+            other => Unusable::Io(other.into()),
         }
     }
 }

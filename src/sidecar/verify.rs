@@ -1,10 +1,10 @@
 //! Mapping a sidecar, and comparing its lines with their checksums: group by group as probes touch them, or all at once.
 
-use super::format::HEADER_BYTES;
-use super::groups::{CHECKSUM_BYTES, GROUP_BYTES, Seal};
 use super::reader::{BY_GROUP, Bytes, NOTHING, Residency, Sidecar, WHOLE};
 use super::unusable::Unusable;
 use crate::error::Error;
+use crate::filter::format::HEADER_BYTES;
+use crate::filter::format::groups::{CHECKSUM_BYTES, GROUP_BYTES, Seal};
 use crate::fs::Map;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};

@@ -1,9 +1,8 @@
 //! Writing: under a temporary name, synced, then renamed. A published sidecar is never touched again: readers have it mapped.
 
-use super::format::{Binding, Header};
-use super::groups::{Checksums, Seal};
-use super::kind::Kind;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::filter::format::groups::{Checksums, Seal};
+use crate::filter::format::{Binding, Header, Kind};
 use crate::filter::{BuiltFilter, FilterSpec, LINE_BYTES, Line};
 use crate::fs::{AppendFile, Fs};
 use crate::hash::KeyHasher;
@@ -27,7 +26,7 @@ pub fn create(
     binding: Option<Binding>,
 ) -> Result<u64> {
     let filter = BuiltFilter::build(spec, hashes)?;
-    filter.check_members(hashes, path)?;
+    filter.check_members(hashes).map_err(|denied| Error::corruption(path, 0, denied.to_string()))?;
     write(fs, path, &filter, hasher, binding)
 }
 

@@ -18,14 +18,14 @@ const RANKS: [(&str, &[&[&str]]); 1] = [(
 )];
 /// Every file of these crates that has unsafe code, and what for.
 const UNSAFE_HOMES: [(&str, &str); 14] = [
-    ("src/filter/blocked/avx2.rs", "SIMD"),
-    ("src/filter/blocked/avx512.rs", "SIMD"),
-    ("src/filter/isa.rs", "the prefetch instruction"),
-    ("src/filter/lines.rs", "aligned lines as bytes, and the advice for huge pages"),
-    ("src/filter/parity/avx2.rs", "SIMD"),
-    ("src/filter/parity/avx512.rs", "SIMD"),
-    ("src/filter/parity/mod.rs", "calls of SIMD functions that detection has allowed"),
-    ("src/filter/prober.rs", "calls of SIMD functions that detection has allowed"),
+    ("crates/filter/src/blocked/avx2.rs", "SIMD"),
+    ("crates/filter/src/blocked/avx512.rs", "SIMD"),
+    ("crates/filter/src/isa.rs", "the prefetch instruction"),
+    ("crates/filter/src/lines.rs", "aligned lines as bytes, and the advice for huge pages"),
+    ("crates/filter/src/parity/avx2.rs", "SIMD"),
+    ("crates/filter/src/parity/avx512.rs", "SIMD"),
+    ("crates/filter/src/parity/mod.rs", "calls of SIMD functions that detection has allowed"),
+    ("crates/filter/src/prober.rs", "calls of SIMD functions that detection has allowed"),
     ("src/fs/map.rs", "the mapping"),
     ("src/fs/seam.rs", "the contract of a mapping"),
     ("src/fs/real.rs", "the mapping"),

@@ -84,6 +84,12 @@ impl From<sidebloom::Error> for Failure {
     }
 }
 
+impl From<sidebloom::filter::Error> for Failure {
+    fn from(error: sidebloom::filter::Error) -> Self {
+        Failure::Store(error.into())
+    }
+}
+
 /// Only writing to standard output uses `?` on an `io::Error`; other files go through [`Failure::file`].
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {

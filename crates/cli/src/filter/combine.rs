@@ -75,7 +75,10 @@ impl Intersect {
 
 impl Files {
     /// The filters, combined from the first to the last.
-    fn combined(&self, op: impl Fn(&Bloom, &Bloom) -> sidebloom::Result<Bloom>) -> Result<Bloom, Failure> {
+    fn combined(
+        &self,
+        op: impl Fn(&Bloom, &Bloom) -> sidebloom::filter::Result<Bloom>,
+    ) -> Result<Bloom, Failure> {
         let mut filters = self.filters.iter().map(|path| files::read_bloom(path));
         let first = filters.next().unwrap_or_else(|| Err(Failure::message("no filters to combine")))?;
         filters.try_fold(first, |so_far, next| Ok(op(&so_far, &next?)?))

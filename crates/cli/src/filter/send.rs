@@ -46,9 +46,9 @@ impl Args {
 }
 
 /// A reader that went away is no error of the filter.
-fn to_stdout(error: sidebloom::Error) -> Failure {
+fn to_stdout(error: sidebloom::filter::Error) -> Failure {
     match error {
-        sidebloom::Error::Io { source, .. } => Failure::Output(source.kind().into()),
+        sidebloom::filter::Error::Io { source, .. } => Failure::Output(source.kind().into()),
         other => other.into(),
     }
 }

@@ -75,7 +75,7 @@ impl Keys {
     }
 
     /// Inserts all members; nanoseconds for each.
-    fn fill(self, mut insert: impl FnMut(&[u8]) -> sidebloom::Result<bool>) -> Result<f64, Failure> {
+    fn fill(self, mut insert: impl FnMut(&[u8]) -> sidebloom::filter::Result<bool>) -> Result<f64, Failure> {
         let (start, mut outcome) = (Instant::now(), Ok(true));
         for_each(self.look, 0..self.count, |key| {
             if outcome.is_ok() {

@@ -1,0 +1,99 @@
+//! The error type of the crate.
+
+use std::sync::Arc;
+
+/// The result of every fallible operation of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong with a filter.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The filter holds as many keys as its false-positive rate allows, so the new key was not added.
+    #[error(
+        "the filter is full: it holds the {capacity} keys that keep it at a false-positive rate of {fpr}; build a larger or a scalable one"
+    )]
+    Full {
+        /// The number of keys that the filter was made for.
+        capacity: u64,
+        /// The false-positive rate that the filter was made for, 0 to 1.
+        fpr: f64,
+    },
+    /// Filters of different shapes or hashes (seed and secret key included) cannot be combined.
+    #[error("these filters cannot be combined: {what}; build both with the same size and hash")]
+    Mismatch {
+        /// The difference.
+        what: String,
+    },
+    /// The memory for a filter could not be allocated.
+    #[error("not enough memory for a filter of {bytes} bytes; use fewer bits per key or free memory")]
+    OutOfMemory {
+        /// The size of the filter in bytes.
+        bytes: u64,
+    },
+    /// More keys than one filter can hold.
+    #[error("{keys} keys are too many for one filter (at most {max}); split them among several filters")]
+    TooManyKeys {
+        /// The number of keys.
+        keys: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// A received filter is larger than the caller allows. Nothing was allocated for it.
+    #[error("a filter of {bytes} bytes is too large (the limit is {max} bytes)")]
+    TooLarge {
+        /// The size of the filter in bytes.
+        bytes: u64,
+        /// The caller's limit in bytes.
+        max: u64,
+    },
+    /// A new filter denies one of its own keys, which only faulty memory can cause. The filter was discarded.
+    #[error(
+        "the new filter denies its own key hash {hash:016x} and was discarded; check the machine's memory"
+    )]
+    SelfCheck {
+        /// The hash that the filter denies.
+        hash: u64,
+    },
+    /// A checksum or a structural check of a stored or sent filter failed.
+    #[error("the filter is damaged at offset {offset}: {what}")]
+    Damaged {
+        /// The offset in bytes from the start of the file or stream.
+        offset: u64,
+        /// What was found.
+        what: String,
+    },
+    /// The filter was written in another version of the format.
+    #[error("the filter has format version {found}, but this build reads version {supported}")]
+    UnsupportedVersion {
+        /// The version in the header.
+        found: u32,
+        /// The version that this build reads.
+        supported: u32,
+    },
+    /// Reading or writing a stream failed.
+    #[error("cannot {op} {stream}: {source}")]
+    Io {
+        /// A verb: "read" or "write".
+        op: &'static str,
+        /// The stream.
+        stream: &'static str,
+        /// The error of the stream.
+        source: Arc<std::io::Error>,
+    },
+    /// An argument is out of range; the text gives the allowed values.
+    #[error("invalid argument: {0}")]
+    InvalidArgument(String),
+}
+
+impl Error {
+    /// Wraps an I/O error with the operation and the stream.
+    pub(crate) fn io(op: &'static str, stream: &'static str, source: std::io::Error) -> Self {
+        Error::Io { op, stream, source: Arc::new(source) }
+    }
+
+    /// A failed check at `offset`.
+    pub fn damaged(offset: u64, what: impl Into<String>) -> Self {
+        Error::Damaged { offset, what: what.into() }
+    }
+}

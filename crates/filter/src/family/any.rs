@@ -1,0 +1,155 @@
+//! Any filter that has a file form.
+
+use super::line_filter::FETCHED_AT_ONCE;
+use super::{Bloom, CountingBloom, LineFilter, ScalableBloom};
+use crate::error::{Error, Result};
+use crate::{FilterKind, Verdict};
+
+/// Of a filter that is half full, what an absent key reads before a bit denies it, on average.
+const POSITIONS_OF_AN_ABSENT_KEY: usize = 2;
+
+/// A filter whose kind is known only when it is read ([`receive_filter`](crate::receive_filter)).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum AnyFilter {
+    /// Parity or blocked Bloom.
+    Lines(LineFilter),
+    /// Classic Bloom.
+    Bloom(Bloom),
+    /// Counting Bloom.
+    Counting(CountingBloom),
+    /// A growing series.
+    Scalable(ScalableBloom),
+}
+
+impl AnyFilter {
+    /// The kind's name for people: "parity", "blocked-bloom", "bloom", "counting", "scalable".
+    pub fn name(&self) -> &'static str {
+        match self {
+            AnyFilter::Lines(filter) => match filter.built().kind {
+                FilterKind::BlockedBloom { .. } => "blocked-bloom",
+                FilterKind::Parity { .. } => "parity",
+            },
+            AnyFilter::Bloom(_) => "bloom",
+            AnyFilter::Counting(_) => "counting",
+            AnyFilter::Scalable(_) => "scalable",
+        }
+    }
+
+    /// Asks for a key.
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
+        match self {
+            AnyFilter::Lines(filter) => filter.contains(key),
+            AnyFilter::Bloom(filter) => filter.contains(key),
+            AnyFilter::Counting(filter) => filter.contains(key),
+            AnyFilter::Scalable(filter) => filter.contains(key),
+        }
+    }
+
+    /// Asks for many keys, in their order, with lines fetched ahead.
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
+        if let AnyFilter::Lines(filter) = self {
+            return filter.contains_many(keys);
+        }
+        let ask = |keys: &[K]| {
+            self.prefetch(keys, POSITIONS_OF_AN_ABSENT_KEY);
+            keys.iter().map(|key| self.contains(key)).collect::<Vec<_>>()
+        };
+        keys.chunks(FETCHED_AT_ONCE).flat_map(ask).collect()
+    }
+
+    fn prefetch<K: AsRef<[u8]>>(&self, keys: &[K], positions: usize) {
+        let keys = keys.iter().map(AsRef::as_ref);
+        match self {
+            AnyFilter::Lines(_) => {} // Has ways of its own.
+            AnyFilter::Bloom(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
+            AnyFilter::Counting(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
+            AnyFilter::Scalable(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
+        }
+    }
+
+    /// Adds a key. `false` when it was *maybe* there already.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a parity filter; [`Error::Full`] beyond the capacity.
+    #[inline]
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        match self {
+            AnyFilter::Lines(filter) => filter.insert(key),
+            AnyFilter::Bloom(filter) => filter.insert(key),
+            AnyFilter::Counting(filter) => filter.insert(key),
+            AnyFilter::Scalable(filter) => filter.insert(key),
+        }
+    }
+
+    /// Adds many keys, in their order, with lines fetched ahead.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), of the first key that is refused; those before it have been added.
+    pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
+        if let AnyFilter::Lines(filter) = self {
+            return filter.insert_many(keys);
+        }
+        for keys in keys.chunks(FETCHED_AT_ONCE) {
+            self.prefetch(keys, usize::MAX);
+            keys.iter().try_for_each(|key| self.insert(key).map(drop))?;
+        }
+        Ok(())
+    }
+
+    /// Takes one insert of a key back; `false` when it was surely not there. See [`CountingBloom::remove`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for every kind but the counting one.
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        match self {
+            AnyFilter::Counting(filter) => Ok(filter.remove(key)),
+            _ => Err(Error::InvalidArgument(format!(
+                "a {} filter forgets no key: only a counting filter does",
+                self.name()
+            ))),
+        }
+    }
+
+    /// How many keys it holds, as far as the kind can know; see there.
+    pub fn keys(&self) -> u64 {
+        match self {
+            AnyFilter::Lines(filter) => filter.keys(),
+            AnyFilter::Bloom(filter) => filter.keys(),
+            AnyFilter::Counting(filter) => filter.keys(),
+            AnyFilter::Scalable(filter) => filter.keys(),
+        }
+    }
+
+    /// How many keys it can hold; `None` for a series that grows.
+    pub fn capacity(&self) -> Option<u64> {
+        match self {
+            AnyFilter::Lines(filter) => Some(filter.capacity()),
+            AnyFilter::Bloom(filter) => Some(filter.plan().capacity()),
+            AnyFilter::Counting(filter) => Some(filter.plan().capacity()),
+            AnyFilter::Scalable(_) => None,
+        }
+    }
+
+    /// Its memory in bytes.
+    pub fn bytes(&self) -> u64 {
+        let of_lines = |lines: &[crate::Line]| lines.as_flattened().len() as u64;
+        match self {
+            AnyFilter::Lines(filter) => of_lines(&filter.built().lines),
+            AnyFilter::Bloom(filter) => of_lines(filter.lines()),
+            AnyFilter::Counting(filter) => of_lines(filter.lines()),
+            AnyFilter::Scalable(filter) => filter.layers().iter().map(|layer| of_lines(layer.lines())).sum(),
+        }
+    }
+
+    /// The false-positive rate (0 to 1) of the filter as it is now.
+    pub fn fpr(&self) -> f64 {
+        match self {
+            AnyFilter::Lines(filter) => filter.fpr(),
+            AnyFilter::Bloom(filter) => filter.fpr(),
+            AnyFilter::Counting(filter) => filter.fpr(),
+            AnyFilter::Scalable(filter) => filter.fpr(),
+        }
+    }
+}

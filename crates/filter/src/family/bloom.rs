@@ -1,0 +1,171 @@
+//! The classic Bloom filter.
+
+use super::hashing::HashFunction;
+use super::shape::{Shape, check_fpr};
+use crate::error::{Error, Result};
+use crate::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict, isa};
+
+/// What identifies a filter's meaning beside its bits: filters that agree in all of it can be combined.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Plan {
+    /// Bits and positions per key.
+    pub shape: Shape,
+    /// The hash of keys, with its seed or key.
+    pub hash: HashFunction,
+    /// The false-positive rate that the filter may reach, 0 to 1: it decides the capacity, and no bit.
+    pub fpr: f64,
+}
+
+impl Plan {
+    /// The smallest filter for `keys` keys at a false-positive rate of `fpr`, with the default hash and seed 0.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or an absurd size.
+    pub fn new(keys: u64, fpr: f64) -> Result<Self> {
+        let shape = Shape::for_keys(keys, fpr)?;
+        Ok(Plan { shape, hash: HashFunction::default(), fpr })
+    }
+
+    /// How many keys fit.
+    pub fn capacity(&self) -> u64 {
+        self.shape.capacity(self.fpr)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        check_fpr(self.fpr)
+    }
+
+    pub(super) fn positions(&self, key: &[u8]) -> impl Iterator<Item = u64> + use<> {
+        self.hash.positions(key, self.shape.bits(), self.shape.hashes())
+    }
+
+    /// Refuses the key that would be one too many.
+    pub(super) fn check_room(&self, keys: u64) -> Result<()> {
+        let capacity = self.capacity();
+        if keys < capacity { Ok(()) } else { Err(Error::Full { capacity, fpr: self.fpr }) }
+    }
+}
+
+/// The classic Bloom filter: `m` bits, of which each key sets `k` (Bloom 1970).
+///
+/// ```
+/// use sidebloom_filter::{Bloom, Verdict};
+///
+/// let mut seen = Bloom::new(1_000_000, 0.01)?; // keys, false-positive rate: 1.2 MB
+/// assert!(seen.insert("https://example.com/")?); // it was new
+/// assert_eq!(seen.contains("https://example.com/"), Verdict::Maybe);
+/// assert_eq!(seen.contains("https://example.com/about"), Verdict::Absent);
+/// # Ok::<(), sidebloom_filter::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bloom {
+    pub(super) plan: Plan,
+    pub(super) keys: u64,
+    pub(super) lines: Lines,
+}
+
+impl Bloom {
+    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with the default hash and seed 0.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or an absurd size.
+    pub fn new(keys: u64, fpr: f64) -> Result<Self> {
+        Bloom::with_plan(Plan::new(keys, fpr)?)
+    }
+
+    /// An empty filter of a given plan.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a rate outside (0, 1), or more memory than there is.
+    pub fn with_plan(plan: Plan) -> Result<Self> {
+        plan.check()?;
+        Ok(Bloom { plan, keys: 0, lines: Lines::zeroed(plan.shape.lines())? })
+    }
+
+    /// From the parts of a file: as many lines as the shape says.
+    pub(crate) fn from_parts(plan: Plan, keys: u64, lines: Lines) -> Self {
+        debug_assert_eq!(plan.shape.lines(), lines.len());
+        Bloom { plan, keys, lines }
+    }
+
+    /// Adds a key. `false` when it was *maybe* there already: then nothing has changed.
+    ///
+    /// # Errors
+    /// [`Error::Full`] for a new key beyond the capacity; the filter is unchanged.
+    #[inline]
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        if self.contains(key) == Verdict::Maybe {
+            return Ok(false);
+        }
+        self.plan.check_room(self.keys)?;
+        self.plan.positions(key).for_each(|p| *byte_of(&mut self.lines, p) |= 1 << (p % 8));
+        self.keys += 1;
+        Ok(true)
+    }
+
+    /// Asks for a key.
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
+        let all_set = self.plan.positions(key.as_ref()).all(|p| is_set(&self.lines, p));
+        if all_set { Verdict::Maybe } else { Verdict::Absent }
+    }
+
+    /// Starts to load the lines of the first `positions` bits of a key.
+    #[inline]
+    pub(super) fn prefetch(&self, key: &[u8], positions: usize) {
+        let positions = self.plan.positions(key).take(positions);
+        positions.for_each(|p| isa::prefetch(&self.lines[(p / LINE_BITS as u64) as usize]));
+    }
+
+    /// Its shape, hash and rate.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// How many inserts changed it: the distinct keys, less those few that were false positives when they came. After set algebra,
+    /// the estimate.
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// How many bits are set.
+    pub fn ones(&self) -> u64 {
+        ones(&self.lines)
+    }
+
+    /// The share of its bits that are set, 0 to 1; 0.5 when a filter of the best `k` is full.
+    pub fn fill(&self) -> f64 {
+        self.ones() as f64 / self.plan.shape.bits() as f64
+    }
+
+    /// The false-positive rate (0 to 1) of these very bits: fill to the power k.
+    pub fn fpr(&self) -> f64 {
+        self.fill().powi(self.plan.shape.hashes() as i32)
+    }
+
+    /// Its bits, in lines of 512; bit `p` of the filter is bit `p % 8` of byte `p / 8`.
+    pub fn lines(&self) -> &[Line] {
+        &self.lines
+    }
+}
+
+/// The byte that holds bit `p`. Positions are below the bits of the shape, which has as many lines as there are.
+#[inline]
+fn byte_of(lines: &mut [Line], p: u64) -> &mut u8 {
+    &mut lines[(p / LINE_BITS as u64) as usize][(p / 8) as usize % LINE_BYTES]
+}
+
+#[inline]
+pub(super) fn is_set(lines: &[Line], p: u64) -> bool {
+    lines[(p / LINE_BITS as u64) as usize][(p / 8) as usize % LINE_BYTES] >> (p % 8) & 1 == 1
+}
+
+/// The words of a line, for work on 64 bits at once.
+pub(super) fn words(line: &Line) -> impl Iterator<Item = u64> + '_ {
+    line.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
+}
+
+pub(super) fn ones(lines: &[Line]) -> u64 {
+    lines.iter().flat_map(words).map(|word| u64::from(word.count_ones())).sum()
+}

@@ -1,0 +1,147 @@
+//! The scalable Bloom filter: a series that grows.
+
+use super::bloom::{Bloom, Plan};
+use super::hashing::HashFunction;
+use super::shape::check_fpr;
+use crate::error::{Error, Result};
+use crate::{Line, Verdict};
+
+/// Each filter of the series has this many times the capacity of the one before.
+const GROWTH: u64 = 2;
+/// … and this share of its false-positive rate. Almeida et al. find 0.8 to 0.9 the cheapest in bits.
+const TIGHTENING: f64 = 0.85;
+/// More layers than any machine's memory holds: the capacity doubles with each.
+pub(crate) const MAX_LAYERS: usize = 40;
+
+/// What decides the whole series.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Series {
+    /// Keys that the first filter takes.
+    pub first_keys: u64,
+    /// The false-positive rate (0 to 1) that the whole series stays below.
+    pub fpr: f64,
+    /// The hash of keys, with its seed or key.
+    pub hash: HashFunction,
+}
+
+impl Series {
+    /// The plan of filter `i`: n₀ · 2^i keys at a rate of p (1 − r) r^i.
+    fn plan(&self, i: usize) -> Result<Plan> {
+        let keys = GROWTH.checked_pow(i as u32).and_then(|times| self.first_keys.checked_mul(times));
+        let Some(keys) = keys.filter(|_| i < MAX_LAYERS) else {
+            return Err(Error::Full { capacity: u64::MAX, fpr: self.fpr });
+        };
+        let fpr = self.fpr * (1.0 - TIGHTENING) * TIGHTENING.powi(i as i32);
+        Ok(Plan { hash: self.hash, ..Plan::new(keys, fpr)? })
+    }
+}
+
+/// A Bloom filter for an unknown number of keys (Almeida, Baquero, Preguiça, Hutchison, "Scalable Bloom Filters", 2007): when one
+/// filter of the series is full, a new one of twice the capacity and 0.85 times the rate takes over. A key is asked of all.
+///
+/// The rates are p (1 − r) r^i with r = 0.85, whose sum is p however long the series gets. Compared with one filter of the right size
+/// from the start, a series takes about 4 bits a key more and log2(n / first) probes instead of one: choose [`Bloom`] when `n` is known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScalableBloom {
+    series: Series,
+    layers: Vec<Bloom>,
+}
+
+impl ScalableBloom {
+    /// An empty series that starts with a filter for `first_keys` keys and stays below a false-positive rate of `fpr` (0 to 1).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or an absurd size.
+    pub fn new(first_keys: u64, fpr: f64) -> Result<Self> {
+        ScalableBloom::with_series(Series { first_keys, fpr, hash: HashFunction::default() })
+    }
+
+    /// An empty series.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or an absurd size.
+    pub fn with_series(series: Series) -> Result<Self> {
+        check_fpr(series.fpr)?;
+        Ok(ScalableBloom { series, layers: vec![Bloom::with_plan(series.plan(0)?)?] })
+    }
+
+    /// From the parts of a file: the lines of all filters one after the other. `None` when the numbers do not fit each other.
+    pub(crate) fn from_parts(series: Series, layers: usize, keys: u64, lines: &[Line]) -> Option<Self> {
+        let plans = ScalableBloom::plans(series, layers)?;
+        let (mut keys_left, mut rest) = (keys, lines);
+        let mut taken = Vec::with_capacity(layers);
+        for (i, plan) in plans.iter().enumerate() {
+            let (here, after) = rest.split_at_checked(plan.shape.lines())?;
+            // All filters but the last are full.
+            let last = i + 1 == layers;
+            let keys_here = if last { keys_left } else { plan.capacity() };
+            keys_left = keys_left.checked_sub(keys_here)?;
+            taken.push(Bloom::from_parts(*plan, keys_here, here.into()));
+            rest = after;
+        }
+        rest.is_empty().then_some(ScalableBloom { series, layers: taken })
+    }
+
+    /// The lines of a series of so many filters; `None` for one that cannot be.
+    pub(crate) fn lines_of(series: Series, layers: usize) -> Option<u64> {
+        Some(ScalableBloom::plans(series, layers)?.iter().map(|plan| plan.shape.lines() as u64).sum())
+    }
+
+    fn plans(series: Series, layers: usize) -> Option<Vec<Plan>> {
+        let valid = (1..=MAX_LAYERS).contains(&layers) && check_fpr(series.fpr).is_ok();
+        if valid { (0..layers).map(|i| series.plan(i).ok()).collect() } else { None }
+    }
+
+    /// Adds a key. `false` when it was *maybe* there already: then nothing has changed.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] when the next filter of the series would be absurdly large or memory is short; the series is unchanged.
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        if self.contains(key) == Verdict::Maybe {
+            return Ok(false);
+        }
+        match self.layers.last_mut() {
+            Some(last) if last.keys() < last.plan().capacity() => last.insert(key),
+            _ => {
+                let mut next = Bloom::with_plan(self.series.plan(self.layers.len())?)?;
+                let new = next.insert(key)?;
+                self.layers.push(next);
+                Ok(new)
+            }
+        }
+    }
+
+    /// As [`Bloom::prefetch`], of the largest filter.
+    #[inline]
+    pub(super) fn prefetch(&self, key: &[u8], positions: usize) {
+        self.layers.last().into_iter().for_each(|layer| layer.prefetch(key, positions));
+    }
+
+    /// Asks for a key, the largest filter first.
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
+        let key = key.as_ref();
+        let any = self.layers.iter().rev().any(|layer| layer.contains(key) == Verdict::Maybe);
+        if any { Verdict::Maybe } else { Verdict::Absent }
+    }
+
+    /// What decides the series.
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// The filters, oldest first.
+    pub fn layers(&self) -> &[Bloom] {
+        &self.layers
+    }
+
+    /// How many inserts changed it.
+    pub fn keys(&self) -> u64 {
+        self.layers.iter().map(Bloom::keys).sum()
+    }
+
+    /// The false-positive rate (0 to 1) of these very bits: 1 − Π (1 − pᵢ).
+    pub fn fpr(&self) -> f64 {
+        1.0 - self.layers.iter().map(|layer| 1.0 - layer.fpr()).product::<f64>()
+    }
+}

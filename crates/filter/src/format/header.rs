@@ -1,0 +1,187 @@
+//! The sidecar file: one filter.
+//!
+//! ```text
+//! 0                4096                    4096 + 64 × lines                       end
+//! ├── header page ──┼── lines, 64 bytes each ──┼── checksums, 8 bytes for 64 lines ──┤
+//! ```
+//!
+//! Header page, little-endian:
+//!
+//! | offset | bytes | field | meaning | invalid when |
+//! |---|---|---|---|---|
+//! | 0 | 8 | magic | `SBFILTER` | anything else: no sidecar |
+//! | 8 | 4 | version | 2 | any other: written by an older or a newer build, and not read |
+//! | 12 | 1 | kind | 2 parity, 3 Bloom, 4 counting Bloom, 5 scalable Bloom, 6 blocked Bloom | any other |
+//! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not one of the kind's |
+//! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other; 1 for kinds 3 to 5 |
+//! | 15 | 1 | zero | | not 0 |
+//! | 16 | 8 | seed | of the key hash; of hash 4, the first half of its key | not the store's: every answer would be wrong |
+//! | 24 | 8 | keys | how many hashes were added | |
+//! | 32 | 8 | lines | | 0, or more than [`MAX_LINES`] |
+//! | 40 | 8 | segment id | file number of the segment | not the expected one; not 0 while unbound |
+//! | 48 | 8 | segment digest | the segment's own digest | not the expected one; not 0 while unbound |
+//! | 56 | 8 | checksums offset | 4096 + 64 × lines | anything else |
+//! | 64 | 32 | parameters | of the kind; the rest zero | no filter of the kind has them |
+//! | 96 | 8 | second half of the key | of hash 4; else zero | as the seed |
+//! | 104 | 3988 | zero | | not 0: a new field needs a new version |
+//! | 4092 | 4 | checksum | CRC-32 of the 4092 bytes before it | does not match |
+//!
+//! Kinds, hashes and parameters stand in [`super::kind`].
+//!
+//! The magic, the version and the checksum keep their places in every version. The lines start on a page, so that a map of the
+//! file holds each in one cache line.
+//!
+//! Each *group* of 64 lines (the last one has what is left) has a checksum of 8 bytes: xxh3-64 of its lines, the seed being the xxh3-64
+//! of the header page plus the group's number ([`super::groups`]). Invalid when it does not match: the sidecar is then not believed
+//! any more. A reader checks a group before it reads its first line, so that opening reads the header page only. Nothing follows the
+//! checksums: the length of the file is 4096 + 64 × lines + 8 × ⌈lines / 64⌉, and any other length is invalid.
+
+use super::groups::{CHECKSUM_BYTES, GROUP_LINES};
+use super::kind::{Kind, PARAMETERS_AT, PARAMETERS_BYTES};
+use crate::codec::{Decoder, Encode, crc32};
+use crate::error::{Error, Result};
+use crate::{LINE_BYTES, sizing::MAX_LINES};
+
+/// The size of the header in bytes, and the offset of the first line.
+pub const HEADER_BYTES: usize = 4096;
+/// The version that this build reads and writes.
+pub const VERSION: u32 = 2;
+
+const MAGIC: [u8; 8] = *b"SBFILTER";
+const VERSION_AT: usize = 8;
+pub(super) const BOUND_AT: usize = 14;
+const SEED_AT: usize = 16;
+pub(super) const KEYS_AT: usize = 24;
+const LINES_AT: usize = 32;
+const SEGMENT_AT: usize = 40;
+const SEGMENT_DIGEST_AT: usize = 48;
+const SECOND_HALF_AT: usize = PARAMETERS_AT + PARAMETERS_BYTES;
+/// The fields end here; the page is zero up to its checksum.
+pub(super) const FIELDS_BYTES: usize = SECOND_HALF_AT + 8;
+const CRC_AT: usize = HEADER_BYTES - 4;
+
+const _: () = assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && FIELDS_BYTES < CRC_AT);
+
+/// The segment that a sidecar belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Binding {
+    /// Its file number.
+    pub segment: u64,
+    /// Its own digest (`hash::Digest`), so that a number used again by another store does not pass.
+    pub digest: u64,
+}
+
+/// The contents of a header page.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Header {
+    /// What the lines are.
+    pub kind: Kind,
+    /// How many hashes were added.
+    pub keys: u64,
+    /// How many lines follow.
+    pub lines: u64,
+    /// The segment; `None` for a filter that stands alone.
+    pub binding: Option<Binding>,
+}
+
+impl Header {
+    /// Where the checksums of the groups stand.
+    pub fn checksums_at(&self) -> u64 {
+        HEADER_BYTES as u64 + LINE_BYTES as u64 * self.lines
+    }
+
+    /// How many groups of lines have a checksum.
+    pub fn groups(&self) -> usize {
+        self.lines.div_ceil(GROUP_LINES as u64) as usize
+    }
+
+    /// The one length that a file with this header has, in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.checksums_at() + (CHECKSUM_BYTES * self.groups()) as u64
+    }
+
+    /// Checks the length of a file with this header.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for a file of any other length.
+    pub fn check_length(&self, found: u64) -> Result<()> {
+        let expected = self.file_bytes();
+        if found == expected {
+            return Ok(());
+        }
+        let what = format!("the file has {found} bytes, its header says {expected}");
+        Err(Error::damaged(expected.min(found), what))
+    }
+
+    /// The header page.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut page = Vec::with_capacity(HEADER_BYTES);
+        page.extend_from_slice(&MAGIC);
+        page.put_u32(VERSION);
+        page.extend_from_slice(&self.kind.codes());
+        page.put_u8(u8::from(self.binding.is_some()));
+        page.put_u8(0);
+        let [seed, second_half] = self.kind.hash_key();
+        page.put_u64(seed);
+        page.put_u64(self.keys);
+        page.put_u64(self.lines);
+        page.put_u64(self.binding.map_or(0, |b| b.segment));
+        page.put_u64(self.binding.map_or(0, |b| b.digest));
+        page.put_u64(self.checksums_at());
+        self.kind.put_parameters(&mut page);
+        page.resize(SECOND_HALF_AT, 0);
+        page.put_u64(second_half);
+        page.resize(CRC_AT, 0);
+        page.put_u32(crc32(&[&page]));
+        page
+    }
+
+    /// Reads and checks a header page; `bytes` may be any file's beginning.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] or [`Error::UnsupportedVersion`].
+    pub fn decode(bytes: &[u8]) -> Result<Header> {
+        if !bytes.starts_with(&MAGIC) {
+            return Err(Error::damaged(0, "this is not a filter"));
+        }
+        let Some(page) = bytes.get(..HEADER_BYTES) else {
+            return Err(Error::damaged(bytes.len() as u64, "the file ends within its header page"));
+        };
+        let (checked, crc) = page.split_at(CRC_AT);
+        if crc != crc32(&[checked]).to_le_bytes() {
+            return Err(Error::damaged(CRC_AT as u64, "the header's checksum does not match"));
+        }
+        let header = Header::decode_fields(checked)?;
+        // One comparison checks all that must be zero and all that follows from other fields.
+        match header.encode().iter().zip(page).position(|(expected, found)| expected != found) {
+            None => Ok(header),
+            Some(at) => Err(Error::damaged(
+                at as u64,
+                "a header byte contradicts the others, or is not zero as it must be",
+            )),
+        }
+    }
+
+    /// The fields that can differ between valid headers.
+    fn decode_fields(page: &[u8]) -> Result<Header> {
+        let at = |offset: usize| Decoder::new(page.get(offset..).unwrap_or_default());
+        let byte = |offset| at(offset).u8().unwrap_or_default();
+        let long = |offset| at(offset).u64().unwrap_or_default();
+
+        let version = at(VERSION_AT).u32().unwrap_or_default();
+        if version != VERSION {
+            return Err(Error::UnsupportedVersion { found: version, supported: VERSION });
+        }
+        let lines = long(LINES_AT);
+        if !(1..=MAX_LINES).contains(&lines) {
+            return Err(Error::damaged(LINES_AT as u64, format!("{lines} lines")));
+        }
+        let bound = byte(BOUND_AT) != 0;
+        let kind = Kind::decode(page, [SEED_AT, SECOND_HALF_AT].map(long), lines)?;
+        if bound && !matches!(kind, Kind::Lines(..)) {
+            return Err(Error::damaged(BOUND_AT as u64, "a filter of this kind bound to a segment"));
+        }
+        let binding = Binding { segment: long(SEGMENT_AT), digest: long(SEGMENT_DIGEST_AT) };
+        Ok(Header { kind, keys: long(KEYS_AT), lines, binding: bound.then_some(binding) })
+    }
+}

@@ -1,0 +1,163 @@
+//! The kinds of filters that a file can hold: bytes 12 and 13 of its header page and its 32 bytes of parameters.
+//!
+//! | kind | hash | parameters, at these offsets of the 32 bytes | lines |
+//! |---|---|---|---|
+//! | 6 blocked Bloom | 1, 4 | 0: `k`, 4 bytes, bits per key, 1 to 16 | |
+//! | 2 parity | 1, 4 | 0: lanes, 4 bytes, 7, 8, 9, 12 or 16; 4: seven times 4 bytes, how many lines each level has, the first level first; 0: no such level, and none after it | the sum of the levels |
+//! | 3 Bloom | 2, 3, 4 | 0: `k`, 4 bytes, 1 to 64; 8: the rate that it may reach, 8 bytes, IEEE 754, above 0 and below 1 | m / 512 |
+//! | 4 counting Bloom | 2, 3, 4 | as 3 | m / 128, four bits a counter; a multiple of 4 |
+//! | 5 scalable Bloom | 2, 3, 4 | 0: filters of the series, 4 bytes, 1 to 40; 8: the rate of the whole, 8 bytes; 16: keys of the first filter, 8 bytes | the sum of all filters', oldest first, as the series derives them |
+//!
+//! Hashes: 1 xxh3-64, 4 siphash-1-3 (both [`crate::hash`]; of 128 bits for kinds 3 to 5), 2 xxh3-128, 3 MurmurHash3 x64 128; all but 4
+//! with a seed of 8 bytes, 4 with a key of 16. What is not named is zero. Kinds 3 to 5 stand
+//! alone always: the store's own filters share one 64-bit hash per lookup. Kind 1 was a blocked Bloom filter of other bits.
+
+use crate::codec::{Decoder, Encode};
+use crate::error::{Error, Result};
+use crate::hash::{KeyHasher, SIPHASH_1_3};
+use crate::{
+    FilterKind, HashFunction, Plan, ScalableBloom, Series, Shape, Width, blocked::MAX_K, shape::check_fpr,
+};
+
+/// Where the kind stands in the header page.
+pub const KIND_AT: usize = 12;
+/// Where the parameters stand in the header page.
+pub(super) const PARAMETERS_AT: usize = 64;
+/// Bytes of the parameters.
+pub(super) const PARAMETERS_BYTES: usize = 32;
+
+const BLOCKED_BLOOM: u8 = 6;
+const PARITY: u8 = 2;
+const BLOOM: u8 = 3;
+const COUNTING: u8 = 4;
+const SCALABLE: u8 = 5;
+
+const XXH3_128: u8 = 2;
+const MURMUR3_128: u8 = 3;
+
+/// What the lines are, and everything that decides an answer besides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// Kinds 2 and 6: those that a segment can have.
+    Lines(FilterKind, KeyHasher),
+    /// Kind 3.
+    Bloom(Plan),
+    /// Kind 4.
+    Counting(Plan),
+    /// Kind 5.
+    Scalable {
+        /// What decides the series.
+        series: Series,
+        /// How many filters it has.
+        layers: usize,
+    },
+}
+
+impl Kind {
+    /// The bytes of kind and hash.
+    pub(super) fn codes(&self) -> [u8; 2] {
+        match self {
+            Kind::Lines(FilterKind::BlockedBloom { .. }, hasher) => [BLOCKED_BLOOM, hasher.to_code().0],
+            Kind::Lines(FilterKind::Parity { .. }, hasher) => [PARITY, hasher.to_code().0],
+            Kind::Bloom(plan) => [BLOOM, hash_code(plan.hash).0],
+            Kind::Counting(plan) => [COUNTING, hash_code(plan.hash).0],
+            Kind::Scalable { series, .. } => [SCALABLE, hash_code(series.hash).0],
+        }
+    }
+
+    /// The seed of the hash, or its key: two words, the second zero for a seed.
+    pub(super) fn hash_key(&self) -> [u64; 2] {
+        match self {
+            Kind::Lines(_, hasher) => hasher.to_code().1,
+            Kind::Bloom(plan) | Kind::Counting(plan) => hash_code(plan.hash).1,
+            Kind::Scalable { series, .. } => hash_code(series.hash).1,
+        }
+    }
+
+    /// Appends the parameters; what is missing of the 32 bytes is zero.
+    pub(super) fn put_parameters(&self, page: &mut Vec<u8>) {
+        match self {
+            Kind::Lines(FilterKind::BlockedBloom { k }, _) => page.put_u32(*k),
+            Kind::Lines(FilterKind::Parity { width, levels }, _) => {
+                page.put_u32(width.lanes());
+                levels.iter().for_each(|&count| page.put_u32(count));
+            }
+            Kind::Bloom(plan) | Kind::Counting(plan) => {
+                page.put_u32(plan.shape.hashes());
+                page.put_u32(0);
+                page.put_u64(plan.fpr.to_bits());
+            }
+            Kind::Scalable { series, layers } => {
+                page.put_u32(*layers as u32);
+                page.put_u32(0);
+                page.put_u64(series.fpr.to_bits());
+                page.put_u64(series.first_keys);
+            }
+        }
+    }
+
+    /// Reads a header page's kind. The caller has checked that it has all its bytes, and compares what this reads not.
+    pub(super) fn decode(page: &[u8], hash_key: [u64; 2], lines: u64) -> Result<Kind> {
+        let at = |offset: usize| Decoder::new(page.get(offset..).unwrap_or_default());
+        let number = |offset| at(PARAMETERS_AT + offset).u32().unwrap_or_default();
+        let long = |offset| at(PARAMETERS_AT + offset).u64().unwrap_or_default();
+        let [kind, hash_code] = [KIND_AT, KIND_AT + 1].map(|offset| at(offset).u8().unwrap_or_default());
+        let hash = hash_of(hash_code, hash_key);
+        let hasher = KeyHasher::from_code(hash_code, hash_key);
+        let fpr = f64::from_bits(long(8));
+        let plan = |lines| match (Shape::of_lines(lines, number(0)), hash, check_fpr(fpr)) {
+            (Some(shape), Some(hash), Ok(())) => Some(Plan { shape, hash, fpr }),
+            _ => None,
+        };
+        let decoded = match kind {
+            BLOCKED_BLOOM => {
+                let k = Some(number(0)).filter(|k| (1..=MAX_K).contains(k));
+                k.zip(hasher).map(|(k, hasher)| Kind::Lines(FilterKind::BlockedBloom { k }, hasher))
+            }
+            PARITY => {
+                let levels = std::array::from_fn(|i| number(4 + 4 * i));
+                let kind = parity(Width::from_lanes(number(0)), levels, lines);
+                kind.zip(hasher).map(|(kind, hasher)| Kind::Lines(kind, hasher))
+            }
+            BLOOM => plan(lines).map(Kind::Bloom),
+            COUNTING => plan(lines / 4).filter(|_| lines.is_multiple_of(4)).map(Kind::Counting),
+            SCALABLE => {
+                let layers = number(0) as usize;
+                hash.map(|hash| Series { first_keys: long(16), fpr, hash })
+                    .filter(|series| ScalableBloom::lines_of(*series, layers) == Some(lines))
+                    .map(|series| Kind::Scalable { series, layers })
+            }
+            _ => return Err(Error::damaged(KIND_AT as u64, format!("unknown filter kind {kind}"))),
+        };
+        decoded.ok_or_else(|| {
+            let what = format!("parameters or a hash that no filter of kind {kind} with {lines} lines has");
+            Error::damaged(PARAMETERS_AT as u64, what)
+        })
+    }
+}
+
+/// The code of a hash of kinds 3 to 5, and its seed or key.
+fn hash_code(hash: HashFunction) -> (u8, [u64; 2]) {
+    match hash {
+        HashFunction::Xxh3(seed) => (XXH3_128, [seed, 0]),
+        HashFunction::Murmur3(seed) => (MURMUR3_128, [seed, 0]),
+        HashFunction::SipHash13(key) => (SIPHASH_1_3, key),
+    }
+}
+
+/// `None` for a code that they do not have, or a second word where there is only a seed.
+fn hash_of(code: u8, key: [u64; 2]) -> Option<HashFunction> {
+    match (code, key) {
+        (XXH3_128, [seed, 0]) => Some(HashFunction::Xxh3(seed)),
+        (MURMUR3_128, [seed, 0]) => Some(HashFunction::Murmur3(seed)),
+        (SIPHASH_1_3, key) => Some(HashFunction::SipHash13(key)),
+        _ => None,
+    }
+}
+
+fn parity(width: Option<Width>, levels: crate::Levels, lines: u64) -> Option<FilterKind> {
+    let no_gap = levels.windows(2).all(|pair| pair[0] != 0 || pair[1] == 0);
+    let sum: u64 = levels.iter().map(|&count| u64::from(count)).sum();
+    let width = width.filter(|_| no_gap && sum == lines)?;
+    Some(FilterKind::Parity { width, levels })
+}

@@ -1,0 +1,161 @@
+//! Reading a line in AVX2: four lanes a vector, folded until a table of sixteen parities can be asked.
+
+use super::equation::Equation;
+use super::layout::{HALF, Lanes, Layout, Twelve, mask};
+use super::solve::System;
+use super::{FilterKind, Reading, Width, walk, walk_below, walk_many};
+use crate::{LINE_BYTES, Line, Verdict};
+use std::arch::x86_64::*;
+
+/// As [`super::scalar::contains`].
+///
+/// # Safety
+/// The machine has AVX2, POPCNT and BMI2.
+#[target_feature(enable = "avx2,popcnt,bmi2")]
+pub(super) unsafe fn contains<L: Layout>(lines: &[Line], hash: u64, kind: &FilterKind) -> bool {
+    // SAFETY: the same instruction set.
+    let below = |lines: &[Line], hash, levels: &[u32]| unsafe { below::<L>(lines, hash, levels) };
+    walk::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation), below)
+}
+
+/// As [`super::scalar::contain`].
+///
+/// # Safety
+/// As [`contains`].
+#[target_feature(enable = "avx2,popcnt,bmi2")]
+pub(super) unsafe fn contain<L: Layout>(
+    lines: &[Line],
+    hashes: &[u64],
+    kind: &FilterKind,
+    verdicts: &mut [Verdict],
+) {
+    // SAFETY: the same instruction set.
+    let below = |lines: &[Line], hash, levels: &[u32]| unsafe { below::<L>(lines, hash, levels) };
+    walk_many::<L>(lines, hashes, kind, verdicts, |line, equation| read::<L>(line, equation), below);
+}
+
+/// # Safety
+/// As [`contains`].
+#[inline(never)]
+#[target_feature(enable = "avx2,popcnt,bmi2")]
+unsafe fn below<L: Layout>(lines: &[Line], hash: u64, levels: &[u32]) -> bool {
+    walk_below::<L>(lines, hash, levels, |line, equation| read::<L>(line, equation))
+}
+
+/// As [`System::solve`], compiled for wider vectors.
+///
+/// # Safety
+/// As [`contains`].
+#[target_feature(enable = "avx2,popcnt,bmi2")]
+pub(super) unsafe fn solve<L: Layout>(system: &mut System) -> (Lanes, usize) {
+    system.solve::<L>()
+}
+
+#[inline]
+#[target_feature(enable = "avx2,popcnt,bmi2")]
+fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
+    let last_byte = u32::from(line[LINE_BYTES - 1]);
+    let halves = line.as_ptr().cast::<__m256i>();
+    // SAFETY: a line has 64 bytes, two unaligned loads of 32.
+    let line = unsafe { [_mm256_loadu_si256(halves), _mm256_loadu_si256(halves.add(1))] };
+    let low = _mm256_set1_epi64x(equation.low as i64);
+    let hit = line.map(|half| _mm256_and_si256(half, low));
+    let (fits, threshold) = match L::WIDTH {
+        Width::Seven => {
+            let last = _mm256_permute4x64_epi64::<0b11_11_11_11>(line[1]);
+            let last = _mm256_castsi256_si128(last);
+            let high = _mm256_set1_epi64x(equation.high as i64);
+            let bytes = [_mm256_cvtepu8_epi64(last), _mm256_cvtepu8_epi64(_mm_srli_epi64::<32>(last))];
+            let both = [0, 1].map(|i| _mm256_xor_si256(hit[i], _mm256_and_si256(bytes[i], high)));
+            (parities(both) & 0x7f == equation.fingerprint, last_byte)
+        }
+        Width::Eight => (parities(hit) == equation.fingerprint, top_bits(line)),
+        Width::Nine => {
+            let ninth = || (top_bytes(line) & equation.low).count_ones() & 1;
+            let fits = parities(hit) == equation.fingerprint & 0xff && ninth() == equation.fingerprint >> 8;
+            (fits, last_byte)
+        }
+        Width::Twelve => {
+            let four = || {
+                // As in `layout`: a lane's halves lie at bits 42 to 62 of two words.
+                let upper = _mm256_set1_epi64x((mask(HALF) << Twelve::ROWS) as i64);
+                let first = _mm256_and_si256(line[0], _mm256_slli_epi64::<{ Twelve::ROWS as i32 }>(low));
+                let second = _mm256_and_si256(line[1], _mm256_slli_epi64::<{ HALF as i32 }>(low));
+                let both = _mm256_and_si256(_mm256_xor_si256(first, second), upper);
+                _mm256_movemask_pd(_mm256_castsi256_pd(to_top_bits(both))) as u32
+            };
+            let fits = parities(hit) == equation.fingerprint & 0xff && four() == equation.fingerprint >> 8;
+            (fits, top_bits(line))
+        }
+        Width::Sixteen => {
+            let coefficients = _mm256_set1_epi32(equation.low as i32);
+            let eight = |half: __m256i| parities_of_doublewords(_mm256_and_si256(half, coefficients));
+            let tops = line.map(|half| _mm256_movemask_ps(_mm256_castsi256_ps(half)) as u32);
+            let fits =
+                eight(line[0]) == equation.fingerprint & 0xff && eight(line[1]) == equation.fingerprint >> 8;
+            (fits, tops[0] | tops[1] << 8)
+        }
+    };
+    Reading { fits, threshold }
+}
+
+/// The parity of each of eight 64-bit lanes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn parities(lanes: [__m256i; 2]) -> u32 {
+    parities_of_doublewords(folded(lanes[0], lanes[1]))
+}
+
+/// Each 64-bit lane as a doubleword of the same parity, in order: those of `a`, then those of `b`.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn folded(a: __m256i, b: __m256i) -> __m256i {
+    let a = _mm256_xor_si256(a, _mm256_srli_epi64::<32>(a));
+    let b = _mm256_xor_si256(b, _mm256_slli_epi64::<32>(b));
+    let alternating = _mm256_blend_epi32::<0b1010_1010>(a, b);
+    _mm256_permutevar8x32_epi32(alternating, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7))
+}
+
+/// The parity of each 32-bit lane.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn parities_of_doublewords(lanes: __m256i) -> u32 {
+    _mm256_movemask_ps(_mm256_castsi256_ps(to_top_bits(lanes))) as u32
+}
+
+/// The parity of each 32-bit lane in its top bit; the other bits are nothing.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn to_top_bits(lanes: __m256i) -> __m256i {
+    let lanes = _mm256_xor_si256(lanes, _mm256_srli_epi32::<16>(lanes));
+    let lanes = _mm256_xor_si256(lanes, _mm256_srli_epi32::<8>(lanes));
+    let lanes = _mm256_xor_si256(lanes, _mm256_srli_epi32::<4>(lanes));
+    // Bit n of 0x6996 is the parity of n.
+    let nibbles = _mm256_and_si256(lanes, _mm256_set1_epi32(15));
+    let parity = _mm256_srlv_epi32(_mm256_set1_epi32(0x6996), nibbles);
+    _mm256_slli_epi32::<31>(parity)
+}
+
+/// Bit 63 of each word.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn top_bits(line: [__m256i; 2]) -> u32 {
+    let [low, high] = line.map(|half| _mm256_movemask_pd(_mm256_castsi256_pd(half)) as u32);
+    low | high << 4
+}
+
+/// The top byte of each word, word 0 lowest.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn top_bytes(line: [__m256i; 2]) -> u64 {
+    let alternating = _mm256_blend_epi32::<0b1010_1010>(_mm256_srli_epi64::<32>(line[0]), line[1]);
+    let ordered = _mm256_permutevar8x32_epi32(alternating, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+    // The top byte of each of four doublewords, in both halves.
+    let pick = _mm256_setr_epi8(
+        3, 7, 11, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, //
+        -1, -1, -1, -1, 3, 7, 11, 15, -1, -1, -1, -1, -1, -1, -1, -1,
+    );
+    let picked = _mm256_shuffle_epi8(ordered, pick);
+    let both = _mm_or_si128(_mm256_castsi256_si128(picked), _mm256_extracti128_si256::<1>(picked));
+    _mm_cvtsi128_si64(both) as u64
+}

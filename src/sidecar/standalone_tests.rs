@@ -1,0 +1,101 @@
+//! Files of filters that stand alone: what comes back, and what is refused.
+
+use super::tests::maps;
+use super::*;
+use crate::all_kinds::{all_kinds, assert_same};
+use crate::codec::crc32;
+use crate::error::Error;
+use crate::filter::FilterSpec;
+use crate::filter::format::{HEADER_BYTES, Header};
+use crate::fs::RealFs;
+use std::fs;
+
+#[test]
+fn i1_every_kind_comes_back_from_its_file_and_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    for filter in all_kinds() {
+        let path = dir.path().join(filter.name());
+        let bytes = write_filter(&path, &filter).unwrap();
+        assert_eq!(bytes, fs::metadata(&path).unwrap().len());
+        let mut read = read_filter(&path).unwrap();
+        assert_same(&filter, &read);
+        // A filter that was read takes keys as the one that was written did.
+        if filter.name() != "parity" {
+            let mut filter = filter.clone();
+            assert_eq!(read.insert("new").unwrap(), filter.insert("new").unwrap());
+            assert_same(&filter, &read);
+        }
+    }
+}
+
+#[test]
+fn i6_every_changed_byte_and_every_cut_of_a_file_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    for filter in all_kinds() {
+        write_filter(&path, &filter).unwrap();
+        let whole = fs::read(&path).unwrap();
+        let refused = |bytes: &[u8], case: &str| {
+            fs::write(&path, bytes).unwrap();
+            let error = read_filter(&path).expect_err(case);
+            assert!(matches!(error, Error::Corruption { .. }), "{case}: {error}");
+        };
+        for at in (0..128).chain([4000, HEADER_BYTES - 1, HEADER_BYTES, whole.len() - 9, whole.len() - 1]) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            refused(&bytes, &format!("{} changed at {at}", filter.name()));
+        }
+        for cut in [0, 7, 95, HEADER_BYTES - 1, HEADER_BYTES, whole.len() - 1] {
+            refused(&whole[..cut], &format!("{} cut at {cut}", filter.name()));
+        }
+        refused(&[&whole[..], &[0]].concat(), "one byte more");
+        refused(b"not a filter\n", "foreign");
+    }
+}
+
+#[test]
+fn i6_impossible_parameters_are_refused_even_under_right_checksums_and_never_allocated() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    for filter in all_kinds() {
+        write_filter(&path, &filter).unwrap();
+        let whole = fs::read(&path).unwrap();
+        // kind, hash, lines, and each parameter: all ones.
+        for (at, width) in [(12, 1), (13, 1), (32, 8), (64, 4), (72, 8), (80, 8)] {
+            let mut bytes = whole.clone();
+            bytes[at..at + width].fill(0xff);
+            let crc = crc32(&[&bytes[..HEADER_BYTES - 4]]);
+            bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
+            fs::write(&path, &bytes).unwrap();
+            let refused = read_filter(&path);
+            assert!(matches!(refused, Err(Error::Corruption { .. })), "{} at {at}", filter.name());
+        }
+    }
+}
+
+#[test]
+fn a_segment_s_filter_does_not_pass_as_one_that_stands_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("000012.filter");
+    let spec = FilterSpec::BlockedBloom { bits_per_key: 10.0 };
+    let binding = Binding { segment: 12, digest: 1 };
+    create(&RealFs, &path, &[1, 2, 3], spec, 0.into(), Some(binding)).unwrap();
+    assert!(matches!(read_filter(&path), Err(Error::InvalidArgument(why)) if why.contains("segment 000012")));
+}
+
+#[test]
+fn a_filter_of_another_kind_does_not_pass_as_a_segment_s() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f");
+    let expect = Expect { binding: Binding { segment: 1, digest: 0 }, hasher: 0.into() };
+    for filter in all_kinds().into_iter().skip(2) {
+        write_filter(&path, &filter).unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let header = Header { binding: Some(expect.binding), ..Header::decode(&bytes).unwrap() };
+        let page = header.encode();
+        bytes[..page.len()].copy_from_slice(&page);
+        std::fs::write(&path, bytes).unwrap();
+        let opened = Sidecar::open(&maps(), &path, &expect, Residency::Mapped);
+        assert!(matches!(opened, Err(Unusable::Invalid { .. })), "{}", filter.name());
+    }
+}
