@@ -118,6 +118,11 @@ pub mod bench_support {
     pub use crate::segment::{Block, BlockBuilder};
 }
 
+/// The README's examples compile, and those that need no directory of the reader's run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
+
 #[cfg(test)]
 extern crate self as sidebloom;
 /// The simulated file system of the integration tests; it names this crate from outside.
