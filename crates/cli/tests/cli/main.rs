@@ -13,6 +13,7 @@ mod load;
 #[cfg(feature = "postgres")]
 #[path = "../../../../tests/postgres_support/mod.rs"]
 mod postgres_support;
+mod readme;
 mod rows;
 mod sandbox;
 mod server;
