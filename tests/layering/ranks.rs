@@ -9,7 +9,7 @@ const RANKS: [(&str, &[&[&str]]); 1] = [(
     &[
         &["error", "id"],
         &["key", "hash", "codec", "fs"],
-        &["filter"],
+        &["filter", "sort"],
         &["sidecar", "segment", "wal", "memtable"],
         &["merge", "manifest"],
         &["db"],
