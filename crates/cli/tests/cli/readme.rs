@@ -35,9 +35,9 @@ fn each_command_of_the_readme_works_and_prints_what_is_shown() {
     let commands = commands(&readme);
     assert!(commands.len() > 10, "{commands:?}");
     for (command, shown) in commands {
+        let mut shell = Command::new("sh");
         let output =
-            Command::new("sh").args(["-c", command]).current_dir(sandbox.path("")).env("PATH", &path);
-        let output = output.output().unwrap();
+            shell.args(["-c", command]).current_dir(sandbox.path("")).env("PATH", &path).output().unwrap();
         assert!(output.status.success(), "{command}\n{}", String::from_utf8_lossy(&output.stderr));
         assert!(
             shown.is_empty() || output.stdout == shown.as_bytes(),
