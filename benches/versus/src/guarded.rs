@@ -3,7 +3,7 @@
 use crate::engines::rocksdb::filter_bytes as rocks_filter_bytes;
 use crate::error::Result;
 use crate::format::{bytes, nanos, number};
-use crate::keys::{KeyGenerator, KeyKind, SplitMix64, ValueGenerator};
+use crate::keys::{KeyGenerator, KeyPresence, SplitMix64, ValueGenerator};
 use crate::table;
 use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions};
 use serde::Serialize;
@@ -72,7 +72,7 @@ fn load(dir: &Path, bloom: bool, num: u64) -> Result<DB> {
     let (keys, values) = (KeyGenerator::new(KEY_BYTES, SEED), ValueGenerator::new(VALUE_BYTES, SEED));
     let (mut key, mut value) = (Vec::new(), Vec::new());
     for index in 0..num {
-        keys.write(keys.rank(index, KeyKind::Present), KeyKind::Present, &mut key);
+        keys.write(keys.rank(index, KeyPresence::Present), KeyPresence::Present, &mut key);
         values.write(index, 0, &mut value);
         db.put(&key, &value)?;
     }
@@ -87,9 +87,9 @@ fn lookups(args: &Args, round: u64) -> Vec<(Vec<u8>, bool)> {
     let mut rng = SplitMix64::new(round);
     let lookup = |_| {
         let present = rng.below(100) >= args.missing;
-        let kind = if present { KeyKind::Present } else { KeyKind::Missing };
+        let presence = if present { KeyPresence::Present } else { KeyPresence::Missing };
         let mut key = Vec::new();
-        keys.write(keys.rank(rng.below(args.num), kind), kind, &mut key);
+        keys.write(keys.rank(rng.below(args.num), presence), presence, &mut key);
         (key, present)
     };
     (0..args.reads).map(lookup).collect()

@@ -19,7 +19,7 @@ pub fn mix(mut x: u64) -> u64 {
 
 /// Which of the keys of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyKind {
+pub enum KeyPresence {
     /// The key that was written.
     Present,
     /// A missing key between the keys that were written.
@@ -42,16 +42,16 @@ impl KeyGenerator {
     }
 
     /// The rank of a key. Keys sort by rank.
-    pub fn rank(&self, index: u64, kind: KeyKind) -> u64 {
-        mix((2 * index + u64::from(kind != KeyKind::Present)) ^ self.seed)
+    pub fn rank(&self, index: u64, presence: KeyPresence) -> u64 {
+        mix((2 * index + u64::from(presence != KeyPresence::Present)) ^ self.seed)
     }
 
     /// Writes the key of a rank.
-    pub fn write(&self, rank: u64, kind: KeyKind, key: &mut Vec<u8>) {
+    pub fn write(&self, rank: u64, presence: KeyPresence, key: &mut Vec<u8>) {
         use std::io::Write;
-        let first = match kind {
-            KeyKind::Outside if rank.is_multiple_of(2) => b't',
-            KeyKind::Outside => b'v',
+        let first = match presence {
+            KeyPresence::Outside if rank.is_multiple_of(2) => b't',
+            KeyPresence::Outside => b'v',
             _ => b'u',
         };
         key.clear();
@@ -63,7 +63,7 @@ impl KeyGenerator {
 
     /// The ranks of the first `count` keys, sorted.
     pub fn sorted(&self, count: u64) -> Vec<u64> {
-        let mut ranks: Vec<u64> = (0..count).map(|index| self.rank(index, KeyKind::Present)).collect();
+        let mut ranks: Vec<u64> = (0..count).map(|index| self.rank(index, KeyPresence::Present)).collect();
         ranks.sort_unstable();
         ranks
     }
@@ -185,18 +185,19 @@ mod tests {
     #[test]
     fn missing_keys_have_the_length_and_range_of_present_keys_and_equal_none() {
         let keys = KeyGenerator::new(24, 7);
-        let key = |index, kind| {
+        let key = |index, presence| {
             let mut key = Vec::new();
-            keys.write(keys.rank(index, kind), kind, &mut key);
+            keys.write(keys.rank(index, presence), presence, &mut key);
             key
         };
-        let present: std::collections::BTreeSet<_> = (0..2000).map(|i| key(i, KeyKind::Present)).collect();
+        let present: std::collections::BTreeSet<_> =
+            (0..2000).map(|i| key(i, KeyPresence::Present)).collect();
         assert_eq!(present.len(), 2000);
         let (first, last) = (present.first().unwrap(), present.last().unwrap());
         for i in 0..2000 {
-            let missing = key(i, KeyKind::Missing);
+            let missing = key(i, KeyPresence::Missing);
             assert!(missing.len() == 24 && !present.contains(&missing));
-            let outside = key(i, KeyKind::Outside);
+            let outside = key(i, KeyPresence::Outside);
             assert!(outside.len() == 24 && (&outside < first || &outside > last));
         }
     }

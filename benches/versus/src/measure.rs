@@ -5,7 +5,7 @@
 
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::keys::{KeyGenerator, KeyKind, ValueGenerator};
+use crate::keys::{KeyGenerator, KeyPresence, ValueGenerator};
 use crate::workload::{CallGenerator, ExpectedAnswer, KeyLookup, MULTI, StoreCall};
 use hdrhistogram::Histogram;
 use std::time::Instant;
@@ -92,14 +92,14 @@ impl CallDriver<'_> {
     /// Renders keys and values, and returns how many bytes the call will write.
     fn prepare(&self, slot: &mut CallBuffers, call: StoreCall) -> u64 {
         let write_key = |asked: &KeyLookup, key: &mut Vec<u8>| {
-            self.keys.write(self.keys.rank(asked.index, asked.kind), asked.kind, key);
+            self.keys.write(self.keys.rank(asked.index, asked.presence), asked.presence, key);
         };
         let mut written = 0;
         match &call {
             StoreCall::Get(asked) => write_key(asked, &mut slot.key),
             StoreCall::Put { index } => {
-                let kind = KeyKind::Present;
-                self.keys.write(self.keys.rank(*index, kind), kind, &mut slot.key);
+                let presence = KeyPresence::Present;
+                self.keys.write(self.keys.rank(*index, presence), presence, &mut slot.key);
                 self.values.write(*index, self.generation, &mut slot.value);
                 written = slot.key.len() + slot.value.len();
             }
@@ -113,7 +113,7 @@ impl CallDriver<'_> {
                 slot.many.resize_with(MULTI, Default::default);
                 many.iter().zip(&mut slot.keys).for_each(|(asked, key)| write_key(asked, key));
             }
-            StoreCall::Scan { from, .. } => self.keys.write(*from, KeyKind::Present, &mut slot.key),
+            StoreCall::Scan { from, .. } => self.keys.write(*from, KeyPresence::Present, &mut slot.key),
         }
         slot.call = Some(call);
         written as u64
@@ -181,7 +181,7 @@ impl CallDriver<'_> {
             return wrong(&format!("{} rows instead of {}", slot.row_lengths.len(), ranks.len()));
         }
         for (rank, &(key_bytes, value_bytes)) in ranks.iter().zip(&slot.row_lengths) {
-            self.keys.write(*rank, KeyKind::Present, &mut key);
+            self.keys.write(*rank, KeyPresence::Present, &mut key);
             let (row, after) = rest.split_at(key_bytes + value_bytes);
             rest = after;
             if row[..key_bytes] != key {
@@ -189,7 +189,7 @@ impl CallDriver<'_> {
             }
             let value = &row[key_bytes..];
             let index = crate::keys::header(value).map(|(index, _)| index);
-            let belongs = index.is_some_and(|index| self.keys.rank(index, KeyKind::Present) == *rank);
+            let belongs = index.is_some_and(|index| self.keys.rank(index, KeyPresence::Present) == *rank);
             if !belongs || index.is_none_or(|index| self.values.generation(index, value).is_none()) {
                 return wrong("a value that was not written for its key");
             }

@@ -5,7 +5,7 @@ use crate::engine::{Engine, EngineFacts};
 use crate::engines;
 use crate::error::Result;
 use crate::kernel::{self, ResourceCounters};
-use crate::keys::{KeyGenerator, KeyKind, SplitMix64, ValueGenerator};
+use crate::keys::{KeyGenerator, KeyPresence, SplitMix64, ValueGenerator};
 use crate::limit::Cgroup;
 use crate::measure::{CallDriver, CallTiming};
 use crate::task::{WorkerOutcome, WorkerTask};
@@ -151,7 +151,7 @@ impl TaskRunner {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         if self.workload.cache == CacheState::Warm {
             for rank in self.keys.sorted(self.task.settings.num).into_iter().step_by(8) {
-                self.keys.write(rank, KeyKind::Present, &mut key);
+                self.keys.write(rank, KeyPresence::Present, &mut key);
                 engine.get(&key, &mut value)?;
             }
         }
@@ -227,10 +227,10 @@ impl TaskRunner {
         {
             let asked = KeyLookup {
                 index,
-                kind: KeyKind::Present,
+                presence: KeyPresence::Present,
                 expect: ExpectedAnswer::Exactly(self.task.generation),
             };
-            self.keys.write(self.keys.rank(index, asked.kind), asked.kind, &mut key);
+            self.keys.write(self.keys.rank(index, asked.presence), asked.presence, &mut key);
             got.0 = driver.engine.get(&key, &mut got.1)?;
             driver.check_one(&asked, &got)?;
         }
@@ -245,7 +245,7 @@ impl TaskRunner {
         for first in (0..num).step_by(LOAD_BATCH as usize) {
             pairs.truncate((num - first) as usize);
             for (index, (key, value)) in (first..).zip(&mut pairs) {
-                self.keys.write(self.keys.rank(index, KeyKind::Present), KeyKind::Present, key);
+                self.keys.write(self.keys.rank(index, KeyPresence::Present), KeyPresence::Present, key);
                 self.values.write(index, generation, value);
                 user_bytes += (key.len() + value.len()) as u64;
             }
@@ -294,7 +294,7 @@ impl TaskRunner {
         let (begin, mut puts) = (Instant::now(), 0u32);
         while !done.load(Relaxed) {
             let index = rng.below(self.task.settings.num);
-            self.keys.write(self.keys.rank(index, KeyKind::Present), KeyKind::Present, &mut key);
+            self.keys.write(self.keys.rank(index, KeyPresence::Present), KeyPresence::Present, &mut key);
             self.values.write(index, self.task.generation, &mut value);
             driver.engine.put(&key, &value)?;
             puts += 1;
@@ -314,10 +314,10 @@ impl TaskRunner {
         let mut key = Vec::new();
         let asked = KeyLookup {
             index: SplitMix64::new(self.task.generation).below(self.task.settings.num),
-            kind: KeyKind::Present,
+            presence: KeyPresence::Present,
             expect: ExpectedAnswer::Before(self.task.generation),
         };
-        self.keys.write(self.keys.rank(asked.index, asked.kind), asked.kind, &mut key);
+        self.keys.write(self.keys.rank(asked.index, asked.presence), asked.presence, &mut key);
         got.0 = engine.get(&key, &mut got.1)?;
         let answered = begin.elapsed();
         self.driver(engine).check_one(&asked, &got)?;

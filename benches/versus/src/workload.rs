@@ -1,6 +1,6 @@
 //! The workloads: their names, and the calls that each of them makes.
 
-use crate::keys::{KeyGenerator, KeyKind, SplitMix64, YcsbZipf};
+use crate::keys::{KeyGenerator, KeyPresence, SplitMix64, YcsbZipf};
 use crate::settings::RunSettings;
 use std::collections::BTreeSet;
 
@@ -184,7 +184,7 @@ pub struct KeyLookup {
     /// The index of the key.
     pub index: u64,
     /// Which key of the index.
-    pub kind: KeyKind,
+    pub presence: KeyPresence,
     /// The expected answer.
     pub expect: ExpectedAnswer,
 }
@@ -218,7 +218,7 @@ impl<'a> CallGenerator<'a> {
     ) -> Self {
         let zipf = matches!(kind, WorkloadKind::Ycsb(_)).then(|| YcsbZipf::new(loaded));
         let ordered = matches!(kind, WorkloadKind::Seek | WorkloadKind::Ycsb('e'));
-        let rank = |index| keys.rank(index, KeyKind::Present);
+        let rank = |index| keys.rank(index, KeyPresence::Present);
         let order = match kind {
             WorkloadKind::Fill { in_order: true } => in_order(keys, loaded),
             _ => Vec::new(),
@@ -258,7 +258,7 @@ impl<'a> CallGenerator<'a> {
             WorkloadKind::MultiGet { missing } => {
                 StoreCall::MultiGet((0..MULTI).map(|_| self.mixed(missing)).collect())
             }
-            WorkloadKind::GetOutside => StoreCall::Get(self.absent(KeyKind::Outside)),
+            WorkloadKind::GetOutside => StoreCall::Get(self.absent(KeyPresence::Outside)),
             WorkloadKind::Fill { in_order: true } => {
                 self.put(self.order[(self.made - 1) as usize % self.order.len()])
             }
@@ -275,14 +275,14 @@ impl<'a> CallGenerator<'a> {
 
     fn mixed(&mut self, missing: u64) -> KeyLookup {
         if self.rng.below(100) < missing {
-            return self.absent(KeyKind::Missing);
+            return self.absent(KeyPresence::Missing);
         }
         let index = self.rng.below(self.loaded);
         self.there(index)
     }
 
-    fn absent(&mut self, kind: KeyKind) -> KeyLookup {
-        KeyLookup { index: self.rng.next() >> 2, kind, expect: ExpectedAnswer::Nothing }
+    fn absent(&mut self, presence: KeyPresence) -> KeyLookup {
+        KeyLookup { index: self.rng.next() >> 2, presence, expect: ExpectedAnswer::Nothing }
     }
 
     fn there(&self, index: u64) -> KeyLookup {
@@ -294,7 +294,7 @@ impl<'a> CallGenerator<'a> {
             _ if index >= self.loaded => ExpectedAnswer::Before(self.generation + 1),
             _ => ExpectedAnswer::Before(self.generation),
         };
-        KeyLookup { index, kind: KeyKind::Present, expect }
+        KeyLookup { index, presence: KeyPresence::Present, expect }
     }
 
     fn put(&mut self, index: u64) -> StoreCall {
@@ -308,7 +308,7 @@ impl<'a> CallGenerator<'a> {
         let index = self.present;
         self.present += 1;
         if !self.sorted.is_empty() {
-            self.added.insert(self.keys.rank(index, KeyKind::Present));
+            self.added.insert(self.keys.rank(index, KeyPresence::Present));
         }
         StoreCall::Put { index }
     }
@@ -354,6 +354,6 @@ impl<'a> CallGenerator<'a> {
 /// The indexes of all keys, in the order of the keys.
 fn in_order(keys: &KeyGenerator, count: u64) -> Vec<u64> {
     let mut order: Vec<u64> = (0..count).collect();
-    order.sort_by_cached_key(|&index| keys.rank(index, KeyKind::Present));
+    order.sort_by_cached_key(|&index| keys.rank(index, KeyPresence::Present));
     order
 }
