@@ -8,7 +8,7 @@ use super::lock::lock;
 use super::metrics::add;
 use super::pick::{Compaction, pick, pick_level0};
 use super::plan::LevelSizes;
-use super::publish::Change;
+use super::publish::LiveSetChange;
 use super::retry::TaskKind;
 use super::segment_builder::{SegmentBuilder, UnpublishedSegments};
 use super::write::LEVEL0_SLOWDOWN;
@@ -31,11 +31,15 @@ impl Inner {
             && !(compaction.bottom && compaction.upper.iter().any(|s| s.meta.tombstones > 0))
         {
             let moved = compaction.upper.iter().map(|s| s.at_level(compaction.output_level)).collect();
-            return self.publish(Change { added: moved, removed: compaction.upper.clone(), flushed: None });
+            return self.publish(LiveSetChange {
+                added: moved,
+                removed: compaction.upper.clone(),
+                flushed: None,
+            });
         }
         let Some(added) = self.merge(compaction)? else { return Ok(()) };
         let removed = compaction.inputs().cloned().collect();
-        self.publish(Change { added, removed, flushed: None })
+        self.publish(LiveSetChange { added, removed, flushed: None })
     }
 
     /// Writes the merged segments; `None` if the store is closing.

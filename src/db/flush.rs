@@ -2,7 +2,7 @@
 
 use super::inner::Inner;
 use super::lock::lock;
-use super::publish::{Change, FlushedMemtable};
+use super::publish::{FlushedMemtable, LiveSetChange};
 use super::retry::TaskKind;
 use super::segment_builder::build_level0;
 use crate::error::{Error, Result};
@@ -20,10 +20,10 @@ impl Inner {
         // A failed log is removed with its memtable, even if that is empty.
         let last_seq = (!table.is_empty()).then(|| table.last_seq());
         let flushed = FlushedMemtable { table: Arc::clone(table), last_seq, next_log };
-        self.publish(Change {
+        self.publish(LiveSetChange {
             added: built.into_iter().collect(),
             flushed: Some(flushed),
-            ..Change::default()
+            ..LiveSetChange::default()
         })
     }
 

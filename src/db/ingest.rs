@@ -6,7 +6,7 @@ use super::log::ActiveLog;
 use super::metrics::add;
 use super::pick::target_bytes;
 use super::plan::LevelSizes;
-use super::publish::Change;
+use super::publish::LiveSetChange;
 use super::segment_builder::{SegmentBuilder, UnpublishedSegments};
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq};
@@ -39,7 +39,7 @@ impl Inner {
         add(&self.storage.metrics.flush_bytes, bytes);
         add(&self.storage.metrics.user_bytes, raw_bytes);
         let added = built.take().iter().map(|segment| segment.at_level(level)).collect();
-        self.publish(Change { added, removed: Vec::new(), flushed: None })
+        self.publish(LiveSetChange { added, removed: Vec::new(), flushed: None })
     }
 
     fn check_empty(&self, log: &ActiveLog) -> Result<()> {

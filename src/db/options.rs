@@ -190,8 +190,9 @@ impl Options {
         check(self.max_open_files >= 8, "max_open_files must be at least 8")?;
         check(self.max_mapped_filters >= 8, "max_mapped_filters must be at least 8")?;
         check((2..=64).contains(&self.background_threads), "background_threads must be 2 to 64")?;
-        let zstd_built = cfg!(feature = "zstd") || self.compression != Compression::Zstd;
-        check(zstd_built, "Compression::Zstd needs the cargo feature `zstd`")?;
+        if self.compression == Compression::Zstd && !cfg!(feature = "zstd") {
+            return Err(Error::FeatureMissing { what: "Compression::Zstd".into(), feature: "zstd" });
+        }
         self.filter_policy.validate()
     }
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// A change of the live set. The segments and sidecars in `added` are durable, except for their directory entries.
 #[derive(Default)]
-pub(crate) struct Change {
+pub(crate) struct LiveSetChange {
     pub added: Vec<LiveSegment>,
     pub removed: Vec<LiveSegment>,
     /// For a flush: the memtable that the added segment replaces.
@@ -32,7 +32,7 @@ pub(crate) struct FlushedMemtable {
     pub next_log: FileId,
 }
 
-impl Change {
+impl LiveSetChange {
     /// Records for each segment in quarantine whether this change moves newer entries of its keys below it.
     fn note_overtaken(&mut self, live: &LiveSet) {
         for suspect in live.quarantined() {
@@ -57,12 +57,12 @@ impl Change {
 impl Inner {
     /// Publishes a change. On an error, the old set stays in place and the files of the added segments are removed, unless the manifest may
     /// name them. If the error is not temporary, the store becomes read-only.
-    pub fn publish(&self, change: Change) -> Result<()> {
+    pub fn publish(&self, change: LiveSetChange) -> Result<()> {
         self.publish_if(|_| Some(change))
     }
 
     /// Publishes the change that the closure derives from the live set while nobody else can publish. `None` publishes nothing.
-    pub fn publish_if(&self, change: impl FnOnce(&LiveSet) -> Option<Change>) -> Result<()> {
+    pub fn publish_if(&self, change: impl FnOnce(&LiveSet) -> Option<LiveSetChange>) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let live = self.live();
         let Some(mut change) = change(&live) else { return Ok(()) };

@@ -6,7 +6,7 @@
 //! salvages the readable rows of the others.
 
 use super::inner::Inner;
-use super::publish::Change;
+use super::publish::LiveSetChange;
 use crate::error::Error;
 use crate::id::{FileId, FileKind};
 use crate::manifest::{LiveSet, Quarantine};
@@ -38,11 +38,11 @@ impl Inner {
 }
 
 /// `None` if the segment is gone: a compaction that could still read it has published its outputs.
-fn move_there(live: &LiveSet, id: FileId) -> Option<Change> {
+fn move_there(live: &LiveSet, id: FileId) -> Option<LiveSetChange> {
     let segment = live.segments().find(|s| s.meta.id == id && !s.is_quarantined())?;
     let left = segment.meta.level;
     let added = vec![segment.at_level(Quarantine { left, overtaken: left }.to_level())];
-    Some(Change { added, removed: vec![segment.clone()], flushed: None })
+    Some(LiveSetChange { added, removed: vec![segment.clone()], flushed: None })
 }
 
 /// The segment whose read failed. A temporary shortage, such as one of descriptors, says nothing about the file.

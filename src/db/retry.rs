@@ -24,10 +24,10 @@ pub(crate) struct Retries {
     /// Attempts that failed since the store was opened.
     failures: u64,
     /// `None` after a success.
-    last_failure: Option<Failure>,
+    last_failure: Option<FailedAttempt>,
 }
 
-struct Failure {
+struct FailedAttempt {
     error: Error,
     at: Instant,
     pause: Duration,
@@ -36,7 +36,7 @@ struct Failure {
 impl Retries {
     /// How long to wait before the next attempt; zero if it may start now.
     pub fn pause(&self, now: Instant) -> Duration {
-        let left = |failure: &Failure| (failure.at + failure.pause).saturating_duration_since(now);
+        let left = |failure: &FailedAttempt| (failure.at + failure.pause).saturating_duration_since(now);
         self.last_failure.as_ref().map_or(Duration::ZERO, left)
     }
 
@@ -57,7 +57,7 @@ impl Retries {
         let last = self.last_failure.take();
         let pause = last.as_ref().map_or(PAUSE_MIN, |last| (2 * last.pause).min(PAUSE_MAX));
         self.failures += 1;
-        self.last_failure = Some(Failure { error: error.clone(), at: Instant::now(), pause });
+        self.last_failure = Some(FailedAttempt { error: error.clone(), at: Instant::now(), pause });
         last.is_none()
     }
 

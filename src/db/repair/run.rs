@@ -23,10 +23,10 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 }
 
 impl Options {
-    /// Repairs the store in directory `path` on this file system, like [`repair`](crate::repair). The other settings have no effect.
+    /// Repairs the store in directory `path` on this file system, like [`repair`]. The other settings have no effect.
     ///
     /// # Errors
-    /// The errors of [`repair`](crate::repair).
+    /// The errors of [`repair`].
     pub fn repair(self, path: impl AsRef<Path>) -> Result<RepairReport> {
         repair_on(self.fs, path.as_ref())
     }
