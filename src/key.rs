@@ -131,7 +131,8 @@ pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     words && a_rest.iter().zip(b_rest).all(|(x, y)| x == y)
 }
 
-/// The smallest key greater than every key that starts with `prefix`; `None` if there is none (all bytes are 0xff).
+/// The smallest key greater than every key that starts with `prefix`, as the end of a range; `None` if there is none, because all bytes
+/// are 0xff.
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&b| b != 0xff)?;
     let mut end = prefix.get(..=last)?.to_vec();
