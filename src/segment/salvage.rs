@@ -76,15 +76,15 @@ pub fn salvage(
 
     let mut read_to = 0;
     for handle in blocks {
-        let Some(rows) = salvager.rows(handle)? else { continue };
-        let Some(first) = rows.first() else { continue };
+        let Some(block) = salvager.data_block(handle)? else { continue };
+        let Some(first) = block.rows.first() else { continue };
         if handle.offset > read_to {
-            salvaged.gaps.push(salvager.gap(handle.offset - read_to, Some(rows.key(first).to_vec())));
+            salvaged.gaps.push(salvager.gap(handle.offset - read_to, Some(block.key(first).to_vec())));
         }
-        for row in &rows.rows {
-            on_row(rows.key(row), row.seq, row.kind, rows.value(row))?;
+        for row in &block.rows {
+            on_row(block.key(row), row.seq, row.kind, block.value(row))?;
         }
-        salvager.last_key = rows.rows.last().map(|last| rows.key(last).to_vec());
+        salvager.last_key = block.rows.last().map(|last| block.key(last).to_vec());
         read_to = handle.end();
     }
     // If the end is unknown, there may have been more.
@@ -131,10 +131,6 @@ struct SalvagedRow {
 }
 
 impl SalvagedBlock {
-    fn first(&self) -> Option<&SalvagedRow> {
-        self.rows.first()
-    }
-
     fn key(&self, row: &SalvagedRow) -> &[u8] {
         &self.keys[row.key.clone()]
     }
@@ -246,7 +242,7 @@ impl Salvager<'_> {
     }
 
     /// The rows of a data block; `None` if it is damaged or not a data block. An error if this build cannot decompress it.
-    fn rows(&self, handle: BlockHandle) -> Result<Option<SalvagedBlock>> {
+    fn data_block(&self, handle: BlockHandle) -> Result<Option<SalvagedBlock>> {
         let (stored, location) = (self.stored(handle), self.location(handle.offset));
         let unpacked =
             open_block(location, &stored).and_then(|(kind, payload)| unpack(location, kind, payload));
@@ -257,30 +253,37 @@ impl Salvager<'_> {
         }
     }
 
+    /// The entries of a payload, if it is a data block that follows the previous ones.
     fn parse(&self, payload: Vec<u8>) -> Option<SalvagedBlock> {
         let block = Block::parse(payload).ok()?;
-        let mut rows = SalvagedBlock { keys: Vec::new(), block, rows: Vec::new() };
+        let mut salvaged = SalvagedBlock { keys: Vec::new(), block, rows: Vec::new() };
         let (mut interval, mut builder, mut rebuilt) =
             (Interval::default(), BlockBuilder::default(), Vec::new());
         let mut last = self.last_key.clone();
-        for number in 0..rows.block.intervals() {
-            interval.decode(&rows.block, number).ok()?;
+        for number in 0..salvaged.block.intervals() {
+            interval.decode(&salvaged.block, number).ok()?;
             for at in 0..interval.len() {
                 let (entry, key) = (interval.entry(at)?, interval.key(at));
                 if last.as_deref().is_some_and(|last| last >= key) {
                     return None;
                 }
                 let shared = common_prefix(last.as_deref().unwrap_or_default(), key);
-                builder.append(key, shared, entry.seq, entry.kind, &rows.block.bytes()[entry.value.clone()]);
-                let start = rows.keys.len();
-                rows.keys.extend_from_slice(key);
+                builder.append(
+                    key,
+                    shared,
+                    entry.seq,
+                    entry.kind,
+                    &salvaged.block.bytes()[entry.value.clone()],
+                );
+                let start = salvaged.keys.len();
+                salvaged.keys.extend_from_slice(key);
                 let (value, seq, kind) = (entry.value.clone(), entry.seq, entry.kind);
-                rows.rows.push(SalvagedRow { key: start..rows.keys.len(), value, seq, kind });
+                salvaged.rows.push(SalvagedRow { key: start..salvaged.keys.len(), value, seq, kind });
                 last = Some(key.to_vec());
             }
         }
         builder.finish_into(&mut rebuilt);
-        (rebuilt == *rows.block.bytes()).then_some(rows)
+        (rebuilt == *salvaged.block.bytes()).then_some(salvaged)
     }
 
     fn gap(&self, bytes: u64, before: Option<Vec<u8>>) -> Gap {
