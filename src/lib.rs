@@ -64,6 +64,7 @@ pub mod error;
 pub mod fs;
 pub mod guard;
 pub mod id;
+pub mod sort;
 
 #[cfg(test)]
 #[path = "../fixtures/all_kinds.rs"]

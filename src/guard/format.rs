@@ -1,40 +1,40 @@
-//! The bytes of `GUARD`, the file that says what a guard is and which of its stores is the live one. Integers are little-endian.
+//! The format of `GUARD`, the file with a guard's settings and the number of its live store. Integers are little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMGRD\n"
 //!  8  4  version
 //! 12  1  bytes per key hash
-//! 13  1  which differences between keys do not count
-//! 14  1  which filter policy
+//! 13  1  canonical form: which differences between keys to ignore
+//! 14  1  filter policy code
 //! 15  1  hash code
 //! 16 16  secret key of the key hash
 //! 32  8  generation
-//! 40  8  the filter policy's number
+//! 40  8  filter policy number
 //! 48  4  CRC-32 of bytes 0..48
 //! ```
 //!
-//! - *version*: 2. Every version has magic and version in these places, and ends with the CRC-32 of all bytes before it.
-//! - *bytes per key hash*: 8 or 16: the key's SipHash-1-3 of that width. They are the keys of the store, big-endian.
-//! - *which differences*: bit 0, letter case and Unicode spelling; bit 1, spaces at the end; bit 2, spellings of an integer; bit 3, spellings of a
-//!   uuid; never bits 2 and 3 together. Others are of a later version.
-//! - *which filter policy*, *number*: 0 no filters, 0; 1 bits per key on average, 2 a false-positive rate, both IEEE 754; 3 bytes of
-//!   memory; 4 bits per key of blocked Bloom filters, IEEE 754.
-//! - *hash code*: 4, SipHash-1-3 ([`crate::hash`]). A removal of one key takes away what another of the same hash counts for, so the hash
-//!   must be one whose collisions nobody can choose: a pseudorandom function under a secret key. Version 1 had XXH3, whose seed protects
-//!   nothing: its collisions can be prepared without knowing it (`tests/guard/chosen_keys.rs`).
+//! - *version*: 2. In every version, magic and version are at these offsets, and the file ends with the CRC-32 of all bytes before it.
+//! - *bytes per key hash*: 8 or 16, the width of the key's SipHash-1-3. The hashes are the keys of the store, big-endian.
+//! - *canonical form*: bit 0, letter case and Unicode spelling; bit 1, trailing spaces; bit 2, spellings of an integer; bit 3, spellings of a
+//!   uuid; bit 4, keys that cannot be folded are all equal. Bits 2 and 3 exclude each other. Any other bit is from a later version.
+//! - *filter policy*: code 0, no filters, number 0; 1, average bits per key, and 2, false-positive rate, both IEEE 754; 3, bytes of
+//!   memory; 4, bits per key of blocked Bloom filters, IEEE 754.
+//! - *hash code*: 4, SipHash-1-3 ([`crate::hash`]). Removing a key decrements the count of every key with the same hash, so nobody may
+//!   be able to choose colliding keys: the hash is a pseudorandom function under a secret key. Version 1 had XXH3, whose seed does not
+//!   help: collisions can be prepared without knowing it (`tests/guard/chosen_keys.rs`).
 //! - *secret key*: 128 bits of the operating system's random numbers, drawn when the guard is built and never shown.
-//! - *generation*: the keys are in the store `NNNNNN.keys` of this number. A refresh writes the next one and then replaces this file.
+//! - *generation*: the keys are in the store `NNNNNN.keys` with this number. A refresh writes the next one and then replaces this file.
 //!
-//! Within the store, a key of just the hash's length is a hash, and its value how many rows have it: a varint from 2 on, or nothing
-//! for one. Longer keys start with as many zero bytes as a hash has, and a tag:
+//! In the store, a key of exactly the hash's length is a hash, and its value is the number of rows with that hash: a varint, or empty
+//! for one row. Longer keys begin with a zero byte for each byte of a hash, followed by a tag:
 //!
 //! ```text
-//! 't', stripe u8        rows and keys of the hashes whose last byte is the stripe modulo 64: two varints
+//! 't', stripe u8        rows and keys of the hashes whose last byte modulo 64 is the stripe: two varints
 //! 'x', hash             a key that the database does not have although the filters said "maybe"; no value
 //! 'n'                   the caller's note
 //! ```
 
-use super::canonical::Canonical;
+use super::canonical::{Canonical, Values};
 use crate::codec::{Decoder, Encode, crc32};
 use crate::db::{FilterPolicy, Objective};
 use crate::error::{Error, Result};
@@ -45,9 +45,13 @@ use std::path::{Path, PathBuf};
 /// The settings file.
 pub(super) const SETTINGS: &str = "GUARD";
 const FRESH: &str = "GUARD.new";
-/// Held for as long as a guard is open.
+/// Locked while a guard is open.
 pub(super) const LOCK: &str = "LOCK";
 const GENERATION_SUFFIX: &str = ".keys";
+/// The temporary file of a sort.
+pub(super) const SORT: &str = "hashes.run";
+/// Also the ending of such files in earlier versions.
+const SORT_SUFFIX: &str = ".run";
 
 const MAGIC: &[u8; 8] = b"SBLMGRD\n";
 const VERSION: u32 = 2;
@@ -56,24 +60,30 @@ const BYTES: usize = 52;
 const BYTES_MAX: usize = 4096;
 const _: () = assert!(BYTES == MAGIC.len() + 4 + 1 + 1 + 1 + 1 + 16 + 8 + 8 + 4);
 
+const FOLD: u8 = 1;
+const PAD: u8 = 2;
+const INTEGERS: u8 = 4;
+const UUIDS: u8 = 8;
+const ANY: u8 = 16;
+
 pub(super) const TOTALS: u8 = b't';
-pub(super) const EXCEPTION: u8 = b'x';
+pub(super) const KNOWN_ABSENT: u8 = b'x';
 pub(super) const NOTE: u8 = b'n';
 
 /// How wide a guard's key hashes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HashWidth {
-    /// 8 bytes: among a billion keys, one missing key in 18 billion shares a hash with one that exists. For guards whose keys are removed
-    /// only when the database has removed them, as under a [`Source`](super::Source): whoever may remove keys that are not there, and tries
-    /// billions, can hit a key that is.
+    /// 8 bytes: among a billion keys, one missing key in 18 billion shares a hash with an existing one. For guards whose keys are removed
+    /// only after the database has removed them, as with a [`Source`](super::Source): whoever can remove missing keys, billions of them,
+    /// can hit an existing one.
     Bits64,
-    /// 16 bytes: none does, at twice the disk space. Filters stay the same.
+    /// 16 bytes: no collisions in practice, for twice the disk space. The filters are the same.
     #[default]
     Bits128,
 }
 
 impl HashWidth {
-    /// Bytes of a hash.
+    /// The size of a hash in bytes.
     pub fn bytes(self) -> usize {
         match self {
             HashWidth::Bits64 => 8,
@@ -82,7 +92,7 @@ impl HashWidth {
     }
 }
 
-/// What a guard is.
+/// A guard's settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Settings {
     pub width: HashWidth,
@@ -93,13 +103,13 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Of a new guard, with a key of its own.
+    /// For a new guard, with a new secret key.
     pub fn new(width: HashWidth, canonical: Canonical, policy: FilterPolicy) -> Result<Self> {
         let hasher = KeyHasher::random(KeyHash::SipHash13)?;
         Ok(Settings { width, canonical, policy, hasher, generation: 1 })
     }
 
-    /// Where the store of the live generation is.
+    /// The path of the live generation's store.
     pub fn store(&self, dir: &Path) -> PathBuf {
         dir.join(self.store_name())
     }
@@ -113,7 +123,7 @@ impl Settings {
         buf.extend_from_slice(MAGIC);
         buf.put_u32(VERSION);
         buf.put_u8(self.width.bytes() as u8);
-        buf.put_u8(self.canonical.to_bits());
+        buf.put_u8(canonical_bits(self.canonical));
         let (policy, number) = policy_code(self.policy);
         buf.put_u8(policy);
         let (code, key) = self.hasher.to_code();
@@ -134,15 +144,15 @@ impl Settings {
                 format!("{what}; delete the guard's directory and build it again"),
             )
         };
-        let short = || damaged(bytes.len() as u64, "the file is too short");
+        let short = || damaged(bytes.len() as u64, "file too short");
         let (body, crc) = bytes.split_last_chunk().ok_or_else(short)?;
         let mut fields = Decoder::new(body);
         if fields.take(MAGIC.len()) != Some(MAGIC) {
-            return Err(damaged(0, "this is not a guard's settings file"));
+            return Err(damaged(0, "not a guard's settings file"));
         }
-        // Comes first: a damaged version is no other version.
+        // Checked before the version, so that a damaged version is not taken for another one.
         if *crc != crc32(&[body]).to_le_bytes() {
-            return Err(damaged(body.len() as u64, "the checksum does not match"));
+            return Err(damaged(body.len() as u64, "checksum mismatch"));
         }
         let version = fields.u32().ok_or_else(short)?;
         if version != VERSION {
@@ -161,21 +171,21 @@ impl Settings {
         let ([width, canonical, policy, code], [first, second, generation, number]) =
             read().ok_or_else(short)?;
         if fields.remaining() != 0 {
-            return Err(damaged(BYTES as u64, "the file is too long"));
+            return Err(damaged(BYTES as u64, "file too long"));
         }
         let width = match width {
             8 => HashWidth::Bits64,
             16 => HashWidth::Bits128,
-            _ => return Err(damaged(12, "a key hash has 8 or 16 bytes")),
+            _ => return Err(damaged(12, "key hashes must have 8 or 16 bytes")),
         };
         let canonical =
-            Canonical::from_bits(canonical).ok_or_else(|| damaged(13, "an unknown treatment of keys"))?;
-        let policy = policy_of_code(policy, number).ok_or_else(|| damaged(14, "an unknown filter policy"))?;
+            canonical_from_bits(canonical).ok_or_else(|| damaged(13, "unknown canonical form"))?;
+        let policy = policy_of_code(policy, number).ok_or_else(|| damaged(14, "unknown filter policy"))?;
         let hasher = KeyHasher::from_code(code, [first, second])
             .filter(|hasher| hasher.function() == KeyHash::SipHash13)
-            .ok_or_else(|| damaged(15, "an unknown key hash"))?;
+            .ok_or_else(|| damaged(15, "unknown key hash"))?;
         if generation == 0 {
-            return Err(damaged(32, "generations count from 1"));
+            return Err(damaged(32, "generation 0"));
         }
         Ok(Settings { width, canonical, policy, hasher, generation })
     }
@@ -187,7 +197,7 @@ impl Settings {
             let what = match fs.file_len(dir)? {
                 None => "there is nothing at this path; build a guard first",
                 Some(_) => {
-                    "it has no file named GUARD: it is something else, or a build that was cut off; delete it and build again"
+                    "it has no file named GUARD: it is not a guard, or its build was interrupted; delete it and build again"
                 }
             };
             return Err(Error::NotAGuard { path: dir.to_path_buf(), what: what.into() });
@@ -199,7 +209,7 @@ impl Settings {
         Self::decode(&path, &bytes)
     }
 
-    /// Replaces the settings atomically and durably, with all that stands in the directory.
+    /// Replaces the settings atomically, and makes them and the directory's other entries durable.
     pub fn write(&self, fs: &dyn Fs, dir: &Path) -> Result<()> {
         let fresh = dir.join(FRESH);
         if fs.file_len(&fresh)?.is_some() {
@@ -214,12 +224,32 @@ impl Settings {
     }
 }
 
-/// Whether a build or a refresh may have left this name: a store of keys, settings not yet in place, a sorted run.
-pub(super) fn is_leftover(name: &str) -> bool {
-    name == FRESH || name.ends_with(GENERATION_SUFFIX) || name.ends_with(super::sort::SUFFIX)
+fn canonical_bits(canonical: Canonical) -> u8 {
+    let values = match canonical.values {
+        Values::Texts => 0,
+        Values::Integers => INTEGERS,
+        Values::Uuids => UUIDS,
+    };
+    u8::from(canonical.fold) * FOLD + u8::from(canonical.pad) * PAD + u8::from(canonical.any) * ANY + values
 }
 
-/// Removes what an interrupted build or refresh has left: all but the store of keys that is live.
+/// `None` for bits of a later version.
+fn canonical_from_bits(bits: u8) -> Option<Canonical> {
+    let values = match bits & !(FOLD | PAD | ANY) {
+        0 => Values::Texts,
+        INTEGERS => Values::Integers,
+        UUIDS => Values::Uuids,
+        _ => return None,
+    };
+    Some(Canonical { fold: bits & FOLD != 0, pad: bits & PAD != 0, any: bits & ANY != 0, values })
+}
+
+/// Whether an interrupted build or refresh may have left this name: a store of keys, settings not yet in place, or a temporary file.
+pub(super) fn is_leftover(name: &str) -> bool {
+    name == FRESH || name.ends_with(GENERATION_SUFFIX) || name.ends_with(SORT_SUFFIX)
+}
+
+/// Removes what an interrupted build or refresh has left: everything except the live store.
 pub(super) fn remove_leftovers(fs: &dyn Fs, dir: &Path, live: &str) -> Result<()> {
     for name in fs.list(dir)?.into_iter().filter(|name| name != live && is_leftover(name)) {
         let path = dir.join(&name);
@@ -268,7 +298,7 @@ mod tests {
 
     const SAMPLE: Settings = Settings {
         width: HashWidth::Bits128,
-        canonical: Canonical::EXACT.fold_case(),
+        canonical: Canonical { fold: true, ..Canonical::EXACT },
         policy: FilterPolicy::bits_per_key(9.0),
         hasher: KeyHasher::siphash13([0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210]),
         generation: 7,
@@ -294,6 +324,17 @@ mod tests {
     }
 
     #[test]
+    fn canonical_forms_round_trip_as_bits() {
+        for bits in 0..=u8::MAX {
+            match canonical_from_bits(bits) {
+                Some(canonical) => assert_eq!(canonical_bits(canonical), bits),
+                None => assert!(bits & 12 == 12 || bits >= 32, "{bits}"),
+            }
+        }
+        assert!([12, 32].iter().all(|&bits| canonical_from_bits(bits).is_none()));
+    }
+
+    #[test]
     fn every_flipped_bit_and_every_shorter_or_longer_file_is_refused() {
         let path = Path::new("GUARD");
         let good = SAMPLE.encode();
@@ -309,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_another_version_and_length_are_named() {
+    fn settings_of_another_version_and_length_are_reported_as_such() {
         for (version, len) in [(1, 44), (3, BYTES), (3, 200)] {
             let mut other = SAMPLE.encode();
             other.resize(len - 4, 7);

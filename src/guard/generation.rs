@@ -1,9 +1,10 @@
-//! One generation of a guard: a store of key hashes, and how counts, totals, exceptions and the note stand in it.
+//! One generation of a guard: a store of key hashes with their counts, the totals, the keys known to be absent, and the note.
 
-use super::format::{EXCEPTION, HashWidth, NOTE, Settings, TOTALS};
-use super::hashed::{HashBytes, Hashed};
+use super::changes::ChangeKind;
+use super::format::{HashWidth, KNOWN_ABSENT, NOTE, Settings, TOTALS};
+use super::hash_sorter::HashSorter;
 use super::options::GuardOptions;
-use super::sort::Sorter;
+use super::stored_hash::{HashBytes, StoredHash};
 use crate::codec::{Decoder, Encode};
 use crate::db::{Db, Durability};
 use crate::error::{Error, Result};
@@ -14,33 +15,24 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Locks and totals are kept for this many parts of the hashes.
+/// The hashes are divided into this many stripes, each with its own lock and totals.
 pub(super) const STRIPES: usize = 64;
-
-/// A change of one key's count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Op {
-    Insert,
-    /// Unless the key is there.
-    InsertNew,
-    Remove,
-}
 
 pub(super) struct Generation {
     pub db: Db,
     pub number: u64,
     path: PathBuf,
     width: HashWidth,
-    /// Removals of rows that were deleted before this moment may be counted in it already; see `transaction.rs`.
+    /// This generation may already lack rows deleted by transactions that began before this epoch; see `refresh.rs`.
     pub since: u64,
     totals: [Totals; STRIPES],
     /// Known false positives. Changed under the lock of the hash's stripe.
-    exceptions: SkipSet<Hashed>,
-    exceptions_len: AtomicUsize,
-    exceptions_max: usize,
+    known_absent: SkipSet<StoredHash>,
+    known_absent_len: AtomicUsize,
+    known_absent_max: usize,
 }
 
-/// Rows, and distinct keys among them. Changed under the stripe's lock.
+/// Rows and distinct keys of a stripe. Changed under its lock.
 #[derive(Default)]
 struct Totals {
     rows: AtomicU64,
@@ -48,7 +40,7 @@ struct Totals {
 }
 
 impl Generation {
-    /// Opens what is there, or creates it empty.
+    /// Opens the generation, or creates it empty.
     pub fn open(dir: &Path, settings: &Settings, options: &GuardOptions) -> Result<Self> {
         let path = settings.store(dir);
         let db = options.store.clone().filter_policy(settings.policy).open(&path)?;
@@ -60,9 +52,9 @@ impl Generation {
             width: settings.width,
             since: 0,
             totals: std::array::from_fn(|_| Totals::default()),
-            exceptions: SkipSet::new(),
-            exceptions_len: AtomicUsize::new(0),
-            exceptions_max: options.exceptions,
+            known_absent: SkipSet::new(),
+            known_absent_len: AtomicUsize::new(0),
+            known_absent_max: options.known_absent,
         };
         generation.load()?;
         Ok(generation)
@@ -73,16 +65,16 @@ impl Generation {
             let Some(value) = self.db.get(self.meta_key(TOTALS, &[stripe as u8]))? else { continue };
             let mut fields = Decoder::new(&value);
             let (Some(rows), Some(keys)) = (fields.varint(), fields.varint()) else {
-                return Err(self.damaged("a total does not read as two numbers"));
+                return Err(self.damaged("invalid totals"));
             };
             totals.rows.store(rows, Relaxed);
             totals.keys.store(keys, Relaxed);
         }
-        let prefix = self.meta_key(EXCEPTION, &[]);
+        let prefix = self.meta_key(KNOWN_ABSENT, &[]);
         for entry in self.db.prefix(&prefix) {
             let (key, _) = entry?;
-            let hash = key.get(prefix.len()..).and_then(|bytes| Hashed::from_bytes(bytes, self.width));
-            self.remember(hash.ok_or_else(|| self.damaged("an exception is not a hash"))?);
+            let hash = key.get(prefix.len()..).and_then(|bytes| StoredHash::from_bytes(bytes, self.width));
+            self.remember(hash.ok_or_else(|| self.damaged("invalid hash of a known absent key"))?);
         }
         Ok(())
     }
@@ -91,7 +83,7 @@ impl Generation {
         Error::corruption(&self.path, 0, format!("{what}; refresh the guard from its database"))
     }
 
-    fn bytes_of(&self, hash: Hashed) -> HashBytes {
+    fn bytes_of(&self, hash: StoredHash) -> HashBytes {
         hash.to_bytes(self.width)
     }
 
@@ -104,18 +96,18 @@ impl Generation {
 
     /// From memory alone.
     #[inline]
-    pub fn may_contain(&self, hash: Hashed) -> Verdict {
+    pub fn may_contain(&self, hash: StoredHash) -> Verdict {
         match self.db.may_contain(self.bytes_of(hash)) {
-            Verdict::Maybe if self.is_exception(hash) => Verdict::Absent,
+            Verdict::Maybe if self.is_known_absent(hash) => Verdict::Absent,
             verdict => verdict,
         }
     }
 
-    pub fn may_contain_many(&self, hashes: &[Hashed]) -> Vec<Verdict> {
+    pub fn may_contain_many(&self, hashes: &[StoredHash]) -> Vec<Verdict> {
         let bytes: Vec<HashBytes> = hashes.iter().map(|hash| self.bytes_of(*hash)).collect();
         let mut verdicts = self.db.may_contain_many(&bytes);
         for (verdict, hash) in verdicts.iter_mut().zip(hashes) {
-            if *verdict == Verdict::Maybe && self.is_exception(*hash) {
+            if *verdict == Verdict::Maybe && self.is_known_absent(*hash) {
                 *verdict = Verdict::Absent;
             }
         }
@@ -123,25 +115,25 @@ impl Generation {
     }
 
     /// How many rows have this hash; may read the disk.
-    pub fn count(&self, hash: Hashed) -> Result<u64> {
+    pub fn count(&self, hash: StoredHash) -> Result<u64> {
         match self.db.get(self.bytes_of(hash))? {
             None => Ok(0),
             Some(value) if value.is_empty() => Ok(1),
-            Some(value) => Decoder::new(&value).varint().ok_or_else(|| self.damaged("a count is no number")),
+            Some(value) => Decoder::new(&value).varint().ok_or_else(|| self.damaged("invalid row count")),
         }
     }
 
-    /// Applies changes in order, all or nothing. Returns for each whether it changed a count: not so when it removes a key that is not
-    /// there, or inserts one that should be new and is not. The caller holds the locks of all their stripes.
+    /// Applies changes in order, all or none. Returns for each whether it changed a count, which removing a missing key and
+    /// [`InsertNew`](ChangeKind::InsertNew) of an existing one do not. The caller holds the locks of all their stripes.
     pub fn apply(
         &self,
-        changes: &[(Hashed, Op)],
+        changes: &[(StoredHash, ChangeKind)],
         note: Option<&[u8]>,
         durability: Durability,
     ) -> Result<Vec<bool>> {
         let mut counts = BTreeMap::new();
         let mut done = Vec::with_capacity(changes.len());
-        for &(hash, op) in changes {
+        for &(hash, kind) in changes {
             let count = match counts.entry(hash) {
                 std::collections::btree_map::Entry::Occupied(seen) => seen.into_mut(),
                 std::collections::btree_map::Entry::Vacant(first) => {
@@ -149,15 +141,15 @@ impl Generation {
                     first.insert((before, before))
                 }
             };
-            let applies = match op {
-                Op::Insert => true,
-                Op::InsertNew => count.1 == 0,
-                Op::Remove => count.1 > 0,
+            let applies = match kind {
+                ChangeKind::Insert => true,
+                ChangeKind::InsertNew => count.1 == 0,
+                ChangeKind::Remove => count.1 > 0,
             };
-            match op {
+            match kind {
                 _ if !applies => {}
-                Op::Insert | Op::InsertNew => count.1 += 1,
-                Op::Remove => count.1 -= 1,
+                ChangeKind::Insert | ChangeKind::InsertNew => count.1 += 1,
+                ChangeKind::Remove => count.1 -= 1,
             }
             done.push(applies);
         }
@@ -166,8 +158,8 @@ impl Generation {
         let mut totals: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
         for (&hash, &(before, now)) in &counts {
             self.put_count(&mut batch, hash, now);
-            if self.is_exception(hash) {
-                batch.delete(self.meta_key(EXCEPTION, self.bytes_of(hash).as_ref()));
+            if self.is_known_absent(hash) {
+                batch.delete(self.meta_key(KNOWN_ABSENT, self.bytes_of(hash).as_ref()));
             }
             let stripe = hash.stripe(STRIPES);
             let (rows, keys) = totals.entry(stripe).or_insert_with(|| self.totals_of(stripe));
@@ -189,10 +181,10 @@ impl Generation {
         Ok(done)
     }
 
-    /// Fills an empty generation with sorted hashes, durably.
-    pub fn fill(&self, sorter: Sorter, note: Option<&[u8]>) -> Result<()> {
+    /// Durably fills an empty generation.
+    pub fn fill(&self, mut sorter: HashSorter, note: Option<&[u8]>) -> Result<()> {
         let mut totals = [(0, 0); STRIPES];
-        let rows = sorter.finish()?.map(|counted| {
+        let rows = sorter.counted()?.map(|counted| {
             counted.map(|(hash, count)| {
                 if let Some((rows, keys)) = totals.get_mut(hash.stripe(STRIPES)) {
                     *rows += count;
@@ -214,7 +206,7 @@ impl Generation {
         self.db.write_with(batch, Durability::Sync)
     }
 
-    fn put_count(&self, batch: &mut Batch, hash: Hashed, count: u64) {
+    fn put_count(&self, batch: &mut Batch, hash: StoredHash, count: u64) {
         match count {
             0 => batch.delete(self.bytes_of(hash)),
             _ => batch.put(self.bytes_of(hash), count_value(count)),
@@ -232,39 +224,39 @@ impl Generation {
         self.totals.get(stripe).map_or((0, 0), |of| (of.rows.load(Relaxed), of.keys.load(Relaxed)))
     }
 
-    /// Rows, and distinct keys among them.
+    /// Rows and distinct keys.
     pub fn totals(&self) -> (u64, u64) {
         (0..STRIPES).map(|stripe| self.totals_of(stripe)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
-    /// The note that was written last.
+    /// The last note written.
     pub fn note(&self) -> Result<Option<Vec<u8>>> {
         Ok(self.db.get(self.meta_key(NOTE, &[]))?.map(|value| value.to_vec()))
     }
 
     #[inline]
-    fn is_exception(&self, hash: Hashed) -> bool {
-        self.exceptions_len.load(Relaxed) > 0 && self.exceptions.contains(&hash)
+    fn is_known_absent(&self, hash: StoredHash) -> bool {
+        self.known_absent_len.load(Relaxed) > 0 && self.known_absent.contains(&hash)
     }
 
-    fn remember(&self, hash: Hashed) {
-        self.exceptions.insert(hash);
-        self.exceptions_len.store(self.exceptions.len(), Relaxed);
+    fn remember(&self, hash: StoredHash) {
+        self.known_absent.insert(hash);
+        self.known_absent_len.store(self.known_absent.len(), Relaxed);
     }
 
-    fn forget(&self, hash: Hashed) {
-        if self.exceptions.remove(&hash).is_some() {
-            self.exceptions_len.store(self.exceptions.len(), Relaxed);
+    fn forget(&self, hash: StoredHash) {
+        if self.known_absent.remove(&hash).is_some() {
+            self.known_absent_len.store(self.known_absent.len(), Relaxed);
         }
     }
 
-    /// Remembers that the database does not have a key, unless the guard itself knows of a row. The caller holds the stripe's lock.
-    pub fn except(&self, hash: Hashed) -> Result<bool> {
-        if self.exceptions_len.load(Relaxed) >= self.exceptions_max || self.count(hash)? > 0 {
+    /// Remembers that the database does not have a key, unless the guard itself knows a row with it. The caller holds the stripe's lock.
+    pub fn add_known_absent(&self, hash: StoredHash) -> Result<bool> {
+        if self.known_absent_len.load(Relaxed) >= self.known_absent_max || self.count(hash)? > 0 {
             return Ok(false);
         }
-        // Losing it in a crash costs one question: no sync.
-        let key = self.meta_key(EXCEPTION, self.bytes_of(hash).as_ref());
+        // Losing it in a crash costs one database call: no sync.
+        let key = self.meta_key(KNOWN_ABSENT, self.bytes_of(hash).as_ref());
         let mut batch = Batch::new();
         batch.put(key, []);
         self.db.write_with(batch, Durability::Os)?;
@@ -272,23 +264,23 @@ impl Generation {
         Ok(true)
     }
 
-    pub fn exceptions(&self) -> usize {
-        self.exceptions_len.load(Relaxed)
+    pub fn known_absent(&self) -> usize {
+        self.known_absent_len.load(Relaxed)
     }
 
     /// All hashes with their counts, ascending.
-    pub fn rows(&self) -> impl Iterator<Item = Result<(Hashed, u64)>> + '_ {
+    pub fn rows(&self) -> impl Iterator<Item = Result<(StoredHash, u64)>> + '_ {
         self.db.iter().filter_map(|entry| {
             let (key, value) = match entry {
                 Ok(entry) => entry,
                 Err(error) => return Some(Err(error)),
             };
-            let hash = Hashed::from_bytes(&key, self.width)?;
+            let hash = StoredHash::from_bytes(&key, self.width)?;
             let count = match value.is_empty() {
                 true => Some(1),
                 false => Decoder::new(&value).varint(),
             };
-            Some(count.map(|count| (hash, count)).ok_or_else(|| self.damaged("a count is no number")))
+            Some(count.map(|count| (hash, count)).ok_or_else(|| self.damaged("invalid row count")))
         })
     }
 }

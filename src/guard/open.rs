@@ -1,14 +1,14 @@
-//! Building and opening.
+//! Building and opening a guard.
 
+use super::counters::GuardCounters;
 use super::format::{LOCK, SETTINGS, Settings, is_leftover, remove_leftovers};
 use super::generation::Generation;
-use super::handle::{Guard, Shared};
-use super::hashed::Hashed;
+use super::handle::Guard;
+use super::hash_sorter::HashSorter;
 use super::options::GuardOptions;
-use super::sort::Sorter;
+use super::shared::{InFlight, Shared};
 use super::source::{Source, check_equality};
-use super::stats::Counters;
-use super::write::Flux;
+use super::stored_hash::StoredHash;
 use crate::db::FilterPolicy;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockGuard, LockMode, create_dir_durably};
@@ -36,12 +36,12 @@ impl Guard {
 }
 
 impl GuardOptions {
-    /// Builds a guard in the directory `path`, which must be missing or empty: the key of every row, in any order. Sorts within 256 MiB
-    /// of memory and on disk beyond that.
+    /// Builds a guard in the directory `path`, which must be missing or empty, from the key of every row, in any order. Sorts in 256 MiB
+    /// of memory, and on disk beyond that.
     ///
     /// # Errors
-    /// [`Error::NotAGuard`] when something is at `path` already, [`Error::InvalidArgument`] for a key that the canonical form does not
-    /// allow or a setting out of range, [`Error::Io`]. Then nothing is left at `path` but perhaps an empty directory.
+    /// [`Error::NotAGuard`] if there is already something at `path`, [`Error::InvalidArgument`] for a key that the canonical form does not
+    /// allow or an option out of range, [`Error::Io`]. At most an empty directory is then left at `path`.
     pub fn build<K: AsRef<[u8]>>(
         self,
         path: impl AsRef<Path>,
@@ -53,12 +53,12 @@ impl GuardOptions {
         })
     }
 
-    /// Builds a guard of a database's keys; otherwise as [`build`](Self::build). Unless [`canonical`](Self::canonical) is given, keys count
-    /// as one when the database's column takes them for one ([`Guard::canonical`] says when).
+    /// Builds a guard of a database's keys, as [`build`](Self::build) does. Unless [`canonical`](Self::canonical) is given, the guard
+    /// treats keys as equal when the database's column does ([`Guard::canonical`] returns the form).
     ///
     /// # Errors
-    /// As [`build`](Self::build), the database's, and [`Error::InvalidArgument`] when the database takes more keys for one than the
-    /// guard would ([`Source::equality`]).
+    /// As [`build`](Self::build), the database's, and [`Error::InvalidArgument`] when the database treats keys as equal that the
+    /// guard would distinguish ([`Source::equality`]).
     pub fn build_from(self, path: impl AsRef<Path>, source: &mut dyn Source) -> Result<Guard> {
         let canonical = self.canonical.unwrap_or_else(|| source.equality());
         check_equality(canonical, source)?;
@@ -68,7 +68,7 @@ impl GuardOptions {
         })
     }
 
-    /// `stream` visits every key and returns the note.
+    /// `stream` visits every key and then returns the note.
     fn build_with(
         self,
         dir: &Path,
@@ -82,10 +82,10 @@ impl GuardOptions {
         let policy = self.policy.unwrap_or(FilterPolicy::bits_per_key(Self::BITS_PER_KEY));
         let settings = Settings::new(self.width, self.canonical.unwrap_or_default(), policy)?;
         let build = || {
-            let mut sorter = Sorter::new(Arc::clone(&fs), dir, settings.width);
+            let mut sorter = HashSorter::new(&fs, dir, settings.width);
             let note = stream(&mut |key| {
                 let key = settings.canonical.apply(key)?;
-                sorter.push(Hashed::of(&key, &settings.hasher, settings.width))
+                sorter.push(StoredHash::of(&key, &settings.hasher, settings.width))
             })?;
             let generation = Generation::open(dir, &settings, &self)?;
             generation.fill(sorter, note.as_deref())?;
@@ -95,7 +95,7 @@ impl GuardOptions {
         match build() {
             Ok(generation) => Ok(self.guard(dir, settings, generation, lock)),
             Err(error) => {
-                // What stays is harmless: without settings it is not taken for a guard.
+                // Whatever remains is harmless: without settings the directory is not a guard.
                 let _ = fs.remove(&dir.join(SETTINGS));
                 let _ = remove_leftovers(&*fs, dir, "");
                 let _ = fs.remove(&dir.join(LOCK));
@@ -104,37 +104,36 @@ impl GuardOptions {
         }
     }
 
-    /// Opens the guard in the directory `path`, with its filters read and verified.
+    /// Opens the guard in the directory `path`. Reads and verifies its filters.
     ///
     /// # Errors
-    /// [`Error::NotAGuard`] when there is none, or one of another canonical form; [`Error::Locked`] while another process has it;
-    /// [`Error::Corruption`] when its settings or its log are damaged.
+    /// [`Error::NotAGuard`] if there is no guard, or its canonical form differs from the given one or needs a cargo feature that this build lacks;
+    /// [`Error::Locked`] while another process has it open; [`Error::Corruption`] when its settings or its log are damaged.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Guard> {
         let dir = path.as_ref();
         let fs = Arc::clone(&self.fs);
         Settings::read(&*fs, dir)?;
         let mode = if self.read_only { LockMode::Shared } else { LockMode::Exclusive };
         let lock = fs.lock(&dir.join(LOCK), mode)?;
-        let mut settings = Settings::read(&*fs, dir)?; // Again: a refresh may have ended before the lock was free.
+        let mut settings = Settings::read(&*fs, dir)?; // Again: a refresh may have ended while this waited for the lock.
         settings.policy = self.policy.unwrap_or(settings.policy);
+        let unusable = |what| Error::NotAGuard { path: dir.to_path_buf(), what };
+        settings.canonical.check_features().map_err(unusable)?;
         if let Some(canonical) = self.canonical.filter(|canonical| *canonical != settings.canonical) {
-            return Err(Error::NotAGuard {
-                path: dir.to_path_buf(),
-                what: format!(
-                    "its keys are \"{}\", asked for were \"{canonical}\": open it as it is, or build another",
-                    settings.canonical
-                ),
-            });
+            return Err(unusable(format!(
+                "its keys are \"{}\", not \"{canonical}\": open it without naming them, or build another guard",
+                settings.canonical
+            )));
         }
         if !self.read_only {
             remove_leftovers(&*fs, dir, &settings.store_name())?;
         }
         let store = settings.store(dir);
         if fs.file_len(&store)?.is_none() {
-            return Err(Error::NotAGuard {
-                path: dir.to_path_buf(),
-                what: format!("its keys, {}, are missing; delete it and build it again", store.display()),
-            });
+            let missing = store.display();
+            return Err(unusable(format!(
+                "its keys, {missing}, are missing: delete the guard and build it again"
+            )));
         }
         let generation = Generation::open(dir, &settings, &self)?;
         Ok(self.guard(dir, settings, generation, lock))
@@ -147,9 +146,9 @@ impl GuardOptions {
             settings,
             live: ArcSwap::from_pointee(live),
             stripes: std::array::from_fn(|_| Mutex::new(())),
-            flux: Mutex::new(Flux::default()),
+            in_flight: Mutex::new(InFlight::default()),
             refreshing: Mutex::new(()),
-            counters: Counters::default(),
+            counters: GuardCounters::default(),
             suspended: AtomicBool::new(false),
             failure: OnceLock::new(),
             _lock: lock,
@@ -157,13 +156,13 @@ impl GuardOptions {
     }
 }
 
-/// Takes a missing or empty directory, or one with nothing but the leftovers of a build that was cut off.
+/// Locks a directory that is missing, empty, or contains only what an interrupted build has left.
 fn claim(fs: &dyn Fs, dir: &Path) -> Result<Box<dyn LockGuard>> {
     let check = |names: Vec<String>| {
         let what = if names.iter().any(|name| name == SETTINGS) {
             "there is a guard already; refresh it, or delete the directory first"
         } else if names.iter().any(|name| name != LOCK && !is_leftover(name)) {
-            "the directory is not empty; give it one of its own"
+            "the directory is not empty; a guard needs one of its own"
         } else {
             return Ok(());
         };
@@ -175,4 +174,19 @@ fn claim(fs: &dyn Fs, dir: &Path) -> Result<Box<dyn LockGuard>> {
     check(fs.list(dir)?)?;
     remove_leftovers(fs, dir, "")?;
     Ok(lock)
+}
+
+#[cfg(all(test, not(feature = "unicode")))]
+mod tests {
+    use super::*;
+    use crate::guard::canonical::Canonical;
+
+    #[test]
+    fn a_guard_that_folds_case_is_refused_without_the_feature_and_the_error_names_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = GuardOptions::new().canonical(Canonical { fold: true, ..Canonical::EXACT });
+        drop(options.build(dir.path(), [b"abba"; 0]).unwrap());
+        let error = Guard::open(dir.path()).err().unwrap().to_string();
+        assert!(error.contains("\"fold\"") && error.contains("feature `unicode`"), "{error}");
+    }
 }

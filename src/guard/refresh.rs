@@ -1,75 +1,76 @@
-//! A full rebuild beside the live guard, switched atomically.
+//! A full rebuild beside the live guard, with an atomic switch at the end.
 //!
-//! The database is read as of one moment M, while changes go on. A change has a place in the guard and one in the database, and may be
-//! before M in one and after it in the other. Each is decided so that the new generation never counts too few:
+//! The database is read in one snapshot while changes continue. A change reaches the guard and the database at different moments, and may
+//! be before the snapshot in one and after it in the other. Each is resolved so that the new generation never counts too few rows:
 //!
-//! 1. *A*, before M: from here on every insertion goes on the tape, and so do those of transactions that are open now: their rows may
-//!    be committed after M.
-//! 2. The first key arrives: M has been. *B*: the epoch rises. A transaction that begins from here on deletes its rows after M, so its
-//!    removals go on the tape too. Any other removal may be of a row that was gone at M, and is left out.
-//! 3. The keys are sorted and become the next generation. The tape is played to it while it grows.
-//! 4. With all changes kept out for a moment, the rest of the tape is played, the settings file names the new generation durably, and
-//!    the questions go to it.
+//! 1. Before the snapshot: from here on every insertion is logged, and so are those of transactions that are open now, because their
+//!    rows may be committed after the snapshot.
+//! 2. The first key arrives, so the snapshot has been taken. The epoch is incremented. A transaction that begins from here on deletes its rows after the
+//!    snapshot, so its removals are logged too. Any other removal may be of a row that the snapshot no longer had, and is left out.
+//! 3. The keys are sorted and become the next generation. The log is applied to it as it grows.
+//! 4. While all changes are locked out for a moment, the rest of the log is applied, the settings file durably names the new generation, and
+//!    lookups switch to it.
 //!
-//! A crash before the settings file is replaced leaves the old generation, which has every change; the next opening removes the rest.
+//! A crash before the settings file is replaced leaves the old generation, which has every change; the next opening removes the new one.
 
+use super::changes::ChangeKind;
 use super::format::{Settings, remove_store};
-use super::generation::{Generation, Op};
-use super::handle::{Guard, Shared};
-use super::hashed::Hashed;
-use super::sort::Sorter;
+use super::generation::Generation;
+use super::handle::Guard;
+use super::hash_sorter::HashSorter;
+use super::shared::{ChangeLog, Shared};
 use super::source::{Source, check_equality};
-use super::write::Tape;
+use super::stored_hash::StoredHash;
 use crate::db::{Durability, lock, try_lock};
 use crate::error::{Error, Result};
 use std::cmp::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A tape this short is played while changes wait.
-const TAPE_SHORT: usize = 1000;
+/// A log of at most this many changes is applied while other changes wait.
+const SHORT_LOG: usize = 1000;
 
-/// What a refresh has done.
+/// The outcome of a refresh.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct RefreshReport {
     /// Rows of the database.
     pub rows: u64,
-    /// Distinct keys among them.
+    /// Distinct keys of these rows.
     pub keys: u64,
-    /// Time it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Time that changes were kept out at the end, in seconds.
+    /// How long changes were locked out at the end, in seconds.
     pub switch_seconds: f64,
 }
 
-/// By how much the guard and its database had come apart. Rows that were committed while it ran may be counted.
+/// How far the guard and its database had diverged. Rows committed while it ran may be counted.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ReconcileReport {
-    /// The refresh that mended it.
+    /// The refresh that repaired it.
     pub refresh: RefreshReport,
-    /// Keys of the database that the guard did not have: a wrong "no", from a writer that went around the guard.
+    /// Keys of the database that the guard did not have: wrong "no" answers, caused by a writer that bypassed the guard.
     pub missing: u64,
-    /// Keys that the guard had and the database does not: needless "maybe"s.
+    /// Keys that the guard had and the database does not: needless "maybe" answers.
     pub surplus: u64,
-    /// Keys that both have, with another number of rows.
+    /// Keys that both have, with different numbers of rows.
     pub miscounted: u64,
 }
 
 impl Guard {
-    /// Counts all rows of the database anew. The guard answers and takes changes meanwhile, and changes over at once at the end; on an
-    /// error it stays as it was. Needs disk space for a second copy of the keys.
+    /// Counts all rows of the database again. The guard answers and accepts changes meanwhile, and switches to the new counts atomically
+    /// at the end; on an error it stays as it was. Needs disk space for a second copy of the keys.
     ///
     /// # Errors
     /// The database's; [`Error::InvalidArgument`] while another refresh runs, for keys that the canonical form does not allow, and when
-    /// the database takes more keys for one than the guard does ([`Source::equality`]); [`Error::Io`].
+    /// the database treats keys as equal that the guard distinguishes ([`Source::equality`]); [`Error::Io`].
     pub fn refresh(&self, source: &mut dyn Source) -> Result<RefreshReport> {
         self.shared().refresh(source, |_, _| Ok(()))
     }
 
-    /// [`refresh`](Self::refresh), with a comparison of what was there before and after: mends a guard after a crash between its own
-    /// commit and the database's, or after writers that went around it.
+    /// [`refresh`](Self::refresh), with a comparison of before and after. Repairs a guard after a crash between its own
+    /// commit and the database's, or after writers that bypassed it.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -89,10 +90,10 @@ impl Shared {
         self.check_writable()?;
         check_equality(self.settings.canonical, source)?;
         let Some(_only) = try_lock(&self.refreshing) else {
-            return Err(Error::InvalidArgument("a refresh is running already: wait for its end".into()));
+            return Err(Error::InvalidArgument("a refresh is already running: wait until it ends".into()));
         };
         let started = Instant::now();
-        self.start_tape();
+        self.start_log();
         let live = self.live.load_full();
         let next = Settings { generation: live.number + 1, ..self.settings };
         let built = self.build(&next, source).and_then(|fresh| {
@@ -103,11 +104,11 @@ impl Shared {
         let (rows, keys, switch_seconds) = match built.and_then(|fresh| self.switch(&next, fresh)) {
             Ok(done) => done,
             Err(error) => {
-                lock(&self.flux).tape = None;
+                lock(&self.in_flight).change_log = None;
                 if self.failure.get().is_none()
                     && let Err(error) = remove_store(&*self.options.fs, &next.store(&self.dir))
                 {
-                    tracing::debug!(%error, "nothing of the failed refresh to remove, or it stays until the next opening");
+                    tracing::debug!(%error, "cannot remove the files of the failed refresh, if any; the next opening will");
                 }
                 return Err(error);
             }
@@ -116,36 +117,36 @@ impl Shared {
     }
 
     /// Step 1.
-    fn start_tape(&self) {
-        let mut flux = lock(&self.flux);
-        let changes = flux.open.values().flatten().copied().collect();
-        flux.tape = Some(Tape { changes, removals_from: None });
+    fn start_log(&self) {
+        let mut in_flight = lock(&self.in_flight);
+        let changes = in_flight.open.values().flatten().copied().collect();
+        in_flight.change_log = Some(ChangeLog { changes, removals_from: None });
     }
 
-    /// *B* of step 2. Returns the epoch from which removals count.
-    fn mark_moment(&self) -> u64 {
-        let mut flux = lock(&self.flux);
-        flux.epoch += 1;
-        let epoch = flux.epoch;
-        if let Some(tape) = &mut flux.tape {
-            tape.removals_from = Some(epoch);
+    /// The epoch of step 2, from which removals count.
+    fn mark_snapshot(&self) -> u64 {
+        let mut in_flight = lock(&self.in_flight);
+        in_flight.epoch += 1;
+        let epoch = in_flight.epoch;
+        if let Some(log) = &mut in_flight.change_log {
+            log.removals_from = Some(epoch);
         }
         epoch
     }
 
     /// Steps 2 and 3.
     fn build(&self, next: &Settings, source: &mut dyn Source) -> Result<Generation> {
-        let mut sorter = Sorter::new(Arc::clone(&self.options.fs), &self.dir, next.width);
+        let mut sorter = HashSorter::new(&self.options.fs, &self.dir, next.width);
         let mut since = None;
         source.stream(&mut |key| {
-            since.get_or_insert_with(|| self.mark_moment());
+            since.get_or_insert_with(|| self.mark_snapshot());
             sorter.push(self.hash(key)?)
         })?;
-        let since = since.unwrap_or_else(|| self.mark_moment());
+        let since = since.unwrap_or_else(|| self.mark_snapshot());
         let mut fresh = Generation::open(&self.dir, next, &self.options)?;
         fresh.since = since;
         fresh.fill(sorter, source.note().as_deref())?;
-        while let changes = self.take_tape(TAPE_SHORT)
+        while let changes = self.take_log(SHORT_LOG)
             && !changes.is_empty()
         {
             fresh.apply(&changes, None, Durability::Os)?;
@@ -153,40 +154,40 @@ impl Shared {
         Ok(fresh)
     }
 
-    /// The changes on the tape, unless there are only `short` of them.
-    fn take_tape(&self, short: usize) -> Vec<(Hashed, Op)> {
-        let mut flux = lock(&self.flux);
-        match &mut flux.tape {
-            Some(tape) if tape.changes.len() > short => std::mem::take(&mut tape.changes),
+    /// Takes the logged changes, if there are more than `more_than`.
+    fn take_log(&self, more_than: usize) -> Vec<(StoredHash, ChangeKind)> {
+        let mut in_flight = lock(&self.in_flight);
+        match &mut in_flight.change_log {
+            Some(log) if log.changes.len() > more_than => std::mem::take(&mut log.changes),
             _ => Vec::new(),
         }
     }
 
-    /// Step 4. Returns rows, keys, and the time that changes were kept out.
+    /// Step 4. Returns rows, keys, and how long changes were locked out.
     fn switch(&self, next: &Settings, fresh: Generation) -> Result<(u64, u64, f64)> {
-        let kept_out = self.lock_all_stripes();
+        let locked_out = self.lock_all_stripes();
         let started = Instant::now();
         let note = match fresh.note()? {
             None => self.live.load_full().note()?,
             Some(_) => None, // The source's own.
         };
-        fresh.apply(&self.take_tape(0), note.as_deref(), Durability::Os)?;
+        fresh.apply(&self.take_log(0), note.as_deref(), Durability::Os)?;
         fresh.db.sync()?;
         if let Err(error) = next.write(&*self.options.fs, &self.dir) {
-            // The file may name either generation: a change to one of them could be lost.
+            // The file may name either generation, so a change to one of them could be lost.
             let _ = self.failure.set(error.to_string().into());
             return Err(error);
         }
         let (rows, keys) = fresh.totals();
         let old = self.live.swap(Arc::new(fresh));
-        lock(&self.flux).tape = None;
-        drop(kept_out);
+        lock(&self.in_flight).change_log = None;
+        drop(locked_out);
         let seconds = started.elapsed().as_secs_f64();
         self.retire(old);
         Ok((rows, keys, seconds))
     }
 
-    /// Removes the old generation once the last question to it is answered.
+    /// Removes the old generation once the last lookup in it has ended.
     fn retire(&self, mut old: Arc<Generation>) {
         let path = Settings { generation: old.number, ..self.settings }.store(&self.dir);
         loop {
@@ -197,12 +198,12 @@ impl Shared {
             std::thread::sleep(Duration::from_millis(1));
         }
         if let Err(error) = remove_store(&*self.options.fs, &path) {
-            tracing::warn!(%error, "the keys of before a refresh stay until the guard is opened again");
+            tracing::warn!(%error, "cannot remove the keys of the previous generation; the next opening will");
         }
     }
 }
 
-/// Counts the keys that differ, by a merge of both.
+/// Counts the keys that differ, by merging both.
 fn compare(before: &Generation, after: &Generation, report: &mut ReconcileReport) -> Result<()> {
     let (mut before, mut after) = (before.rows(), after.rows());
     let (mut old, mut new) = (before.next().transpose()?, after.next().transpose()?);

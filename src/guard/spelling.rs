@@ -1,25 +1,25 @@
-//! The spellings of integers and of uuids that databases take. Whatever one of them takes must be recognized; more does no harm.
+//! The spellings of integers and uuids that databases accept. Whatever one of them accepts must be recognized; recognizing more is harmless.
 
 use std::str;
 
-/// What a key is, where integers are expected.
+/// What a key spells, where integers are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
-    /// This one.
+    /// This integer.
     Integer(i64),
-    /// A number: none, or one that a database may round to an integer.
+    /// A number that is not an integer, or one that a database may round to an integer.
     Other,
-    /// Something else.
+    /// Not a number.
     None,
 }
 
-/// Up to here every integer is one as a floating-point number too, and SQLite keeps `5.0` as the integer 5 only below 2^51.
+/// Below this, every integer is exact as a floating-point number, and SQLite stores `5.0` as the integer 5 only below 2^51.
 const ROUNDED_FROM: u64 = 1 << 51;
 
-/// Reads a number as PostgreSQL (since 16 with `0x`, `0o`, `0b` and `_`) and SQLite do: white space around it, a sign, digits, a fraction,
-/// an exponent.
+/// Parses a number as PostgreSQL (since version 16 with `0x`, `0o`, `0b` and `_`) and SQLite do: surrounding white space, a sign, digits,
+/// a fraction, an exponent.
 pub(super) fn integer(key: &[u8]) -> Number {
-    // Both take the vertical tab for white space, which ASCII's definition here leaves out.
+    // Both treat the vertical tab as white space; `is_ascii_whitespace` does not.
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
     let start = key.iter().position(|byte| !is_space(byte)).unwrap_or(key.len());
     let end = key.iter().rposition(|byte| !is_space(byte)).map_or(start, |last| last + 1);
@@ -71,7 +71,7 @@ pub(super) fn integer(key: &[u8]) -> Number {
     }
 }
 
-/// The digits that a text begins with, without the `_` between them, and the rest. `None` for a `_` that no digit follows.
+/// The leading digits of a text, without the `_` between them, and the rest. `None` for a `_` without a digit after it.
 fn digits_of(text: &str, radix: u32) -> Option<(String, &str)> {
     let end = text.find(|c: char| c != '_' && !c.is_digit(radix)).unwrap_or(text.len());
     let (digits, rest) = text.split_at_checked(end)?;
@@ -83,7 +83,8 @@ fn in_range(is_negative: bool, digits: &str, radix: u32) -> Number {
     i64::from_str_radix(&format!("{sign}{digits}"), radix).map_or(Number::Other, Number::Integer)
 }
 
-/// A uuid as PostgreSQL prints it: lower case, with hyphens. The 32 digits may have hyphens anywhere, and braces or `urn:uuid:` around them.
+/// A uuid as PostgreSQL prints it: lower case, with hyphens. In `key`, the 32 digits may have hyphens anywhere, braces around them, or
+/// `urn:uuid:` before them.
 pub(super) fn uuid(key: &[u8]) -> Option<String> {
     let text = str::from_utf8(key).ok()?.trim_ascii();
     let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);

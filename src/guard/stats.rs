@@ -1,88 +1,58 @@
-//! What a guard has saved, and what it takes.
+//! What a guard has saved, and what it costs.
 
 use super::handle::Guard;
-use crate::db::Shards;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
-/// Counters of the questions.
-#[derive(Default)]
-pub(super) struct Counters {
-    shards: Shards<Shard>,
-    pub false_positives: AtomicU64,
-    /// Removals of keys that the guard did not have.
-    pub unknown_removals: AtomicU64,
-    /// Removals that a refresh had perhaps counted already, and that were left out.
-    pub doubtful_removals: AtomicU64,
-}
-
-#[derive(Default)]
-#[repr(align(128))]
-struct Shard {
-    asked: AtomicU64,
-    absent: AtomicU64,
-}
-
-impl Counters {
-    #[inline]
-    pub fn count(&self, asked: u64, absent: u64) {
-        let mine = self.shards.mine();
-        mine.add(&mine.shard.asked, asked);
-        mine.add(&mine.shard.absent, absent);
-    }
-}
-
-/// Counters since opening, and the guard as it is now.
+/// Counters since opening, and the current state of a guard.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct GuardStats {
-    /// Keys asked for.
+    /// Keys looked up.
     pub asked: u64,
-    /// Of these, answered "absent": so many calls of the database were saved.
+    /// Lookups answered "absent": the number of database calls saved.
     pub absent: u64,
-    /// "Maybe"s that the caller has reported as wrong; see [`Guard::confirm_absent`].
+    /// "Maybe" answers that the caller reported as wrong; see [`Guard::confirm_absent`].
     pub false_positives: u64,
-    /// Known false positives that are remembered now.
-    pub exceptions: u64,
+    /// Known false positives currently remembered.
+    pub known_absent: u64,
     /// Removals of keys that the guard did not have.
     pub unknown_removals: u64,
-    /// Removals left out because a refresh may have counted them already: keys that stay "maybe" until the next refresh.
+    /// Removals left out because a refresh may already have counted them: these keys stay "maybe" until the next refresh.
     pub doubtful_removals: u64,
     /// Rows of the database.
     pub rows: u64,
-    /// Distinct keys among them.
+    /// Distinct keys of these rows.
     pub keys: u64,
-    /// Segments of keys, each with a filter of its own.
+    /// Segments of keys, each with its own filter.
     pub filters: u64,
     /// Memory of the filters, in bytes.
     pub filter_bytes: u64,
     /// Memory of the latest changes, in bytes.
     pub memtable_bytes: u64,
-    /// Bytes on disk, filters included.
+    /// Bytes on disk, including filters.
     pub disk_bytes: u64,
-    /// The expected share of missing keys that get a "maybe", 0 to 1; exceptions and the latest changes left aside.
+    /// The expected share of missing keys that get a "maybe", 0 to 1, without known absent keys and the latest changes.
     pub expected_fpr: f64,
-    /// Whether every answer is "maybe" for now: see [`Guard::suspend`].
+    /// Whether every answer is currently "maybe": see [`Guard::suspend`].
     pub suspended: bool,
-    /// Filters that cannot be used until they are rebuilt: their keys are all "maybe" meanwhile.
+    /// Filters that are unusable until they are rebuilt; until then all their keys are "maybe".
     pub filters_unavailable: u64,
-    /// The number of this generation: refreshes so far, and one.
+    /// The number of this generation: one more than the refreshes so far.
     pub generation: u64,
 }
 
 impl Guard {
-    /// Counters since opening, and the guard as it is now.
+    /// Counters since opening, and the current state of the guard.
     pub fn stats(&self) -> GuardStats {
         let shared = self.shared();
         let live = shared.live.load();
         let store = live.db.stats();
-        let sum =
-            |of: fn(&Shard) -> &AtomicU64| shared.counters.shards.iter().map(|s| of(s).load(Relaxed)).sum();
         let (rows, keys) = live.totals();
         GuardStats {
-            asked: sum(|shard| &shard.asked),
-            absent: sum(|shard| &shard.absent),
+            asked: shared.counters.asked(),
+            absent: shared.counters.absent(),
             false_positives: shared.counters.false_positives.load(Relaxed),
-            exceptions: live.exceptions() as u64,
+            known_absent: live.known_absent() as u64,
             unknown_removals: shared.counters.unknown_removals.load(Relaxed),
             doubtful_removals: shared.counters.doubtful_removals.load(Relaxed),
             rows,

@@ -1,8 +1,10 @@
-//! What is not a guard, or not the one that was asked for, is refused by name and left alone.
+//! A directory that is not a guard, or not the requested one, is refused by name and left alone.
 
 use crate::guard_support::fine;
 use sidebloom::filter::Verdict;
-use sidebloom::guard::{Canonical, Guard};
+#[cfg(feature = "unicode")]
+use sidebloom::guard::Canonical;
+use sidebloom::guard::Guard;
 use sidebloom::{Db, Error};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +28,7 @@ fn files_below(path: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_path_that_is_no_guard_is_refused() {
+fn a_path_that_is_not_a_guard_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     assert_refused(Guard::open(at("nothing")), &["nothing", "build a guard first"]);
@@ -49,21 +51,22 @@ fn a_guard_is_not_built_over_another() {
     let (_dir, path) = setting();
     assert_refused(fine().build(&path, ["other"]), &["there is a guard already", "refresh it"]);
     assert_eq!(Guard::open(&path).unwrap().may_contain("Zombie"), Verdict::Maybe);
-    assert!(Db::open(&path).is_err(), "nor is a store");
+    assert!(Db::open(&path).is_err(), "and it is not a store");
 }
 
 #[test]
-fn another_treatment_of_keys_is_refused_and_the_guard_stays() {
+#[cfg(feature = "unicode")]
+fn another_canonical_form_is_refused_and_the_guard_stays() {
     let (_dir, path) = setting();
     let folded = fine().canonical(Canonical::EXACT.fold_case());
-    assert_refused(folded.open(&path), &["its keys are \"exact\"", "asked for were \"fold\""]);
+    assert_refused(folded.open(&path), &["its keys are \"exact\"", "not \"fold\""]);
     let exact = fine().canonical(Canonical::EXACT).open(&path).unwrap();
     assert_eq!(exact.may_contain("Zombie"), Verdict::Maybe);
     assert_eq!(exact.may_contain("ZOMBIE"), Verdict::Absent);
 }
 
 #[test]
-fn one_process_at_a_time_and_readers_beside_readers() {
+fn one_writer_at_a_time_or_any_number_of_readers() {
     let (_dir, path) = setting();
     let first = Guard::open(&path).unwrap();
     assert_refused(Guard::open(&path), &["locked"]);
@@ -101,7 +104,7 @@ fn i6_damaged_settings_are_named_and_nothing_is_removed() {
     assert_refused(with(8, 3), &["format version 3", "newer sidebloom"]);
     assert_refused(with(8, 1), &["format version 1", "rebuild it"]);
     assert_refused(with(12, 9), &["GUARD", "offset 12", "8 or 16 bytes"]);
-    assert_refused(with(13, 0x80), &["GUARD", "offset 13", "treatment of keys"]);
+    assert_refused(with(13, 0x80), &["GUARD", "offset 13", "canonical form"]);
     assert_refused(with(14, 9), &["GUARD", "offset 14", "filter policy"]);
     assert_refused(with(15, 1), &["GUARD", "offset 15", "key hash"]);
     assert_refused(with(47, 0x7f), &["GUARD", "offset 14", "filter policy"]);
@@ -111,7 +114,7 @@ fn i6_damaged_settings_are_named_and_nothing_is_removed() {
 }
 
 #[test]
-fn keys_that_are_gone_are_missed_not_replaced_by_nothing() {
+fn missing_keys_are_an_error_and_are_not_replaced_by_none() {
     let (_dir, path) = setting();
     fs::rename(path.join("000001.keys"), path.with_extension("elsewhere")).unwrap();
     assert_refused(Guard::open(&path), &["000001.keys", "missing", "build it again"]);
@@ -134,7 +137,8 @@ fn i2_without_filters_nothing_is_denied_and_they_come_back() {
 }
 
 #[test]
-fn a_key_that_cannot_be_folded_ends_a_build_and_is_maybe_in_a_question() {
+#[cfg(feature = "unicode")]
+fn a_key_that_cannot_be_folded_fails_a_build_and_is_maybe_in_a_lookup() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("guard");
     let options = || fine().canonical(Canonical::EXACT.fold_case());

@@ -1,27 +1,28 @@
-//! I11: no key chosen from outside changes an answer. Keys are prepared without knowing a guard's secret, so that some two of them have one
-//! hash under XXH3; the removal of one takes the other away.
+//! I11: no key chosen from outside changes an answer. The keys are chosen without knowing a guard's secret so that, under XXH3, some two of
+//! them have the same hash, and removing one removes the other.
 //!
 //! # The attack
-//! XXH3 of 32 bytes, of 64 and of 128 bits alike, meets the first two words (x, y) only in the product of x ^ (s0 + seed) and
-//! y ^ (s1 − seed), folded, and in the sum x + y (128 bits); s0 and s1 are published constants. Let a = s0 + seed and b = s1 − seed. With
-//! y = !x the sum is always −1, and (x′, !x′) gives the factors of (x, !x), exchanged, exactly when x ^ x′ = !(a ^ b). As a + b = s0 + s1
-//! whatever the seed is, !(a ^ b) = a ^ (a + d) with the known d = !(s0 + s1): how adding a constant changes a number, which for this d has
-//! some 2³⁰ outcomes. Their low and their high bits are chosen independently: among the keys of the likely low bits and those of the likely
-//! high bits some pair differs by the right one, for most seeds.
+//! For 32 bytes, XXH3 uses the first two words (x, y) only in the folded product of x ^ (s0 + seed) and
+//! y ^ (s1 − seed), and (for 128 bits) in the sum x + y; s0 and s1 are published constants. Let a = s0 + seed and b = s1 − seed. With
+//! y = !x the sum is always −1, and (x′, !x′) gives the factors of (x, !x), swapped, exactly when x ^ x′ = !(a ^ b). Since a + b = s0 + s1
+//! for every seed, !(a ^ b) = a ^ (a + d) with the known d = !(s0 + s1): the bits that adding a constant changes, which for this d have
+//! about 2³⁰ outcomes. Their low and high halves are chosen independently: for most seeds, some key with likely low bits and some key with
+//! likely high bits differ by the right value.
 
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Changes, GuardOptions, HashWidth};
 use sidebloom::{Durability, KeyHash, KeyHasher};
 use std::collections::HashMap;
 
-/// The first words of XXH3's secret.
+/// The first two words of XXH3's secret.
 const S: [u64; 2] = [0xbe4b_a423_396c_feb8, 0x1cad_21f7_2c81_017c];
-/// The halves of a difference divide here.
+/// The bit that divides the halves of a difference.
 const LOW_BITS: u32 = 36;
-/// Keys for each half.
+/// The number of keys for each half.
 const KEYS: usize = 1 << 16;
 
-/// The likeliest values of these bits of a ^ (a + d): of each bit that is set the carry into the next is open, so fewer are likelier.
+/// The likeliest values of these bits of a ^ (a + d). Each set bit leaves the carry into the next one open, so values with fewer set bits
+/// are likelier.
 fn differences(d: u64, bits: std::ops::Range<u32>, carries: &[u64]) -> Vec<u64> {
     let mut found: Vec<(u64, u64)> = carries.iter().map(|&carry| (0, carry)).collect();
     for bit in bits {
@@ -44,7 +45,7 @@ fn differences(d: u64, bits: std::ops::Range<u32>, carries: &[u64]) -> Vec<u64> 
     values
 }
 
-/// Two lists of keys, the same for every guard and every seed.
+/// Two lists of keys, the same for every guard and seed.
 fn chosen_keys() -> [Vec<[u8; 32]>; 2] {
     let d = !S[0].wrapping_add(S[1]);
     let key = |x: u64| {
@@ -57,7 +58,7 @@ fn chosen_keys() -> [Vec<[u8; 32]>; 2] {
         .map(|values| values.into_iter().filter(|value| *value != 0).map(key).collect())
 }
 
-/// Whether a key of the one list has the 64-bit and the 128-bit hash of a key of the other.
+/// Whether some key of one list has the same 64-bit and 128-bit hashes as some key of the other.
 fn collide(hasher: &KeyHasher, [kept, removed]: &[Vec<[u8; 32]>; 2]) -> bool {
     let hashes: HashMap<u64, &[u8; 32]> = kept.iter().map(|key| (hasher.hash(key), key)).collect();
     removed.iter().any(|key| {
@@ -82,7 +83,7 @@ fn i11_a_key_stays_in_a_guard_whatever_chosen_keys_are_inserted_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let options = GuardOptions::new().durability(Durability::Os).hash_width(width);
         let guard = options.build(dir.path().join("guard"), &kept).unwrap();
-        // As CF.ADDNX and CF.DEL of a client's own keys, and in the last round CF.DEL of keys that it never added.
+        // Like CF.ADDNX and CF.DEL of a client's own keys, and in the last round CF.DEL of keys that it never added.
         for keys in chosen.chunks(1000) {
             let mut changes = Changes::new();
             for key in keys {
@@ -94,7 +95,7 @@ fn i11_a_key_stays_in_a_guard_whatever_chosen_keys_are_inserted_and_removed() {
             guard.write(&changes).unwrap();
         }
         let gone = guard.may_contain_many(&kept).into_iter().filter(|verdict| *verdict == Verdict::Absent);
-        assert_eq!(gone.count(), 0, "keys that are there and were denied, of {width:?}");
+        assert_eq!(gone.count(), 0, "existing keys that were denied, with {width:?}");
         assert_eq!(guard.stats().rows, kept.len() as u64);
     }
 }

@@ -1,5 +1,5 @@
-//! I4 and I5 for the guard: its disk is stopped at every write of builds, changes and refreshes, and the guard is opened again. What
-//! was acknowledged is "maybe" ever after, and the counts are those of before or after what was under way.
+//! I4 and I5 for guards: the disk fails at every write of builds, changes and refreshes, and the guard is reopened. Acknowledged
+//! keys stay "maybe", and the counts are those before or after the change in progress.
 
 use crate::support::{Crash, Fault, OpKind, SimFs};
 use sidebloom::filter::Verdict;
@@ -27,7 +27,7 @@ impl Source for Database<'_> {
     }
 }
 
-/// A database that is changed, and its guard with it, while a refresh reads it.
+/// A database that changes, together with its guard, while a refresh reads it.
 struct Busy<'a> {
     rows: &'a Rows,
     change: &'a mut dyn FnMut() -> Result<()>,
@@ -47,14 +47,14 @@ impl Source for Busy<'_> {
 }
 
 fn options(fs: &SimFs) -> GuardOptions {
-    GuardOptions::new().filesystem(Arc::new(fs.clone())).memtable_bytes(4096).exceptions(10)
+    GuardOptions::new().filesystem(Arc::new(fs.clone())).memtable_bytes(4096).known_absent(10)
 }
 
 fn first_rows() -> Rows {
     (0..40).map(|n| (format!("song {n:03}"), 1 + n % 2)).collect()
 }
 
-/// What a crash may leave: the rows as acknowledged last, or with the change that was under way.
+/// What a crash may leave: the rows last acknowledged, or those with the change in progress.
 #[derive(Debug, Clone, Default)]
 struct Told {
     built: bool,
@@ -128,7 +128,7 @@ fn check(fs: &SimFs, told: &Told, at: &str) {
     let guard = match options(fs).open(GUARD) {
         Ok(guard) => guard,
         Err(Error::NotAGuard { .. }) if !told.built => {
-            // A build that was cut off: the same command works again.
+            // An interrupted build: the same command works again.
             drop(options(fs).build_from(GUARD, &mut Database(&first_rows())).unwrap());
             options(fs).open(GUARD).unwrap()
         }
@@ -141,7 +141,7 @@ fn check(fs: &SimFs, told: &Told, at: &str) {
     }
     let stats = guard.stats();
     assert_eq!((stats.rows, stats.keys), (found.values().sum(), found.len() as u64), "{at}");
-    // It goes on from there, and nothing of the crash is left on disk.
+    // The guard continues from there, and the crash leaves nothing on disk.
     guard.insert("song 001").unwrap();
     guard.refresh(&mut Database(&found)).unwrap();
     assert_eq!(counts(&guard), found, "{at}");
@@ -168,7 +168,7 @@ fn i4_what_was_acknowledged_survives_a_crash_at_every_write() {
     }
 }
 
-/// How many writes the work takes; background work makes it differ by a few.
+/// The number of writes of the work; background work makes it vary by a few.
 fn work_writes() -> u64 {
     let fs = SimFs::new();
     work(&fs);

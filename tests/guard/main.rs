@@ -1,4 +1,4 @@
-//! Tests of the guard over sources in memory.
+//! Tests of guards over in-memory databases.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,7 +6,6 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
-#[path = "../guard_support/mod.rs"]
 mod guard_support;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,4 +1,4 @@
-//! A refresh beside changes: what is before or after the database's moment in the guard and in the database, in every combination.
+//! Refreshes beside changes: a change is before or after the snapshot in the guard and in the database, in every combination.
 
 use crate::guard_support::fine;
 use sidebloom::filter::Verdict;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// A database in memory: how many rows each key has.
+/// A database in memory: the number of rows of each key.
 #[derive(Default)]
 struct Database(Mutex<BTreeMap<String, u64>>);
 
@@ -44,7 +44,7 @@ impl Database {
     }
 }
 
-/// Reads the database as of one moment, and does something before and behind it.
+/// Reads a snapshot of the database, and runs something before and after it.
 struct Hooked<'a> {
     database: &'a Database,
     before: Box<dyn FnMut() + 'a>,
@@ -95,11 +95,11 @@ fn setting(keys: &[&str]) -> (tempfile::TempDir, Database, Guard) {
 const SOME: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 #[test]
-fn an_insertion_whose_row_is_committed_behind_the_moment_is_kept() {
+fn an_insertion_whose_row_is_committed_after_the_snapshot_is_kept() {
     let (_dir, database, guard) = setting(&SOME);
     let mut open = guard.transaction();
     open.insert("new").unwrap();
-    // Begun before the refresh, committed to the database after its moment.
+    // Begun before the refresh, committed to the database after its snapshot.
     open.commit(|| {
         let mut source = Hooked::new(&database);
         source.behind = Box::new(|| database.insert("new"));
@@ -111,7 +111,7 @@ fn an_insertion_whose_row_is_committed_behind_the_moment_is_kept() {
 }
 
 #[test]
-fn an_insertion_during_a_refresh_is_kept_wherever_the_moment_is() {
+fn an_insertion_during_a_refresh_is_kept_wherever_the_snapshot_is() {
     for behind in [false, true] {
         let (_dir, database, guard) = setting(&SOME);
         let insert = || {
@@ -125,16 +125,16 @@ fn an_insertion_during_a_refresh_is_kept_wherever_the_moment_is() {
             false => source.before = Box::new(insert),
         }
         guard.refresh(&mut source).unwrap();
-        // Before the moment it is counted twice: too often is safe.
+        // Before the snapshot it is counted twice, which is safe.
         assert_eq!(guard.count("new").unwrap(), if behind { 1 } else { 2 });
     }
 }
 
 #[test]
-fn a_key_that_the_guard_knew_needlessly_and_that_comes_during_a_refresh_stays_and_counts_once() {
+fn a_surplus_key_that_is_inserted_during_a_refresh_stays_and_counts_once() {
     for behind in [false, true] {
         let (_dir, database, guard) = setting(&SOME);
-        guard.insert("needless").unwrap(); // As a crash before the database's commit leaves it.
+        guard.insert("needless").unwrap(); // As after a crash before the database's commit.
         let insert = || {
             let mut tx = guard.transaction();
             tx.insert_new("needless").unwrap();
@@ -170,8 +170,8 @@ fn a_new_key_whose_transaction_is_open_when_a_refresh_begins_counts_once() {
 }
 
 #[test]
-fn a_removal_that_the_moment_has_seen_is_not_counted_twice() {
-    // Two rows with one title; one goes before the moment, and the guard is told only after the switch.
+fn a_removal_that_the_snapshot_has_seen_is_not_counted_twice() {
+    // Two rows with one title. One is removed before the snapshot, and the guard is told only after the switch.
     let (_dir, database, guard) = setting(&["a", "b", "twice", "twice"]);
     let mut tx = guard.transaction();
     tx.remove("twice").unwrap();
@@ -183,7 +183,7 @@ fn a_removal_that_the_moment_has_seen_is_not_counted_twice() {
     assert_eq!(guard.count("twice").unwrap(), 1, "one row is left");
     assert_eq!(guard.stats().doubtful_removals, 1);
 
-    // The same while the refresh runs, by a transaction and by a call of its own.
+    // The same while the refresh runs, by a transaction and by a separate call.
     for plain in [false, true] {
         let (_dir, database, guard) = setting(&["a", "b", "twice", "twice"]);
         let remove = || match plain {
@@ -205,7 +205,7 @@ fn a_removal_that_the_moment_has_seen_is_not_counted_twice() {
 }
 
 #[test]
-fn a_removal_that_the_moment_has_not_seen_is_done() {
+fn a_removal_that_the_snapshot_has_not_seen_is_applied() {
     let (_dir, database, guard) = setting(&["a", "b", "gone"]);
     let mut source = Hooked::new(&database);
     source.behind = Box::new(|| {
@@ -238,7 +238,7 @@ fn a_refresh_that_fails_leaves_the_guard_as_it_was() {
     assert_eq!(listing(), before);
     assert_eq!(guard.may_contain("new"), Verdict::Maybe);
     assert_eq!((guard.stats().generation, guard.stats().rows), (1, 6));
-    // And the next one works, although only what the database has is left.
+    // The next one works, and only what the database has is left.
     let report = guard.reconcile(&mut Hooked::new(&database)).unwrap();
     assert_eq!((report.refresh.rows, report.surplus, report.missing), (5, 1, 0));
     assert_eq!(guard.may_contain("new"), Verdict::Absent);
@@ -260,7 +260,7 @@ fn a_second_refresh_beside_the_first_is_refused() {
 }
 
 #[test]
-fn a_note_that_is_written_alone_while_refreshes_change_over_is_kept() {
+fn a_note_written_alone_while_refreshes_switch_is_kept() {
     let (_dir, database, guard) = setting(&SOME);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -278,12 +278,12 @@ fn a_note_that_is_written_alone_while_refreshes_change_over_is_kept() {
 }
 
 #[test]
-fn reconcile_says_what_had_come_apart_and_mends_it() {
+fn reconcile_reports_differences_and_repairs_them() {
     let (_dir, database, guard) = setting(&["kept", "surplus", "twice", "twice"]);
     database.remove("surplus");
     database.insert("missing");
     database.insert("twice");
-    assert_eq!(guard.may_contain("missing"), Verdict::Absent, "nobody has told the guard");
+    assert_eq!(guard.may_contain("missing"), Verdict::Absent, "the guard was not told");
     let report = guard.reconcile(&mut Hooked::new(&database)).unwrap();
     assert_eq!((report.missing, report.surplus, report.miscounted), (1, 1, 1));
     assert_eq!(guard.may_contain("missing"), Verdict::Maybe);
@@ -296,7 +296,7 @@ fn no_wrong_no_while_writers_and_refreshes_go_on() {
     let (_dir, database, guard) = setting(&SOME);
     let stop = AtomicBool::new(false);
     let (asked, refreshes) = (AtomicU64::new(0), AtomicU64::new(0));
-    // Keys that a thread is about to delete are its own to ask for.
+    // Only the thread that may delete a key looks it up.
     std::thread::scope(|scope| {
         for thread in 0..3u64 {
             let (guard, database, stop, asked) = (&guard, &database, &stop, &asked);
@@ -334,7 +334,7 @@ fn no_wrong_no_while_writers_and_refreshes_go_on() {
     for (key, count) in database.rows().iter() {
         assert!(guard.count(key).unwrap() >= *count, "{key}");
     }
-    // With nobody writing, a refresh has exactly the database's counts.
+    // Without writers, a refresh gives exactly the database's counts.
     guard.refresh(&mut Hooked::new(&database)).unwrap();
     let rows = database.rows().clone();
     for (key, count) in &rows {
@@ -344,7 +344,7 @@ fn no_wrong_no_while_writers_and_refreshes_go_on() {
 }
 
 #[test]
-fn filters_stay_as_they_were_asked_for_until_others_are_asked_for_and_a_refresh_makes_them() {
+fn filters_keep_their_policy_until_another_one_is_given_and_a_refresh_applies_it() {
     let dir = tempfile::tempdir().unwrap();
     let database = Database::default();
     (0..20_000).for_each(|i| database.insert(&format!("song {i}")));

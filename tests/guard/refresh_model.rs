@@ -1,5 +1,5 @@
-//! The refresh's protocol against a model: transactions begin, commit to the database and finish in every order, spread over the phases of
-//! refreshes, some of which fail. After each step, no key that the database has gets a "no". Threads take turns, so that a seed repeats.
+//! The refresh protocol against a model: transactions begin, commit to the database and finish in every order, across the phases of
+//! refreshes, some of which fail. After each step, no key of the database gets a "no". Threads take turns, so that a seed is reproducible.
 
 use crate::support::SimFs;
 use sidebloom::filter::Verdict;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::Scope;
 
 const KEYS: usize = 8;
-/// How many rows each key has.
+/// The number of rows of each key.
 type Database = Mutex<[u64; KEYS]>;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,11 +18,11 @@ enum Go {
     On,
     /// Fail instead of the next step.
     Fail,
-    /// Do the next step and report that it has failed.
+    /// Do the next step, and then report a failure.
     Doubt,
 }
 
-/// A thread's side: it runs only while the test waits for it.
+/// The thread's side: it runs only while the test waits for it.
 struct Turn(Receiver<Go>, Sender<bool>);
 
 impl Turn {
@@ -48,14 +48,14 @@ impl Actor {
         Actor(go, paused)
     }
 
-    /// Runs it to its next pause. Whether there was one.
+    /// Runs it to its next pause. Returns whether there was one.
     fn step(&self, go: Go) -> bool {
         self.0.send(go).unwrap();
         self.1.recv().unwrap()
     }
 }
 
-/// A refresh's view of the database, with a pause before and after its moment and after each row.
+/// A refresh's view of the database, with a pause before and after its snapshot and after each row.
 struct Paused<'a>(&'a Database, Option<&'a Turn>);
 
 impl Paused<'_> {
@@ -90,19 +90,19 @@ impl Source for Paused<'_> {
     }
 }
 
-/// Keys, and whether a row of each comes or goes.
+/// Keys, and whether a row of each is inserted or removed.
 type Rows = Vec<(usize, bool)>;
 
 struct Model<'m> {
     guard: &'m Guard,
     database: &'m Database,
-    /// Each key stands once, and its writers come one after the other; otherwise rows are counted, and writers go as they like.
+    /// Whether each key is stored once and its writers run one after the other; otherwise rows are counted, and writers run in any order.
     is_set: bool,
     random: &'m mut fastrand::Rng,
-    /// Transactions, with the rows that they change and whether the database has committed them.
+    /// Transactions, the rows that they change, and whether the database has committed them.
     open: Vec<(Actor, Rows, bool)>,
     refresh: Option<Actor>,
-    /// Refreshes that have ended well.
+    /// Refreshes that have succeeded.
     refreshed: u64,
 }
 
@@ -115,7 +115,7 @@ fn commit(database: &Database, rows: &Rows, is_set: bool) {
 }
 
 impl<'m> Model<'m> {
-    /// Changes that no open transaction forbids: of a key that one has locked, or of a row that one deletes.
+    /// Chooses changes that no open transaction forbids, by having locked the key or deleting the row.
     fn choose(&mut self) -> Rows {
         let mut rows = Rows::new();
         for _ in 0..self.random.usize(1..4) {
@@ -141,7 +141,7 @@ impl<'m> Model<'m> {
                 match (comes, is_set) {
                     (true, true) => drop(tx.insert_new([key as u8]).unwrap()),
                     (true, false) => drop(tx.insert([key as u8]).unwrap()),
-                    (false, true) if !guard.exact([key as u8]).unwrap() => {}
+                    (false, true) if !guard.contains([key as u8]).unwrap() => {}
                     (false, _) => drop(tx.remove([key as u8]).unwrap()),
                 }
             }
@@ -187,7 +187,7 @@ impl<'m> Model<'m> {
         }
     }
 
-    /// Changes by calls of their own, at one moment.
+    /// Changes by separate calls, all at once.
     fn plain(&mut self) {
         let rows = self.choose();
         for &(key, comes) in &rows {
@@ -212,7 +212,7 @@ impl<'m> Model<'m> {
     }
 
     fn run<'s>(&mut self, scope: &'s Scope<'s, 'm>, at: &str) {
-        let hurry = self.random.u32(1..10); // Of transactions: with less, they stay open through whole refreshes.
+        let hurry = self.random.u32(1..10); // How fast transactions proceed: slow ones stay open during whole refreshes.
         for step in 0..600 {
             match self.random.u32(..20) {
                 0..3 if self.open.len() < 4 => self.begin(scope),
@@ -243,7 +243,7 @@ fn against_the_model(is_set: bool) {
         let fs = SimFs::new();
         let options = || {
             let options = GuardOptions::new().filesystem(Arc::new(fs.clone())).durability(Durability::Os);
-            options.exceptions(4)
+            options.known_absent(4)
         };
         let database = Database::default();
         drop(options().build("guard", [[0u8; 1]; 0]).unwrap());
@@ -252,7 +252,7 @@ fn against_the_model(is_set: bool) {
             let at = format!("set: {is_set}, seed {seed}, life {life}");
             refreshed += std::thread::scope(|scope| {
                 let (guard, database, random) = (&guard, &database, &mut random);
-                // Made in here, so that the threads end when an assertion fails.
+                // Created in here, so that the threads end when an assertion fails.
                 let mut model =
                     Model { guard, database, is_set, random, open: Vec::new(), refresh: None, refreshed: 0 };
                 model.run(scope, &at);

@@ -1,4 +1,4 @@
-//! A guard that is itself the set of keys: insertions that say whether they are new.
+//! A guard that is itself a set of keys: insertions that report whether the key is new.
 
 use sidebloom::guard::{Change, Changes, Guard, GuardOptions, Source};
 use sidebloom::{Durability, Error, Result};
@@ -9,7 +9,7 @@ fn guard(dir: &tempfile::TempDir, keys: &[&str]) -> Guard {
 }
 
 #[test]
-fn each_change_says_whether_it_changed_a_count() {
+fn each_change_reports_whether_it_changed_a_count() {
     let dir = tempfile::tempdir().unwrap();
     let guard = guard(&dir, &["there"]);
     let mut changes = Changes::new();
@@ -33,7 +33,7 @@ fn each_change_says_whether_it_changed_a_count() {
 }
 
 #[test]
-fn of_threads_that_insert_one_new_key_one_is_told_so() {
+fn when_threads_insert_the_same_new_key_exactly_one_is_told_so() {
     let dir = tempfile::tempdir().unwrap();
     let guard = guard(&dir, &[]);
     let start = Barrier::new(4);
@@ -51,13 +51,13 @@ fn of_threads_that_insert_one_new_key_one_is_told_so() {
     }
 }
 
-/// A database whose rows are read while someone inserts.
+/// A database that changes while its rows are read.
 struct Slow<'g>(&'g Guard);
 
 impl Source for Slow<'_> {
     fn stream(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         visit(b"row")?;
-        // After the moment that the rows are of: one key that the guard has already, and that the rows lack, and one that is new.
+        // After the snapshot of the rows: one key that the guard has but the rows lack, and a new one.
         assert!(!self.0.insert_new("known")?);
         assert!(self.0.insert_new("fresh")?);
         assert!(!self.0.insert_new("row")?);
@@ -74,7 +74,7 @@ impl Source for Slow<'_> {
 }
 
 #[test]
-fn a_key_that_was_there_before_a_refresh_and_is_inserted_during_it_stays() {
+fn an_existing_key_that_is_inserted_again_during_a_refresh_stays() {
     let dir = tempfile::tempdir().unwrap();
     let guard = guard(&dir, &["known", "row"]);
     guard.refresh(&mut Slow(&guard)).unwrap();
@@ -84,7 +84,7 @@ fn a_key_that_was_there_before_a_refresh_and_is_inserted_during_it_stays() {
 }
 
 #[test]
-fn a_transaction_that_the_database_refuses_removes_nothing() {
+fn a_transaction_that_the_database_rejects_removes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let guard = guard(&dir, &["old"]);
     let mut changes = guard.transaction();
@@ -96,7 +96,7 @@ fn a_transaction_that_the_database_refuses_removes_nothing() {
 }
 
 #[test]
-fn of_changes_of_one_key_in_a_transaction_the_last_decides_whether_it_stays() {
+fn the_last_change_of_a_key_in_a_transaction_decides_whether_it_stays() {
     let dir = tempfile::tempdir().unwrap();
     let guard = guard(&dir, &["replaced", "gone", "flickers"]);
     let mut changes = guard.transaction();
@@ -109,7 +109,7 @@ fn of_changes_of_one_key_in_a_transaction_the_last_decides_whether_it_stays() {
 }
 
 #[test]
-fn changes_of_many_keys_by_many_threads_count_each_key_right() {
+fn changes_of_many_keys_by_many_threads_count_each_key_correctly() {
     const THREADS: usize = 4;
     let dir = tempfile::tempdir().unwrap();
     let guard = guard(&dir, &[]);

@@ -112,7 +112,7 @@ impl GuardedRocks {
                 }
                 None => {
                     writes.delete(key);
-                    if self.guard.exact(key)? {
+                    if self.guard.contains(key)? {
                         transaction.remove(key)?;
                     }
                 }
@@ -162,7 +162,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     fn open(dir: &Path) -> GuardedRocks {
-        let options = GuardOptions::new().durability(sidebloom::Durability::Os).exceptions(100);
+        let options = GuardOptions::new().durability(sidebloom::Durability::Os).known_absent(100);
         GuardedRocks::new(DB::open_default(dir.join("rocks")).unwrap(), &dir.join("guard"), options).unwrap()
     }
 
@@ -223,7 +223,7 @@ mod tests {
     fn a_guard_that_folds_keys_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let db = DB::open_default(dir.path().join("rocks")).unwrap();
-        let options = GuardOptions::new().canonical(Canonical::EXACT.fold_case());
+        let options = GuardOptions::new().canonical(Canonical::EXACT.trim_padding());
         let error = GuardedRocks::new(db, &dir.path().join("guard"), options).map(drop).unwrap_err();
         assert!(error.to_string().contains("build it with exact keys"), "{error}");
     }

@@ -14,7 +14,7 @@
 
 use super::files;
 use super::input::{Lines, can_be_read_twice};
-use super::sorter::Sorter;
+use super::sorter::LineHashSorter;
 use crate::context::{Context, Failure, Outcome};
 use crate::human::parse_rate;
 use sidebloom::KeyHasher;
@@ -143,7 +143,7 @@ impl Args {
                 Width::Sixteen.fpr()
             )));
         };
-        let mut hashes = Sorter::new();
+        let mut hashes = LineHashSorter::new()?;
         Lines::open(&self.lines, "hashing")?
             .for_each(|line| hashes.push(KeyHasher::from(self.seed()).hash(line)))?;
         Ok(AnyFilter::Lines(LineFilter::from_sorter(width, hashes, self.seed())?))

@@ -27,7 +27,7 @@ impl Args {
         self.sift.run(cx, |lines| {
             let mut verdicts = guard.may_contain_many(lines);
             for (verdict, line) in verdicts.iter_mut().zip(lines).filter(|_| self.exact) {
-                if *verdict == Verdict::Maybe && !guard.exact(line)? {
+                if *verdict == Verdict::Maybe && !guard.contains(line)? {
                     *verdict = Verdict::Absent;
                 }
             }

@@ -45,8 +45,9 @@ impl Args {
 #[cfg(feature = "postgres")]
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
-        use sidebloom::guard::{Guard, PostgresSource};
+        use sidebloom::guard::Guard;
+        use sidebloom_postgres::PostgresSource;
+        use sidebloom_postgres::{FollowEvent, FollowOptions};
         use std::ops::ControlFlow;
 
         let guard = Guard::open(&self.dir)?;
@@ -71,9 +72,9 @@ impl Args {
 
 /// One line for what has happened; nothing when nothing has.
 #[cfg(feature = "postgres")]
-fn print(cx: &Context, event: &sidebloom::guard::postgres::FollowEvent) -> Result<(), Failure> {
+fn print(cx: &Context, event: &sidebloom_postgres::FollowEvent) -> Result<(), Failure> {
     use crate::human;
-    use sidebloom::guard::postgres::FollowEvent;
+    use sidebloom_postgres::FollowEvent;
     use std::io::Write;
 
     let line = match event {

@@ -55,7 +55,7 @@ impl Named {
 
 #[cfg(feature = "sqlite")]
 fn sqlite(file: &std::path::Path, table: &str, column: &str) -> Result<Box<dyn Source>, Failure> {
-    Ok(Box::new(sidebloom::guard::SqliteSource::open(file, table, column)?))
+    Ok(Box::new(sidebloom_sqlite::SqliteSource::open(file, table, column)?))
 }
 
 #[cfg(not(feature = "sqlite"))]
@@ -65,7 +65,7 @@ fn sqlite(_: &std::path::Path, _: &str, _: &str) -> Result<Box<dyn Source>, Fail
 
 #[cfg(feature = "postgres")]
 fn postgres(url: &str, table: &str, column: &str) -> Result<Box<dyn Source>, Failure> {
-    Ok(Box::new(sidebloom::guard::PostgresSource::connect(url, table, column)?))
+    Ok(Box::new(sidebloom_postgres::PostgresSource::connect(url, table, column)?))
 }
 
 #[cfg(not(feature = "postgres"))]

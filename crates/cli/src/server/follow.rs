@@ -3,7 +3,7 @@
 use crate::context::Failure;
 use sidebloom::guard::Guard;
 #[cfg(feature = "postgres")]
-pub use sidebloom::guard::PostgresSource;
+pub use sidebloom_postgres::PostgresSource;
 use tokio::sync::oneshot;
 
 /// A follower at work. Dropped, it stops within a moment.
@@ -37,7 +37,7 @@ pub fn connect(url: &str, table: &str, column: &str) -> Result<PostgresSource, F
 /// Starts following.
 #[cfg(feature = "postgres")]
 pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failure> {
-    use sidebloom::guard::postgres::{FollowEvent, FollowOptions};
+    use sidebloom_postgres::{FollowEvent, FollowOptions};
     use std::ops::ControlFlow;
     use std::sync::mpsc::{TryRecvError, channel};
     use std::time::Duration;

@@ -157,7 +157,7 @@ fn a_build_without_postgres_says_how_to_get_one() {
 #[test]
 fn a_sqlite_database_is_guarded_refreshed_and_reconciled() {
     let sandbox = Sandbox::new();
-    let db = sidebloom::guard::sqlite::rusqlite::Connection::open(sandbox.path("db")).unwrap();
+    let db = sidebloom_sqlite::rusqlite::Connection::open(sandbox.path("db")).unwrap();
     db.execute_batch(
         "CREATE TABLE songs (title TEXT COLLATE NOCASE); INSERT INTO songs VALUES ('Zombie'), ('Sinnerman'), (NULL)",
     )

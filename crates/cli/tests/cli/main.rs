@@ -11,7 +11,7 @@ mod guard_serve_hostile;
 mod guard_serve_transactions;
 mod load;
 #[cfg(feature = "postgres")]
-#[path = "../../../../tests/postgres_support/mod.rs"]
+#[path = "../../../postgres/tests/support/mod.rs"]
 mod postgres_support;
 mod readme;
 mod rows;

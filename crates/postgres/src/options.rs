@@ -1,0 +1,57 @@
+//! How to follow.
+
+use std::time::Duration;
+
+/// How to follow a table.
+#[derive(Debug, Clone, Copy)]
+pub struct FollowOptions {
+    pub(crate) refresh: bool,
+    pub(crate) poll: Duration,
+    pub(crate) check: Duration,
+    pub(crate) retry_max: Duration,
+}
+
+impl Default for FollowOptions {
+    fn default() -> Self {
+        FollowOptions {
+            refresh: false,
+            poll: Duration::from_secs(1),
+            check: Duration::from_secs(1),
+            retry_max: Duration::from_secs(10),
+        }
+    }
+}
+
+impl FollowOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Begins with a refresh even if the guard could continue from where it is. Default false.
+    pub fn refresh(mut self, refresh: bool) -> Self {
+        self.refresh = refresh;
+        self
+    }
+
+    /// How long to wait for a notification before polling the outbox, and so the time between two events while nothing happens.
+    /// Default one second.
+    pub fn poll(mut self, poll: Duration) -> Self {
+        self.poll = poll;
+        self
+    }
+
+    /// How often to check that all triggers are in place and the partitions are the same. For this long, plus [`poll`](Self::poll),
+    /// a key that bypassed the triggers may get a wrong "no". A check is one short query. Default one second.
+    pub fn check(mut self, check: Duration) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// The longest time between two attempts to reconnect. The first comes after a tenth of a second; the wait then doubles each time.
+    /// Default ten seconds.
+    pub fn retry_max(mut self, retry_max: Duration) -> Self {
+        self.retry_max = retry_max;
+        self
+    }
+}

@@ -1,0 +1,227 @@
+//! The source: all keys of a column, read and changed.
+
+use crate::connection::{failed, message, open_session, parse, wrong};
+use crate::copy::{self, CopyError};
+use crate::outbox;
+use crate::table::{Table, TableError};
+use postgres::error::SqlState;
+use postgres::types::ToSql;
+use postgres::{Client, IsolationLevel, NoTls, Transaction};
+use sidebloom::guard::{Canonical, Change, Source};
+use sidebloom::{Error, Result};
+
+type Connect = dyn FnMut() -> Result<Client, postgres::Error> + Send;
+
+/// A column of a table of a PostgreSQL database, version 12 or later. The [crate] documentation says what its keys are.
+pub struct PostgresSource {
+    pub(crate) connect: Box<Connect>,
+    /// The server's name in errors, without the password.
+    pub(crate) name: String,
+    /// Table and column as the caller named them.
+    pub(crate) wanted: (String, String),
+    pub(crate) table: Table,
+    pub(crate) client: Client,
+    /// Whether the next stream takes over the outbox, for the guard that is being refreshed.
+    pub(crate) is_following: bool,
+    /// Whether the guard answers "maybe" to everything because changes may have bypassed the triggers.
+    pub(crate) is_suspended: bool,
+    note: Vec<u8>,
+}
+
+impl PostgresSource {
+    /// Connects without TLS: through a Unix socket, on a private network or through a tunnel. A password that `url` lacks is taken from
+    /// the environment variable `PGPASSWORD`. `table` is TABLE (of a schema on the search path) or SCHEMA.TABLE.
+    ///
+    /// # Errors
+    /// [`Error::Database`] when the server does not answer, the table or column does not exist, or the column cannot be a key.
+    pub fn connect(url: &str, table: &str, column: &str) -> Result<Self> {
+        let (name, config) = parse(url)?;
+        Self::connect_with(&name, move || config.connect(NoTls), table, column)
+    }
+
+    /// Connects through `connect`, for instance with TLS; a follower that loses its connection calls it again. `name` is the server's
+    /// name in errors.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    pub fn connect_with(
+        name: &str,
+        mut connect: impl FnMut() -> Result<Client, postgres::Error> + Send + 'static,
+        table: &str,
+        column: &str,
+    ) -> Result<Self> {
+        let mut client = open_session(&mut connect).map_err(|error| failed(name, &error))?;
+        let found = Table::find(&mut client, table, column).map_err(|error| table_error(name, error))?;
+        Ok(PostgresSource {
+            connect: Box::new(connect),
+            name: name.to_owned(),
+            wanted: (table.to_owned(), column.to_owned()),
+            table: found,
+            client,
+            is_following: false,
+            is_suspended: false,
+            note: Vec::new(),
+        })
+    }
+
+    pub(crate) fn failed(&self, error: &postgres::Error) -> Error {
+        failed(&self.name, error)
+    }
+
+    pub(crate) fn wrong(&self, what: impl Into<String>) -> Error {
+        wrong(&self.name, what)
+    }
+
+    /// Reads all keys in one snapshot. When following, the same snapshot of the outbox too.
+    fn read(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(), ReadError> {
+        let table = &self.table;
+        let mut tx =
+            self.client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start()?;
+        // Locks come before the snapshot, which the first query takes: to older snapshots, a table that is rewritten (ALTER TABLE,
+        // TRUNCATE) is empty. The lock on the outbox keeps another follower from using what it has read before.
+        if self.is_following {
+            tx.batch_execute(&outbox::lock(table))?;
+        }
+        tx.batch_execute(&format!("LOCK TABLE {} IN ACCESS SHARE MODE", table.sql()))?;
+        self.note = match self.is_following {
+            true => outbox::take_over(&mut tx, table)?.encode(),
+            false => Vec::new(),
+        };
+        let column = table.column_sql();
+        let copy = format!(
+            "COPY (SELECT {} FROM {} WHERE {column} IS NOT NULL) TO STDOUT (FORMAT binary)",
+            table.key_sql(&column),
+            table.sql()
+        );
+        copy::read(tx.copy_out(&copy)?, visit).map_err(ReadError::Copy)?;
+        Ok(tx.commit()?)
+    }
+
+    fn write(&mut self, changes: &[Change<'_>]) -> Result<(), WriteError> {
+        let mut tx = self.client.transaction()?;
+        for change in changes {
+            match change {
+                Change::Insert(key) => insert(&mut tx, &self.table, key)?,
+                Change::Remove(key) => remove(&mut tx, &self.table, key)?,
+            }
+        }
+        Ok(tx.commit()?)
+    }
+}
+
+impl Source for PostgresSource {
+    /// Reads in one REPEATABLE READ transaction, with COPY.
+    fn stream(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.read(visit).map_err(|error| match error {
+            ReadError::Copy(CopyError::Visit(error)) => error,
+            ReadError::Copy(CopyError::Stream(error)) => self.wrong(error.to_string()),
+            ReadError::Sql(error) => self.failed(&error),
+        })
+    }
+
+    fn count(&mut self, key: &[u8]) -> Result<u64> {
+        let (table, value) = (self.table.sql(), self.table.value_sql(&self.table.column_sql()));
+        let count = format!("SELECT count(*) FROM {table} WHERE {value} = {}", self.table.cast_sql("$1"));
+        let Some(parameter) = parameter(&self.table, key) else { return Ok(0) };
+        match self.client.query_one(&count, &[&*parameter]) {
+            Ok(row) => Ok(row.get::<_, i64>(0).unsigned_abs()),
+            // No row has a key that is not a value of the type.
+            Err(error)
+                if [SqlState::INVALID_TEXT_REPRESENTATION, SqlState::NUMERIC_VALUE_OUT_OF_RANGE]
+                    .iter()
+                    .any(|state| error.code() == Some(state)) =>
+            {
+                Ok(0)
+            }
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// An inserted row has its key, and the defaults of the other columns. A removed key must exist.
+    fn apply(&mut self, changes: &[Change<'_>]) -> Result<()> {
+        self.write(changes).map_err(|error| match error {
+            WriteError::Sql(error) if error.code() == Some(&SqlState::NOT_NULL_VIOLATION) => self.wrong(format!(
+                "{}: a row of \"{}\" needs more than its key; insert it yourself, within Guard::transaction",
+                message(&error),
+                self.table.name
+            )),
+            WriteError::Sql(error) => self.failed(&error),
+            WriteError::NotText => self.wrong("a key that is not UTF-8, or has a NUL byte, cannot be stored as text"),
+            WriteError::NoRow(key) => {
+                self.wrong(format!("no row of \"{}\" has the key \"{key}\"; nothing was changed", self.table.name))
+            }
+        })
+    }
+
+    fn equality(&self) -> Canonical {
+        self.table.equality
+    }
+
+    /// Where to follow from. Empty after an ordinary refresh, which leaves the outbox alone: a follower then starts with a refresh of its own.
+    fn note(&self) -> Option<Vec<u8>> {
+        Some(self.note.clone())
+    }
+}
+
+fn insert(tx: &mut Transaction<'_>, table: &Table, key: &[u8]) -> Result<(), WriteError> {
+    let parameter = parameter(table, key).ok_or(WriteError::NotText)?;
+    let (name, column, value) = (table.sql(), table.column_sql(), table.cast_sql("$1"));
+    tx.execute(&format!("INSERT INTO {name} ({column}) VALUES ({value})"), &[&*parameter])?;
+    Ok(())
+}
+
+/// Removes one row with this key.
+fn remove(tx: &mut Transaction<'_>, table: &Table, key: &[u8]) -> Result<(), WriteError> {
+    let no_row = || WriteError::NoRow(key.escape_ascii().to_string());
+    let parameter = parameter(table, key).ok_or_else(no_row)?;
+    let (name, column, value) = (table.sql(), table.value_sql(&table.column_sql()), table.cast_sql("$1"));
+    let select =
+        format!("SELECT tableoid, ctid::text FROM {name} WHERE {column} = {value} LIMIT 1 FOR UPDATE");
+    let row = tx.query_opt(&select, &[&*parameter])?.ok_or_else(no_row)?;
+    let (partition, ctid): (u32, &str) = (row.get(0), row.get(1));
+    let delete = format!("DELETE FROM {name} WHERE ctid = $1::text::tid AND tableoid = $2");
+    tx.execute(&delete, &[&ctid, &partition])?;
+    Ok(())
+}
+
+/// Why a stream ended.
+enum ReadError {
+    Copy(CopyError),
+    Sql(postgres::Error),
+}
+
+impl From<postgres::Error> for ReadError {
+    fn from(error: postgres::Error) -> Self {
+        ReadError::Sql(error)
+    }
+}
+
+/// Why changes were not applied.
+enum WriteError {
+    Sql(postgres::Error),
+    NotText,
+    NoRow(String),
+}
+
+impl From<postgres::Error> for WriteError {
+    fn from(error: postgres::Error) -> Self {
+        WriteError::Sql(error)
+    }
+}
+
+/// A key as a parameter; `None` when the column's type cannot hold it.
+fn parameter<'k>(table: &Table, key: &'k [u8]) -> Option<Box<dyn ToSql + Sync + 'k>> {
+    if table.is_bytes {
+        return Some(Box::new(key));
+    }
+    let text = std::str::from_utf8(key).ok().filter(|text| !text.contains('\0'))?;
+    Some(Box::new(text))
+}
+
+/// Why the table cannot be guarded, as an error of the server `name`.
+pub fn table_error(name: &str, error: TableError) -> Error {
+    match error {
+        TableError::Database(error) => failed(name, &error),
+        TableError::Unusable(what) => wrong(name, what),
+    }
+}

@@ -1,0 +1,70 @@
+//! The state that all handles to a guard share.
+
+use super::changes::ChangeKind;
+use super::counters::GuardCounters;
+use super::format::Settings;
+use super::generation::{Generation, STRIPES};
+use super::options::GuardOptions;
+use super::stored_hash::StoredHash;
+use crate::error::{Error, Result};
+use crate::fs::LockGuard;
+use arc_swap::ArcSwap;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Locks are always taken in this order, and never by a lookup: `refreshing`, `stripes` in ascending order, `in_flight`.
+pub(super) struct Shared {
+    pub dir: PathBuf,
+    pub options: GuardOptions,
+    /// As the guard was opened: a refresh changes the generation only.
+    pub settings: Settings,
+    pub live: ArcSwap<Generation>,
+    /// Held while the counts of a stripe's hashes are changed.
+    pub stripes: [Mutex<()>; STRIPES],
+    pub in_flight: Mutex<InFlight>,
+    pub refreshing: Mutex<()>,
+    pub counters: GuardCounters,
+    /// Whether every answer is "maybe": see [`Guard::suspend`](super::Guard::suspend).
+    pub suspended: AtomicBool,
+    /// Why the guard can no longer be changed: it is unknown which generation it would have when reopened.
+    pub failure: OnceLock<Arc<str>>,
+    pub _lock: Box<dyn LockGuard>,
+}
+
+/// The transactions and the refresh that are in progress.
+#[derive(Default)]
+pub(super) struct InFlight {
+    /// Incremented when a refresh has taken its snapshot of the database.
+    pub epoch: u64,
+    /// The insertions of transactions that the database may or may not have committed by now.
+    pub open: HashMap<u64, Vec<(StoredHash, ChangeKind)>>,
+    pub next_transaction: u64,
+    /// While a refresh is in progress.
+    pub change_log: Option<ChangeLog>,
+}
+
+/// What changed since a refresh began, to be applied to the generation that it builds.
+#[derive(Default)]
+pub(super) struct ChangeLog {
+    pub changes: Vec<(StoredHash, ChangeKind)>,
+    /// The first epoch whose transactions cannot have removed rows before the refresh's snapshot. `None` until the snapshot is taken.
+    pub removals_from: Option<u64>,
+}
+
+impl Shared {
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> Result<StoredHash> {
+        let settings = &self.settings;
+        Ok(StoredHash::of(&settings.canonical.apply(key)?, &settings.hasher, settings.width))
+    }
+
+    pub fn check_writable(&self) -> Result<()> {
+        match self.failure.get() {
+            Some(cause) => Err(Error::Poisoned { cause: Arc::clone(cause) }),
+            None if self.options.read_only => Err(Error::ReadOnly),
+            None => Ok(()),
+        }
+    }
+}

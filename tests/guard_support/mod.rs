@@ -1,9 +1,0 @@
-//! What tests of guards share.
-
-use sidebloom::FilterPolicy;
-use sidebloom::guard::GuardOptions;
-
-/// Filters so fine that a "maybe" for a key that is not there does not happen by chance: 1 in 65,000.
-pub fn fine() -> GuardOptions {
-    GuardOptions::new().filter_policy(FilterPolicy::bits_per_key(19.0))
-}
