@@ -1,6 +1,7 @@
 //! Songs that exist, and titles that do not exist.
 
-use super::Result;
+/// What every step of the example returns.
+pub type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 /// The fixture's songs and any number of generated ones.
 pub struct Catalogue {

@@ -13,15 +13,12 @@ mod catalogue;
 mod on_postgres;
 mod on_sqlite;
 
-use catalogue::Catalogue;
+use catalogue::{Catalogue, Result};
 use sidebloom::FilterPolicy;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Guard, GuardOptions, Source};
-use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
-
-type Result<T, E = Box<dyn Error>> = std::result::Result<T, E>;
 
 /// Share of the looked-up titles that do not exist.
 const MISSING: f64 = 0.95;

@@ -1,6 +1,6 @@
 //! The catalogue in PostgreSQL.
 
-use super::{Catalogue, Result};
+use super::catalogue::{Catalogue, Result};
 use sidebloom_postgres::PostgresSource;
 use sidebloom_postgres::postgres::{Client, NoTls, Statement};
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! The catalogue in SQLite.
 
-use super::{Catalogue, Result};
+use super::catalogue::{Catalogue, Result};
 use sidebloom_sqlite::SqliteSource;
 use sidebloom_sqlite::rusqlite::{Connection, OptionalExtension};
 use std::path::{Path, PathBuf};
