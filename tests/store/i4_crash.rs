@@ -1,7 +1,7 @@
 //! I4, durability: on a simulated disk that is stopped at every one of its writes, loses the power, and is opened again.
 //! `CRASH_SEED=n cargo test --test store i4_crash` runs one workload alone.
 
-use crate::support::{Crash, Fault, Rng, STORE, Sequence, SimFs, tiny_on};
+use crate::support::{Crash, Fault, Rng, STORE, Sequence, SimFs, is_long, tiny_on};
 use sidebloom::{Db, Durability, FilterPolicy};
 
 const BATCHES: u64 = 40;
@@ -93,7 +93,7 @@ const CRASHES: [Crash; 3] = [Crash::Kill, Crash::PowerOrdered, Crash::Power];
 
 #[test]
 fn i4_synced_batches_survive_and_the_rest_is_a_prefix_of_whole_batches_wherever_the_disk_stops() {
-    stops(8, 400, |sequence, stop| {
+    stops(8, if is_long() { 400 } else { 150 }, |sequence, stop| {
         let fs = SimFs::new();
         fs.fail(Fault::stop(stop));
         let told = work(&fs, sequence, 0);

@@ -32,3 +32,8 @@ pub fn fast_dir() -> tempfile::TempDir {
     let memory = std::path::Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
 }
+
+/// Whether to run the longest tests at full length, as CI does.
+pub fn is_long() -> bool {
+    std::env::var_os("SIDEBLOOM_TEST_LONG").is_some()
+}
