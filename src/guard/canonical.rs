@@ -130,10 +130,13 @@ impl Canonical {
         }
     }
 
-    /// The cargo feature that this needs and this build lacks, as an error for people.
-    pub(super) fn check_features(&self) -> Result<(), String> {
+    /// Whether this build can apply it.
+    pub(super) fn check_features(&self) -> Result<()> {
         match self.fold && cfg!(not(feature = "unicode")) {
-            true => Err(format!("the keys \"{self}\" fold case, which needs the cargo feature `unicode`")),
+            true => Err(Error::FeatureMissing {
+                what: format!("the canonical form \"{self}\""),
+                feature: "unicode",
+            }),
             false => Ok(()),
         }
     }
@@ -193,7 +196,7 @@ impl FromStr for Canonical {
         if canonical.any && !canonical.fold {
             return Err(Error::InvalidArgument("any is only allowed with fold, as in fold,any".into()));
         }
-        canonical.check_features().map_err(Error::InvalidArgument)?;
+        canonical.check_features()?;
         Ok(canonical)
     }
 }

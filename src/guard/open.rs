@@ -107,8 +107,8 @@ impl GuardOptions {
     /// Opens the guard in the directory `path`. Reads and verifies its filters.
     ///
     /// # Errors
-    /// [`Error::NotAGuard`] if there is no guard, or its canonical form differs from the given one or needs a cargo feature that this build lacks;
-    /// [`Error::Locked`] while another process has it open; [`Error::Corruption`] when its settings or its log are damaged.
+    /// [`Error::NotAGuard`] if there is no guard, or its canonical form differs from the given one; [`Error::FeatureMissing`] if its
+    /// canonical form folds case and this build lacks the feature `unicode`; [`Error::Locked`] while another process has it open; [`Error::Corruption`] when its settings or its log are damaged.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Guard> {
         let dir = path.as_ref();
         let fs = Arc::clone(&self.fs);
@@ -118,7 +118,7 @@ impl GuardOptions {
         let mut settings = Settings::read(&*fs, dir)?; // Again: a refresh may have ended while this waited for the lock.
         settings.policy = self.policy.unwrap_or(settings.policy);
         let unusable = |what| Error::NotAGuard { path: dir.to_path_buf(), what };
-        settings.canonical.check_features().map_err(unusable)?;
+        settings.canonical.check_features()?;
         if let Some(canonical) = self.canonical.filter(|canonical| *canonical != settings.canonical) {
             return Err(unusable(format!(
                 "its keys are \"{}\", not \"{canonical}\": open it without naming them, or build another guard",

@@ -252,7 +252,7 @@ fn a_second_refresh_beside_the_first_is_refused() {
     let mut source = Hooked::new(&database);
     source.behind = Box::new(|| {
         let error = guard.refresh(&mut Hooked::new(&database)).unwrap_err();
-        refused.store(error.to_string().contains("running already"), Ordering::Relaxed);
+        refused.store(error.to_string().contains("already running"), Ordering::Relaxed);
     });
     guard.refresh(&mut source).unwrap();
     drop(source);

@@ -7,7 +7,7 @@ const DEPENDENCIES: [(&str, &[&str]); 9] = [
     ("sidebloom-filter", &[]),
     ("sidebloom", &["sidebloom-filter"]),
     ("sidebloom-sqlite", &["sidebloom"]),
-    ("sidebloom-postgres", &["sidebloom"]),
+    ("sidebloom-postgres", &["sidebloom-filter", "sidebloom"]),
     ("sidebloom-rocksdb", &["sidebloom"]),
     ("sidebloom-cli", &["sidebloom-filter", "sidebloom", "sidebloom-sqlite", "sidebloom-postgres"]),
     ("micro", &["sidebloom-filter", "sidebloom"]),

@@ -8,6 +8,8 @@
 //! ```
 //! With any other note the guard is refreshed before it follows.
 
+use sidebloom_filter::codec::{Decoder, Encode};
+
 const MAGIC: &[u8; 4] = b"pgf\x01";
 
 /// Changes that are in the guard, and perhaps still in the outbox.
@@ -44,11 +46,11 @@ impl Note {
     pub fn encode(&self) -> Vec<u8> {
         let mut buf = Vec::with_capacity(16 + 4 * self.ids.0.len());
         buf.extend_from_slice(MAGIC);
-        buf.extend_from_slice(&self.token.to_le_bytes());
+        buf.put_u64(self.token);
         let mut end = 0i64;
         for &(first, last) in &self.ids.0 {
-            put_varint(&mut buf, first.wrapping_sub(end) as u64);
-            put_varint(&mut buf, last.wrapping_sub(first) as u64);
+            buf.put_varint(first.wrapping_sub(end) as u64);
+            buf.put_varint(last.wrapping_sub(first) as u64);
             end = last;
         }
         buf
@@ -56,40 +58,20 @@ impl Note {
 
     /// `None` unless it is a follower's note.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (token, mut ranges) = bytes.strip_prefix(MAGIC)?.split_first_chunk()?;
+        let mut fields = Decoder::new(bytes);
+        if fields.take(MAGIC.len())? != MAGIC {
+            return None;
+        }
+        let token = fields.u64()?;
         let mut ids = Vec::new();
         let mut end = 0i64;
-        while !ranges.is_empty() {
-            let first = end.checked_add_unsigned(take_varint(&mut ranges)?)?;
-            end = first.checked_add_unsigned(take_varint(&mut ranges)?)?;
+        while fields.remaining() > 0 {
+            let first = end.checked_add_unsigned(fields.varint()?)?;
+            end = first.checked_add_unsigned(fields.varint()?)?;
             ids.push((first, end));
         }
-        Some(Note { token: u64::from_le_bytes(*token), ids: Ids(ids) })
+        Some(Note { token, ids: Ids(ids) })
     }
-}
-
-/// LEB128: seven bits per byte, low bits first.
-fn put_varint(buf: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        buf.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    buf.push(number as u8);
-}
-
-/// `None` if the bytes end early or the number exceeds 64 bits.
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0u64;
-    for shift in (0..u64::BITS).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        let bits = u64::from(byte & 0x7f);
-        number |= bits.checked_shl(shift).filter(|shifted| shifted >> shift == bits)?;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]
