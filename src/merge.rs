@@ -133,7 +133,7 @@ impl RunCursor {
 /// Walks the merged entries. Starts before the first one.
 pub struct MergeCursor {
     inputs: Vec<MergeInput>,
-    /// Indices into `lanes`, smallest first: a binary heap.
+    /// Indices into `inputs`, smallest first: a binary heap.
     heap: Vec<usize>,
     direction: Direction,
     started: bool,

@@ -186,6 +186,7 @@ mod tests {
         }
         assert_eq!(Remedy::of(&io("read", eio)), Remedy::Quarantine);
         assert_eq!(Remedy::of(&Error::corruption("f", 0, "bad")), Remedy::Quarantine);
+        assert_eq!(Remedy::of(&Error::InvalidArgument("x".into())), Remedy::Poison);
         assert_eq!(Remedy::of(&Error::Internal("x".into())), Remedy::Poison);
     }
 }

@@ -249,7 +249,7 @@ mod tests {
         let (average, sum) = cost_and_fpr(&plan, &sizes);
         assert!((average - 10.0).abs() < 1e-9, "{average}");
         let even = 3.0 * 2f64.powi(-9);
-        assert!(sum < 0.6 * even, "Σ FPR {sum}, the the same bits on every level give {even}");
+        assert!(sum < 0.6 * even, "Σ FPR {sum}, the same bits on every level give {even}");
     }
 
     #[test]

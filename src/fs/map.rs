@@ -1,4 +1,4 @@
-//! Read-only memory: a mapped file, or a copy in anonymous memory. `tests/layering.rs` lists every file with `unsafe` code.
+//! Read-only memory: a mapped file, or a copy in anonymous memory. `tests/layering/ranks.rs` lists every file with `unsafe` code.
 
 use super::file::ReadFile;
 use super::sigbus::WatchedRange;

@@ -22,7 +22,7 @@ fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name)
 }
 
-/// The field list of `format.rs`, as widths and names.
+/// The field list of the format (`crates/filter/src/format/header.rs`), as widths and names.
 const FIELDS: [(usize, &str); 16] = [
     (8, "magic"),
     (4, "version"),
