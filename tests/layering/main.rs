@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-const LINES_MAX: usize = 450;
+const LINES_MAX: usize = 400;
 
 /// Text by path. Paths are relative to the workspace, or to a crate's source directory.
 type Files = BTreeMap<String, String>;

@@ -1,6 +1,8 @@
 //! I4: what was acknowledged as synced is never lost silently. Logs are deleted, cut, zeroed and flipped; the store says so, and repair
 //! brings back what is readable.
 
+mod unexpected;
+
 use crate::support::{Crash, Errno, Fault, OpKind, STORE, SimFs, contents, damage_of, tiny_on};
 use sidebloom::filter::Verdict;
 use sidebloom::fs::Fs;
@@ -363,49 +365,4 @@ fn a_log_behind_a_gap_that_segments_fill_is_kept_when_the_manifest_is_lost() {
         assert_eq!(db.get(key(1)).unwrap().as_deref(), Some(b"v".as_slice()));
     }
     assert_works(&fs, 0..3);
-}
-
-#[test]
-fn a_log_that_a_failed_rotation_began_and_could_not_remove_does_not_stop_the_next_opening() {
-    let no_space = |kind, after| Fault::once(kind, after).with(Errno::NoSpace);
-    for fault in [no_space(OpKind::Append, 0), no_space(OpKind::Append, 0).short()] {
-        let fs = SimFs::new();
-        let db = options(&fs).open(STORE).unwrap();
-        put(&db, key(0), b"v", Durability::Sync);
-        fs.fail(fault);
-        fs.fail(Fault::once(OpKind::Remove, 0));
-        assert!(db.flush().is_err());
-        assert_eq!((logs(&fs).len(), fs.faults_left()), (2, 0), "what the rotation began is there");
-        put(&db, key(1), b"v", Durability::Sync);
-        // The next rotation succeeds, and what is synced after it is noted in the manifest, but the flush finds no space.
-        fs.fail(Fault { forever: true, ..no_space(OpKind::Create, 1) });
-        assert!(db.flush().is_err());
-        put(&db, key(2), b"v", Durability::Sync);
-        assert_eq!(logs(&fs).len(), 3);
-        drop(db);
-        fs.heal();
-        for crash in [Crash::Kill, Crash::PowerOrdered, Crash::Power] {
-            let fs = fs.crash(crash, 1);
-            assert_eq!(logs(&fs).len(), 3, "{crash:?}");
-            let checked = fs.crash(Crash::Kill, 0);
-            assert_eq!(repair(&checked).logs, None, "nothing is wrong with the logs");
-            assert_works(&fs, 0..3);
-            assert_eq!(logs(&fs).len(), 1);
-        }
-        // A log that held something and was cut to nothing is missed all the same.
-        let first = &logs(&fs)[0];
-        for len in [0, 39] {
-            let cut = with(&fs, first, &fs.read(first).unwrap()[..len]);
-            assert!(options(&cut).open(STORE).is_err(), "cut to {len} bytes");
-        }
-    }
-}
-
-#[test]
-fn a_log_of_another_version_is_named() {
-    let (fs, log) = closed(1, b"v");
-    let mut bytes = fs.read(&log).unwrap();
-    bytes[8] ^= 3;
-    let error = options(&with(&fs, &log, &bytes)).open(STORE).map(|_| ()).unwrap_err();
-    assert!(matches!(error, Error::Corruption { .. }), "the checksum fails: {error}");
 }

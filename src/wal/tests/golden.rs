@@ -1,0 +1,44 @@
+//! The bytes of a log.
+
+use super::*;
+
+#[test]
+fn the_bytes_of_a_log_are_those_of_the_golden_file() {
+    let log = TestLog::new();
+    let mut bytes = log.bytes();
+    let mut batch = Batch::new();
+    batch.put(b"apple", b"red");
+    batch.delete(b"pear");
+    let tag = LogHeader::tag(ID, STORE);
+    encode_record(&mut bytes, tag, FIRST, 2, 0, &batch.into_bytes());
+    let mut batch = Batch::new();
+    batch.put(b"", b"the empty key");
+    let synced = bytes.len() as u64;
+    encode_record(&mut bytes, tag, FIRST + 2, 1, synced, &batch.into_bytes());
+    let record = |len, count, seq, synced| {
+        let head = [(4, "record: tag of log and store"), (4, len), (4, count), (8, seq), (8, synced)];
+        let checksums = [(4, "CRC-32 of the payload and the end"), (4, "CRC-32 of the head")];
+        head.into_iter().chain(checksums)
+    };
+    let fields: Vec<(usize, &str)> = [
+        (8, "magic"),
+        (4, "version 2"),
+        (8, "log id 7"),
+        (8, "store id"),
+        (8, "first sequence number 100"),
+        (4, "CRC-32 of the header"),
+    ]
+    .into_iter()
+    .chain(record("payload of 17 bytes", "2 operations", "sequence number 100", "nothing synced"))
+    .chain([(1, "put"), (2, "lengths of key and value"), (8, "apple, red")])
+    .chain([(1, "tombstone"), (1, "length of key"), (4, "pear"), (1, "end")])
+    .chain(record("payload of 16 bytes", "1 operation", "sequence number 102", "94 bytes synced"))
+    .chain([(1, "put"), (2, "lengths of key and value"), (13, "empty key, its value"), (1, "end")])
+    .collect();
+    crate::golden::check("wal", &bytes, &fields);
+    log.fs.write("golden", &*bytes);
+    assert_eq!(
+        log.replay_as("golden", ID, STORE, FIRST).1.unwrap(),
+        Replay { next_seq: FIRST + 3, end: LogEnd::Clean }
+    );
+}
