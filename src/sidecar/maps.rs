@@ -1,49 +1,49 @@
-//! The maps of one store's sidecars, and the budget of them: a store needs as many maps as its options say, however many segments it
-//! has.
+//! The maps of one store's sidecars. The options bound their number, however many segments the store has.
 //!
-//! 1. A sidecar is mapped when it is first asked, by whoever asks, without a lock. Without room it answers "maybe".
-//! 2. A map is never taken from a reader. When few are left, the store replaces sidecars that were not asked lately by unmapped ones in its
-//!    next live set ([`Sidecar::unmapped`](super::Sidecar::unmapped)); a map goes with the last reader of a live set that has it.
+//! 1. The first reader that probes a sidecar maps it, without a lock. If the budget is used up, the sidecar answers "maybe".
+//! 2. A map is never taken from a reader. When few are left, the store's next live set has unmapped copies
+//!    ([`Sidecar::unmapped`](super::Sidecar::unmapped)) of sidecars that were not probed recently. A map is released with the last reader
+//!    of a live set that includes it.
 
 use crate::fs::Fs;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::sync::{Arc, Condvar};
 
-/// Who maps sidecars, how many there may be, and what their store should see to.
+/// Maps sidecars, counts the maps, and tells the store when it must act.
 pub struct Maps {
     pub(super) fs: Arc<dyn Fs>,
     max: usize,
     mapped: AtomicUsize,
     /// Few maps are left, or the kernel gave none.
     is_short: AtomicBool,
-    /// A sidecar was condemned by a reader.
+    /// A reader has condemned a sidecar.
     has_bad: AtomicBool,
     /// Wakes the store's background threads.
     wake: Arc<Condvar>,
 }
 
-/// One of the maps, until dropped.
+/// One map of the budget, released on drop.
 pub(super) struct Share(Arc<Maps>);
 
 impl Maps {
-    /// For sidecars on `fs`, of which at most `max` are mapped. Notifies `wake` when there is something to see to.
+    /// A budget of `max` maps for sidecars on `fs`. Notifies `wake` when maps become scarce or a sidecar is bad.
     pub fn new(fs: Arc<dyn Fs>, max: usize, wake: Arc<Condvar>) -> Self {
         let [is_short, has_bad] = [false, false].map(AtomicBool::new);
         Maps { fs, max, mapped: AtomicUsize::new(0), is_short, has_bad, wake }
     }
 
-    /// How many sidecars are mapped, those that only readers at work or snapshots still hold included.
+    /// How many sidecars are mapped, including those that only active readers or snapshots still hold.
     pub fn mapped(&self) -> usize {
         self.mapped.load(Relaxed)
     }
 
-    /// How many should be unmapped, so that a quarter of the budget is free.
+    /// How many sidecars to unmap so that a quarter of the budget is free.
     pub fn excess(&self) -> usize {
         self.mapped().saturating_sub(self.max - self.max / 4)
     }
 
-    /// Whether there was too little room since the last call.
+    /// Whether maps have become scarce since the last call.
     pub fn was_short(&self) -> bool {
         self.is_short.load(Relaxed) && self.is_short.swap(false, AcqRel)
     }
@@ -53,7 +53,7 @@ impl Maps {
         self.has_bad.load(Relaxed) && self.has_bad.swap(false, AcqRel)
     }
 
-    /// One more map; `None` without room.
+    /// Takes one map from the budget; `None` if it is used up.
     pub(super) fn take(self: &Arc<Self>) -> Option<Share> {
         let taken = self.mapped.fetch_add(1, Relaxed);
         let share = Share(Arc::clone(self));
@@ -63,7 +63,7 @@ impl Maps {
         (taken < self.max).then_some(share)
     }
 
-    /// Whether there is room for who can do without: the last quarter is left to readers.
+    /// Whether a caller that can do without a map may take one: the last quarter is reserved for readers.
     pub(super) fn has_spare(&self) -> bool {
         self.mapped() < self.max - self.max / 4
     }
@@ -78,7 +78,7 @@ impl Maps {
         self.wake.notify_all();
     }
 
-    /// Nobody may have waited when it was first told.
+    /// Repeats the notification: no thread may have been waiting for the first one.
     pub(super) fn tell_again(&self) {
         if self.has_bad.load(Relaxed) {
             self.wake.notify_all();

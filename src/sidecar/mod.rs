@@ -1,7 +1,7 @@
-//! Sidecar files: a filter beside its segment (or alone), written once, mapped, verified, asked.
+//! Sidecar files: the filter of a segment, or one that stands alone. Written once, then mapped, verified and probed.
 //!
-//! `create` (or `write`) → `Sidecar::open` → (`ask` | `verify`)*. A sidecar is derived data (I2): whatever is wrong with one is an
-//! [`Unusable`], a reason to warn, to go on without it and to build it again; never a failure of the store.
+//! Call order: `create → Sidecar::open → (ask | verify)*`. A sidecar is derived data (I2): any defect is an [`Unusable`]. The store then
+//! logs a warning, works without the sidecar and rebuilds it; it never fails because of one.
 
 mod maps;
 mod reader;

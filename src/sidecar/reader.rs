@@ -1,8 +1,8 @@
-//! Reading: check the header, map on the first question, then believe the lines group by group.
+//! Reads a sidecar: checks the header, maps the file on the first probe, and then trusts the lines group by group.
 //!
-//! I1 by construction: a probe reads lines in two places only. [`Sidecar::ask_whole`] reads any line once all groups have matched their
-//! checksums ([`WHOLE`]). [`Sidecar::ask_by_group`] hands each line to [`Sidecar::believe`] first, which compares the line's group with its
-//! checksum when nobody has done so through this map. Whatever does not match condemns the sidecar: it knows nothing from then on.
+//! I1 by construction: probes read lines in two places only. [`Sidecar::ask_whole`] reads any line, once all groups have matched their
+//! checksums ([`WHOLE`]). [`Sidecar::ask_by_group`] first passes each line to [`Sidecar::believe`], which compares the line's group with its
+//! checksum if that has not been done in this map. A mismatch condemns the sidecar: it answers nothing from then on.
 
 use super::maps::{Maps, Share};
 use super::unusable::Unusable;
@@ -22,7 +22,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, OnceLock};
 
-/// What a sidecar must be, to be believed: the filter of one segment, of keys hashed as the store hashes them.
+/// What a sidecar must be to be trusted: the filter of one segment, whose keys are hashed with the store's hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expect {
     /// The segment.
@@ -31,43 +31,41 @@ pub struct Expect {
     pub hasher: KeyHasher,
 }
 
-/// Where the lines of a sidecar live.
+/// How the lines of sidecars are kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Residency {
-    /// In the page cache, through a map of the file. The kernel may evict them and read them again.
+    /// In the page cache, through a map of the file. The kernel may evict pages and read them again.
     ///
-    /// A filter answers from the moment that the store is open: what a lookup touches is verified then, 4 KiB at a time, and everything
-    /// in the background. **As with every mapped file, the process gets SIGBUS, and dies of it by default, when it touches a page that
-    /// is gone**: when somebody truncates a `.filter` file of an open store (this crate never does), or when the disk fails to
-    /// read the page. Where that must not be, take [`Pinned`](Self::Pinned), or call
-    /// [`catch_sigbus`](crate::fs::catch_sigbus): the filter in question then answers "maybe" and is rebuilt. Only `Pinned` protects
-    /// from a cut within a page, which gives no signal.
+    /// Filters answer as soon as the store is open. A lookup verifies what it touches, 4 KiB at a time, and the background verifies the rest.
+    /// **As with every mapped file, touching a missing page raises SIGBUS, which kills the process by default.** That happens if somebody
+    /// truncates a `.filter` file of an open store (this crate never does), or if the disk fails to read the page. To avoid it, use
+    /// [`Pinned`](Self::Pinned), or call [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then answers "maybe" and is rebuilt.
+    /// Only `Pinned` protects against truncation within a page, which raises no signal.
     #[default]
     Mapped,
-    /// In anonymous memory, on huge pages where the kernel gives them, never evicted: as much memory as the filters have bytes.
+    /// In anonymous memory, on huge pages if the kernel has them, and never evicted. Takes as much memory as the filters have bytes.
     ///
-    /// The copy is read with ordinary reads in the background after opening; until it is complete and verified, the filter
-    /// answers "maybe". No file is mapped, so that a file that is cut or cannot be read is an error that is counted and warned of, never a
-    /// SIGBUS.
+    /// The background reads the copy with ordinary reads after opening. Until it is complete and verified, the filter answers "maybe". No
+    /// file is mapped, so a truncated or unreadable file is an error that is counted and logged, never a SIGBUS.
     Pinned,
 }
 
-/// Nothing is known: not pinned yet, or condemned.
+/// Answers nothing: not pinned yet, or condemned.
 pub(super) const NOTHING: u8 = 0;
 /// Each group is compared with its checksum before its first line is read.
 pub(super) const BY_GROUP: u8 = 1;
-/// All groups have matched their checksums through this map; nobody has asked since [`Sidecar::was_asked`].
+/// All groups have matched their checksums in this map; no probe since [`Sidecar::was_asked`].
 const RESTED: u8 = 2;
-/// All groups have matched their checksums through this map.
+/// All groups have matched their checksums in this map.
 pub(super) const WHOLE: u8 = 3;
 
 /// An open sidecar.
 pub struct Sidecar {
-    /// What a probe may believe. Goes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, from there to `RESTED` and back, and from any
-    /// to `NOTHING` when condemned.
+    /// What a probe may trust. Changes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, from there to `RESTED` and back, and from any
+    /// of them to `NOTHING` when the sidecar is condemned.
     pub(super) trust: AtomicU8,
     lines: usize,
-    /// The file's bytes: its map, from the first question on, or the verified copy of them.
+    /// The file's bytes: its map, from the first probe on, or the verified copy.
     pub(super) bytes: OnceLock<Bytes>,
     prober: Prober,
     pub(super) verified: Verified,
@@ -76,9 +74,9 @@ pub struct Sidecar {
     pub(super) path: PathBuf,
     pub(super) residency: Residency,
     pub(super) maps: Arc<Maps>,
-    /// Asked since [`was_asked`](Self::was_asked), unless it was `WHOLE` all the time.
+    /// Probed since [`was_asked`](Self::was_asked). Not set while the state is `WHOLE`.
     asked: AtomicBool,
-    /// All lines in the file have matched their checksums once, if not through this map.
+    /// All lines have matched their checksums once, though perhaps not in this map.
     pub(super) checked: AtomicBool,
     pub(super) verifying: AtomicBool,
     pub(super) condemned: OnceLock<Unusable>,
@@ -88,17 +86,17 @@ pub struct Sidecar {
 pub(super) struct Bytes(pub Map, pub Option<Share>);
 
 impl Sidecar {
-    /// Checks a sidecar's header page and its length; reads no line, and maps nothing yet.
+    /// Checks a sidecar's header page and length. Reads no lines and maps nothing yet.
     ///
     /// # Errors
-    /// [`Unusable`] for whatever is wrong: the file is missing, damaged, of another segment, of another version.
+    /// [`Unusable`] if the file is missing or damaged, or belongs to another segment or version.
     pub fn open(
         maps: &Arc<Maps>,
         path: &Path,
         expect: &Expect,
         residency: Residency,
     ) -> Result<Sidecar, Unusable> {
-        // With ordinary reads: what cannot be read is an error here.
+        // Ordinary reads, so that an unreadable file is an error and no SIGBUS.
         let file = maps.fs.open(path)?;
         let len = file.len()?;
         let mut page = vec![0; HEADER_BYTES.min(usize::try_from(len).unwrap_or(HEADER_BYTES))];
@@ -107,7 +105,7 @@ impl Sidecar {
         header.check_length(len)?;
         expect.check(&header)?;
         let Kind::Lines(kind, hasher) = header.kind else {
-            let what = "a filter of a kind that no segment has".to_owned();
+            let what = "no segment has a filter of this kind".to_owned();
             return Err(Unusable::Invalid { offset: KIND_AT as u64, what });
         };
         if hasher != expect.hasher {
@@ -130,7 +128,7 @@ impl Sidecar {
         };
         Sidecar {
             trust: AtomicU8::new(trust),
-            lines: header.lines as usize, // No more than the file has, whose length was checked.
+            lines: header.lines as usize, // The file's length was checked, so this fits.
             bytes: OnceLock::new(),
             prober,
             verified: Verified::none_of(header.groups()),
@@ -146,7 +144,7 @@ impl Sidecar {
         }
     }
 
-    /// The same sidecar without a map, to take its place: it is mapped again when it is asked, and believed by groups.
+    /// A copy without a map, to replace this sidecar. It is mapped again when it is probed, and trusted by groups.
     pub fn unmapped(&self) -> Self {
         let sidecar =
             Sidecar::new(&self.maps, &self.path, self.header, self.seal, self.prober, self.residency);
@@ -159,12 +157,12 @@ impl Sidecar {
         self.bytes.get().is_some_and(|bytes| bytes.1.is_some())
     }
 
-    /// Whether it was asked since the last call, or since it was opened.
+    /// Whether it was probed since the last call, or since it was opened.
     pub fn was_asked(&self) -> bool {
         self.asked.swap(false, Relaxed) | self.trust.compare_exchange(WHOLE, RESTED, AcqRel, Relaxed).is_ok()
     }
 
-    /// Starts to load what [`ask`](Self::ask) will read.
+    /// Prefetches what [`ask`](Self::ask) will read.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if let Some(Bytes(map, _)) = self.bytes.get() {
@@ -172,8 +170,7 @@ impl Sidecar {
         }
     }
 
-    /// Asks for a key's hash. `None`: the sidecar knows nothing, because it is not pinned yet, found no room for its map, or is
-    /// condemned.
+    /// Probes for a key's hash. `None` if the sidecar cannot answer, because it is not pinned yet, could not be mapped, or is condemned.
     #[inline]
     pub fn ask(&self, hash: u64) -> Option<Verdict> {
         if self.trust.load(Acquire) != WHOLE {
@@ -185,7 +182,7 @@ impl Sidecar {
     #[inline]
     fn ask_whole(&self, map: &Map, hash: u64) -> Option<Verdict> {
         let verdict = self.prober.probe(self.lines_of(map), hash);
-        // After the probe: lines that were gone read as zeros.
+        // Checked after the probe: missing lines read as zeros.
         if verdict == Verdict::Absent && map.has_faulted() {
             return None;
         }
@@ -204,14 +201,14 @@ impl Sidecar {
             }
             BY_GROUP => self.ask_by_group(self.mapped().ok()?, hash),
             _ => {
-                // Nothing else leaves this state but a condemnation, which stays.
+                // Only a condemnation also leaves this state, and it must stay.
                 let _ = self.trust.compare_exchange(RESTED, WHOLE, AcqRel, Relaxed);
                 self.ask_whole(&self.bytes.get()?.0, hash)
             }
         }
     }
 
-    /// As [`ask`](Self::ask), where [`Verdict::Maybe`] stands for not knowing as well.
+    /// Like [`ask`](Self::ask), but returns [`Verdict::Maybe`] if the sidecar cannot answer.
     #[inline]
     pub fn probe(&self, hash: u64) -> Verdict {
         self.ask(hash).unwrap_or(Verdict::Maybe)
@@ -223,17 +220,17 @@ impl Sidecar {
         verdict.filter(|_| !map.has_faulted())
     }
 
-    /// Whether pages of its map were found to be gone.
+    /// Whether an access to its map has faulted.
     pub fn has_faulted(&self) -> bool {
         self.bytes.get().is_some_and(|bytes| bytes.0.has_faulted())
     }
 
-    /// Whether something was found to be wrong with it.
+    /// Whether a defect was found.
     pub fn is_bad(&self) -> bool {
         self.condemned.get().is_some() || self.has_faulted()
     }
 
-    /// Whether all lines have matched their checksums and nothing was found to be wrong since.
+    /// Whether all lines have matched their checksums and no defect was found since.
     pub fn is_verified(&self) -> bool {
         let matched = match self.trust.load(Acquire) {
             NOTHING => false,
@@ -268,7 +265,7 @@ impl Sidecar {
         self.kind().expected_fpr(self.header.keys, self.header.lines)
     }
 
-    /// The lines among the file's bytes, whose length was checked.
+    /// The lines within the file's bytes, whose length was checked.
     #[inline]
     fn lines_of<'a>(&self, map: &'a Map) -> &'a [Line] {
         let lines = map.get(HEADER_BYTES..HEADER_BYTES + self.lines * LINE_BYTES);

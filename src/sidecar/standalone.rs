@@ -1,4 +1,4 @@
-//! Filters that stand alone: any kind, read into memory as a whole, written as a whole.
+//! Files of filters that stand alone: any kind, read and written as a whole.
 
 use super::unusable::Unusable;
 use super::writer::write_parts;
@@ -14,10 +14,10 @@ use std::path::Path;
 /// What to do about a damaged file.
 const REMEDY: &str = "; build the filter again from its keys";
 
-/// Writes a filter to a file of its own, replacing what is there by a rename. Returns the file's bytes, which are then durable.
+/// Writes a filter to a file of its own and makes it durable. An existing file is replaced by a rename. Returns the size in bytes.
 ///
 /// # Errors
-/// [`Error::Io`]; what was at `path` before is then still there.
+/// [`Error::Io`]. An existing file is then unchanged.
 pub fn write_filter(path: impl AsRef<Path>, filter: &AnyFilter) -> Result<u64> {
     let path = path.as_ref();
     let (header, parts) = parts_of(filter);
@@ -26,11 +26,11 @@ pub fn write_filter(path: impl AsRef<Path>, filter: &AnyFilter) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Reads a filter from a file that [`write_filter`] wrote, into memory, and checks every byte of it.
+/// Reads a filter that [`write_filter`] wrote into memory, and verifies every byte.
 ///
 /// # Errors
-/// [`Error::Corruption`] for a damaged, cut or foreign file; [`Error::UnsupportedVersion`] for one of another version;
-/// [`Error::InvalidArgument`] for the filter of a store's segment, which may be wrong the moment that the store goes on.
+/// [`Error::Corruption`] for a file that is damaged, truncated or not a filter; [`Error::UnsupportedVersion`] for one of another version;
+/// [`Error::InvalidArgument`] for the filter of a store's segment, which the store's next change can make wrong.
 pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
     let path = path.as_ref();
     let file = RealFs.open(path)?;
@@ -48,12 +48,12 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
     header.check_length(len).map_err(|bad| damaged(bad.into()))?;
     if let Some(binding) = header.binding {
         return Err(Error::InvalidArgument(format!(
-            "{} belongs to segment {} of a store: ask the store instead",
+            "{} belongs to segment {} of a store; query the store instead",
             path.display(),
             FileId(binding.segment)
         )));
     }
-    // The file is as long as the header says, so this allocates no more than the file has.
+    // The file has the length that the header says, so this allocates no more than that.
     let mut lines = Lines::zeroed(usize::try_from(header.lines).unwrap_or(usize::MAX))?;
     file.read_exact_at(lines.as_flattened_mut(), HEADER_BYTES as u64)?;
     let mut checksums = vec![0; header.groups() * CHECKSUM_BYTES];

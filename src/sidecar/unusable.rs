@@ -1,21 +1,21 @@
-//! Why a sidecar is not believed.
+//! Why a sidecar cannot be trusted.
 
 use crate::error::Error;
 use crate::filter::format::HEADER_BYTES;
 use crate::filter::format::groups::{GROUP_BYTES, GROUP_LINES};
 use std::io::ErrorKind;
 
-/// The reason, in words for a warning. The store answers the same without the sidecar, only slower, until it is built again.
+/// Why a sidecar is unusable, worded for a warning. Without it the store gives the same answers, only more slowly, until it is rebuilt.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {
-    /// There is no such file.
-    #[error("there is none")]
+    /// The file does not exist.
+    #[error("the file is missing")]
     Missing,
     /// The file cannot be opened or mapped.
     #[error("{0}")]
     Io(Error),
-    /// The file is damaged, or no sidecar at all.
+    /// The file is damaged or is not a sidecar.
     #[error("it is damaged at offset {offset}: {what}")]
     Invalid {
         /// Where, in bytes from the start of the file.
@@ -23,23 +23,25 @@ pub enum Unusable {
         /// What was found.
         what: String,
     },
-    /// Pages of the mapped file were gone: see [`catch_sigbus`](crate::fs::catch_sigbus).
-    #[error("its pages could not be read while it was mapped (SIGBUS): the file was cut, or the disk failed")]
+    /// Pages of the mapped file could not be read; see [`catch_sigbus`](crate::fs::catch_sigbus).
+    #[error(
+        "its pages could not be read while it was mapped (SIGBUS): the file was truncated, or the disk failed"
+    )]
     Faulted,
     /// A newer or an older build wrote it.
-    #[error("it has format version {found}, this build reads version {supported}")]
+    #[error("it has format version {found}, but this build reads version {supported}")]
     OtherVersion {
         /// The version in its header.
         found: u32,
-        /// The version that this build understands.
+        /// The version that this build reads.
         supported: u32,
     },
-    /// It is a sound filter of something else.
+    /// It is a valid filter of another segment, or of none.
     #[error("it belongs to {found}, not to {expected}")]
     NotOfThisSegment {
         /// What its header says.
         found: String,
-        /// What was asked for.
+        /// What was expected.
         expected: String,
     },
     /// Its key hash is not the store's, or has another seed or key.
@@ -48,7 +50,7 @@ pub enum Unusable {
 }
 
 impl Unusable {
-    /// Whether memory or a descriptor was missing, which says nothing about the file.
+    /// Whether memory or a file descriptor was lacking, which says nothing about the file.
     pub fn is_passing(&self) -> bool {
         match self {
             Unusable::Io(Error::Io { source, .. }) if source.kind() == ErrorKind::OutOfMemory => true,

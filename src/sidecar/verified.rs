@@ -1,8 +1,8 @@
-//! Which groups of lines have been compared with their checksums.
+//! Which groups of lines match their checksums.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One bit for each group.
+/// One bit per group.
 pub(super) struct Verified(Box<[AtomicU64]>);
 
 impl Verified {

@@ -1,4 +1,4 @@
-//! Mapping a sidecar, and comparing its lines with their checksums: group by group as probes touch them, or all at once.
+//! Maps a sidecar and verifies the checksums of its lines: group by group as probes touch them, or all at once.
 
 use super::reader::{BY_GROUP, Bytes, NOTHING, Residency, Sidecar, WHOLE};
 use super::unusable::Unusable;
@@ -14,12 +14,12 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 pub enum Verification {
     /// All lines match their checksums.
     Verified,
-    /// Another thread is at it.
+    /// Another thread is verifying the sidecar.
     InProgress,
 }
 
 impl Sidecar {
-    /// The map of the file, made now if there is none yet.
+    /// The map of the file, created on the first call.
     #[inline]
     pub(super) fn mapped(&self) -> Result<&Map, Unusable> {
         match self.bytes.get() {
@@ -33,7 +33,7 @@ impl Sidecar {
         let no_room = || Error::io("map", &self.path, ErrorKind::OutOfMemory.into());
         let share = self.maps.take().ok_or_else(no_room)?;
         // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches its bytes again.
-        // `Residency::Mapped` says what happens when somebody else does.
+        // `Residency::Mapped` describes what happens if another program does.
         let map = unsafe { self.maps.fs.map(&self.path) }.map_err(Unusable::from);
         match map.and_then(|map| self.check_same(&map).map(|()| map)) {
             Ok(map) => Ok(&self.bytes.get_or_init(|| Bytes(map, Some(share))).0),
@@ -49,20 +49,20 @@ impl Sidecar {
         }
     }
 
-    /// Whether these are the bytes of the file that was opened, by length and header page.
+    /// Checks by length and header page that these are the bytes of the file that was opened.
     fn check_same(&self, map: &Map) -> Result<(), Unusable> {
         self.header.check_length(map.len() as u64)?;
         let same = map.get(..HEADER_BYTES).map(Seal::of) == Some(self.seal);
         match (map.has_faulted(), same) {
             (true, _) => Err(Unusable::Faulted),
             (_, false) => {
-                Err(Unusable::Invalid { offset: 0, what: "another file has taken its place".into() })
+                Err(Unusable::Invalid { offset: 0, what: "the file was replaced after it was opened".into() })
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether a group's lines have matched their checksum through this map; compares them on the first call.
+    /// Whether a group's lines match their checksum in this map. Compares them on the first call.
     pub(super) fn believe(&self, map: &Map, group: usize) -> bool {
         self.verified.has(group) || self.compare(map, group)
     }
@@ -75,7 +75,7 @@ impl Sidecar {
         let stored = map.get(self.header.checksums_at() as usize + group * CHECKSUM_BYTES..);
         let stored: Option<&[u8; CHECKSUM_BYTES]> = stored.and_then(|rest| rest.first_chunk());
         let matches = stored == Some(&self.seal.checksum(group, lines).to_le_bytes());
-        // After the comparison: what was gone read as zeros, and would go on doing so.
+        // Checked after the comparison: missing pages read as zeros from the fault on.
         if map.has_faulted() {
             self.condemn(Unusable::Faulted);
         } else if matches {
@@ -88,19 +88,19 @@ impl Sidecar {
         false
     }
 
-    /// From here on the sidecar knows nothing; the first reason stays.
+    /// Makes the sidecar answer nothing from now on. Keeps and returns the first reason.
     fn condemn(&self, reason: Unusable) -> Unusable {
         let reason = self.condemned.get_or_init(|| reason).clone();
         self.trust.store(NOTHING, Release);
         reason
     }
 
-    /// Reads all lines (into anonymous memory, when pinned) and compares all checksums. Cheap when already done. Never waits for
-    /// another thread's verification.
+    /// Reads all lines (into anonymous memory, if pinned) and verifies all checksums. Cheap once that is done. Never waits for another
+    /// thread's verification.
     ///
     /// # Errors
-    /// [`Unusable`] when a checksum does not match, now or when a probe compared it, when lines cannot be read, or pinning found no memory:
-    /// now and on every later call.
+    /// [`Unusable`] if a checksum does not match, now or in an earlier probe, if lines cannot be read, or if pinning lacks memory. Every later
+    /// call returns the same error.
     pub fn verify(&self) -> Result<Verification, Unusable> {
         if self.has_faulted() {
             return Err(self.condemn(Unusable::Faulted));
@@ -119,7 +119,7 @@ impl Sidecar {
             Residency::Pinned => self.pin(),
         };
         let result = match checked {
-            // Not over a condemnation: by a probe, meanwhile.
+            // A probe may have condemned the sidecar meanwhile.
             Ok(()) => self.condemned.get().map_or(Ok(Verification::Verified), |reason| Err(reason.clone())),
             Err(reason) => Err(self.condemn(reason)),
         };
@@ -127,7 +127,7 @@ impl Sidecar {
         result
     }
 
-    /// Through the map; where there is little room for one, in the file.
+    /// Verifies the lines through the map, or by reading the file if maps are scarce.
     fn compare_all(&self) -> Result<(), Unusable> {
         if self.bytes.get().is_none() && !self.maps.has_spare() {
             return self.check_unmapped();
@@ -153,15 +153,15 @@ impl Sidecar {
     }
 
     fn pin(&self) -> Result<(), Unusable> {
-        // Otherwise another thread has pinned it since this one looked.
+        // If the bytes are set, another thread has just pinned the sidecar.
         if self.bytes.get().is_none() {
-            let _ = self.bytes.set(Bytes(self.read_all()?, None)); // Only this thread is here.
+            let _ = self.bytes.set(Bytes(self.read_all()?, None)); // `verifying` admits one thread.
             let _ = self.trust.compare_exchange(NOTHING, WHOLE, AcqRel, Acquire);
         }
         Ok(())
     }
 
-    /// A copy of the file in anonymous memory, all of whose lines match their checksums.
+    /// Copies the file into anonymous memory and verifies all checksums of the copy.
     fn read_all(&self) -> Result<Map, Unusable> {
         let file = self.maps.fs.open(&self.path)?;
         self.header.check_length(file.len()?)?;

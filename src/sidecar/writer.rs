@@ -1,4 +1,4 @@
-//! Writing: under a temporary name, synced, then renamed. A published sidecar is never touched again: readers have it mapped.
+//! Writes a sidecar under a temporary name, syncs it and renames it. A published sidecar is never modified, because readers map it.
 
 use crate::error::{Error, Result};
 use crate::filter::format::groups::{Checksums, Seal};
@@ -9,14 +9,14 @@ use crate::hash::KeyHasher;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Large enough that the page cache can take it as huge pages, small enough to fail early on a full disk.
+/// Size of one write, in lines: large enough for huge pages in the page cache, small enough to fail early on a full disk.
 const WRITE_LINES: usize = (4 << 20) / LINE_BYTES;
 
-/// Builds a filter of all `hashes`, checks that it denies none of them, and writes it to `path`. Returns the file's bytes.
+/// Builds a filter of all `hashes`, checks that it denies none of them, and writes it to `path`. Returns the size of the file in bytes.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] from the sizing; [`Error::Corruption`] when the filter denies one of its own keys (the machine's
-/// memory is at fault: nothing is written); everything that [`write()`] can fail with.
+/// [`Error::InvalidArgument`], [`Error::TooManyKeys`] or [`Error::OutOfMemory`] if no such filter can be built; [`Error::Corruption`] if the
+/// filter denies one of its own keys (the machine's memory is faulty; nothing is written); the errors of [`write()`].
 pub fn create(
     fs: &dyn Fs,
     path: &Path,
@@ -30,12 +30,12 @@ pub fn create(
     write(fs, path, &filter, hasher, binding)
 }
 
-/// Writes a filter to `path`, replacing what is there by a rename, never in place. Returns the file's bytes.
+/// Writes a filter to `path`. An existing file is replaced by a rename, never in place. Returns the size of the file in bytes.
 ///
-/// The file's bytes are durable on return; its name is when the caller has synced the directory.
+/// The contents are durable on return, the name once the caller has synced the directory.
 ///
 /// # Errors
-/// [`Error::Io`]; what was at `path` before is then still there.
+/// [`Error::Io`]. An existing file is then unchanged.
 pub fn write(
     fs: &dyn Fs,
     path: &Path,
@@ -52,7 +52,7 @@ pub fn write(
     write_parts(fs, path, &header, &[&filter.lines])
 }
 
-/// [`write`] for lines that lie in several pieces, as many in all as the header says.
+/// [`write()`] for lines in several slices, as many in all as the header says.
 pub(super) fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[Line]]) -> Result<u64> {
     let temporary = temporary_name(path);
     if fs.file_len(&temporary)?.is_some() {
@@ -61,7 +61,7 @@ pub(super) fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[
     let file = fs.create(&temporary)?;
     let written = fill(file, header, parts).and_then(|()| fs.rename(&temporary, path));
     if written.is_err() {
-        let _ = fs.remove(&temporary); // The disk may be full: nothing of the attempt stays, so far as it can be removed.
+        let _ = fs.remove(&temporary); // The disk may be full, so leave nothing behind if possible.
     }
     written.map(|()| header.file_bytes())
 }
@@ -78,7 +78,7 @@ fn fill(mut file: Box<dyn AppendFile>, header: &Header, parts: &[&[Line]]) -> Re
     file.sync()
 }
 
-/// The name that a sidecar has until it is complete: its own and ".tmp".
+/// The name of an unfinished sidecar: its own, followed by ".tmp".
 fn temporary_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(".tmp");
