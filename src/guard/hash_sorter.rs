@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// Hashes in memory before they are written to a temporary file.
 const MEMORY_BYTES: usize = 256 << 20;
 
+/// Sorted hashes with their counts.
+type CountedHashes<'s> = Box<dyn Iterator<Item = Result<(StoredHash, u64)>> + 's>;
+
 /// Call order: `push* counted`.
 pub(super) enum HashSorter {
     Narrow(ExternalSorter<u64>),
@@ -36,7 +39,7 @@ impl HashSorter {
     }
 
     /// Every hash once, ascending, with how often it was pushed.
-    pub fn counted(&mut self) -> Result<Box<dyn Iterator<Item = Result<(StoredHash, u64)>> + '_>> {
+    pub fn counted(&mut self) -> Result<CountedHashes<'_>> {
         Ok(match self {
             HashSorter::Narrow(sorter) => {
                 let counted = sorter.counted()?;
