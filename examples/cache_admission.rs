@@ -1,5 +1,5 @@
-//! A cache that does not store what is asked for only once. On the web, most objects of a day are "one-hit wonders": storing them evicts
-//! what would be asked for again. A filter of all objects that were asked for once admits an object at its second request.
+//! A cache that stores objects only at their second request. Most objects requested from a web cache in a day are "one-hit wonders";
+//! storing them evicts objects that would be requested again. A filter of all requested objects recognises the second request.
 //! (Maggs and Sitaraman, "Algorithmic Nuggets in Content Delivery", 2015: at Akamai this halved the disk writes.)
 
 use sidebloom::filter::Bloom;
@@ -24,7 +24,7 @@ struct Outcome {
     writes: u32,
 }
 
-/// Serves all requests from a first-in-first-out cache, with a filter before it or without.
+/// Serves all requests from a first-in-first-out cache, with or without an admission filter.
 fn run(mut asked_once: Option<Bloom>) -> Outcome {
     let (mut cached, mut order, mut outcome) = (HashSet::new(), VecDeque::new(), Outcome::default());
     for object in requests() {
@@ -32,7 +32,7 @@ fn run(mut asked_once: Option<Bloom>) -> Outcome {
             outcome.hits += 1;
             continue;
         }
-        // `insert` tells whether the object was surely new: then this is its first request. A filter that is full no longer knows.
+        // `insert` returns true if the object was certainly new, so that this is its first request. A full filter returns an error.
         let first_time =
             asked_once.as_mut().is_some_and(|asked| asked.insert(object.to_le_bytes()).unwrap_or(false));
         if first_time {
@@ -50,8 +50,7 @@ fn run(mut asked_once: Option<Bloom>) -> Outcome {
     outcome
 }
 
-/// Half of the requests are for some thousand popular objects, the popular ones of them more often; the other half for objects that nobody
-/// asks for again.
+/// Half of the requests are for a few thousand objects of unequal popularity, the other half for objects that are never requested again.
 fn requests() -> impl Iterator<Item = u64> {
     let mut state = 1u64;
     let mut random = move || {

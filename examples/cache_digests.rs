@@ -1,6 +1,6 @@
-//! Two proxies that tell each other what they have cached (Fan et al., "Summary Cache", 2000; Squid's cache digests). Each keeps a counting
-//! filter of its cache, because objects leave it, and sends the plain filter of it now and then. On a miss, a proxy asks the
-//! other only when its digest says "maybe". Their filters share a plan, and with it the secret key of the hash, so that they can be compared.
+//! Two proxies exchange summaries of their caches (Fan et al., "Summary Cache", 2000; Squid's cache digests). Each keeps a counting filter
+//! of its cache, since objects leave it, and occasionally sends its plain form to the other. On a miss, a proxy queries the other only
+//! if the digest says "maybe". The filters share a plan, including the secret key of the hash, so that they can be compared.
 
 use sidebloom::filter::{AnyFilter, Bloom, CountingBloom, HashFunction, Plan, Verdict};
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ struct Proxy {
 }
 
 impl Proxy {
-    /// A cache that has seen the objects of `range` come and every fourth leave.
+    /// A cache that stored the objects of `range` and then evicted every fourth.
     fn with(plan: Plan, range: std::ops::Range<u32>) -> sidebloom::Result<Proxy> {
         let mut proxy = Proxy { cached: HashSet::new(), digest: CountingBloom::with_plan(plan)? };
         for object in range.clone() {
@@ -25,7 +25,7 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// What goes over the network.
+    /// The message sent over the network.
     fn send_digest(&self) -> sidebloom::Result<Vec<u8>> {
         let mut message = Vec::new();
         sidebloom::send_filter(&AnyFilter::Bloom(self.digest.to_bloom()?), &mut message)?;
@@ -36,7 +36,10 @@ impl Proxy {
 fn receive_digest(mut message: &[u8]) -> sidebloom::Result<Bloom> {
     match sidebloom::receive_filter(&mut message, 1 << 20)? {
         AnyFilter::Bloom(digest) => Ok(digest),
-        other => Err(sidebloom::Error::InvalidArgument(format!("a {} filter as a digest", other.name()))),
+        other => Err(sidebloom::Error::InvalidArgument(format!(
+            "expected a Bloom filter as digest, got a {} filter",
+            other.name()
+        ))),
     }
 }
 
@@ -59,10 +62,8 @@ fn main() -> sidebloom::Result<()> {
     let both = left.cached.intersection(&right.cached).count();
 
     println!("the digest of {} objects takes {} bytes on the wire", right.cached.len(), message.len());
-    println!(
-        "the left proxy asked the right one for {asked} objects: it had {had}, and {missed} more went unasked"
-    );
-    println!("both have about {:.0} objects in common (in truth {both})", overlap.intersection);
+    println!("the left proxy queried the right one for {asked} objects, which had {had}; it missed {missed}");
+    println!("estimated objects in both caches: {:.0} (exact: {both})", overlap.intersection);
     assert_eq!(missed, 0);
     Ok(())
 }

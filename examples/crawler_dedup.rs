@@ -1,7 +1,7 @@
-//! A crawler that visits each URL once. The links of all pages go through a filter; what it does not know is surely new, and what it
-//! may know is looked up in the list of visited pages on "disk", exactly.
+//! A crawler that visits each URL once. Every link is looked up in a filter. A link that is absent is certainly new; otherwise the exact
+//! list of visited pages on "disk" decides.
 //!
-//! Nobody knows how many pages the web has: the filter is a scalable one.
+//! The number of pages is not known in advance, so the filter is a scalable one.
 
 use sidebloom::filter::{ScalableBloom, Verdict};
 use std::collections::HashSet;
@@ -16,7 +16,7 @@ fn main() -> sidebloom::Result<()> {
         for link in links_of(&url) {
             links += 1;
             if seen.contains(&link) == Verdict::Maybe {
-                disk_lookups += 1; // already visited, or one of the filter's rare mistakes
+                disk_lookups += 1; // Already visited, or a rare false positive.
                 if visited_on_disk.contains(&link) {
                     continue;
                 }
@@ -30,10 +30,14 @@ fn main() -> sidebloom::Result<()> {
     let pages = visited_on_disk.len();
     println!("{links} links led to {pages} pages, each visited once");
     println!(
-        "the disk was asked {disk_lookups} times, {} of them in vain",
+        "{disk_lookups} disk lookups, {} of them for false positives",
         disk_lookups + pages as u32 - links
     );
-    println!("the filter grew to {} parts; its rate is {:.2} %", seen.layers().len(), 100.0 * seen.fpr());
+    println!(
+        "the filter grew to {} layers; its false-positive rate is {:.2} %",
+        seen.layers().len(),
+        100.0 * seen.fpr()
+    );
     assert_eq!(pages, 50_000, "every page of this little web was found");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Prints URLs to try the filters on: `generate_urls FIRST COUNT` prints those of numbers FIRST to FIRST + COUNT − 1, each number always the
-//! same URL, in no order that helps anybody. Two ranges that overlap share exactly the URLs of the numbers that they share.
+//! Prints URLs to try filters on: `generate_urls FIRST COUNT` prints the URLs of the numbers FIRST to FIRST + COUNT − 1. Each number always
+//! gives the same URL, and the URLs are unsorted. Overlapping ranges share exactly the URLs of their common numbers.
 //!
 //! ```text
 //! cargo run --release --example generate_urls 0 50000000 > a.txt
@@ -38,7 +38,7 @@ fn print(first: u64, count: u64, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// A bijection of 64-bit numbers (the finisher of SplitMix64): no two numbers have the same URL.
+/// A bijection of 64-bit numbers (the finalizer of SplitMix64), so no two numbers have the same URL.
 fn scrambled(number: u64) -> u64 {
     let mut x = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

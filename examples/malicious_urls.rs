@@ -1,5 +1,5 @@
-//! A browser that warns of malicious URLs without telling anybody where its user goes. It has a filter of the list; only a URL that the
-//! filter may know is checked against the full list, which lives on a server.
+//! A browser that warns of malicious URLs without revealing where its user goes. It holds a filter of the list, and sends a URL to the
+//! server with the full list only if the filter says "maybe".
 
 use sidebloom::filter::{FilterSpec, LineFilter, Verdict, Width};
 use std::collections::HashSet;
@@ -19,9 +19,9 @@ impl FullList {
 
 fn main() -> sidebloom::Result<()> {
     let urls: HashSet<String> = (0..100_000).map(|i| format!("http://login-{i}.example/verify")).collect();
-    // 12 lanes: 13.7 bits per URL, one URL in 4096 asked in vain.
+    // 12 lanes: 13.7 bits per URL, one false positive in 4096.
     let mut sorted: Vec<&String> = urls.iter().collect();
-    sorted.sort(); // the same list gives the same file, whoever builds it
+    sorted.sort(); // The same list then always gives the same file.
     let filter = LineFilter::build(FilterSpec::Parity { width: Width::Twelve }, sorted, 7)?;
     let mut server = FullList { urls, asked: 0 };
 
@@ -42,7 +42,7 @@ fn main() -> sidebloom::Result<()> {
         filter.bits() / 8 / 1024,
         server.urls.len() * 31 / 1024
     );
-    println!("{visits} visits, {} questions to the server, {warnings} warnings", server.asked);
+    println!("{visits} visits, {} queries to the server, {warnings} warnings", server.asked);
     assert_eq!(warnings, 200, "no page of the list goes through");
     assert!(server.asked < 320);
     Ok(())

@@ -1,5 +1,5 @@
-//! Asks filters of every kind and width for keys that they hold, as often as wished, and stops at the first that is denied: there is
-//! none, ever (I1 of the design).
+//! Probes filters of every kind and width for keys that they hold, and stops at the first false negative. There must never be one
+//! (invariant I1 of the design).
 //!
 //! ```text
 //! cargo run --release --example no_false_negatives -- --probes 1000000000
@@ -12,7 +12,7 @@ use sidebloom::filter::{
 };
 use std::process::ExitCode;
 
-/// Sizes of the sets, from a line's worth to more than a cache.
+/// Numbers of keys, from one to more than fit into the CPU cache.
 const SIZES: [u64; 6] = [1, 64, 1000, 30_000, 300_000, 3_000_000];
 
 fn main() -> ExitCode {
@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     };
     match run(probes) {
         Ok(asked) => {
-            println!("{asked} probes of keys that are there: none was denied");
+            println!("{asked} probes of present keys, no false negative");
             ExitCode::SUCCESS
         }
         Err(why) => {
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Rounds over all kinds, sizes and instruction sets, each with keys of its own, until so many probes are made.
+/// Rounds over all kinds, sizes and instruction sets, each round with different keys, until `probes` probes are made.
 fn run(probes: u64) -> Result<u64, String> {
     let mut asked = 0;
     for round in 0.. {
@@ -82,7 +82,7 @@ fn lines(spec: FilterSpec, size: u64, round: u64) -> Result<u64, String> {
     Ok(asked)
 }
 
-/// The kinds that are asked by key.
+/// The kinds that are probed by key.
 fn keyed(size: u64, round: u64) -> sidebloom::Result<Result<u64, String>> {
     let mut asked = 0;
     for hash in [HashFunction::Xxh3(round), HashFunction::Murmur3(round), HashFunction::SipHash13([round, 1])]

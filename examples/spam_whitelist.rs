@@ -1,6 +1,5 @@
-//! A spam list in a mail server's memory, with a whitelist of known false positives: the addresses that the filter would wrongly
-//! stop and that matter are known beforehand (the server's own contacts), so each is asked once, and the few that it stops are kept
-//! beside it, exactly.
+//! A spam list in a mail server's memory, with an exact whitelist of known false positives. The addresses that matter (the server's own
+//! contacts) are known in advance, so each is looked up once, and the few false positives go to the whitelist.
 
 use sidebloom::filter::{FilterSpec, LineFilter, Verdict, Width};
 use std::collections::HashSet;

@@ -1,9 +1,9 @@
-//! The payload of one data block, in a segment that is sound around it: the first byte says how it is stored.
+//! The payload of one data block in an otherwise intact segment. The first byte selects how it is stored.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use sidebloom::Compression;
-use sidebloom::fuzzing::segment_format::{Footer, BlockHandle, StoreIdentity, Properties, block_crc};
+use sidebloom::fuzzing::segment_format::{BlockHandle, Footer, Properties, StoreIdentity, block_crc};
 use sidebloom::fuzzing::{Access, Direction, Encode, digest};
 use sidebloom::id::FileId;
 use sidebloom_fuzz::segment;
@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     (properties.entries, properties.min_seq, properties.largest) = (1, 0, vec![0xff; 8]);
     let Some(open) = segment::open(&assemble(kind % 2, payload, &properties)) else { return };
     segment::interrogate(&open);
-    // What the block holds decides what the properties and the index should have said.
+    // Properties and index are derived from the block's contents.
     let Some(entries) = segment::walk(&open, Direction::Forward, Bound::Unbounded, Access::Scan) else {
         return;
     };

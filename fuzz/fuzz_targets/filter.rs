@@ -1,4 +1,4 @@
-//! Filters of hashes that no hash function would give: many in one line, many alike. None is ever denied (I1).
+//! Filters of hashes that no hash function would produce: many in one line, many nearly equal. None is ever denied (I1).
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -9,7 +9,7 @@ use sidebloom::fuzzing::{BuiltFilter, FilterSpec, Isa, Prober, Verdict, Width};
 struct Input {
     kind: u8,
     bits_per_key: u8,
-    /// Each hash is followed by so many others that are close to it.
+    /// Each hash is followed by this many close ones.
     hashes: Vec<(u64, u8, u8)>,
 }
 

@@ -1,4 +1,4 @@
-//! The bytes of a manifest. A state that was read can be written and is read again as it was.
+//! The bytes of a manifest. A state that was read can be written, and reads back unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! A store of several levels, with a log, of which some bytes are wrong under right checksums: what a broken build could leave. It
-//! opens or says why not, and answers or says why not.
+//! A store with several levels and a log, in which some bytes are wrong but the checksums are correct, as a faulty build could write it.
+//! Opening and reading either succeed or return an error.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -22,7 +22,7 @@ struct Input {
 #[derive(Debug, Arbitrary)]
 struct Change {
     file: u8,
-    /// From the end: footers, last edits and last records are near.
+    /// Counted from the end, where footers, last edits and last records are.
     before_end: u16,
     bytes: [u8; 4],
 }
@@ -35,7 +35,7 @@ fn key(n: u32) -> String {
     format!("key {:03}", n * 7 % 300)
 }
 
-/// The files of a store that was killed.
+/// The files of a store whose process was killed.
 static FILES: LazyLock<Vec<(PathBuf, Vec<u8>)>> = LazyLock::new(|| {
     let fs = SimFs::new();
     let db = options(&fs).open(STORE).unwrap();
@@ -91,14 +91,14 @@ fuzz_target!(|input: Input| {
     }
 });
 
-/// What may be said about a damaged store.
+/// Checks that an error is one that a damaged store may cause.
 fn expected<T>(result: sidebloom::Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(Error::Corruption { .. } | Error::UnsupportedVersion { .. } | Error::NotAStore { .. }) => None,
-        // A compaction that met damage, and a write after it.
+        // A write after a compaction that met damage.
         Err(Error::Poisoned { .. } | Error::ReadOnly) => None,
-        // A log or a manifest that names a file which is there for another reason, and a block that says zstd.
+        // A log or manifest that names an existing file of another kind, and a block compressed with zstd.
         Err(Error::Io { .. } | Error::FeatureMissing { .. }) => None,
         Err(error) => panic!("{error}"),
     }

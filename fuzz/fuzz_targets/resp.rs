@@ -1,5 +1,4 @@
-//! Requests of the Redis protocol. However the bytes of a connection are cut into pieces, the same requests and the same error come out of
-//! them.
+//! Requests of the Redis protocol. However the bytes of a connection are split, the parser finds the same requests and the same error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +6,7 @@ use sidebloom_cli::resp::{Limits, Parser, ProtocolError};
 
 type Requests = Vec<Vec<Vec<u8>>>;
 
-/// What a connection finds that receives `pieces`.
+/// The requests and the error of a connection that receives `pieces`.
 fn parse<'a>(pieces: impl Iterator<Item = &'a [u8]>, limits: Limits) -> (Requests, Option<ProtocolError>) {
     let (mut parser, mut buffer, mut found) = (Parser::default(), Vec::new(), Vec::new());
     for piece in pieces {

@@ -1,4 +1,4 @@
-//! The formats of `sidebloom load`. The first byte chooses one; what `scan` prints is read back.
+//! The formats of `sidebloom load`, selected by the first byte. Escaped text reads back unchanged.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
     csv_reads_back(text);
 });
 
-/// To the end, past bad rows: each row begins on a later line than the one before.
+/// Reads to the end, past bad rows. Each row begins on a later line than the one before.
 fn read(rows: &mut dyn Rows, text: &[u8]) {
     let lines = 1 + text.iter().filter(|&&byte| byte == b'\n').count() as u64;
     let (mut row, mut last) = (Row::default(), 0);
@@ -49,7 +49,7 @@ fn read(rows: &mut dyn Rows, text: &[u8]) {
     }
 }
 
-/// Any bytes are a column, when quoted.
+/// Any bytes can be a quoted column.
 fn csv_reads_back(column: &[u8]) {
     let mut text = b"\"".to_vec();
     column.iter().for_each(|&byte| {

@@ -1,4 +1,4 @@
-//! The bytes of a sidecar file. What it answers is what its lines say, group by group or verified as a whole; all instruction sets agree.
+//! The bytes of a sidecar file. Its answers match its lines, whether verified by group or as a whole, on every instruction set.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 fuzz_target!(|bytes: &[u8]| {
     ask(bytes);
-    // A whole file gives its fields and its lines; shorter bytes are taken for fields and lines side by side.
+    // A whole file provides fields and lines in their places; shorter input is split into fields and lines.
     let compact = match bytes.len() {
         4096.. => [&bytes[..96], &bytes[4096..]].concat(),
         _ => bytes.to_vec(),

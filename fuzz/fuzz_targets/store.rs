@@ -1,5 +1,5 @@
-//! Operations on a whole store, on a disk in memory that crashes, against a `BTreeMap`. I2: a damaged sidecar changes no answer. I4:
-//! after a crash the store holds a prefix of what was written, and all that was synced.
+//! Operations on a whole store, on a simulated disk that crashes, compared with a `BTreeMap`. I2: a damaged sidecar changes no answer.
+//! I4: after a crash the store holds a prefix of the writes, including everything that was synced.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -10,20 +10,20 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// SimFs knows no directory without a name: the parent is one too.
+/// SimFs has no unnamed directory, so the store has a parent.
 const STORE: &str = "disk/store";
 const OPS: usize = 100;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// One of few keys, so that they are written again and again; some are prefixes of others, one is empty.
+/// One of a few keys, so that they are overwritten often. Some are prefixes of others, one is empty.
 #[derive(Debug, Arbitrary, Clone, Copy)]
 struct Key(u8);
 
 #[derive(Debug, Arbitrary, Clone, Copy)]
 struct Write {
     key: Key,
-    /// `None` deletes; otherwise a value of so many times four bytes.
+    /// `None` deletes; otherwise the length of the value, in units of four bytes.
     value: Option<u8>,
 }
 
@@ -31,7 +31,7 @@ struct Write {
 enum Op {
     Write(Write),
     Batch(Vec<Write>),
-    /// A run of keys, each with a value that does not compress: enough of them fill memtables and levels.
+    /// Consecutive keys with incompressible values, which fill memtables and levels.
     Fill {
         from: Key,
         count: u8,
@@ -85,7 +85,7 @@ fn bytes_of(key: Key) -> Vec<u8> {
     }
 }
 
-/// Half of it is noise.
+/// Half of the value is noise.
 fn value_of(units: u8, seed: u64) -> Vec<u8> {
     let mut state = seed | 1;
     let unit = |i: u8| {
@@ -97,11 +97,11 @@ fn value_of(units: u8, seed: u64) -> Vec<u8> {
 
 struct Run {
     fs: SimFs,
-    /// `None` between a closing and an opening, which would lock each other out.
+    /// `None` between close and reopen, since only one handle can hold the lock.
     db: Option<Db>,
     config: Config,
     model: Model,
-    /// What was durable, and the batches since then.
+    /// The durable state, and the batches since then.
     durable: Model,
     since: Vec<Vec<(Vec<u8>, Option<Vec<u8>>)>>,
     written: u64,

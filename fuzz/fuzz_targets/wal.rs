@@ -1,8 +1,8 @@
-//! The bytes of a log file. What replays can be written again and replays the same.
+//! The bytes of a log file. Replayed batches can be written again, and replay the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sidebloom::fuzzing::{LogEnd, ExpectedLog, LogRecord, LogWriter, identify, ops, replay};
+use sidebloom::fuzzing::{ExpectedLog, LogEnd, LogRecord, LogWriter, identify, ops, replay};
 use sidebloom_fuzz::disk::SimFs;
 use sidebloom_fuzz::{named, repair};
 use std::path::Path;
@@ -30,7 +30,7 @@ fn ask(file: &[u8]) {
         batches.push((seq, batch, count));
         Ok(())
     }));
-    // As a store asks that lost the log before this one.
+    // As in a store that lost the preceding log.
     if let Some(earlier) = first.checked_sub(1)
         && let Some(gap) = named(replay(&fs, path, expected(earlier), &mut |_, _, _| unreachable!()))
     {

@@ -1,4 +1,4 @@
-//! A filter that comes over a network. What was received is sent as it came and received again.
+//! A filter received over a network. Sending it again gives the same bytes, which can be received again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -12,7 +12,7 @@ const MAX_BYTES: u64 = 8 << 20;
 fuzz_target!(|bytes: &[u8]| {
     ask(bytes);
     if let Some(start) = bytes.get(..104) {
-        // Reaches the coded blocks.
+        // Reaches the entropy-coded blocks.
         let crc = crc32(&[start]);
         ask(&[start, &crc.to_le_bytes(), bytes.get(108..).unwrap_or_default()].concat());
     }

@@ -1,9 +1,9 @@
 //! What the fuzz targets share.
 //!
-//! A checksum guards almost every byte of a store, so that a fuzzer which changes bytes would look at little but checksums. The
-//! targets of the file formats therefore ask twice: about the bytes as they are, and about the same bytes under right checksums
-//! ([`repair`]), which is what a broken writer or an attacker could leave. Answers may be anything then, but two ways of reading agree
-//! when `verify` finds nothing, nothing panics, and no allocation is larger than the file justifies (run with `-malloc_limit_mb`).
+//! Checksums protect almost every byte of a store, so plain fuzzing would test little but checksums. The targets of the file formats
+//! therefore run twice: on the bytes as they are, and on the same bytes with corrected checksums ([`repair`]), which a faulty writer or
+//! an attacker could produce. Answers may then be wrong, but nothing panics, no allocation is larger than the file justifies (run with
+//! `-malloc_limit_mb`), and all ways of reading agree if `verify` finds no problem.
 
 pub mod repair;
 pub mod segment;
@@ -25,15 +25,15 @@ pub mod disk {
 
 use sidebloom::Error;
 
-/// Damage has its own errors, which name the file; anything else would be the parser's fault.
+/// Checks that an error is one of those for damage, which name the file. Any other would be a bug in the parser.
 pub fn assert_named(error: &Error) {
     let named = matches!(error, Error::Corruption { .. } | Error::UnsupportedVersion { .. });
-    // A block that says zstd, in a build without it.
+    // A block compressed with zstd, in a build without it.
     let lacks_zstd = matches!(error, Error::FeatureMissing { feature: "zstd", .. });
     assert!(named || lacks_zstd, "{error}");
 }
 
-/// Ends the program for an error that is not the damage's.
+/// The value, or `None` after an error for damage. Panics on any other error.
 pub fn named<T>(result: sidebloom::Result<T>) -> Option<T> {
     result.inspect_err(assert_named).ok()
 }

@@ -1,7 +1,7 @@
-//! Right checksums under wrong bytes, so that a fuzzer reaches what stands behind the checks. `None` for bytes that are too short to be
-//! a file of the kind.
+//! Corrects the checksums of damaged bytes, so that the fuzzer reaches the code behind the checks. `None` if the bytes are too short for
+//! a file of that format.
 
-use sidebloom::fuzzing::segment_format::{self as format, FOOTER_BYTES, Footer, BlockHandle, TRAILER_BYTES};
+use sidebloom::fuzzing::segment_format::{self as format, BlockHandle, FOOTER_BYTES, Footer, TRAILER_BYTES};
 use sidebloom::fuzzing::{self, Decoder, Encode, crc32, digest, digest_at};
 use sidebloom::id::FileId;
 
@@ -22,7 +22,7 @@ fn u64_at(file: &[u8], at: usize) -> Option<u64> {
     Decoder::new(file.get(at..)?).u64()
 }
 
-/// A log: its header, and every record that its length field makes out.
+/// A log: its header, and every record as delimited by its length field.
 pub fn wal(file: &mut [u8]) -> Option<()> {
     put(file, 0, b"SBLMWAL\n\x02\0\0\0")?;
     let (id, store) = (u64_at(file, 12)?, u64_at(file, 20)?);
@@ -42,7 +42,7 @@ pub fn wal(file: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// A manifest: its header, and every edit that its length field makes out.
+/// A manifest: its header, and every edit as delimited by its length field.
 pub fn manifest(file: &mut [u8]) -> Option<()> {
     put(file, 0, b"SBLMMAN\n\x02\0\0\0")?;
     let crc = crc32(&[file.get(..40)?]);
@@ -64,7 +64,7 @@ pub fn manifest(file: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// A sidecar whose fields come from the front of `bytes` and its lines from the rest, which is cut to whole lines.
+/// A sidecar with fields from the front of `bytes` and lines from the rest, truncated to whole lines.
 pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
     let (fields, rest) = bytes.split_at_checked(96)?;
     let lines = rest.as_chunks::<64>().0;
@@ -75,7 +75,7 @@ pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
     file[15] = 0;
     file[32..40].copy_from_slice(&(lines.len() as u64).to_le_bytes());
     file[56..64].copy_from_slice(&(4096 + 64 * lines.len() as u64).to_le_bytes());
-    // The first level takes the lines that the others leave.
+    // The first level gets the lines that the others do not use.
     let others: u64 = (1..7).filter_map(|i| u32_at(&file, 68 + 4 * i)).map(u64::from).sum();
     if file[12] == 2 && others < lines.len() as u64 {
         put_u32(&mut file, 68, (lines.len() as u64 - others) as u32)?;
@@ -90,7 +90,7 @@ pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// A filter on the wire, of the lines as they are: its fields and its lines stand where those of `bytes` do.
+/// A filter in wire format with uncompressed lines; fields and lines are taken from `bytes`.
 pub fn wire(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut fields = [bytes.get(8..104)?, bytes.get(108..)?].concat();
     fields[14] = 0;
@@ -107,8 +107,8 @@ pub fn wire(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(wire)
 }
 
-/// A segment: the offsets of its footer, and every block that its index makes out. `digest` is the one that its manifest and its
-/// sidecar name; without one, it gets that of its bytes.
+/// A segment: the offsets in its footer, and every block in its index. `digest` is the one in its manifest and sidecar; without one,
+/// the segment gets the digest of its bytes.
 pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     let end = file.len().checked_sub(FOOTER_BYTES)?;
     let id = FileId(u64_at(file, end)?);
@@ -131,14 +131,14 @@ pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     Some(())
 }
 
-/// Puts the right checksum under a block.
+/// Corrects the checksum of a block.
 fn seal(file: &mut [u8], id: FileId, at: usize, len: usize) -> Option<()> {
     let crc_at = at.checked_add(len)?.checked_sub(4).filter(|&crc_at| crc_at > at)?;
     let crc = format::block_crc(id, at as u64, file.get(at..crc_at)?);
     put_u32(file, crc_at, crc)
 }
 
-/// Offset and length of the blocks that an index block names.
+/// Offset and length of each block in an index block.
 fn blocks(file: &[u8], at: usize, len: usize) -> Option<Vec<(usize, usize)>> {
     let mut fields = Decoder::new(file.get(at..at.checked_add(len.checked_sub(TRAILER_BYTES)?)?)?);
     let (mut offset, count) = (fields.u64()?, fields.u32()?);

@@ -1,4 +1,4 @@
-//! Everything that can be asked of a segment, and what must agree.
+//! Reads a segment in every way and compares the results.
 
 use crate::disk::SimFs;
 use crate::{assert_named, named};
@@ -8,13 +8,13 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Entries with their keys, in the order of a walk.
+/// Entries with their keys, in scan order.
 pub type Entries = Vec<(Vec<u8>, Entry)>;
 
-/// Keys asked for one by one, at most.
+/// Maximum number of keys looked up one by one.
 const KEYS: usize = 40;
 
-/// Opens a file as the segment that its footer says it is.
+/// Opens a file as the segment that its footer names.
 pub fn open(file: &[u8]) -> Option<Arc<Segment>> {
     let id = file.len().checked_sub(56).and_then(|at| file[at..].first_chunk::<8>());
     let id = FileId(id.map_or(0, |id| u64::from_le_bytes(*id)));
@@ -23,7 +23,7 @@ pub fn open(file: &[u8]) -> Option<Arc<Segment>> {
     named(Segment::open(&fs, path, id, Arc::new(BlockCache::new(1 << 16)), Arc::default())).map(Arc::new)
 }
 
-/// A walk to its end or to the first error.
+/// A scan up to its end or the first error.
 pub fn walk(
     segment: &Arc<Segment>,
     direction: Direction,
@@ -48,7 +48,7 @@ pub fn walk(
     }
 }
 
-/// Reads a segment in all ways. When `verify` finds nothing wrong, they must agree, and every answer must be there.
+/// Reads a segment in all ways. If `verify` finds no problem, all must succeed and agree.
 pub fn interrogate(segment: &Arc<Segment>) {
     let mut verified = Vec::new();
     let sound = named(segment.verify(&mut |key, seq, kind| {

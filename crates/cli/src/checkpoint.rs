@@ -1,4 +1,4 @@
-//! `sidebloom checkpoint`: a copy of the store as it is now.
+//! `sidebloom checkpoint`: a copy of the current store.
 
 use crate::context::{Context, Failure, Outcome};
 use std::io::Write;
@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 /// Make a copy of the store that shares its segments (hard links)
 ///
-/// The copy is a store of its own: writing to one never shows in the other. DEST must not exist. On another file system, where hard
-/// links cannot reach, the segments are copied.
+/// The copy is a separate store: writes to one never show in the other. DEST must not exist. On another file system, where hard
+/// links are not possible, the segments are copied.
 #[derive(clap::Args)]
 pub struct Args {
     /// Directory to create

@@ -9,14 +9,14 @@ use std::time::Instant;
 
 /// Merge all segments now, dropping deleted and overwritten rows
 ///
-/// Compaction goes on in the background while a store is open; this is for a store that will be read for long. Interrupted, it goes on
-/// where it stopped when it is called again.
+/// An open store compacts in the background by itself; use this for a store that will be read for a long time. If interrupted, run it
+/// again and it continues where it stopped.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only segments with keys from this one on (included)
+    /// Only segments with keys from this one on (inclusive)
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     from: Option<OsString>,
-    /// Only segments with keys before this one (excluded)
+    /// Only segments with keys before this one (exclusive)
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     to: Option<OsString>,
     /// The keys are given as hex digits
@@ -41,9 +41,7 @@ impl Args {
             && from >= to
         {
             let [from, to] = [from, to].map(|key| key.escape_ascii());
-            return Err(Failure::message(format!(
-                "--from {from} is not before --to {to}: no key is in between"
-            )));
+            return Err(Failure::message(format!("empty range: --from {from} is not before --to {to}")));
         }
         let from = from.map_or(Bound::Unbounded, Bound::Included);
         let to = to.map_or(Bound::Unbounded, Bound::Excluded);
@@ -51,7 +49,7 @@ impl Args {
         let data_bytes = || db.stats().levels.iter().map(|level| level.data_bytes).sum::<u64>();
         let spinner = progress::spinner("compacting");
         let start = Instant::now();
-        // The log's rows count too: on disk they become part of the first level.
+        // Rows in the log count too: the flush puts them into level 0.
         db.flush()?;
         let data_bytes_before = data_bytes();
         db.compact_range((from, to))?;

@@ -17,7 +17,7 @@ pub struct Args {
 impl Args {
     pub fn run(self, cx: &Context, mut command: Command) -> Result<Outcome, Failure> {
         cx.refuse_json("completions")?;
-        // Into memory first: `generate` panics when its output fails, as a closed pipe does.
+        // Into memory first: `generate` panics when writing fails, for example on a closed pipe.
         let mut script = Vec::new();
         generate(self.shell, &mut command, "sidebloom", &mut script);
         cx.out().write_all(&script)?;

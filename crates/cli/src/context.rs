@@ -1,4 +1,4 @@
-//! What every command is given (the store's path, the output), and how it ends.
+//! What every command is given (the store's path, the output), and how a command ends.
 
 use sidebloom::{Db, Options};
 use std::cell::{RefCell, RefMut};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
 use std::path::{Path, PathBuf};
 
-/// How a command that did not fail ended.
+/// The outcome of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Exit code 0.
@@ -22,12 +22,12 @@ impl Outcome {
     }
 }
 
-/// Why a command failed; exit code 2, but for a closed pipe.
+/// Why a command failed. The exit code is 2, except after a closed pipe.
 #[derive(Debug)]
 pub enum Failure {
-    /// The store refused.
+    /// The store returned an error.
     Store(sidebloom::Error),
-    /// Standard output could not be written.
+    /// Writing to standard output failed.
     Output(io::Error),
     /// A file other than the store's could not be used.
     File {
@@ -38,21 +38,21 @@ pub enum Failure {
         /// What the operating system said.
         source: io::Error,
     },
-    /// What was asked makes no sense, or the input is malformed.
+    /// The arguments make no sense together, or the input is malformed.
     Message(String),
 }
 
 impl Failure {
-    /// A failure in words.
+    /// A failure described by `text`.
     pub fn message(text: impl Into<String>) -> Self {
         Failure::Message(text.into())
     }
 
-    /// This build lacks what the command needs.
+    /// The command needs a database driver that was left out of this build.
     #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
     pub fn not_built_in(database: &str, feature: &str) -> Self {
         Failure::message(format!(
-            "this sidebloom was built without {database}: build one that has it with `cargo install sidebloom-cli --features {feature}`"
+            "this sidebloom was built without {database} support; install it with `cargo install sidebloom-cli --features {feature}`"
         ))
     }
 
@@ -61,7 +61,7 @@ impl Failure {
         Failure::File { op, path: path.to_path_buf(), source }
     }
 
-    /// Whether the reader of standard output went away: it has seen what it wanted.
+    /// Whether the reader of standard output went away. It has seen what it wanted.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe)
     }
@@ -97,11 +97,11 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// What the global options say.
+/// The global options.
 pub struct Context {
     /// The store's directory.
     pub db: PathBuf,
-    /// Whether `--db` stood on the command line (and not in the environment).
+    /// Whether `--db` was given on the command line, rather than through the environment.
     pub db_named: bool,
     /// JSON instead of text on standard output.
     pub json: bool,
@@ -119,7 +119,7 @@ impl Context {
         Ok(Options::new().read_only(true).open(&self.db)?)
     }
 
-    /// Opens the store for writing; `create` makes one where nothing is.
+    /// Opens the store for writing; with `create`, creates it if it is missing.
     pub fn open_to_write(&self, create: bool) -> Result<Db, Failure> {
         Ok(Options::new().create_if_missing(create).open(&self.db)?)
     }
@@ -129,12 +129,12 @@ impl Context {
         self.out.borrow_mut()
     }
 
-    /// Writes the buffer out, so that a person sees it now and an error shows.
+    /// Writes the buffer out, so that the output appears now and any error is reported.
     pub fn flush(&self) -> Result<(), Failure> {
         Ok(self.out().flush()?)
     }
 
-    /// Whether a person reads standard output.
+    /// Whether standard output is a terminal.
     pub fn out_is_terminal(&self) -> bool {
         io::stdout().is_terminal()
     }
@@ -146,7 +146,7 @@ impl Context {
         Ok(out.write_all(b"\n")?)
     }
 
-    /// Prints what a command found out: as a JSON object with `--json`, else as `text` writes it.
+    /// Prints a command's result: as a JSON object with `--json`, otherwise as `text` writes it.
     pub fn report(
         &self,
         report: &impl serde::Serialize,
@@ -158,7 +158,7 @@ impl Context {
     /// For commands whose output has no JSON form.
     pub fn refuse_json(&self, command: &str) -> Result<(), Failure> {
         if self.json {
-            return Err(Failure::message(format!("{command} has no JSON form: leave --json out")));
+            return Err(Failure::message(format!("{command} has no JSON output; remove --json")));
         }
         Ok(())
     }

@@ -5,9 +5,9 @@ use crate::hex;
 use sidebloom::Batch;
 use std::ffi::OsString;
 
-/// Delete keys, all or none
+/// Delete keys atomically
 ///
-/// Exits 1 when a key was not there; the others are deleted all the same.
+/// Exits 1 when a key was not found; the others are deleted nevertheless.
 #[derive(clap::Args)]
 pub struct Args {
     /// The keys

@@ -8,8 +8,8 @@ use std::io::Write;
 
 /// Print the values of keys
 ///
-/// For one key, prints the bytes of its value and nothing else (on a terminal, an LF after them). For several keys, prints a row
-/// KEY TAB VALUE for each that is there, in the order of the arguments. Exits 1 when a key is not there.
+/// For one key, prints the bytes of its value and nothing else (on a terminal, followed by LF). For several keys, prints a row
+/// KEY TAB VALUE for each key found, in the order of the arguments. Exits 1 when a key is not found.
 #[derive(clap::Args)]
 pub struct Args {
     /// The keys

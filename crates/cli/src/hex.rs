@@ -1,4 +1,4 @@
-//! Hex digits in and out, for `--hex` and for bytes that JSON text cannot hold.
+//! Hex digits, for `--hex` and for bytes that JSON text cannot hold.
 
 use crate::context::Failure;
 use std::ffi::OsStr;
@@ -12,11 +12,11 @@ pub fn encode(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|b| [digit(b >> 4), digit(*b)]).flatten().collect()
 }
 
-/// Reads digits of either case; the error says what is wrong.
+/// Reads digits in either case. The error says what is wrong.
 pub fn decode(digits: &[u8]) -> Result<Vec<u8>, String> {
     let (pairs, rest) = digits.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(format!("{} hex digits: an even number is needed", digits.len()));
+        return Err(format!("{} hex digits: the number must be even", digits.len()));
     }
     let pair = |(i, [high, low]): (usize, &[u8; 2])| {
         byte(*high, *low).ok_or_else(|| format!("not a hex digit near character {}", 2 * i + 1))
@@ -30,7 +30,7 @@ pub fn byte(high: u8, low: u8) -> Option<u8> {
     u8::try_from(digit(high)? << 4 | digit(low)?).ok()
 }
 
-/// A key or value as it stands on the command line: its bytes, or hex digits with `--hex`.
+/// A key or value given on the command line: literal bytes, or hex digits with `--hex`.
 pub fn argument(name: &str, text: &OsStr, hex: bool) -> Result<Vec<u8>, Failure> {
     if !hex {
         return Ok(text.as_bytes().to_vec());

@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers formatted for people, and parsed from their options.
 
 /// With thousands separators: `2,000,000`.
 pub fn count(n: u64) -> String {
@@ -26,12 +26,12 @@ pub fn nanos(ns: f64) -> String {
     scaled(ns, 1000.0, &["ns", "µs", "ms", "s"])
 }
 
-/// A share as a percentage with three significant digits; `–` when nothing was asked.
+/// A share as a percentage with three significant digits; `–` if the whole is 0.
 pub fn percent(part: f64, whole: f64) -> String {
     if whole == 0.0 { "–".to_owned() } else { format!("{} %", digits3(100.0 * part / whole)) }
 }
 
-/// Events for each operation: `0`, `0.00962`, `1.25`, `4,200`.
+/// Events per operation: `0`, `0.00962`, `1.25`, `4,200`.
 pub fn per_op(x: f64) -> String {
     if x >= 1000.0 { count(x.round() as u64) } else { digits3(x) }
 }
@@ -44,7 +44,7 @@ pub fn ratio(x: f64) -> String {
 fn scaled(x: f64, base: f64, units: &[&str]) -> String {
     let mut x = x;
     let mut unit = 0;
-    // Half a unit in the last place less, so that 999.9 ns is 1.00 µs and never "1000 ns".
+    // Half a unit in the last place below 1000, so that 999.9 ns is printed as 1.00 µs, never as 1000 ns.
     while x >= base.min(999.5) && unit + 1 < units.len() {
         x /= base;
         unit += 1;
@@ -71,7 +71,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         Some(b'G') => (&short[..short.len() - 1], 30),
         _ => (text, 0),
     };
-    let number: u64 = digits.parse().map_err(|_| "a number of bytes, such as 64M".to_owned())?;
+    let number: u64 = digits.parse().map_err(|_| "expected a number of bytes, such as 64M".to_owned())?;
     number.checked_mul(1 << shift).ok_or_else(|| "too many bytes".to_owned())
 }
 
@@ -79,7 +79,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 pub fn parse_bits(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(bits) if (2.0..=64.0).contains(&bits) => Ok(bits),
-        _ => Err("between 2 and 64".to_owned()),
+        _ => Err("must be between 2 and 64".to_owned()),
     }
 }
 
@@ -91,7 +91,7 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     };
     match number {
         Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
-        _ => Err("between 0 and 1, or between 0% and 100%".to_owned()),
+        _ => Err("must be between 0 and 1, or between 0% and 100%".to_owned()),
     }
 }
 

@@ -1,7 +1,7 @@
-//! The command line: one file per command, on the public API of the library and nothing else of it.
+//! The `sidebloom` command: one file per command, built on the public interface of the library alone.
 //!
-//! Data goes to standard output; progress, logs and errors go to standard error. Exit codes are grep's: 0 found (or done),
-//! 1 not found, 2 error. A reader that closes the pipe early ends the command quietly.
+//! Data goes to standard output; progress, logs and errors go to standard error. Exit codes follow grep: 0 found (or done),
+//! 1 not found, 2 error. A command whose reader closes the pipe early ends quietly.
 
 mod bench;
 mod checkpoint;
@@ -45,25 +45,25 @@ struct Cli {
     /// Directory of the store; `put` and `load` create it
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
     db: PathBuf,
-    /// Print JSON on standard output: one object, or one a line for rows
+    /// Print JSON on standard output: one object, or one object per line for rows
     #[arg(long, global = true, help_heading = GLOBAL)]
     json: bool,
-    /// Log more to standard error: -v informs, -vv debugs
+    /// Log more to standard error: -v for info, -vv for debug
     #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
     command: Command,
 }
 
-const GLOBAL: &str = "Options of every command";
+const GLOBAL: &str = "Global options";
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 found or done, 1 not found, 2 error.
 
-Keys and values are bytes. On the command line they are taken as they are, or as hex digits with --hex.
-`scan` prints a row as KEY TAB VALUE, with backslash, TAB, LF and CR as \\\\, \\t, \\n and \\r, and every other
+Keys and values are bytes. Arguments are taken literally, or as hex digits with --hex.
+`scan` prints a row as KEY TAB VALUE. Backslash, TAB, LF and CR appear as \\\\, \\t, \\n and \\r, and every other
 control or non-UTF-8 byte as \\xHH; `load --format scan` reads exactly that back. In JSON, bytes that are not
-UTF-8 stand as hex digits under `key_hex` and `value_hex` instead of `key` and `value`; `load --format jsonl`
+UTF-8 appear as hex digits under `key_hex` and `value_hex` instead of `key` and `value`; `load --format jsonl`
 reads that back.";
 
 #[derive(Subcommand)]
@@ -111,7 +111,7 @@ impl Command {
     }
 }
 
-/// Parses the command line, runs the command and turns what came of it into an exit code.
+/// Parses the command line, runs the command and returns its exit code.
 pub fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let db_named = matches.value_source("db") == Some(ValueSource::CommandLine);
@@ -123,7 +123,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::NotFound) => ExitCode::from(1),
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            let _ = cx.flush(); // what was found before the failure comes before it
+            let _ = cx.flush(); // Results found before the failure come first.
             eprintln!("sidebloom: {failure}");
             ExitCode::from(2)
         }

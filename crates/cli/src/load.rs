@@ -12,41 +12,41 @@ use std::time::Instant;
 
 /// Load rows from a file
 ///
-/// Creates the store when there is none. Rows are written in batches; a malformed line ends the load with its number, and the
-/// rows before it stay loaded.
+/// Creates the store if it is missing. Rows are written in batches. A malformed line ends the load with an error that gives its
+/// number; the rows before it stay loaded.
 ///
-/// Formats: `lines`: each line is a key, with an empty value. `tsv`, `csv`: columns. `jsonl`: one JSON object a line; without
-/// --key, as `scan --json` prints them. `scan`: KEY TAB VALUE, escaped as `scan` prints it. All rows of a tsv or csv file must
-/// have as many columns as the first.
+/// Formats: `lines`: each line is a key, with an empty value. `tsv`, `csv`: columns; every row must have as many as the first.
+/// `jsonl`: one JSON object per line; without --key, as `scan --json` prints them. `scan`: KEY TAB VALUE, escaped as `scan`
+/// prints it.
 ///
-/// In `lines` and `scan`, as in `sidebloom filter` and `sidebloom guard`, a line is the bytes up to LF: a CR or a byte-order mark
-/// belongs to it, and an empty line is the empty key. `tsv`, `csv` and `jsonl` are text: lines may end in CR LF, a byte-order mark
-/// is no part of the first, and blank lines are skipped.
+/// In `lines` and `scan`, as in `sidebloom filter` and `sidebloom guard`, a line is all bytes up to LF, including any CR or
+/// byte-order mark, and an empty line is the empty key. `tsv`, `csv` and `jsonl` are text: lines may end in CR LF, a byte-order
+/// mark is skipped, and so are blank lines.
 #[derive(clap::Args)]
 pub struct Args {
     /// The file; `-` is standard input
     file: PathBuf,
-    /// The file's format [default: by its extension (.txt .tsv .csv .jsonl .ndjson), else lines]
+    /// The file's format [default: from its extension (.txt .tsv .csv .jsonl .ndjson), else lines]
     #[arg(long)]
     format: Option<Format>,
-    /// Column of the key: a number from 1, or a name in the header; for jsonl, a field: a string, a number as it is written, or
-    /// `true` or `false`. Given several times, the columns are joined by TABs [default: column 1]
+    /// Column of the key: a number from 1, or a name from the header; for jsonl, a field that holds a string, number or boolean.
+    /// May be repeated; the columns are then joined by TABs [default: column 1]
     #[arg(long, value_name = "COLUMN")]
     key: Vec<Column>,
     /// Column of the value, likewise [default: the other columns of the row, in the file's format; for jsonl, the whole line]
     #[arg(long, value_name = "COLUMN")]
     value: Vec<Column>,
-    /// The first row of a tsv or csv file names its columns; understood when --key or --value is a name
+    /// The first row of a tsv or csv file names its columns; implied when --key or --value is a name
     #[arg(long)]
     header: bool,
-    /// Go on past malformed lines; the first few are named on standard error
+    /// Skip malformed lines; the first few are reported on standard error
     #[arg(long)]
     skip_bad: bool,
     /// Keys and values in the file are hex digits
     #[arg(long)]
     hex: bool,
-    /// Do not count the rows that overwrite others. Each of those costs a lookup that may read the disk (a store that was loaded again
-    /// took 2.2 times as long), and new rows cost a sixth more
+    /// Do not count rows that overwrite others. Counting costs a lookup per row, which may read the disk: loading the same rows
+    /// again took 2.2 times as long, and new rows cost a sixth more
     #[arg(long)]
     blind: bool,
     /// Return only when all rows are on stable storage
@@ -68,7 +68,7 @@ enum Format {
 #[derive(serde::Serialize, Default)]
 struct Report {
     loaded: u64,
-    /// Of those, the rows whose key was there before, in the store or in an earlier row. `None` when nobody looked.
+    /// Of those, rows whose key was already present, in the store or in an earlier row. `None` with `--blind`.
     overwritten: Option<u64>,
     skipped: u64,
     key_bytes: u64,
@@ -76,9 +76,9 @@ struct Report {
     seconds: f64,
 }
 
-/// Rows go in by batches of about this many bytes: the log is written in large pieces, and a person who presses Ctrl-C loses little.
+/// Approximate size of a batch: large enough that the log is written in large pieces, small enough that Ctrl-C loses little.
 const BATCH_BYTES: usize = 256 << 10;
-/// How many of the skipped lines are named.
+/// Skipped lines reported one by one.
 const SKIPPED_LINES_NAMED: u64 = 10;
 
 impl Args {
@@ -103,7 +103,7 @@ impl Args {
     fn check_options(&self, format: Format) -> Result<(), Failure> {
         let columns = !self.key.is_empty() || !self.value.is_empty();
         let refuse =
-            |option: &str, name: &str| Err(Failure::message(format!("{option} has no meaning for {name}")));
+            |option: &str, name: &str| Err(Failure::message(format!("{option} does not apply to {name}")));
         match format {
             Format::Lines if columns => refuse("--key or --value", "--format lines"),
             Format::Scan if columns => refuse("--key or --value", "--format scan"),
@@ -172,7 +172,7 @@ impl Args {
         }
     }
 
-    /// Reads hex digits if asked to, and checks the sizes here, where the line is known.
+    /// Decodes hex digits if asked to, and checks sizes here, where the line number is known.
     fn check(&self, row: &mut Row) -> Result<(), RowError> {
         let line = row.line;
         let bad = |why: String| RowError::Bad { line, why };
@@ -182,7 +182,7 @@ impl Args {
         }
         let too_large = |name: &str, len: usize, max: usize| {
             if len > max {
-                Err(bad(format!("a {name} of {len} bytes is too large (at most {max} bytes)")))
+                Err(bad(format!("{name} too large: {len} bytes (at most {max})")))
             } else {
                 Ok(())
             }
@@ -197,7 +197,7 @@ impl Args {
                 eprintln!("sidebloom: {}: line {line}: {why}; skipped", self.file.display())
             }
             n if n == SKIPPED_LINES_NAMED + 1 => {
-                eprintln!("sidebloom: more malformed lines are skipped in silence")
+                eprintln!("sidebloom: further malformed lines are skipped without a message")
             }
             _ => {}
         }
@@ -207,7 +207,7 @@ impl Args {
         let file = self.file.display();
         match error {
             RowError::Bad { line, why } => Failure::message(format!(
-                "{file}: line {line}: {why}; the {} rows before it were loaded (--skip-bad goes on past such lines)",
+                "{file}: line {line}: {why}; the {} rows before it were loaded (--skip-bad skips such lines)",
                 human::count(loaded)
             )),
             RowError::Input(why) => {
@@ -240,7 +240,7 @@ struct PendingBatch {
 }
 
 impl PendingBatch {
-    /// Counts a row whose key is there.
+    /// Counts the row if its key is already present.
     fn look_up(&mut self, db: &Db, row: &Row) -> Result<(), Failure> {
         self.overwritten += u64::from(!self.keys.insert(row.key.clone()) || db.contains_key(&row.key)?);
         Ok(())

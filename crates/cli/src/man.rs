@@ -6,10 +6,10 @@ use clap_mangen::{Man, generate_to};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Print the manual page, or write one page for each command into a directory
+/// Print the manual page, or write one page per command into a directory
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where to write the pages; it is created when missing
+    /// Where to write the pages; created if missing
     dir: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! Progress on standard error, for a person only: nothing is drawn when it is not a terminal.
+//! Progress on standard error; nothing is drawn if that is not a terminal.
 
 use crate::human;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -10,7 +10,7 @@ pub fn bar(label: &str, total: u64) -> ProgressBar {
     styled(label, Some(total), "{msg:26} [{wide_bar}] {human_pos}/{human_len} {rate} {eta}")
 }
 
-/// A bar of `total` bytes; without a total (standard input), bytes so far.
+/// A bar of `total` bytes; without a total (standard input), it counts bytes.
 pub fn byte_bar(label: &str, total: Option<u64>) -> ProgressBar {
     match total {
         Some(_) => styled(label, total, "{msg:26} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec} {eta}"),
@@ -18,12 +18,12 @@ pub fn byte_bar(label: &str, total: Option<u64>) -> ProgressBar {
     }
 }
 
-/// For units of unknown number.
+/// A counter of an unknown number of units.
 pub fn counter(label: &str) -> ProgressBar {
     styled(label, None, "{msg:26} {spinner} {human_pos} {rate}")
 }
 
-/// For work of unknown length.
+/// A spinner for work of unknown length.
 pub fn spinner(label: &str) -> ProgressBar {
     styled(label, None, "{msg:26} {spinner} {elapsed}")
 }

@@ -8,15 +8,15 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 
-/// Write a value, replacing the one that is there
+/// Write a value, replacing any existing one
 ///
-/// Creates the store when there is none.
+/// Creates the store if it is missing.
 #[derive(clap::Args)]
 pub struct Args {
     /// The key
     #[arg(allow_negative_numbers = true)]
     key: OsString,
-    /// The value; `-` takes the bytes of standard input as they are
+    /// The value; `-` reads it from standard input
     #[arg(allow_negative_numbers = true)]
     value: OsString,
     /// Key and value are hex digits (standard input is not)
@@ -51,7 +51,7 @@ impl Args {
     }
 }
 
-/// One byte over the limit is enough for the store to refuse it; the rest is not read.
+/// Reads at most one byte over the limit, which is enough for the store to reject the value.
 fn read_stdin() -> Result<Vec<u8>, Failure> {
     let mut value = Vec::new();
     let mut limited = std::io::stdin().lock().take(MAX_VALUE_BYTES as u64 + 1);

@@ -1,4 +1,4 @@
-//! `sidebloom rebuild-filters`: retunes the filters without touching the data.
+//! `sidebloom rebuild-filters`: retunes filters without touching the data.
 
 use crate::context::{Context, Failure, Outcome};
 use crate::human::{parse_bits, parse_bytes, parse_rate};
@@ -9,19 +9,19 @@ use std::ops::ControlFlow;
 
 /// Retune the filters, by bits per key, rate or memory
 ///
-/// Only sidecar files (NNNNNN.filter) are written; segments keep their bytes, and the store can serve meanwhile. Filters that are as
-/// asked are kept: after an interruption, run it again and it goes on. Segments written later get the filters of the policy that the
-/// store is opened with. Without an option: the library's default, 10 bits per key on average.
+/// Writes only sidecar files (NNNNNN.filter); segments keep their bytes. Filters that already fit are kept, so an interrupted run
+/// continues when you run it again. Segments written later get the filters of the policy that the store is opened with. Without an
+/// option: the library's default, 10 bits per key on average.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 pub struct Args {
-    /// Bits for each key, on average over the levels: 8 let about 0.8 % of the absent keys through, 10 0.2 %, 14 0.02 %
+    /// Bits per key, on average over the levels: with 8, about 0.8 % of absent keys pass; with 10, 0.2 %; with 14, 0.02 %
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     bits_per_key: Option<f64>,
-    /// The share of lookups of absent keys that may read in vain, all levels together, as 0.001 or 0.1%; at the least memory
+    /// False-positive rate of a lookup over all levels, as 0.001 or 0.1%, using as little memory as possible
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     target_fpr: Option<f64>,
-    /// The memory of all filters together, in bytes; K, M and G stand for powers of 1024
+    /// Memory for all filters together, in bytes; K, M and G stand for powers of 1024
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     memory: Option<u64>,
     /// Blocked Bloom filters of this many bits per key on every level

@@ -1,15 +1,14 @@
-//! `sidebloom repair`: salvages what is readable of a damaged store.
+//! `sidebloom repair`: salvages a damaged store.
 
 use crate::context::{Context, Failure, Outcome};
 use crate::{human, progress};
 use std::io::Write;
 
-/// Salvage what is readable of a damaged store
+/// Salvage the readable rows of a damaged store
 ///
-/// For a store that does not open, or of which a part cannot be read. Every block is read. The rows around a damaged one are
-/// written anew, a lost manifest is rebuilt from the segments. Nothing is removed: damaged files are renamed to *.damaged and
-/// named here, and so are the key ranges in which rows are lost: keys there may be missing, have an older value, or be back although
-/// they were deleted.
+/// For a store that does not open, or that is partly unreadable. Reads every block, rewrites the rows around damaged blocks, and
+/// rebuilds a lost manifest from the segments. Nothing is removed: damaged files are renamed to *.damaged and listed, and so are the
+/// key ranges that lost rows. Keys there may be missing, have an older value, or reappear although they were deleted.
 #[derive(clap::Args)]
 pub struct Args {}
 
@@ -63,22 +62,19 @@ impl Report {
     fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
         self.set_aside.iter().try_for_each(|file| writeln!(out, "set aside: {file}"))?;
         self.lost.iter().try_for_each(|range| {
-            writeln!(out, "rows lost: {range}: keys there may be missing, have an older value or be back although deleted")
+            writeln!(out, "rows lost: {range}: keys there may be missing, have an older value, or reappear although deleted")
         })?;
         if !self.set_aside.is_empty() {
             let [aside, unreadable] =
                 [self.bytes_set_aside, self.bytes_unreadable].map(|n| human::bytes(n as f64));
             let salvaged = human::count(self.rows_salvaged);
-            writeln!(
-                out,
-                "{aside} set aside: {salvaged} rows of them salvaged, {unreadable} of rows unreadable"
-            )?;
+            writeln!(out, "{aside} set aside: {salvaged} rows salvaged, {unreadable} of rows unreadable")?;
         }
         if let Some(logs) = &self.logs {
             logs.print(out)?;
         }
         let [segments, entries] = [self.segments, self.entries].map(human::count);
-        let verdict = if self.rebuilt { "manifest written anew" } else { "the manifest was in order" };
+        let verdict = if self.rebuilt { "manifest rewritten" } else { "manifest intact" };
         Ok(writeln!(out, "{verdict}: {segments} segments, {entries} entries")?)
     }
 }
@@ -87,7 +83,7 @@ impl LogsReport {
     fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
         let (kept, unreadable) =
             (human::count(self.operations_kept), human::bytes(self.bytes_unreadable as f64));
-        writeln!(out, "logs written anew: {kept} operations kept, {unreadable} unreadable")?;
+        writeln!(out, "logs rewritten: {kept} operations kept, {unreadable} unreadable")?;
         let mut lost = self.operations_lost.iter();
         Ok(lost.try_for_each(|(first, last)| writeln!(out, "operations lost: {first} to {last}"))?)
     }

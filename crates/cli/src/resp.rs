@@ -1,46 +1,46 @@
-//! Requests of the Redis protocol, found in the bytes of a connection without copying them.
+//! A parser of the Redis protocol (RESP) that finds requests in a connection's bytes without copying them.
 //!
 //! ```text
-//! request = "*" count CRLF bulk{count}   count at most 1,048,576; nothing is asked when it is 0 or negative
+//! request = "*" count CRLF bulk{count}   count at most 1,048,576; a request with count 0 or less is ignored
 //! bulk    = "$" length CRLF bytes CRLF
-//! request = line LF                      otherwise: words, quoted where needed, as a person types them
+//! request = line LF                      otherwise: words, quoted where needed, as typed by hand
 //! ```
 //!
-//! Why not the `redis-protocol` crate (6.0): its decoders start anew with every byte that arrives, so that a large request in small
-//! pieces costs the square of its length; they follow nested arrays without a limit, allocate for each request, size that allocation by
-//! what the client claims, and know no request typed as a line. This one goes on where it stopped and holds one vector of ranges.
+//! The `redis-protocol` crate (6.0) does not fit. Its decoders restart whenever bytes arrive, so a large request in small pieces takes
+//! quadratic time; they follow nested arrays without a limit, allocate for each request as much as the client claims, and do not parse
+//! inline requests. This parser resumes where it stopped and holds one vector of ranges.
 
 use std::ops::Range;
 
-/// How much a request may ask of the server.
+/// Limits of a request.
 #[derive(Clone, Copy)]
 pub struct Limits {
     /// Arguments.
     pub args: usize,
     /// Bytes of one argument.
     pub bulk: usize,
-    /// Bytes in all.
+    /// Bytes in total.
     pub request: usize,
 }
 
 impl Limits {
-    /// Of a client that may use the filter. The count is Redis' own limit, the sizes leave room for a batch of 200,000 titles.
+    /// For an authenticated client. The count is Redis' own limit; the sizes leave room for a batch of 200,000 titles.
     pub const FULL: Limits = Limits { args: 1 << 20, bulk: 1 << 20, request: 16 << 20 };
     /// Before the password is given; Redis' own limits.
     pub const UNAUTHENTICATED: Limits = Limits { args: 10, bulk: 16 << 10, request: 64 << 10 };
 }
 
 const LINE_MAX: usize = 64 << 10;
-/// A number of any length that is allowed, with its mark and line end.
+/// Longest number, with its mark and line end.
 const NUMBER_LINE_MAX: usize = 32;
 
-/// Finds one request after the other. Positions count from the start of the buffer that [`next`](Self::next) is given.
+/// Finds one request after another. Positions are relative to the start of the buffer passed to [`next`](Self::next).
 #[derive(Default)]
 pub struct Parser {
     state: State,
-    /// Where the request that is being read begins.
+    /// Start of the current request.
     start: usize,
-    /// What is before this is read.
+    /// Everything before this is parsed.
     at: usize,
     args: Vec<Range<usize>>,
 }
@@ -49,13 +49,13 @@ pub struct Parser {
 enum State {
     #[default]
     Start,
-    /// The header of an argument is next, this many are missing.
+    /// The header of an argument is next; this many arguments are missing.
     Args { missing: usize },
     /// An argument is next.
     Bulk { missing: usize, len: usize },
 }
 
-/// What the client is told before it is shut out.
+/// The message for the client before it is disconnected.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProtocolError(pub String);
 
@@ -64,11 +64,11 @@ fn fail<T>(what: impl Into<String>) -> Result<T, ProtocolError> {
 }
 
 impl Parser {
-    /// Reads on in `buffer`. `true` when a request is complete: its arguments can be [lent](Self::lend), never none, until the next call.
-    /// Escapes in a line are replaced within the buffer.
+    /// Continues parsing `buffer`. `true` when a request is complete: until the next call, its arguments (at least one) can be
+    /// [lent](Self::lend). Escapes in an inline request are replaced within the buffer.
     ///
     /// # Errors
-    /// What is wrong, in Redis' words. There is no way to go on.
+    /// The protocol error, in Redis' words. The parser cannot continue after it.
     pub fn next(&mut self, buffer: &mut [u8], limits: Limits) -> Result<bool, ProtocolError> {
         loop {
             match self.state {
@@ -144,8 +144,7 @@ impl Parser {
         }
     }
 
-    /// Where the arguments of the request are that [`next`](Self::next) has found: on loan, until they are
-    /// [given back](Self::give_back) for their memory.
+    /// The positions of the arguments that [`next`](Self::next) found. [Give them back](Self::give_back) to reuse the memory.
     pub fn lend(&mut self) -> Vec<Range<usize>> {
         std::mem::take(&mut self.args)
     }
@@ -155,7 +154,7 @@ impl Parser {
         self.args = args;
     }
 
-    /// How many bytes at the start of the buffer belong to requests that are complete. They are forgotten: the caller removes them.
+    /// The number of bytes at the start of the buffer that belong to complete requests. The caller must remove them.
     pub fn take_consumed(&mut self) -> usize {
         let complete = match self.state {
             State::Start => self.at,
@@ -170,7 +169,7 @@ impl Parser {
         complete
     }
 
-    /// The number behind a mark, and its line end; `None` while it is incomplete.
+    /// Parses the number after a mark, and its line end; `None` while it is incomplete.
     fn number(&mut self, buffer: &[u8], long: &str, wrong: &str) -> Result<Option<i64>, ProtocolError> {
         let rest = buffer.get(self.at + 1..).unwrap_or_default();
         let Some(len) = rest.iter().take(NUMBER_LINE_MAX).position(|byte| *byte == b'\r') else {
@@ -192,7 +191,7 @@ impl Parser {
         Ok(Some(sign * digits.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'))))
     }
 
-    /// A request typed as a line, perhaps an empty one; `false` while it is incomplete.
+    /// Parses an inline request, which may be empty; `false` while it is incomplete.
     fn line(&mut self, buffer: &mut [u8]) -> Result<bool, ProtocolError> {
         let rest = buffer.get_mut(self.at..).unwrap_or_default();
         let Some(len) = rest.iter().take(LINE_MAX).position(|byte| *byte == b'\n') else {
@@ -207,8 +206,8 @@ impl Parser {
     }
 }
 
-/// Words as Redis' command line takes them: separated by spaces; `"with \n \r \t \b \a \\ \" \xHH"`, `'with \' only'`. Escapes are
-/// replaced in place, which makes a word shorter, never longer. `false` when a quote is not closed, or something but a space follows it.
+/// Splits a line into words as Redis does: separated by spaces; `"with \n \r \t \b \a \\ \" \xHH"`, `'with \' only'`. Escapes are
+/// replaced in place, which never makes a word longer. `false` when a quote is not closed, or is not followed by a space.
 fn split_words(line: &mut [u8], mut word: impl FnMut(Range<usize>)) -> bool {
     let (mut read, mut write) = (0, 0);
     let at = |line: &[u8], i: usize| line.get(i).copied();
@@ -258,7 +257,7 @@ fn split_words(line: &mut [u8], mut word: impl FnMut(Range<usize>)) -> bool {
     }
 }
 
-/// The byte that stands behind a backslash, and how many bytes it takes with the backslash.
+/// The byte that an escape stands for, and the length of the escape with its backslash.
 fn escape(rest: &[u8]) -> (u8, usize) {
     let hex = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
     match rest {

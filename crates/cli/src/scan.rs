@@ -9,17 +9,17 @@ use std::ops::Bound;
 
 /// Print rows in key order
 ///
-/// Prints KEY TAB VALUE, a row a line, escaped as `sidebloom --help` says; `load --format scan` reads it back exactly. Exits 1
-/// when no row is in the range.
+/// Prints one row per line as KEY TAB VALUE, escaped as described in `sidebloom --help`; `load --format scan` reads it back exactly.
+/// Exits 1 when the range holds no row.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only keys that start with this
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     prefix: Option<OsString>,
-    /// First key (included)
+    /// First key (inclusive)
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     from: Option<OsString>,
-    /// End of the range (excluded)
+    /// End of the range (exclusive)
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     to: Option<OsString>,
     /// At most this many rows
@@ -71,7 +71,7 @@ impl Args {
     }
 }
 
-/// The range that all of the options leave; `None` when it is empty (an inverted range is empty, not an error, as in SQL).
+/// The intersection of all options; `None` when it is empty. An inverted range is empty rather than an error, as in SQL.
 fn bounds(prefix: Option<Vec<u8>>, from: Option<Vec<u8>>, to: Option<Vec<u8>>) -> Option<Bounds> {
     let prefix = prefix.unwrap_or_default();
     let start = from.unwrap_or_default().max(prefix.clone());

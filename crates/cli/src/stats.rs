@@ -7,14 +7,13 @@ use serde::Serialize;
 use sidebloom::{Db, LevelStats, MAX_KEY_BYTES, Stats};
 use std::io::Write;
 
-/// Print what each level holds and what its filters let through
+/// Print the contents and false-positive rates of each level
 ///
-/// The observed false-positive rates are those of this run, so a store that was just opened has none: --probe asks for keys that
-/// are not there first.
+/// Observed rates cover this run only, so a store that was just opened has none; --probe looks up absent keys first.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Ask for this many absent keys first (present keys with a suffix, spread over the whole store; reads every key, more than once
-    /// when there are fewer of them)
+    /// Look up this many absent keys first: present keys with a suffix, spread over the whole store. Reads every key, more than
+    /// once if the store has fewer
     #[arg(long, value_name = "N", default_value_t = 0)]
     probe: u64,
 }
@@ -23,18 +22,18 @@ pub struct Args {
 struct Report {
     levels: Vec<LevelRow>,
     total: LevelRow,
-    /// For a key that is not there, within the range of every run: how many filters let it through.
+    /// For an absent key within the range of every run: how many filters let it through.
     expected_false_positives_per_lookup: f64,
     memtable_bytes: u64,
     filters_unavailable: u64,
     segments_quarantined: u64,
-    /// Absent keys that --probe asked for.
+    /// Absent keys looked up by --probe.
     probed: u64,
     key_hash: &'static str,
     since_opening: OpenCounters,
 }
 
-/// What the store has counted since this run opened it.
+/// The store's counters since this run opened it.
 #[derive(Serialize)]
 struct OpenCounters {
     filter_probes: u64,
@@ -67,21 +66,21 @@ struct LevelRow {
     keys: u64,
     data_bytes: u64,
     filter_bytes: u64,
-    /// Segments with a filter that answers.
+    /// Segments with a usable filter.
     filters: usize,
     filter_kinds: Vec<String>,
     bits_per_key: f64,
     expected_fpr: f64,
-    /// `None` when no filter was asked for an absent key in this run.
+    /// `None` when no filter was probed for an absent key in this run.
     observed_fpr: Option<f64>,
-    /// How many answers of filters for absent keys that rate is of.
+    /// Filter probes for absent keys behind that rate.
     observed_answers: u64,
 }
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let db = cx.open_to_read()?;
-        db.warm()?; // a filter that no checksum vouches for yet would be reported as none
+        db.warm()?; // Otherwise filters whose checksums are not verified yet would count as missing.
         let probed = if self.probe > 0 { ask_for_absent_keys(&db, self.probe)? } else { 0 };
         let report = Report::new(&db.stats(), probed);
         cx.report(&report, |out| report.print(out))?;
@@ -89,11 +88,11 @@ impl Args {
     }
 }
 
-/// Takes keys evenly over the store and asks for each with a suffix of its own: in range of the same segments, and not there (as good as
-/// never). Goes over the keys until it has asked `probes` times. Returns how often it has: less only where there is no key.
+/// Picks keys evenly from the store and looks each up with a unique suffix, so that it falls into the same segments and is (almost
+/// certainly) absent. Passes over the keys until it has made `probes` lookups. Returns their number: fewer only in an empty store.
 fn ask_for_absent_keys(db: &Db, probes: u64) -> Result<u64, Failure> {
     let keys: u64 = db.stats().levels.iter().map(|level| level.keys).sum();
-    let bar = progress::bar("asking for absent keys", probes);
+    let bar = progress::bar("looking up absent keys", probes);
     let mut asked = 0;
     while asked < probes {
         let (before, left) = (asked, probes - asked);
@@ -155,15 +154,15 @@ impl Report {
         table.column_iter_mut().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         writeln!(out, "{table}")?;
         let memtable = human::bytes(self.memtable_bytes as f64);
-        writeln!(out, "not yet in a segment: {memtable}; filters unavailable: {}", self.filters_unavailable)?;
+        writeln!(out, "memtables: {memtable}; filters unavailable: {}", self.filters_unavailable)?;
         if self.segments_quarantined > 0 {
             let quarantined = human::count(self.segments_quarantined);
-            writeln!(out, "segments in quarantine: {quarantined}; run `sidebloom repair`")?;
+            writeln!(out, "quarantined segments: {quarantined}; run `sidebloom repair`")?;
         }
         let expected = human::percent(self.expected_false_positives_per_lookup, 1.0);
         writeln!(out, "expected false positives in a lookup of an absent key: {expected}")?;
         if self.probed > 0 {
-            writeln!(out, "asked for {} absent keys", human::count(self.probed))?;
+            writeln!(out, "looked up {} absent keys", human::count(self.probed))?;
         }
         writeln!(out, "keys are hashed with {}", self.key_hash)?;
         self.since_opening.print(out)
@@ -195,7 +194,7 @@ impl OpenCounters {
         }
     }
 
-    /// A store that is opened to be read writes nothing, so what it would have written is in the JSON form only.
+    /// A store opened for reading writes nothing, so the write counters appear in the JSON form only.
     fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
         let [reads, hits] = [self.block_reads, self.block_cache_hits].map(human::count);
         let [open, mapped] = [self.segments_open, self.filters_mapped].map(human::count);
@@ -208,13 +207,13 @@ impl OpenCounters {
         let stalled = human::nanos(self.stall_micros as f64 * 1e3);
         writeln!(
             out,
-            "shortages: {space} of disk space, {descriptors} of descriptors; writers waited {stalled}"
+            "shortages: {space} of disk space, {descriptors} of descriptors; writers stalled for {stalled}"
         )?;
         Ok(())
     }
 }
 
-/// Sums; the expected rate is the mean over the keys, as it is for each level.
+/// Sums over the levels. The expected rate is the mean over the keys, as within each level.
 fn total(levels: &[LevelStats]) -> LevelStats {
     let mut total = LevelStats::default();
     for level in levels {

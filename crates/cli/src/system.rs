@@ -1,6 +1,6 @@
-//! What the operating system is asked for a measurement: to drop its page cache, and how much was read from disk.
+//! Measurements from the operating system: dropping the page cache, disk reads, peak memory.
 //!
-//! The figures come from Linux's /proc; where it is missing they are unknown, and reports leave them out.
+//! The figures come from Linux's /proc. On other systems they are unknown, and reports leave them out.
 
 use crate::human;
 use serde::Serialize;
@@ -9,20 +9,20 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// How far the page cache was emptied.
+/// How the page cache was dropped.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PageCache {
     /// All of it.
     Dropped,
-    /// The store's files left it (posix_fadvise); what other files share with them, such as directories, did not.
+    /// Only the store's files were dropped (posix_fadvise), not the metadata of the file system.
     StoreDropped,
-    /// It could not be.
+    /// It could not be dropped, for this reason.
     Kept(String),
 }
 
 impl PageCache {
-    /// Empties the page cache as far as this process may. What is mapped, as sidecars are, stays in memory.
+    /// Drops the page cache as far as this process may. Mapped files, such as sidecars, stay in memory.
     pub fn drop_for(dir: &Path) -> Self {
         let dropped = clean(dir).and_then(|()| fs::write("/proc/sys/vm/drop_caches", "3"));
         match dropped {
@@ -34,19 +34,19 @@ impl PageCache {
         }
     }
 
-    /// In words.
+    /// A description for people.
     pub fn describe(&self) -> String {
         match self {
             PageCache::Dropped => "page cache dropped".to_owned(),
             PageCache::StoreDropped => "the store's files dropped from the page cache".to_owned(),
             PageCache::Kept(why) => {
-                format!("page cache NOT dropped ({why}; root may): these reads come from memory")
+                format!("page cache NOT dropped ({why}; try as root): these reads come from memory")
             }
         }
     }
 }
 
-/// Only clean pages can be dropped; other files' pages are none of our business.
+/// Syncs the directory's files, since only clean pages can be dropped.
 fn clean(dir: &Path) -> io::Result<()> {
     fs::read_dir(dir)?.try_for_each(|entry| fs::File::open(entry?.path())?.sync_all())
 }
@@ -65,14 +65,14 @@ fn advise_dont_need(_: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Whether files in `dir` live in memory, so that no measurement there sees a disk.
+/// Whether `dir` is on an in-memory file system, where nothing reads a disk.
 #[cfg(target_os = "linux")]
 pub fn is_memory(dir: &Path) -> bool {
     // TMPFS_MAGIC and RAMFS_MAGIC of linux/magic.h; the type of `f_type` differs between architectures.
     rustix::fs::statfs(dir).is_ok_and(|fs| matches!(fs.f_type, 0x0102_1994 | 0x8584_58f6))
 }
 
-/// Whether files in `dir` live in memory, so that no measurement there sees a disk.
+/// Whether `dir` is on an in-memory file system, where nothing reads a disk.
 #[cfg(not(target_os = "linux"))]
 pub fn is_memory(_: &Path) -> bool {
     false
@@ -85,7 +85,7 @@ pub struct DiskMeter {
     device: Option<(u32, u32)>,
 }
 
-/// Disk reads so far, or between two readings.
+/// Disk reads in total, or between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskReads {
     /// Reads that the device completed, for the whole machine (/proc/diskstats); unknown for file systems that span devices.
@@ -114,7 +114,7 @@ impl DiskMeter {
 }
 
 impl DiskReads {
-    /// The sum; unknown when either is.
+    /// The sum; unknown if either is.
     pub fn plus(self, other: DiskReads) -> DiskReads {
         let plus = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         DiskReads { reads: plus(self.reads, other.reads), bytes: plus(self.bytes, other.bytes) }
@@ -149,7 +149,7 @@ pub fn log_peak_memory() {
     }
 }
 
-/// Starts [`peak_memory_bytes`] anew. Where it may not, the peak stays that of the process, which is still an upper bound.
+/// Resets [`peak_memory_bytes`]. Without permission, the peak since the start of the process remains, which is an upper bound.
 pub fn reset_peak_memory() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }

@@ -6,8 +6,8 @@ use std::io::Write;
 
 /// Check every checksum, every key against its filter, and the manifest against the files
 ///
-/// Prints what is wrong, a line for each problem, and exits 2 when data is damaged. A filter that is missing or unusable is named too,
-/// but is no damage: it is rebuilt when the store is next opened for writing.
+/// Prints one line per problem and exits 2 when data is damaged. Missing and unusable filters are listed too, but are not damage: they
+/// are rebuilt when the store is next opened for writing.
 #[derive(clap::Args)]
 pub struct Args {}
 
@@ -16,7 +16,7 @@ struct Report {
     ok: bool,
     segments: u64,
     entries: u64,
-    /// In the logs, and so in no segment yet.
+    /// Entries in the logs, not in a segment yet.
     log_entries: u64,
     bytes: u64,
     filters: u64,
@@ -42,7 +42,7 @@ impl Args {
         cx.report(&report, |out| report.print(out))?;
         match report.problems.len() {
             0 => Ok(Outcome::Found),
-            n => Err(Failure::message(format!("{} is damaged: problems found: {n}", cx.db.display()))),
+            n => Err(Failure::message(format!("{} is damaged: {n} problems found", cx.db.display()))),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Directories for measurements: removed when done, and when the user presses Ctrl-C.
+//! Working directories, removed when a command ends or the user presses Ctrl-C.
 
 use crate::context::Failure;
 use crate::system;
@@ -13,15 +13,15 @@ pub struct WorkDir {
     temporary: bool,
 }
 
-/// Tells the temporary directories of a process apart.
+/// Number of the next temporary directory of this process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// What a signal must remove.
+/// Directories to remove on a signal.
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 impl WorkDir {
-    /// A new directory on a disk, removed on drop. Where the usual place for temporary files is memory, it is /var/tmp, which
-    /// survives reboots and so is on disk.
+    /// A new directory on disk, removed on drop. If the default directory for temporary files is in memory, uses /var/tmp, which survives
+    /// reboots and so is on disk.
     pub fn temporary(name: &str) -> Result<Self, Failure> {
         let places = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
         let place =
@@ -33,7 +33,7 @@ impl WorkDir {
         Ok(WorkDir { path, temporary: true })
     }
 
-    /// A directory that stays; it must not exist yet, or be empty.
+    /// A directory that is kept. It must be missing or empty.
     pub fn kept(path: &Path) -> Result<Self, Failure> {
         fs::create_dir_all(path).map_err(|e| Failure::file("create", path, e))?;
         let mut entries = fs::read_dir(path).map_err(|e| Failure::file("read", path, e))?;
@@ -43,7 +43,7 @@ impl WorkDir {
         Ok(WorkDir { path: path.to_path_buf(), temporary: false })
     }
 
-    /// A directory that is there and stays.
+    /// An existing directory, which is kept.
     pub fn existing(path: &Path) -> Self {
         WorkDir { path: path.to_path_buf(), temporary: false }
     }
@@ -62,7 +62,7 @@ impl Drop for WorkDir {
     }
 }
 
-/// The store may still be writing when a signal comes: files that appear meanwhile are removed by the next try.
+/// Removes a directory. The store may still be writing when a signal arrives; a retry removes files created in the meantime.
 fn remove(path: &Path) {
     for _ in 0..20 {
         if fs::remove_dir_all(path).is_ok() || !path.exists() {
@@ -76,7 +76,7 @@ fn remove_on_signal(path: &Path) -> Result<(), Failure> {
     let Ok(mut paths) = TEMPORARY.lock() else { return Ok(()) };
     paths.push(path.to_path_buf());
     if paths.len() > 1 {
-        return Ok(()); // the thread below runs already
+        return Ok(()); // The thread below is already running.
     }
     let mut signals =
         signal_hook::iterator::Signals::new([signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])

@@ -6,23 +6,23 @@ use crate::human::{parse_bits, parse_bytes};
 
 /// Measure workloads of db_bench and YCSB
 ///
-/// Runs the workloads in the order given, on a store in a temporary directory (or in the new directory that --db names, which
-/// stays). If the first one is not a fill, fillrandom comes before it; a second fill begins with an empty store.
+/// Runs the workloads in the given order, on a store in a temporary directory (or in the new directory that --db names, which is
+/// kept). If the first workload is not a fill, fillrandom runs before it; every further fill starts with an empty store.
 ///
-/// Throughput and mean are those of the whole run. Percentiles are of single calls (16 keys for multireadrandom, --batch puts for
-/// fills); runs of 100,000 calls a thread and more time 1 call in 16, since reading the clock costs about 25 ns. Disk reads are
-/// the device's, for the whole machine (/proc/diskstats): use a quiet one; disk bytes are this process's (/proc/self/io). False
-/// positives are a share of the filters asked for absent keys.
+/// Throughput and mean cover the whole run. Percentiles are of single calls (16 keys for multireadrandom, --batch puts for
+/// fills); runs with 100,000 or more calls per thread time 1 call in 16, since reading the clock takes about 25 ns. Disk reads are
+/// those of the device, for the whole machine (/proc/diskstats), so use a quiet one; disk bytes are those of this process
+/// (/proc/self/io). False positives are relative to the filter probes for absent keys.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Workloads, separated by commas or blanks
+    /// Workloads, separated by commas or spaces
     #[arg(value_enum, value_delimiter = ',',
           default_values = ["fillrandom", "readrandom", "readmissing", "multireadrandom", "seekrandom", "scan"])]
     pub workloads: Vec<Workload>,
-    /// Keys to load
+    /// Number of keys to load
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=u64::from(u32::MAX)))]
     pub num: u64,
-    /// Operations of each workload that is not a fill [default: --num]
+    /// Operations of each workload other than fills [default: --num]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub reads: Option<u64>,
     /// Length of a key
@@ -31,31 +31,31 @@ pub struct Args {
     /// Length of a value
     #[arg(long, value_name = "BYTES", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=64 << 20))]
     pub value_bytes: u64,
-    /// Threads that call
+    /// Threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
-    /// Puts in a write of fillseq, fillrandom and overwrite
+    /// Puts per write in fillseq, fillrandom and overwrite
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub batch: u64,
     /// Block cache, in bytes or with K, M or G
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes)]
     pub cache_bytes: u64,
-    /// Before each workload that only reads, reopen the store, warm its filters and drop the page cache
+    /// Before each read-only workload, reopen the store, load its filters and drop the page cache
     #[arg(long)]
     pub cold: bool,
-    /// Whether filters are written and asked
+    /// Whether to write and use filters
     #[arg(long, value_enum, default_value_t = FilterUse::On)]
     pub filters: FilterUse,
-    /// Bits of a filter for each key [default: the library's policy]
+    /// Filter bits per key [default: the library's policy]
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     pub bits_per_key: Option<f64>,
-    /// How blocks are compressed
+    /// Compression of blocks
     #[arg(long, value_enum, default_value_t = CompressionName::Lz4)]
     pub compression: CompressionName,
-    /// Of keys, values and their order
+    /// Seed of keys, values and their order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Run on the store that is there, loaded before with the same --num, --key-bytes and --seed
+    /// Use the existing store at --db, loaded before with the same --num, --key-bytes and --seed
     #[arg(long)]
     pub use_existing: bool,
 }

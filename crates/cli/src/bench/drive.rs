@@ -1,7 +1,7 @@
 //! Runs an operation many times on several threads, and times it.
 //!
-//! Throughput and the mean come from the whole loop. Reading the clock costs about 25 ns, a tenth of a fast lookup, so that long
-//! runs time one call in [`SAMPLED`] only; percentiles are those of the timed calls, clock included.
+//! Throughput and the mean come from the whole loop. Reading the clock takes about 25 ns, a tenth of a fast lookup, so long runs time
+//! only one call in [`SAMPLED`]. Percentiles are of the timed calls and include the clock.
 
 use super::keys::{KeySpace, Rng, Values, mix};
 use crate::context::Failure;
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 
 /// Keys in a call of multireadrandom.
 pub const KEYS_PER_CALL: usize = 16;
-/// One call in so many is timed, on long runs.
+/// Long runs time one call in this many.
 const SAMPLED: u64 = 16;
-/// From this many calls a thread, not every call is timed.
+/// Calls per thread that make a run long.
 const LONG_RUN: u64 = 100_000;
-/// The bar moves once in so many calls.
+/// Calls between two moves of the bar.
 const BAR_STEP: u64 = 4096;
 
-/// What each thread of a workload works with.
+/// The state of one thread of a workload.
 pub struct Worker<'a> {
     /// The store.
     pub db: &'a Db,
@@ -30,13 +30,13 @@ pub struct Worker<'a> {
     pub values: &'a Values,
     /// This thread's random numbers.
     pub rng: Rng,
-    /// Room for a key.
+    /// Buffer for a key.
     pub key: Vec<u8>,
-    /// Room for the keys of one call of multireadrandom.
+    /// Buffers for the keys of one call of multireadrandom.
     pub many_keys: [Vec<u8>; KEYS_PER_CALL],
 }
 
-/// What a workload is run with.
+/// Runs workloads on a store.
 pub struct Driver<'a> {
     /// The store.
     pub db: &'a Db,
@@ -44,52 +44,52 @@ pub struct Driver<'a> {
     pub keys: &'a KeySpace,
     /// Its values.
     pub values: &'a Values,
-    /// Threads that call.
+    /// Threads.
     pub threads: u64,
-    /// Of all random choices.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Moves as calls are made.
+    /// The progress bar.
     pub bar: ProgressBar,
 }
 
-/// How a run went.
+/// The timing of a run.
 pub struct Timing {
     /// Calls made.
     pub calls: u64,
-    /// Sum of what the calls returned: rows found.
+    /// Rows found or written, summed over the calls.
     pub rows: u64,
-    /// From the first call's begin to the last one's end.
+    /// From the start of the first call to the end of the last.
     pub elapsed: Duration,
-    /// Nanoseconds of the timed calls.
+    /// Latencies of the timed calls, in nanoseconds.
     pub latencies: Histogram<u64>,
 }
 
-/// A workload's run.
+/// The result of a workload.
 pub struct WorkloadRun {
-    /// Operations: rows for fills, multireadrandom and scan, calls for the others.
+    /// Operations: rows for fills, multireadrandom and scan; calls for the others.
     pub ops: u64,
-    /// Reads that should have found a row, and how many did; `None` for workloads that only write.
+    /// How many operations found a row; `None` for workloads that only write.
     pub found: Option<u64>,
-    /// The clock's part.
+    /// Times and rows.
     pub timing: Timing,
-    /// Puts that another thread made meanwhile.
+    /// Puts by a concurrent thread.
     pub concurrent_puts: Option<u64>,
 }
 
 impl WorkloadRun {
-    /// One operation a call.
+    /// One operation per call.
     pub fn of_calls(timing: Timing, found: bool) -> Self {
         WorkloadRun { ops: timing.calls, found: found.then_some(timing.rows), timing, concurrent_puts: None }
     }
 
-    /// One operation a row.
+    /// One operation per row.
     pub fn of_rows(timing: Timing, found: bool) -> Self {
         WorkloadRun { ops: timing.rows, ..WorkloadRun::of_calls(timing, found) }
     }
 }
 
 impl<'a> Driver<'a> {
-    /// A worker; `stream` tells the random numbers of one apart from another's.
+    /// A worker. `stream` selects its sequence of random numbers.
     pub fn worker(&self, stream: u64) -> Worker<'a> {
         let rng = Rng::new(mix(self.seed) ^ stream);
         Worker {
@@ -102,7 +102,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Makes `calls` calls of `call`, which is given the number of the call, and returns how many rows it found or wrote.
+    /// Makes `calls` calls of `call`, which receives the number of the call and returns how many rows it found or wrote.
     pub fn run<F>(&self, calls: u64, call: F) -> Result<Timing, Failure>
     where
         F: Fn(&mut Worker<'_>, u64) -> sidebloom::Result<u64> + Sync,
@@ -130,7 +130,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// One thread's share of a run.
+/// One thread's part of a run.
 struct ThreadRun {
     begin: Instant,
     end: Instant,

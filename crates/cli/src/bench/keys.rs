@@ -1,10 +1,10 @@
-//! The keys and values of the workloads, made on the fly: a few nanoseconds each, and the same for the same `--num` and `--seed`.
+//! The keys and values of the workloads, generated in a few nanoseconds each, and the same for the same `--num` and `--seed`.
 //!
-//! The key space is cut into `4 × num` slots of equal width, four for each index: one holds a key that is loaded, one a key that
-//! is never there, one a key that YCSB D and E insert. So absent keys lie between present ones, everywhere, and have the same
-//! length. A key is its place in the slot as 16 hex digits, then more digits that follow from them, to the length asked for.
+//! The key space consists of `4 × num` slots of equal width, four per index: one holds a key that is loaded, one a key that is
+//! always absent, one a key that YCSB D and E insert. So absent keys lie between present keys everywhere, and have the same
+//! length. A key is its position in the key space as 16 hex digits, followed by digits derived from them up to the requested length.
 
-/// Which of an index's keys.
+/// The kinds of keys of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum KeyKind {
@@ -16,7 +16,7 @@ pub enum KeyKind {
     Inserted = 2,
 }
 
-/// Shortest key: the digits that tell all keys apart.
+/// Shortest key: the digits that distinguish all keys.
 pub const MIN_KEY_BYTES: usize = 16;
 
 /// All keys of a benchmark.
@@ -47,7 +47,7 @@ impl KeySpace {
         self.num
     }
 
-    /// The `i`-th index in random order; every index comes once.
+    /// The `i`-th index in random order; every index occurs once.
     #[inline]
     pub fn shuffled(&self, i: u64) -> u64 {
         self.order.at(i)
@@ -67,7 +67,7 @@ impl KeySpace {
     }
 }
 
-/// A random-looking order of `0..num`: a bijection of the next power of two, walked until it falls into the range.
+/// A random-looking permutation of `0..num`: a bijection on the next power of two, iterated until the result is in range.
 #[derive(Debug, Clone, Copy)]
 struct Permutation {
     num: u64,
@@ -84,7 +84,7 @@ impl Permutation {
 
     #[inline]
     fn at(&self, i: u64) -> u64 {
-        // Adding, multiplying by an odd number and xoring the high half in are each reversible on the masked bits.
+        // Addition, multiplication by an odd number and xor with the high half are each reversible on the masked bits.
         let mut x = i;
         loop {
             x = x.wrapping_add(self.offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) & self.mask;
@@ -115,13 +115,13 @@ impl Rng {
         mix(self.0)
     }
 
-    /// From 0 to below `n`.
+    /// A number from 0 to below `n`.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         scale(self.bits(), n)
     }
 
-    /// From 0 to below 1.
+    /// A number from 0 to below 1.
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -160,7 +160,7 @@ fn hex8(x: u64) -> u64 {
     x + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'0' - 10)
 }
 
-/// Values that compress to about half, as db_bench's do: pieces of 100 bytes, each 50 random characters twice.
+/// Values that compress to about half, like db_bench's: pieces of 100 bytes, each 50 random characters twice.
 #[derive(Debug, Clone)]
 pub struct Values {
     pool: Vec<u8>,

@@ -1,4 +1,4 @@
-//! `sidebloom bench`: the workloads of db_bench and YCSB on this store.
+//! `sidebloom bench`: the workloads of db_bench and YCSB.
 
 mod args;
 mod drive;
@@ -68,14 +68,14 @@ impl Args {
         let before = (StoreCounters::new(&db), meter.read());
         let run = workload.run(&driver, amount)?;
         let disk = meter.read().since(before.1);
-        bar.set_message("settling");
-        let settling = Instant::now();
+        bar.set_message("compacting");
+        let compacting = Instant::now();
         if workload.writes() {
             db.flush()?;
             db.wait_for_compaction()?;
             db.warm()?;
         }
-        let settle = workload.writes().then(|| settling.elapsed());
+        let settle = workload.writes().then(|| compacting.elapsed());
         bar.finish_and_clear();
         let observed = Observed {
             run,
@@ -89,7 +89,7 @@ impl Args {
     }
 }
 
-/// The first and the last key tell whether the store was loaded with the same options.
+/// Checks by the first and the last key that the store was loaded with the same options.
 fn check_existing(store: &mut Store<'_>, keys: &KeySpace) -> Result<(), Failure> {
     let db = store.db()?;
     let mut key = Vec::new();

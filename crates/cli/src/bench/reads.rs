@@ -6,7 +6,7 @@ use super::writes;
 use crate::context::Failure;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Random numbers of the thread that writes beside the readers.
+/// Random stream of the thread that writes concurrently.
 const WRITER: u64 = 1 << 32;
 
 /// Gets of present keys.
@@ -27,14 +27,14 @@ fn random_get(worker: &mut Worker<'_>, kind: KeyKind) -> sidebloom::Result<u64> 
     get(worker, index, kind)
 }
 
-/// Gets a key; 1 when it was there.
+/// Gets a key. Returns 1 if it was found, else 0.
 #[inline]
 pub fn get(worker: &mut Worker<'_>, index: u64, kind: KeyKind) -> sidebloom::Result<u64> {
     worker.keys.write(index, kind, &mut worker.key);
     Ok(u64::from(worker.db.get(&worker.key)?.is_some()))
 }
 
-/// Gets of present keys, several in a call.
+/// Gets of present keys, several per call.
 pub fn many(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     let timing = driver.run(calls, |worker, _| {
         for key in &mut worker.many_keys {
@@ -46,7 +46,7 @@ pub fn many(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     Ok(WorkloadRun::of_rows(timing, true))
 }
 
-/// Gets of present keys beside a thread that overwrites as fast as it can.
+/// Gets of present keys while a thread overwrites as fast as it can.
 pub fn while_writing(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -67,7 +67,7 @@ pub fn while_writing(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Fai
     })
 }
 
-/// Goes to a random present key and reads the row there.
+/// Seeks to a random present key and reads its row.
 pub fn seek(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     let timing = driver.run(calls, |worker, _| {
         let index = worker.rng.below(worker.keys.num());
@@ -76,7 +76,7 @@ pub fn seek(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     Ok(WorkloadRun::of_calls(timing, true))
 }
 
-/// Reads up to `limit` rows from a present key on; how many there were.
+/// Reads up to `limit` rows from a present key on. Returns their number.
 #[inline]
 pub fn rows_from(worker: &mut Worker<'_>, index: u64, limit: usize) -> sidebloom::Result<u64> {
     worker.keys.write(index, KeyKind::Present, &mut worker.key);

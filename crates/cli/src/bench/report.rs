@@ -1,4 +1,4 @@
-//! What a workload's run is reported as: a line, or a JSON object.
+//! The report of a workload: a line, or a JSON object.
 
 use super::drive::WorkloadRun;
 use super::workload::Workload;
@@ -10,7 +10,7 @@ use sidebloom::Db;
 use std::io::Write;
 use std::time::Duration;
 
-/// The store's counters that a report needs: so far, or of one run.
+/// The store's counters that a report needs: totals, or the difference over one run.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct StoreCounters {
     filter_probes: u64,
@@ -29,7 +29,7 @@ pub struct StoreCounters {
 }
 
 impl StoreCounters {
-    /// As they are now.
+    /// Current totals.
     pub fn new(db: &Db) -> Self {
         let stats = db.stats();
         StoreCounters {
@@ -49,7 +49,7 @@ impl StoreCounters {
         }
     }
 
-    /// What was counted since `before`.
+    /// The difference since `before`.
     pub fn since(self, before: &StoreCounters) -> StoreCounters {
         StoreCounters {
             filter_probes: self.filter_probes - before.filter_probes,
@@ -68,30 +68,30 @@ impl StoreCounters {
         }
     }
 
-    /// Bytes written to files for each byte that was put.
+    /// Bytes written to files per byte put.
     fn write_amplification(&self) -> Option<f64> {
         let written = self.log_bytes + self.flush_bytes + self.compaction_bytes + self.filter_bytes_written;
         (self.user_bytes > 0).then(|| written as f64 / self.user_bytes as f64)
     }
 }
 
-/// A run as it was seen from outside.
+/// What was measured around a run.
 pub struct Observed {
-    /// What the workload says.
+    /// The workload's own result.
     pub run: WorkloadRun,
-    /// What the store counted meanwhile, compaction until it settled included.
+    /// The store's counters over the run and the compactions after it.
     pub counters: StoreCounters,
-    /// What was read from disk during the run.
+    /// Disk reads during the run.
     pub disk: DiskReads,
-    /// From the end of the run until no compaction was left to do, after writes.
+    /// After writes: from the end of the run until all compactions were done.
     pub settle: Option<Duration>,
-    /// How far the page cache was emptied before, for cold runs.
+    /// For cold runs: how the page cache was dropped before.
     pub page_cache: Option<PageCache>,
-    /// The sum over the runs of their filters' false-positive rates, as the store is afterwards.
+    /// The sum of the false-positive rates of all runs after the workload.
     pub expected_false_positives: f64,
 }
 
-/// All that is known of a run.
+/// The figures of a run.
 #[derive(Serialize)]
 pub struct Report {
     workload: String,
@@ -104,23 +104,23 @@ pub struct Report {
     p99_ns: u64,
     p999_ns: u64,
     timed_calls: u64,
-    /// Of the device, by the whole machine.
+    /// Reads of the device, for the whole machine.
     disk_reads_per_op: Option<f64>,
-    /// Of this process.
+    /// Bytes read by this process.
     disk_bytes_per_op: Option<f64>,
     page_cache: Option<PageCache>,
-    /// From the end of the load until no compaction was left to do.
+    /// From the end of the run until all compactions were done.
     settle_seconds: Option<f64>,
     write_amplification: Option<f64>,
     peak_memory_bytes: Option<u64>,
     concurrent_puts_per_second: Option<f64>,
-    /// Of the store as it is after the run: the sum over the runs of their filters' rates.
+    /// After the workload: the sum of the false-positive rates of all runs.
     expected_false_positives_per_absent_key: f64,
     counters: StoreCounters,
 }
 
 impl Report {
-    /// Brings what was observed into figures for each operation.
+    /// Computes the figures per operation.
     pub fn new(workload: Workload, threads: u64, observed: Observed) -> Self {
         let Observed { run, counters, disk, settle, page_cache, expected_false_positives } = observed;
         let seconds = run.timing.elapsed.as_secs_f64();
@@ -149,7 +149,7 @@ impl Report {
         }
     }
 
-    /// On standard output.
+    /// Prints it to standard output.
     pub fn print(&self, cx: &Context) -> Result<(), Failure> {
         if cx.json {
             return cx.print_json(self);
@@ -178,40 +178,37 @@ impl Report {
 
     fn print_details(&self, cx: &Context) -> Result<(), Failure> {
         let mut details = Vec::new();
-        details.extend(self.settle_seconds.map(|seconds| format!("settled {seconds:.1} s after")));
+        details.extend(self.settle_seconds.map(|seconds| format!("settled after {seconds:.1} s")));
         details.extend(self.write_amplification.map(|factor| self.describe_amplification(factor)));
         details.extend(
             self.peak_memory_bytes.map(|bytes| format!("peak memory {}", human::bytes(bytes as f64))),
         );
         details.extend(
             self.concurrent_puts_per_second
-                .map(|rate| format!("{} puts/s beside", human::count(rate as u64))),
+                .map(|rate| format!("{} concurrent puts/s", human::count(rate as u64))),
         );
         details.extend(self.describe_absent());
         details.extend(self.page_cache.as_ref().map(PageCache::describe));
         if self.counters.stall_micros > 0 {
-            details
-                .push(format!("writers held back {}", human::nanos(self.counters.stall_micros as f64 * 1e3)));
+            details.push(format!(
+                "writers stalled for {}",
+                human::nanos(self.counters.stall_micros as f64 * 1e3)
+            ));
         }
         if self.counters.filters_unavailable > 0 {
-            details.push(format!(
-                "{} times a filter was not there",
-                human::count(self.counters.filters_unavailable)
-            ));
+            details
+                .push(format!("{} probes without a filter", human::count(self.counters.filters_unavailable)));
         }
         Ok(writeln!(cx.out(), "  {}", details.join("; "))?)
     }
 
-    /// What keys that were not there cost.
+    /// False positives per absent key.
     fn describe_absent(&self) -> Option<String> {
         let absent = self.ops - self.found?.min(self.ops);
         let false_positives = self.counters.filter_false_positives as f64 / absent as f64;
         (absent > 0 && self.counters.filter_probes > 0).then(|| {
             let expected = human::per_op(self.expected_false_positives_per_absent_key);
-            format!(
-                "{} false positives for each absent key, expected {expected}",
-                human::per_op(false_positives)
-            )
+            format!("{} false positives per absent key, {expected} expected", human::per_op(false_positives))
         })
     }
 
@@ -227,7 +224,7 @@ impl Report {
     }
 }
 
-/// The columns' names, for people.
+/// Prints the column names above the lines.
 pub fn print_head(cx: &Context) -> Result<(), Failure> {
     if cx.json {
         return Ok(());

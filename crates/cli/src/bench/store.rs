@@ -7,7 +7,7 @@ use crate::workdir::WorkDir;
 use sidebloom::{Compression, Db, FilterPolicy, Options};
 use std::fs;
 
-/// A directory, and the store in it when it is open.
+/// A directory, and the store in it while it is open.
 pub struct Store<'a> {
     args: &'a Args,
     // Before the directory, so that it is closed before the directory is removed.
@@ -16,7 +16,7 @@ pub struct Store<'a> {
 }
 
 impl<'a> Store<'a> {
-    /// Where the arguments say: a temporary directory, the one that `--db` names, or the store that is there.
+    /// The directory that the arguments ask for: a temporary one, a new one at `--db`, or an existing store.
     pub fn new(cx: &Context, args: &'a Args) -> Result<Self, Failure> {
         let dir = match (args.use_existing, cx.db_named) {
             (true, _) => WorkDir::existing(&cx.db),
@@ -31,7 +31,7 @@ impl<'a> Store<'a> {
         self.dir.path()
     }
 
-    /// The store, opened if it is not.
+    /// The store, opened if necessary.
     pub fn db(&mut self) -> Result<Db, Failure> {
         if let Some(db) = &self.db {
             return Ok(db.clone());
@@ -57,7 +57,7 @@ impl<'a> Store<'a> {
         Ok(db)
     }
 
-    /// Begins anew with an empty store; only in a directory that this benchmark has made.
+    /// Starts over with an empty store; only in a directory that this benchmark created.
     pub fn clear(&mut self) -> Result<(), Failure> {
         self.db = None;
         let path = self.dir.path();
@@ -66,7 +66,7 @@ impl<'a> Store<'a> {
             .map_err(|e| Failure::file("empty", path, e))
     }
 
-    /// Reopens the store with its filters in memory and its data out of it: no block cache, no page cache.
+    /// Reopens the store with its filters in memory, but an empty block cache and page cache.
     pub fn make_cold(&mut self) -> Result<PageCache, Failure> {
         self.db = None;
         self.db()?.warm()?;

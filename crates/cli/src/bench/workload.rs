@@ -1,10 +1,10 @@
-//! The workloads by name, and what each does.
+//! The workloads, by name.
 
 use super::drive::{Driver, KEYS_PER_CALL, WorkloadRun};
 use super::{reads, writes, ycsb};
 use crate::context::Failure;
 
-/// db_bench's names, and YCSB's.
+/// Workloads under db_bench's and YCSB's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Workload {
     /// Write all keys in order
@@ -13,22 +13,22 @@ pub enum Workload {
     /// Write all keys in random order
     #[value(name = "fillrandom")]
     FillRandom,
-    /// Write keys that are there, in random order
+    /// Overwrite present keys, in random order
     #[value(name = "overwrite")]
     Overwrite,
-    /// Get keys that are there
+    /// Get present keys
     #[value(name = "readrandom")]
     ReadRandom,
-    /// Get keys that are not there, of the same length and between those that are
+    /// Get absent keys, of the same length as present keys and between them
     #[value(name = "readmissing")]
     ReadMissing,
-    /// Get keys that are there, 16 in a call
+    /// Get present keys, 16 per call
     #[value(name = "multireadrandom")]
     MultiReadRandom,
-    /// Get keys that are there while another thread overwrites without pause
+    /// Get present keys while another thread overwrites without pause
     #[value(name = "readwhilewriting")]
     ReadWhileWriting,
-    /// Go to a random key and read one row
+    /// Seek to a random key and read one row
     #[value(name = "seekrandom")]
     SeekRandom,
     /// Read all rows in order
@@ -43,16 +43,16 @@ pub enum Workload {
     /// Get, Zipfian
     #[value(name = "ycsb-c")]
     YcsbC,
-    /// As C, half of the keys missing
+    /// Like C, with 50 % absent keys
     #[value(name = "ycsb-c-miss50")]
     YcsbCMiss50,
-    /// As C, 90 % of the keys missing
+    /// Like C, with 90 % absent keys
     #[value(name = "ycsb-c-miss90")]
     YcsbCMiss90,
-    /// As C, all keys missing
+    /// Like C, with absent keys only
     #[value(name = "ycsb-c-miss100")]
     YcsbCMiss100,
-    /// 95 % get of what was inserted last, 5 % insert
+    /// 95 % get of the latest inserts, 5 % insert
     #[value(name = "ycsb-d")]
     YcsbD,
     /// 95 % scan of 1 to 100 rows, 5 % insert
@@ -63,12 +63,12 @@ pub enum Workload {
     YcsbF,
 }
 
-/// How much of it.
+/// The size of a workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Amount {
-    /// Operations of a workload that is not a fill.
+    /// Operations of a workload other than a fill.
     pub reads: u64,
-    /// Puts in a write of a fill.
+    /// Puts per write of a fill.
     pub batch: u64,
 }
 
@@ -84,7 +84,7 @@ impl Workload {
         matches!(self, Workload::FillSeq | Workload::FillRandom)
     }
 
-    /// Whether compaction may have to be waited for afterwards.
+    /// Whether it writes, so that compactions may follow it.
     pub fn writes(self) -> bool {
         use Workload::*;
         self.is_fill() || matches!(self, Overwrite | ReadWhileWriting | YcsbA | YcsbB | YcsbD | YcsbE | YcsbF)

@@ -18,7 +18,7 @@ fn popular(driver: &Driver<'_>, calls: u64) -> Zipf {
     Zipf::new(driver.keys.num(), calls, driver.seed)
 }
 
-/// The index of operation `i`: popular ones lie all over the key space.
+/// The index of operation `i`. Popular indexes are spread over the key space.
 #[inline]
 fn index(worker: &Worker<'_>, zipf: &Zipf, i: u64) -> u64 {
     worker.keys.shuffled(zipf.rank(i))
@@ -29,7 +29,7 @@ fn chance(worker: &mut Worker<'_>, percent: u64) -> bool {
     worker.rng.below(100) < percent
 }
 
-/// A and B: gets, and `updates` percent puts of keys that are there.
+/// A and B: gets, and `updates` percent puts of present keys.
 pub fn read_or_update(driver: &Driver<'_>, calls: u64, updates: u64) -> Result<WorkloadRun, Failure> {
     let zipf = popular(driver, calls);
     let timing = driver.run(calls, |worker, i| {
@@ -53,7 +53,7 @@ pub fn read(driver: &Driver<'_>, calls: u64, missing: u64) -> Result<WorkloadRun
     Ok(WorkloadRun::of_calls(timing, true))
 }
 
-/// D: gets of what was inserted last, and inserts.
+/// D: gets of the latest inserts, and inserts.
 pub fn read_latest(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
     let zipf = popular(driver, calls);
     let inserts = Inserts::default();
@@ -99,7 +99,7 @@ pub fn read_modify_write(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun,
     Ok(WorkloadRun::of_calls(timing, true))
 }
 
-/// New keys, spread over the key space; after `num` of them they repeat.
+/// New keys, spread over the key space. They repeat after `num` inserts.
 #[derive(Default)]
 struct Inserts {
     begun: AtomicU64,
@@ -115,7 +115,7 @@ impl Inserts {
         Ok(1)
     }
 
-    /// How many are done. With several threads, an insert before these may still be under way: a reader then misses it.
+    /// The number of finished inserts. With several threads, an earlier insert may still be running; a reader then misses it.
     fn finished(&self) -> u64 {
         self.finished.load(Ordering::Acquire)
     }

@@ -9,25 +9,25 @@ use sidebloom::{Batch, Options};
 use std::path::Path;
 use std::time::Instant;
 
-/// Rows in a write.
+/// Rows per write.
 const BATCH_ROWS: u64 = 1000;
 
-/// What was built.
+/// The store that was built.
 #[derive(Serialize)]
 pub struct BuiltStore {
     /// Rows in the store.
     pub rows: u64,
-    /// Of them, real songs.
+    /// Real songs among them.
     pub songs: u64,
-    /// Seconds for writing them.
+    /// Seconds to write them.
     pub load_seconds: f64,
-    /// Seconds more until compaction was done.
+    /// Further seconds until compaction was done.
     pub settle_seconds: f64,
-    /// Segments, in bytes.
+    /// Size of the segments.
     pub data_bytes: u64,
-    /// Filters, in bytes.
+    /// Size of the filters.
     pub filter_bytes: u64,
-    /// Segments that a lookup may have to read: those of level 0, one of each other level.
+    /// Segments that a lookup may have to read: all of level 0, and one of each other level.
     pub runs: u64,
 }
 
@@ -51,7 +51,7 @@ pub fn build(dir: &Path, songs: &Songs, titles: u64) -> Result<BuiltStore, Failu
     }
     let load_seconds = start.elapsed().as_secs_f64();
     bar.set_message("compacting");
-    let settling = Instant::now();
+    let compacting = Instant::now();
     db.flush()?;
     db.wait_for_compaction()?;
     bar.finish_and_clear();
@@ -60,7 +60,7 @@ pub fn build(dir: &Path, songs: &Songs, titles: u64) -> Result<BuiltStore, Failu
         rows: titles + songs.present.len() as u64,
         songs: songs.present.len() as u64,
         load_seconds,
-        settle_seconds: settling.elapsed().as_secs_f64(),
+        settle_seconds: compacting.elapsed().as_secs_f64(),
         data_bytes: stats.levels.iter().map(|level| level.data_bytes).sum(),
         filter_bytes: stats.levels.iter().map(|level| level.filter_bytes).sum(),
         runs: stats.levels.iter().map(|level| level.runs as u64).sum(),

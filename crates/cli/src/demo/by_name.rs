@@ -1,4 +1,4 @@
-//! A few songs, looked up by name.
+//! Looks up a few songs by name.
 
 use super::catalogue::{Song, Songs};
 use super::measure::BLOCK_CACHE_BYTES;
@@ -9,7 +9,7 @@ use sidebloom::{Db, Options};
 use std::path::Path;
 use std::time::Instant;
 
-/// How many of each kind.
+/// Songs of each kind.
 const SHOWN: usize = 4;
 
 /// One lookup.
@@ -21,7 +21,7 @@ pub struct Answer {
     block_reads: u64,
 }
 
-/// Looks up songs that are there and songs that were left out, spread over the alphabet.
+/// Looks up present songs and songs that were left out, spread over the alphabet.
 pub fn look_up(dir: &Path, songs: &Songs) -> Result<Vec<Answer>, Failure> {
     let db = Options::new().block_cache_bytes(BLOCK_CACHE_BYTES).read_only(true).open(dir)?;
     db.warm()?;
@@ -46,14 +46,14 @@ impl Answer {
         Ok(Answer { key, year, ns, block_reads: db.stats().block_reads - blocks })
     }
 
-    /// As columns for people.
+    /// The columns of its row.
     pub fn cells(&self) -> [String; 4] {
         let (mark, what) = match self.year {
             Some(year) => ('✓', year.to_string()),
-            None => ('✗', "not here".to_owned()),
+            None => ('✗', "not found".to_owned()),
         };
         let reads = match self.block_reads {
-            0 => "nothing read".to_owned(),
+            0 => "no block read".to_owned(),
             1 => "1 block read".to_owned(),
             n => format!("{n} blocks read"),
         };

@@ -9,21 +9,21 @@ const SONGS: &str = include_str!("../../../../fixtures/songs.tsv");
 /// One row of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Song {
-    /// Who sings it.
+    /// The artist.
     pub artist: String,
-    /// What it is called.
+    /// The title.
     pub title: String,
-    /// Year of its release.
+    /// The year of release.
     pub year: u32,
 }
 
 impl Song {
-    /// The key: as one would write the song, so that a prefix scan lists an artist's.
+    /// The key: artist and title, so that a prefix scan lists an artist's songs.
     pub fn key(&self) -> String {
         format!("{} - {}", self.artist, self.title)
     }
 
-    /// The value: a JSON object, as a catalogue service would keep.
+    /// The value: a JSON object such as a catalogue service stores.
     pub fn value(&self) -> String {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let code = mix(self.artist.len() as u64 ^ mix(self.title.bytes().fold(u64::from(self.year), fold)));
@@ -43,7 +43,7 @@ fn fold(hash: u64, byte: u8) -> u64 {
     (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
 }
 
-/// The real songs, apart from every fiftieth, which are left out of the store so that real names can be missing.
+/// The real songs. Every fiftieth is left out of the store, so that some real songs are absent.
 pub struct Songs {
     /// In the store.
     pub present: Vec<Song>,
@@ -51,7 +51,7 @@ pub struct Songs {
     pub left_out: Vec<Song>,
 }
 
-/// One real song in so many is left out.
+/// One real song in this many is left out.
 const LEFT_OUT: usize = 50;
 
 impl Songs {
@@ -72,18 +72,18 @@ fn parse(line: &str) -> Option<Song> {
 
 /// Bits of an index: one for the kind of artist, 13 for the name, 3 for the form of the title, 13 for its words.
 const INDEX_BITS: u32 = 30;
-/// How many titles there are; half of them are written, at most, and the others are missing.
+/// Maximum number of titles in the store: half of all titles, so that the other half is absent.
 pub const TITLES_MAX: u64 = 1 << (INDEX_BITS - 1);
 
-/// The `i`-th generated title, for `i` below twice [`TITLES_MAX`]. All differ. The first `n` and the next `n` are spread alike over
-/// all artists and words, so that the latter lie between the former wherever one looks.
+/// The `i`-th generated title, for `i` below twice [`TITLES_MAX`]. All differ. The first `n` and the next `n` are spread evenly over
+/// all artists and words, so that the absent titles lie between the present ones everywhere.
 pub fn generated(i: u64) -> Song {
     let index = scatter(i);
     let code = mix(i);
     Song { artist: artist(index & 0x3fff), title: title(index >> 14), year: 1956 + (code % 70) as u32 }
 }
 
-/// A bijection of `INDEX_BITS` bits: odd factors and folding the high bits in can each be undone.
+/// A bijection on `INDEX_BITS` bits: multiplication by an odd number and xor with the high bits are each reversible.
 fn scatter(i: u64) -> u64 {
     const MASK: u64 = (1 << INDEX_BITS) - 1;
     let x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK;
@@ -114,7 +114,7 @@ fn title(bits: u64) -> String {
     }
 }
 
-/// The word that the lowest bits choose.
+/// The word selected by the lowest bits.
 fn word<const N: usize>(words: &[&'static str; N], bits: u64) -> &'static str {
     const { assert!(N.is_power_of_two()) };
     words.get(bits as usize & (N - 1)).copied().unwrap_or_default()

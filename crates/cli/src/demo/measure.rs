@@ -1,4 +1,4 @@
-//! Lookups of many titles, timed, with the disk reads that they cost.
+//! Times lookups of many titles and counts their disk reads.
 
 use super::catalogue::generated;
 use crate::context::Failure;
@@ -10,39 +10,39 @@ use sidebloom::{Db, FilterPolicy, Options, Stats};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The block cache of the demo: small, so that lookups are answered by filters or by the disk.
+/// The demo's block cache: small, so that lookups need filters or the disk.
 pub const BLOCK_CACHE_BYTES: u64 = 8 << 20;
-/// A measurement ends after so long, whatever it has done: without filters, or on a slow disk.
+/// A measurement ends after this time, however many lookups it has made.
 const TIME_MAX: Duration = Duration::from_secs(4);
-/// The page cache is dropped again after so many lookups: what one lookup read would make the next ones cheaper.
+/// The page cache is dropped again after this many lookups, since each lookup's reads make later ones cheaper.
 pub const COLD_LOOKUPS: usize = 4000;
-/// The clock is looked at once in so many lookups.
+/// Lookups between two checks of the clock.
 const CLOCK_EVERY: usize = 32;
 
-/// Filters on or off: what lookups of one kind cost, on disk and in memory.
+/// The cost of lookups of one kind, with filters on or off.
 #[derive(Serialize)]
 pub struct Cost {
-    /// Titles asked for.
+    /// Titles looked up.
     pub lookups: u64,
-    /// How many were there.
+    /// Titles found.
     pub found: u64,
-    /// With nothing of the segments in memory.
+    /// With no segment data in memory.
     pub cold_ns_per_lookup: f64,
     /// The same titles, with everything in memory.
     pub warm_ns_per_lookup: f64,
-    /// Blocks that the store asked the file system for, index included.
+    /// Blocks that the store read from the file system, including index blocks.
     pub block_reads_per_lookup: f64,
     /// Reads that the device completed, for the whole machine.
     pub disk_reads_per_lookup: Option<f64>,
     /// Bytes that the kernel read from disk for this process, read-ahead included.
     pub disk_bytes_per_lookup: Option<f64>,
-    /// "Maybe" of a filter for a title that was not there.
+    /// Filter probes that answered "maybe" for an absent title.
     pub false_positives: u64,
-    /// The sum over the levels of questions about absent keys times the level's expected rate.
+    /// The sum over the levels of probes for absent keys times the level's expected rate.
     pub expected_false_positives: f64,
 }
 
-/// Titles that are there and titles that are not.
+/// Costs of absent and present titles.
 #[derive(Serialize)]
 pub struct Costs {
     /// Not in the store.
@@ -51,12 +51,12 @@ pub struct Costs {
     pub present: Cost,
 }
 
-/// Which titles to ask for.
+/// Which titles to look up.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked {
     /// Titles in the store.
     pub titles: u64,
-    /// Lookups of each kind, at most.
+    /// Maximum number of lookups of each kind.
     pub lookups: u64,
 }
 
@@ -90,7 +90,7 @@ fn cost(dir: &Path, filters: bool, keys: Vec<Vec<u8>>, label: &str) -> Result<(C
     let after = db.stats();
     let asked = keys.get(..cold.lookups).unwrap_or(&keys);
     bar.set_position(0);
-    look_up(&db, asked, TIME_MAX, &bar)?; // brings what the last drop took back into memory
+    look_up(&db, asked, TIME_MAX, &bar)?; // Loads what the last drop removed back into memory.
     bar.set_position(0);
     let warm = look_up(&db, asked, TIME_MAX, &bar)?;
     bar.finish_and_clear();
@@ -105,7 +105,7 @@ struct Pass {
     disk: DiskReads,
 }
 
-/// Asks for the keys, with the page cache dropped again and again; that takes no part in the time or the reads.
+/// Looks up the keys, dropping the page cache at intervals. Neither the time nor the reads include that.
 fn look_up_cold(
     db: &Db,
     dir: &Path,

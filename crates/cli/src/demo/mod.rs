@@ -1,4 +1,4 @@
-//! `sidebloom demo`: the main job on a catalogue of songs, with filters and without.
+//! `sidebloom demo`: lookups in a song catalogue, with and without filters.
 
 mod build;
 mod by_name;
@@ -17,18 +17,17 @@ use std::path::PathBuf;
 
 /// Build a song catalogue and compare lookups with and without filters
 ///
-/// Writes real songs and generated titles into a store, drops the page cache where that is permitted, and asks for titles that
-/// are there and titles that are not, with filters and without, on the same store. Takes about half a minute, and removes the
-/// store unless it is kept.
+/// Writes real songs and generated titles into a store, drops the page cache if permitted, and looks up present and absent titles
+/// in the same store, with and without filters. Takes about half a minute, and removes the store unless --keep is given.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Generated titles
+    /// Number of generated titles
     #[arg(long, value_name = "N", default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1..=TITLES_MAX))]
     titles: u64,
-    /// Lookups of each kind, at most (each kind also ends after four seconds)
+    /// Maximum number of lookups of each kind (each kind also ends after four seconds)
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     lookups: u64,
-    /// Build the store in this new directory, and keep it
+    /// Build the store in this new directory and keep it
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
@@ -37,7 +36,7 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         if cx.db_named {
             return Err(Failure::message(
-                "the demo builds a store of its own: name its directory with --keep, not --db",
+                "the demo builds its own store: choose its directory with --keep instead of --db",
             ));
         }
         let dir = match &self.keep {

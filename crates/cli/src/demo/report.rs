@@ -1,4 +1,4 @@
-//! All that the demo finds out.
+//! The demo's results.
 
 use super::build::BuiltStore;
 use super::by_name::Answer;

@@ -1,4 +1,4 @@
-//! The demo on the screen.
+//! Prints the demo's results.
 
 use super::build::BuiltStore;
 use super::by_name::Answer;
@@ -11,7 +11,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use std::io::Write;
 use std::path::Path;
 
-/// Says what is about to happen, before the bar.
+/// Announces the demo, before the bar.
 pub fn begin(cx: &Context, titles: u64) -> Result<(), Failure> {
     if cx.json {
         return Ok(());
@@ -20,7 +20,7 @@ pub fn begin(cx: &Context, titles: u64) -> Result<(), Failure> {
     cx.flush()
 }
 
-/// What was built.
+/// The store that was built.
 pub fn built(cx: &Context, built: &BuiltStore) -> Result<(), Failure> {
     if cx.json {
         return Ok(());
@@ -30,7 +30,7 @@ pub fn built(cx: &Context, built: &BuiltStore) -> Result<(), Failure> {
     let [data, filters] = [built.data_bytes, built.filter_bytes].map(|n| human::bytes(n as f64));
     writeln!(
         cx.out(),
-        "  {rows} rows ({songs} real songs) written in {:.1} s, {rate} a second",
+        "  {rows} rows ({songs} real songs) written in {:.1} s, {rate} rows/s",
         built.load_seconds
     )?;
     writeln!(
@@ -47,8 +47,8 @@ pub fn answers(cx: &Context, answers: &[Answer]) -> Result<(), Failure> {
     if cx.json {
         return Ok(());
     }
-    writeln!(cx.out(), "By name; the last ones were left out of the store on purpose:\n")?;
-    let mut table = Table::new(); // it knows how wide 좋은 날 is on a terminal
+    writeln!(cx.out(), "Lookups by name (the last songs were left out of the store on purpose):\n")?;
+    let mut table = Table::new(); // It knows the width of 좋은 날 on a terminal.
     table.load_style(presets::NOTHING);
     answers.iter().for_each(|answer| {
         table.add_row(answer.cells());
@@ -62,12 +62,11 @@ pub fn comparison(cx: &Context, report: &Report) -> Result<(), Failure> {
     let (on, off) = (&report.filters_on, &report.filters_off);
     let cache = human::bytes(BLOCK_CACHE_BYTES as f64);
     let round = human::count(COLD_LOOKUPS as u64);
-    writeln!(cx.out(), "The same store with filters on and off, block cache {cache}.")?;
+    writeln!(cx.out(), "The same store with filters on and off, with a block cache of {cache}.")?;
     writeln!(cx.out(), "Before every {round} lookups from disk: {}.\n", report.page_cache.describe())?;
-    for (what, on, off) in [
-        ("titles that are not there", &on.absent, &off.absent),
-        ("titles that are there", &on.present, &off.present),
-    ] {
+    for (what, on, off) in
+        [("absent titles", &on.absent, &off.absent), ("present titles", &on.present, &off.present)]
+    {
         let mut table = Table::new();
         table.load_style(presets::UTF8_FULL_CONDENSED.with_rounded_corners());
         table.set_header([what, "filters on", "filters off", "off ÷ on"]);
@@ -81,7 +80,7 @@ pub fn comparison(cx: &Context, report: &Report) -> Result<(), Failure> {
     let (absent, expected) = (&on.absent, on.absent.expected_false_positives);
     writeln!(
         cx.out(),
-        "Disk reads are the whole machine's, bytes this process's.\n\nOf {} absent titles, filters let {} through; expected were {:.0}.",
+        "Disk reads are of the whole machine, bytes of this process.\n\nOf {} absent titles, filters let {} through ({:.0} expected).",
         human::count(absent.lookups),
         human::count(absent.false_positives),
         expected,
@@ -92,7 +91,7 @@ pub fn comparison(cx: &Context, report: &Report) -> Result<(), Failure> {
 type Value = fn(&Cost) -> Option<f64>;
 type Show = fn(f64) -> String;
 
-/// The table's rows: the name, what stands in it, and how.
+/// The table's rows: name, value and format.
 const ROWS: &[(&str, Value, Show)] = &[
     ("time per lookup, from disk", |c| Some(c.cold_ns_per_lookup), human::nanos),
     ("disk reads per lookup", |c| c.disk_reads_per_lookup, human::per_op),
@@ -117,7 +116,7 @@ fn row(
     [name.to_owned(), text(value(on)), text(value(off)), ratio]
 }
 
-/// Three commands, each of which works as it stands.
+/// Three commands to try next.
 pub fn next_commands(cx: &Context, kept: Option<&Path>, songs: &Songs) -> Result<(), Failure> {
     let program = std::env::args().next().unwrap_or_else(|| "sidebloom".to_owned());
     let artist =

@@ -1,13 +1,13 @@
-//! `sidebloom filter add`: more lines into a filter.
+//! `sidebloom filter add`: adds lines to a filter.
 
 use super::files;
 use super::input::Lines;
 use crate::context::{Context, Failure, Outcome};
 use std::path::PathBuf;
 
-/// Add lines to a filter (not to a parity filter, which is built at once)
+/// Add lines to a filter (except a parity filter, which is static)
 ///
-/// The file is replaced when all lines are in. A line that would be beyond the filter's capacity is an error, and the file stays as it was.
+/// The file is replaced once all lines are added. A line beyond the filter's capacity is an error, and leaves the file unchanged.
 #[derive(clap::Args)]
 pub struct Args {
     /// The filter
@@ -15,7 +15,7 @@ pub struct Args {
     /// The lines to add
     #[arg(default_value = "-")]
     lines: PathBuf,
-    /// Write the result here, and leave the filter as it is
+    /// Write the result to this file instead
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }

@@ -1,9 +1,10 @@
-//! `sidebloom filter build`: a filter of all lines.
+//! `sidebloom filter build`: builds a filter of all lines.
 //!
 //! # Measured
-//! The numbers from 1 to 100 million as lines (`seq 100000000`), `--kind parity --fpp 0.4%`, on an Intel Xeon (Sapphire Rapids): 14 s and
-//! at most 149 MiB (`/usr/bin/time -v`) for a filter of 105 MiB, with 800 MB of disk meanwhile; `--kind blocked` at the same rate takes
-//! 8.6 s and 150 MiB for one of 144 MiB. `filter check` asks them for 50 million other numbers in 2.5 s. `seq 50000000` at 1 %:
+//! On an Intel Xeon (Sapphire Rapids), for the lines 1 to 100 million (`seq 100000000`), `--kind parity --fpp 0.4%` takes 14 s and at
+//! most 149 MiB (`/usr/bin/time -v`) for a filter of 105 MiB, and 800 MB of temporary disk space; `--kind blocked` at the same rate
+//! takes 8.6 s and 150 MiB for a filter of 144 MiB. `filter check` probes them with 50 million other numbers in 2.5 s. `seq 50000000`
+//! at 1 %:
 //!
 //! | kind | build | most memory | check of 30 million others |
 //! |---|---|---|---|
@@ -26,53 +27,53 @@ use std::path::{Path, PathBuf};
 
 /// Build a filter of all lines
 ///
-/// A file is read twice: to count its lines, which decide the size, and to add them. Standard input cannot be: say --keys, or choose
-/// --kind scalable. All kinds are filled in place, in memory. For a parity filter, whose lines are read once, the hashes of all lines are sorted
-/// before: more than two million of them take 8 bytes of disk each, in the directory for temporary files (TMPDIR). A filter that is smaller
-/// than its lines need is refused (exit code 2), never written with a worse rate.
+/// A file is read twice: once to count its lines, which determine the size, and once to add them. Standard input can be read only once,
+/// so give --keys or choose --kind scalable. Filters are filled in memory. A parity filter reads its lines once and sorts their hashes;
+/// beyond two million, each hash takes 8 bytes of disk space in the directory for temporary files (TMPDIR). If the lines do not fit the
+/// filter, nothing is written and the exit code is 2; a filter never gets a worse rate than requested.
 ///
-/// Where lines are removed, lines that somebody has chosen to pass would take others with them. A counting filter therefore hashes under a secret
-/// key of its own, which stands in the file. The seed of the other hashes, 0 unless --seed says otherwise, is no secret.
+/// Removing a line that was chosen to collide with others would remove them too. A counting filter therefore hashes with a secret key,
+/// which is stored in its file. The seed of the other hashes (0 unless --seed is given) is not secret.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines; `-` is standard input
     lines: PathBuf,
-    /// The file to write; one that is there is replaced
+    /// The file to write; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// What to build
     #[arg(long, value_enum)]
     kind: Kind,
-    /// The share of absent lines that may pass, as 0.01 or 1% [default: 1%]
+    /// False-positive rate, as 0.01 or 1% [default: 1%]
     #[arg(long, value_name = "RATE", value_parser = parse_rate, conflicts_with = "bits_per_key")]
     fpp: Option<f64>,
-    /// Bits for each line instead; of counters, for kind counting
+    /// Bits per line instead; for kind counting, counters per line
     #[arg(long, value_name = "BITS")]
     bits_per_key: Option<f64>,
-    /// How many distinct lines will come; for kind scalable, the first filter of the series [default: 10000]
+    /// Number of distinct lines; for kind scalable, the capacity of the first filter in the series [default: 10000]
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
-    /// The hash of kinds bloom, counting and scalable [default: siphash for kind counting, else xxh3]
+    /// Hash function for kinds bloom, counting and scalable [default: siphash for kind counting, else xxh3]
     #[arg(long, value_enum)]
     hash: Option<Hash>,
     /// The seed of xxh3 or murmur3 [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Hash as this filter does, secret key included: filters can be combined only when their hash is the same
+    /// Use the hash function, seed and secret key of this filter; only filters with the same hash can be combined
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["hash", "seed"])]
     same_hash_as: Option<PathBuf>,
 }
 
-/// Kinds of filters, by what they are good at.
+/// Kinds of filters, each with its strength.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
-    /// The smallest; takes no more lines once built
+    /// Smallest; cannot take more lines once built
     Parity,
-    /// One cache line a probe, and takes more lines
+    /// One cache line per probe; can take more lines
     Blocked,
-    /// For union, intersect, overlap, fold
+    /// Supports union, intersect, overlap and fold
     Bloom,
-    /// For remove; four times the memory
+    /// Supports remove; four times the memory
     Counting,
     /// For an unknown number of lines
     Scalable,
@@ -82,7 +83,7 @@ enum Kind {
 enum Hash {
     Xxh3,
     Murmur3,
-    /// Under a new secret key: without it, nobody can choose lines that pass
+    /// Keyed with a new secret, so that nobody can choose lines that collide
     Siphash,
 }
 
@@ -93,12 +94,12 @@ impl Args {
         let by_line = matches!(self.kind, Kind::Parity | Kind::Blocked);
         if by_line && (self.hash.is_some() || self.same_hash_as.is_some()) {
             return Err(Failure::message(
-                "--hash and --same-hash-as have no meaning for kinds parity and blocked: theirs is xxh3",
+                "--hash and --same-hash-as do not apply to kinds parity and blocked, which always use xxh3",
             ));
         }
         if self.hash == Some(Hash::Siphash) && self.seed.is_some() {
             return Err(Failure::message(
-                "--seed has no meaning for siphash, whose key is secret: use --same-hash-as to share it",
+                "--seed does not apply to siphash, whose key is random: use --same-hash-as to share it",
             ));
         }
         let filter = match self.kind {
@@ -114,16 +115,16 @@ impl Args {
         Ok(Outcome::Found)
     }
 
-    /// How many lines the filter is for: at least one.
+    /// The number of lines that the filter is sized for: at least one.
     fn count(&self) -> Result<u64, Failure> {
         match self.keys {
-            Some(0) => Err(Failure::message("--keys 0: a filter is for at least one line")),
+            Some(0) => Err(Failure::message("--keys must be at least 1")),
             Some(keys) => Ok(keys),
             None if can_be_read_twice(&self.lines)? => {
                 Ok(Lines::open(&self.lines, "counting")?.for_each(|_| Ok(()))?.max(1))
             }
             None => Err(Failure::message(format!(
-                "{} can be read only once: say how many lines will come with --keys, or choose --kind scalable",
+                "{} can be read only once: give the number of lines with --keys, or choose --kind scalable",
                 self.lines.display()
             ))),
         }
@@ -136,7 +137,7 @@ impl Args {
         };
         let Some(width) = width else {
             return Err(Failure::message(format!(
-                "no parity filter is like that: they have {:.2} to {:.2} bits per key and let {:.2e} to {:.2e} through",
+                "no such parity filter: they have {:.2} to {:.2} bits per key and false-positive rates of {:.2e} to {:.2e}",
                 Width::Seven.bits_per_key(),
                 Width::Sixteen.bits_per_key(),
                 Width::Seven.fpr(),
@@ -163,7 +164,7 @@ impl Args {
             None => Ok(Plan { hash, ..Plan::new(keys, self.fpp.unwrap_or(DEFAULT_FPP))? }),
             Some(bits) => {
                 let shape = Shape::with_bits_per_key(keys, bits)?;
-                // The rate that the keys give this size, and a little over, so that rounding does not cost the last key its room.
+                // The rate of this size with all keys in it, plus a little, so that rounding does not reject the last key.
                 let fpr = (shape.fpr(keys) * 1.001).min(0.999_999);
                 Ok(Plan { shape, hash, fpr })
             }
@@ -172,7 +173,7 @@ impl Args {
 
     fn scalable(&self) -> Result<ScalableBloom, Failure> {
         if self.bits_per_key.is_some() {
-            return Err(Failure::message("--bits-per-key has no meaning for kind scalable: use --fpp"));
+            return Err(Failure::message("--bits-per-key does not apply to kind scalable: use --fpp"));
         }
         let (first_keys, fpr) = (self.keys.unwrap_or(10_000), self.fpp.unwrap_or(DEFAULT_FPP));
         Ok(ScalableBloom::with_series(Series { first_keys, fpr, hash: self.hash()? })?)
@@ -182,12 +183,12 @@ impl Args {
         self.seed.unwrap_or(0)
     }
 
-    /// Of the kinds that have a choice.
+    /// The hash function, for the kinds that have a choice.
     fn hash(&self) -> Result<HashFunction, Failure> {
         if let Some(other) = &self.same_hash_as {
             return hash_of(other);
         }
-        // A seed names a hash that has one.
+        // A seed asks for a hash function that has one.
         let is_secret = self.kind == Kind::Counting && self.seed.is_none();
         match self.hash {
             Some(Hash::Siphash) => Ok(HashFunction::secret()?),
@@ -203,21 +204,21 @@ impl Args {
     }
 }
 
-/// How a filter of the family hashes.
+/// The hash function of an existing filter.
 fn hash_of(path: &Path) -> Result<HashFunction, Failure> {
     match sidebloom::read_filter(path)? {
         AnyFilter::Bloom(filter) => Ok(filter.plan().hash),
         AnyFilter::Counting(filter) => Ok(filter.plan().hash),
         AnyFilter::Scalable(filter) => Ok(filter.series().hash),
         other => Err(Failure::message(format!(
-            "--same-hash-as {}: kind {} has another hash than kinds bloom, counting and scalable",
+            "--same-hash-as {}: a {} filter does not share its hash function with kinds bloom, counting and scalable",
             path.display(),
             other.name()
         ))),
     }
 }
 
-/// The least bits per key, to a hundredth, that keep a blocked Bloom filter at a rate.
+/// The fewest bits per key, to a hundredth, with which a blocked Bloom filter reaches a rate.
 fn blocked_bits(keys: u64, fpp: f64) -> Result<f64, Failure> {
     let fits = |bits: f64| -> Result<bool, Failure> {
         let lines = sizing::lines_for(keys, bits)? as u64;

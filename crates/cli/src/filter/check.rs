@@ -1,4 +1,4 @@
-//! `sidebloom filter check`: which lines may be in a filter.
+//! `sidebloom filter check`: prints the lines that may be in a filter.
 
 use super::sift::Sift;
 use crate::context::{Context, Failure, Outcome};
@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 /// Print the lines that may be in a filter
 ///
-/// Exit codes as grep's: 0 lines were printed (or counted), 1 none, 2 error. With --json, each line is an object with `key`, or
-/// `key_hex` when it is not UTF-8.
+/// Exit codes follow grep: 0 if lines were printed (or counted), 1 if none were, 2 on error. With --json, each line is an object with
+/// `key`, or `key_hex` if it is not UTF-8.
 #[derive(clap::Args)]
 pub struct Args {
     /// The filter

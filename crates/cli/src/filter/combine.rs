@@ -6,25 +6,25 @@ use crate::human;
 use sidebloom::filter::{AnyFilter, Bloom, Plan};
 use std::path::PathBuf;
 
-/// Write the filter of all lines of several filters
+/// Write the union of several filters
 ///
 /// They must be of kind bloom or counting, with the same size and hash: build them with the same
-/// --keys and --fpp, and all but the first with --same-hash-as the first, or all of kind bloom.
-/// The result is the very filter that all the lines together would have given. When it would hold more lines than its rate allows,
-/// nothing is written and the exit code is 2, as it is when `filter build` and `filter add` find too little room.
+/// --keys and --fpp, and either all of kind bloom, or all but the first with --same-hash-as the first.
+/// The result equals the filter of all lines together. If it holds more lines than its rate allows, nothing is written and the exit
+/// code is 2, as when lines do not fit in `filter build` and `filter add`.
 #[derive(clap::Args)]
 pub struct Union {
     #[command(flatten)]
     files: Files,
-    /// Write the result even when it holds too many lines; it lets more absent lines pass than it was built for
+    /// Write the result even if it holds too many lines; its false-positive rate is then higher than planned
     #[arg(long)]
     overfull: bool,
 }
 
-/// Write a filter that holds every line that several filters share
+/// Write the intersection of several filters
 ///
-/// They must be of kind bloom or counting, with the same size and hash. The result lets more through than a filter of the
-/// common lines would, and no more than any of the filters that it comes from.
+/// They must be of kind bloom or counting, with the same size and hash. The result has more false positives than a filter built from the
+/// common lines, but no more than any of its inputs.
 #[derive(clap::Args)]
 pub struct Intersect {
     #[command(flatten)]
@@ -36,13 +36,13 @@ struct Files {
     /// The filters, two or more
     #[arg(required = true, num_args = 2.., value_name = "FILTER")]
     filters: Vec<PathBuf>,
-    /// The file to write; one that is there is replaced
+    /// The file to write; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
 
-/// The most lines that a filter may seem to hold. One that is full to the last line is estimated a little above or below its capacity:
-/// by less than four standard deviations of the estimate, √(m (e^t − t − 1)) / k at t = ln 2.
+/// The highest estimate at which a filter still counts as within its capacity. The estimate for an exactly full filter is off by less
+/// than four standard deviations, √(m (e^t − t − 1)) / k at t = ln 2.
 fn most_lines(plan: &Plan) -> f64 {
     let deviation = (0.307 * plan.shape.bits() as f64).sqrt() / f64::from(plan.shape.hashes());
     1.01 * plan.capacity() as f64 + 4.0 * deviation
@@ -54,8 +54,8 @@ impl Union {
         let (keys, plan) = (filter.estimated_keys(), filter.plan());
         if !self.overfull && keys > most_lines(plan) {
             return Err(Failure::message(format!(
-                "the union would hold about {} lines, but the filters are for {}: {} of the absent lines would pass, not {}; \
-                 build the filters again with a larger --keys, or add --overfull",
+                "the union would hold about {} lines, but the filters are sized for {}: {} of absent lines would pass instead of {}; \
+                 rebuild the filters with a larger --keys, or add --overfull",
                 human::count(keys as u64),
                 human::count(plan.capacity()),
                 human::percent(filter.fpr(), 1.0),

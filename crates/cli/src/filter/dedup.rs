@@ -1,12 +1,12 @@
-//! `sidebloom filter dedup`: every line once.
+//! `sidebloom filter dedup`: prints every line once.
 //!
-//! A store of the lines seen so far, asked for each line: its filters answer for most lines that are new, and its blocks for those that
-//! are not. Nothing is printed late, so it works in the middle of a pipe.
+//! Each line is looked up in a store of the lines seen so far. The filters answer for most new lines, the blocks for repeated ones. Each
+//! line is printed at once, so the command works in the middle of a pipe.
 //!
 //! # Measured
 //! 20 million URLs (1.22 GB, `examples/generate_urls.rs`: numbers 0 to 10 million, then 5 to 15 million), `--memory 64M`, on two cores
-//! of an Intel Xeon (Sapphire Rapids): 94 s; 15 million lines printed; at most 51.4 MiB resident, filters and code included. With 256M,
-//! 61 s and 129 MiB. The peak is the process's own (VmHWM in `/proc/self/status`; `-v` prints it).
+//! of an Intel Xeon (Sapphire Rapids): 94 s, 15 million lines printed, at most 51.4 MiB resident, including filters and code. With 256M:
+//! 61 s and 129 MiB. The peak is VmHWM of `/proc/self/status`, which `-v` prints.
 
 use super::input::{Lines, can_be_read_twice, estimated_lines};
 use crate::context::{Context, Failure, Outcome};
@@ -17,30 +17,30 @@ use crate::workdir::WorkDir;
 use sidebloom::{Compression, FilterPolicy, Options};
 use std::path::PathBuf;
 
-/// Print each line the first time that it comes, in order, in a given memory
+/// Print the first occurrence of each line, in order, within a memory limit
 ///
-/// Exact, and a stream: a new line is printed at once. The lines are kept in a store on disk meanwhile, in the directory for
-/// temporary files (TMPDIR). The memory is all that the process holds, its code and the mapped filters included. A quarter of it is
-/// for filters, at 2 to 10 bits for each line of a file and at 8 for standard input, so that 64M are enough for 67 or 16 million
-/// different lines. More than that is an error (exit code 2), after the lines so far are printed.
+/// Exact, and streaming: a new line is printed at once. The lines are kept in a temporary store on disk, in the directory for
+/// temporary files (TMPDIR). The limit covers the whole process, including its code and the mapped filters. A quarter of it is
+/// for filters, at 2 to 10 bits per line of a file and 8 for standard input, so 64M is enough for 67 or 16 million distinct
+/// lines. More lines than that are an error (exit code 2), after the lines so far are printed.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines
     #[arg(default_value = "-")]
     lines: PathBuf,
-    /// Memory to use, in bytes, at least 64M; K, M and G stand for powers of 1024
+    /// Memory limit in bytes, at least 64M; K, M and G stand for powers of 1024
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes)]
     memory: u64,
 }
 
-/// What the process takes beside filters and parts: code, stacks, what the allocator keeps back, and where the disk is slow a quarter
-/// MiB of read-ahead for each of the 32 segments that may wait for a compaction.
+/// Memory besides filters and parts: code, stacks, memory that the allocator retains, and on slow disks a quarter MiB of read-ahead for
+/// each of the 32 segments that may wait for a compaction.
 const BASE_BYTES: u64 = 32 << 20;
 const MIN_MEMORY: u64 = 64 << 20;
-/// What the process was measured to take for each byte of a part, and a little more: memtables being filled and written, blocks of the
-/// cache and of a compaction, a filter being built, and the gaps between all of those.
+/// Measured memory per byte of a part, rounded up: memtables being filled and written, blocks in the cache and in a compaction, a filter
+/// being built, and fragmentation.
 const TIMES_PART: u64 = 9;
-/// Bits of filter for each line, where their number is known, and where it is not.
+/// Filter bits per line, if the number of lines is known, and if it is not.
 const FILTER_BITS: std::ops::RangeInclusive<f64> = 2.0..=10.0;
 const FILTER_BITS_OF_A_STREAM: f64 = 8.0;
 
@@ -55,7 +55,7 @@ struct MemoryPlan {
 impl MemoryPlan {
     fn of(memory: u64, lines: Option<u64>) -> Result<Self, Failure> {
         if memory < MIN_MEMORY {
-            return Err(Failure::message(format!("--memory {memory}: at least 64M are needed")));
+            return Err(Failure::message(format!("--memory {memory}: at least 64M is needed")));
         }
         let filters = memory / 4;
         let bits = 8.0 * filters as f64;
@@ -90,7 +90,7 @@ impl Args {
             }
             if first == shares.lines_max {
                 return Err(Failure::message(format!(
-                    "more than {} different lines: their filters need more memory than --memory {}",
+                    "more than {} distinct lines, too many for --memory {}",
                     human::count(first),
                     self.memory
                 )));
@@ -99,7 +99,7 @@ impl Args {
             first += 1;
             write_line(&mut *out, line, cx.json)?;
         }
-        tracing::info!("{first} of {} lines are different", lines.number());
+        tracing::info!("{first} of {} lines are distinct", lines.number());
         system::log_peak_memory();
         Ok(Outcome::Found)
     }

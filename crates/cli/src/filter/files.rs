@@ -5,7 +5,7 @@ use crate::context::{Context, Failure};
 use sidebloom::filter::{AnyFilter, Bloom};
 use std::path::Path;
 
-/// Reads a filter that set algebra is defined for: a Bloom filter, or the plain form of a counting one.
+/// Reads a filter that supports set algebra: a Bloom filter, or the plain form of a counting filter.
 pub fn read_bloom(path: &Path) -> Result<Bloom, Failure> {
     match sidebloom::read_filter(path)? {
         AnyFilter::Bloom(filter) => Ok(filter),
@@ -18,7 +18,7 @@ pub fn read_bloom(path: &Path) -> Result<Bloom, Failure> {
     }
 }
 
-/// Writes a filter and says so.
+/// Writes a filter and reports it.
 pub fn write(cx: &Context, path: &Path, filter: &AnyFilter) -> Result<(), Failure> {
     let bytes = sidebloom::write_filter(path, filter)?;
     info::Report::new(path, filter, bytes).print(cx)

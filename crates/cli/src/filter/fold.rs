@@ -1,4 +1,4 @@
-//! `sidebloom filter fold`: a filter made smaller.
+//! `sidebloom filter fold`: shrinks a filter.
 
 use super::files;
 use crate::context::{Context, Failure, Outcome};
@@ -8,16 +8,16 @@ use std::path::PathBuf;
 
 /// Halve a filter as often as a rate allows
 ///
-/// It must be of kind bloom or counting (the result is of kind bloom). The result holds the same lines, and is the very filter that the
-/// smaller size would have given. A filter that cannot be halved at that rate is written as it is.
+/// It must be of kind bloom or counting; the result is of kind bloom. It holds the same lines, and equals a filter built at the smaller
+/// size. A filter that cannot be halved at that rate is written unchanged.
 #[derive(clap::Args)]
 pub struct Args {
     /// The filter
     filter: PathBuf,
-    /// The share of absent lines that may pass, as 0.01 or 1%
+    /// False-positive rate, as 0.01 or 1%
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     fpp: f64,
-    /// The file to write; one that is there is replaced
+    /// The file to write; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! `sidebloom filter info`: what a filter is.
+//! `sidebloom filter info`: describes a filter.
 
 use crate::context::{Context, Failure, Outcome};
 use crate::human;
@@ -6,32 +6,32 @@ use sidebloom::filter::{AnyFilter, FilterKind, Plan};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Print what a filter is: kind, size, keys, rate
+/// Print a filter's kind, size, keys and false-positive rate
 #[derive(clap::Args)]
 pub struct Args {
     /// The filter
     filter: PathBuf,
 }
 
-/// What is known of a filter. The fields that its kind lacks are left out.
+/// A filter's properties. Fields that its kind lacks are left out.
 #[derive(serde::Serialize, Default)]
 pub struct Report {
     file: String,
     kind: &'static str,
     keys: u64,
-    /// How many keys it can hold.
+    /// The most keys that it can hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity: Option<u64>,
     filter_bytes: u64,
     file_bytes: u64,
     /// `None` while it is empty.
     bits_per_key: Option<f64>,
-    /// As the filter is now: from its bits, where they tell.
+    /// The current rate, computed from the set bits where possible.
     fpr: f64,
-    /// `None`: a secret key.
+    /// `None` if the key is secret.
     seed: Option<u64>,
     hash: &'static str,
-    /// Bits or counters of a key.
+    /// Bits or counters per key.
     #[serde(skip_serializing_if = "Option::is_none")]
     k: Option<u32>,
     /// Lanes of a parity filter.
@@ -40,7 +40,7 @@ pub struct Report {
     /// Share of the bits, or counters, that are set.
     #[serde(skip_serializing_if = "Option::is_none")]
     fill: Option<f64>,
-    /// Distinct keys by the bits that are set.
+    /// Distinct keys, estimated from the set bits.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimated_keys: Option<f64>,
     /// Counters stuck at their limit.
@@ -108,7 +108,7 @@ impl Report {
                 layers: Some(filter.layers().len()),
                 ..report
             },
-            // The enum may grow; what every kind has is there.
+            // The enum may grow; the fields that every kind has are set.
             _ => report,
         }
     }
@@ -119,7 +119,7 @@ impl Report {
     }
 
     fn write(&self, out: &mut impl Write) -> Result<(), Failure> {
-        let bits = self.bits_per_key.map_or(String::new(), |bits| format!(", {bits:.2} bits a key"));
+        let bits = self.bits_per_key.map_or(String::new(), |bits| format!(", {bits:.2} bits per key"));
         let known = |name: &str, value: Option<String>| value.map(|value| format!(", {name} {value}"));
         let details = [
             known("k", self.k.map(|k| k.to_string())),
@@ -128,7 +128,7 @@ impl Report {
             known("set", self.fill.map(|fill| human::percent(fill, 1.0))),
             known(
                 "about",
-                self.estimated_keys.map(|n| format!("{} keys by its bits", human::count(n as u64))),
+                self.estimated_keys.map(|n| format!("{} keys by its set bits", human::count(n as u64))),
             ),
             known("saturated", self.saturated.map(human::count)),
         ];
@@ -137,7 +137,7 @@ impl Report {
         writeln!(out, "{}: {}{details}", self.file, self.kind)?;
         writeln!(out, "keys   {}{capacity}", human::count(self.keys))?;
         writeln!(out, "size   {}{bits}", human::bytes(self.filter_bytes as f64))?;
-        writeln!(out, "rate   {} of the absent keys pass", human::percent(self.fpr, 1.0))?;
+        writeln!(out, "rate   {} of absent keys pass", human::percent(self.fpr, 1.0))?;
         let seed = self.seed.map_or("a secret key".to_owned(), |seed| format!("seed {seed}"));
         Ok(writeln!(out, "hash   {}, {seed}", self.hash)?)
     }

@@ -1,4 +1,4 @@
-//! Lines of a file or of standard input, in constant memory, with a bar for a person.
+//! Lines of a file or of standard input, in constant memory, with a progress bar.
 
 use crate::context::Failure;
 use crate::progress;
@@ -7,11 +7,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// The longest line, in bytes: the longest key of a store.
+/// Longest line, in bytes: the longest key of a store.
 pub const MAX_LINE_BYTES: usize = sidebloom::MAX_KEY_BYTES;
 /// Bytes read at once.
 const BUFFER_BYTES: usize = 256 << 10;
-/// Lines of a batch at most, and their bytes but for the last line.
+/// Limits of a batch: its lines, and its bytes without the last line.
 const BATCH: usize = 1024;
 const BATCH_BYTES: usize = 256 << 10;
 /// Bytes between two moves of the bar.
@@ -74,7 +74,7 @@ impl Lines {
         }
     }
 
-    /// Calls `each` for every line that is left. Returns how many lines were read in all.
+    /// Calls `each` for every remaining line. Returns the number of lines read in total.
     pub fn for_each(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<u64, Failure> {
         while let Some(line) = self.next()? {
             each(line)?;
@@ -82,7 +82,7 @@ impl Lines {
         Ok(self.number)
     }
 
-    /// As [`for_each`](Self::for_each), many lines at once; those before a faulty one come before the error.
+    /// Like [`for_each`](Self::for_each), but in batches. Lines before a faulty one are passed on before the error is returned.
     pub fn for_each_batch(
         &mut self,
         mut each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
@@ -120,7 +120,7 @@ impl Lines {
         self.number
     }
 
-    /// The bytes of a regular file.
+    /// The size of a regular file.
     pub fn bytes(&self) -> Option<u64> {
         self.bytes
     }
@@ -131,7 +131,7 @@ pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether the path is a file that can be read twice: neither standard input nor a pipe. An error where no file is.
+/// Whether the path is a file that can be read twice: neither standard input nor a pipe. Fails if there is no file.
 pub fn can_be_read_twice(path: &Path) -> Result<bool, Failure> {
     if is_stdin(path) {
         return Ok(false);
@@ -143,7 +143,7 @@ pub fn can_be_read_twice(path: &Path) -> Result<bool, Failure> {
     Ok(meta.is_file())
 }
 
-/// How many lines a file has, from its size and the mean length of the first ones.
+/// The number of lines in a file, estimated from its size and the mean length of the first lines.
 pub fn estimated_lines(path: &Path) -> Result<u64, Failure> {
     const SAMPLE: u64 = 10_000;
     let mut lines = Lines::open(path, "measuring")?;

@@ -1,4 +1,4 @@
-//! `sidebloom filter`: filters that stand alone, built from lines of text.
+//! `sidebloom filter`: stand-alone filters, built from lines of text.
 
 mod add;
 mod build;
@@ -21,10 +21,10 @@ mod table;
 use crate::context::{Context, Failure, Outcome};
 use clap::Subcommand;
 
-/// Build, ask and combine filters of lines, without a store
+/// Build, query and combine filters of lines, without a store
 ///
-/// A line is the bytes up to LF: a CR or a byte-order mark belongs to it, and an empty line is a line, as in `load --format lines`.
-/// Lines have at most 65,536 bytes. Files of filters have the format of the store's own sidecars. `-` is standard input.
+/// As in `load --format lines`, a line is all bytes up to LF, including any CR or byte-order mark, and an empty line counts. Lines have
+/// at most 65,536 bytes. Filter files have the format of the store's sidecars. `-` is standard input.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

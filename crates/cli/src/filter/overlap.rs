@@ -1,4 +1,4 @@
-//! `sidebloom filter overlap`: how much two filters share.
+//! `sidebloom filter overlap`: estimates the overlap of two filters.
 
 use super::files;
 use crate::context::{Context, Failure, Outcome};
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 /// Estimate how many lines two filters share
 ///
-/// They must be of kind bloom or counting, with the same size and hash. The estimates are those of Swamidass and Baldi, from
-/// the bits that are set; the intersection is |A| + |B| − |A ∪ B|.
+/// They must be of kind bloom or counting, with the same size and hash. Sizes are estimated from the set bits (Swamidass and
+/// Baldi); the intersection is |A| + |B| − |A ∪ B|.
 #[derive(clap::Args)]
 pub struct Args {
     /// One filter

@@ -1,4 +1,4 @@
-//! `sidebloom filter receive`: a filter from its wire form.
+//! `sidebloom filter receive`: reads a filter in its wire format.
 
 use super::files;
 use super::input::is_stdin;
@@ -8,15 +8,15 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
 
-/// Read a filter in its wire form and write its file
+/// Read a filter in its wire format and write it to a file
 ///
-/// What comes is checked to the last byte before the file is written.
+/// The input is checked to the last byte before the file is written.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The wire form; `-` is standard input
+    /// The filter in wire format; `-` is standard input
     #[arg(default_value = "-")]
     input: PathBuf,
-    /// The file to write; one that is there is replaced
+    /// The file to write; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The largest filter to accept, in bytes of memory; K, M and G stand for powers of 1024
@@ -35,7 +35,10 @@ impl Args {
         let filter = sidebloom::receive_filter(&mut input, self.limit)?;
         let mut more = [0];
         if input.read(&mut more).map_err(|e| Failure::file("read", &self.input, e))? > 0 {
-            return Err(Failure::message(format!("{}: something follows the filter", self.input.display())));
+            return Err(Failure::message(format!(
+                "{}: trailing data after the filter",
+                self.input.display()
+            )));
         }
         files::write(cx, &self.output, &filter)?;
         Ok(Outcome::Found)

@@ -1,4 +1,4 @@
-//! `sidebloom filter remove`: lines out of a counting filter.
+//! `sidebloom filter remove`: removes lines from a counting filter.
 
 use super::files;
 use super::input::Lines;
@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 /// Remove lines from a counting filter
 ///
-/// Remove only lines that were added, as often as they were: the filter cannot tell, and another line that passes by chance would
-/// take counts from those that are there. Lines that are surely not in the filter are named on standard error, and the exit code is 1.
+/// Remove only lines that were added, and no more often than they were added. The filter cannot check this: removing a line that passes
+/// by chance takes counts from lines that are present. Lines that are certainly absent are reported on standard error, and the exit
+/// code is 1.
 #[derive(clap::Args)]
 pub struct Args {
     /// The filter
@@ -16,12 +17,12 @@ pub struct Args {
     /// The lines to remove
     #[arg(default_value = "-")]
     lines: PathBuf,
-    /// Write the result here, and leave the filter as it is
+    /// Write the result to this file instead
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// How many of the lines that were not there are named.
+/// Absent lines reported one by one.
 const NAMED: u64 = 10;
 
 impl Args {
@@ -33,7 +34,7 @@ impl Args {
                 missing += 1;
                 match missing {
                     n if n <= NAMED => eprintln!("sidebloom: not in the filter: {}", line.escape_ascii()),
-                    n if n == NAMED + 1 => eprintln!("sidebloom: more lines that are not in it go unnamed"),
+                    n if n == NAMED + 1 => eprintln!("sidebloom: further absent lines are not reported"),
                     _ => {}
                 }
             }

@@ -1,4 +1,4 @@
-//! `sidebloom filter send`: the wire form of a filter.
+//! `sidebloom filter send`: writes a filter in its wire format.
 
 use super::input::is_stdin;
 use crate::context::{Context, Failure, Outcome};
@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-/// Write a filter in its compressed wire form
+/// Write a filter in its compressed wire format
 ///
-/// Filters that are not full, and counting filters, get smaller; a full Bloom filter and a parity filter are random bits, which
-/// nothing makes smaller. `sidebloom filter send a.filter | ssh host sidebloom filter receive -o a.filter`
+/// Filters with room left and counting filters get smaller; full Bloom filters and parity filters are random bits, which do not
+/// compress. `sidebloom filter send a.filter | ssh host sidebloom filter receive -o a.filter`
 #[derive(clap::Args)]
 pub struct Args {
     /// The filter
@@ -24,7 +24,7 @@ impl Args {
         cx.refuse_json("filter send")?;
         if is_stdin(&self.output) && cx.out_is_terminal() {
             return Err(Failure::message(
-                "the wire form is not for a terminal: redirect it, or name a file with -o",
+                "refusing to write binary data to a terminal: redirect it, or name a file with -o",
             ));
         }
         let filter = sidebloom::read_filter(&self.filter)?;
@@ -37,7 +37,7 @@ impl Args {
                 .map_err(Failure::from)
                 .and_then(|_| file.flush().map_err(|e| Failure::file("write", &self.output, e)));
             if sent.is_err() && self.output.is_file() {
-                let _ = std::fs::remove_file(&self.output); // A part of a filter is of no use to anybody.
+                let _ = std::fs::remove_file(&self.output); // A partial filter is of no use.
             }
             sent?;
         }
@@ -45,7 +45,7 @@ impl Args {
     }
 }
 
-/// A reader that went away is no error of the filter.
+/// Reports a failed write to standard output as such, so that a closed pipe ends the command quietly.
 fn to_stdout(error: sidebloom::filter::Error) -> Failure {
     match error {
         sidebloom::filter::Error::Io { source, .. } => Failure::Output(source.kind().into()),

@@ -1,4 +1,4 @@
-//! Lines that are asked for, many at once, and printed by the answer.
+//! Looks up lines in batches and prints them by their verdict.
 
 use super::input::Lines;
 use crate::context::{Context, Failure, Outcome};
@@ -9,20 +9,20 @@ use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Sift {
-    /// The lines to ask for
+    /// The lines to look up
     #[arg(default_value = "-")]
     lines: PathBuf,
-    /// Print the lines that are surely not there instead
-    // Takes the place of the global -v, which it shares the letter with: clap skips a global option whose name is taken.
+    /// Print the lines that are certainly absent instead
+    // Replaces the global -v, which uses the same letter: clap skips a global option whose id is taken.
     #[arg(id = "verbose", short = 'v', long = "invert-match", action = clap::ArgAction::Count)]
     invert: u8,
-    /// Print only how many there are
+    /// Print only their number
     #[arg(short, long)]
     count: bool,
 }
 
 impl Sift {
-    /// Prints the lines that may be there, by what `ask` says, or those that are not, or how many.
+    /// Prints the lines that may be present according to `ask`, or those that are absent, or their number.
     pub fn run(
         &self,
         cx: &Context,

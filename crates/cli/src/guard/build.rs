@@ -1,4 +1,4 @@
-//! `sidebloom guard build`: a guard of all keys.
+//! `sidebloom guard build`: builds a guard of all keys.
 
 use super::source;
 use crate::context::{Context, Failure, Outcome};
@@ -9,25 +9,27 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// Build a guard of all keys of a database, or of lines
+/// Build a guard of all keys of a database or file
 ///
-/// The directory must be missing or empty. Prints rows, distinct keys, seconds, when two keys count as one, and bytes in memory and on disk.
+/// The directory must be missing or empty. Prints rows, distinct keys, seconds, the rule by which keys are equal, and bytes in memory
+/// and on disk.
 #[derive(clap::Args)]
 pub struct Args {
     /// The directory to create
     dir: PathBuf,
     #[command(flatten)]
     source: source::Named,
-    /// When two keys count as one: exact, or with commas between them fold (letter case and Unicode spelling do not matter), pad (spaces
-    /// at the end do not), any (with fold: keys that are not UTF-8 or have a NUL count as one, instead of being refused), integer or uuid (all its spellings are one). At least as coarse as the database's own equality, or the build is
-    /// refused [default: as the column's type and collation say; exact for lines]
+    /// When two keys are equal: exact, integer or uuid (all spellings of a value are equal), or a comma-separated list of fold (ignore
+    /// letter case and Unicode spelling), pad (ignore trailing spaces) and any (with fold: keys that are not UTF-8 or contain NUL are
+    /// equal, instead of refused). Must be at least as coarse as the database's own equality [default: from the column's type and
+    /// collation; exact for lines]
     #[arg(long, value_name = "KEYS")]
     keys: Option<Canonical>,
-    /// 8-byte hashes instead of 16: half the disk space. For keys that only the database's own deletions remove: who may remove keys
-    /// that are not there could, with billions of attempts, hit one that is
+    /// Use 8-byte hashes instead of 16-byte ones: half the disk space. Only if keys are removed solely for deleted rows: someone who can
+    /// remove arbitrary keys could hit a present key after billions of attempts
     #[arg(long)]
     narrow: bool,
-    /// Filter bits of a key: memory against the share of missing keys that get through [default: 9]
+    /// Filter bits per key: more memory, fewer absent keys that pass [default: 9]
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     bits_per_key: Option<f64>,
 }
@@ -36,7 +38,7 @@ pub struct Args {
 struct Report {
     rows: u64,
     keys: u64,
-    /// When two keys count as one.
+    /// The rule by which keys are equal.
     canonical: String,
     seconds: f64,
     keys_per_second: f64,
@@ -83,6 +85,6 @@ impl Report {
         writeln!(out, "keys are {}", self.canonical)?;
         let [memory, disk] = [self.filter_bytes, self.disk_bytes].map(|bytes| human::bytes(bytes as f64));
         let passed = human::percent(self.expected_fpr, 1.0);
-        Ok(writeln!(out, "{memory} in memory, {disk} on disk; {passed} of the missing keys get through")?)
+        Ok(writeln!(out, "{memory} in memory, {disk} on disk; {passed} of absent keys pass")?)
     }
 }

@@ -1,4 +1,4 @@
-//! `sidebloom guard check`: which lines may be keys.
+//! `sidebloom guard check`: prints the lines that may be keys.
 
 use crate::context::{Context, Failure, Outcome};
 use crate::filter::sift::Sift;
@@ -8,15 +8,15 @@ use std::path::PathBuf;
 
 /// Print the lines that may be keys of the database
 ///
-/// Exit codes as grep's: 0 lines were printed (or counted), 1 none, 2 error. With --json, each line is an object with `key`, or
-/// `key_hex` when it is not UTF-8. The guard is opened read-only.
+/// Exit codes follow grep: 0 if lines were printed (or counted), 1 if none were, 2 on error. With --json, each line is an object with
+/// `key`, or `key_hex` if it is not UTF-8. The guard is opened read-only.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory
     dir: PathBuf,
     #[command(flatten)]
     sift: Sift,
-    /// Settle a "maybe" from the guard's own disk: prints what is a key as far as the guard knows
+    /// Check each "maybe" against the keys that the guard has on disk, and print only those found there
     #[arg(long)]
     exact: bool,
 }

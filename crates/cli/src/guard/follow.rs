@@ -1,20 +1,20 @@
-//! `sidebloom guard follow`: keeps up with a PostgreSQL table that others write.
+//! `sidebloom guard follow`: keeps a guard up to date with a PostgreSQL table.
 
 use crate::context::{Context, Failure, Outcome};
 use std::path::PathBuf;
 
 /// Keep a guard up to date with a PostgreSQL table that others write
 ///
-/// Creates triggers on the table (as its owner) that write every change into an outbox, unless they are there, and applies the changes to
-/// the guard as they come; refreshes it first when it has not followed this outbox to the end. The guard answers as of the change that
-/// it has seen last: each line of output says how far it was behind. When the server goes away it is tried again; until then the guard
-/// stays as it is. Every second it looks whether the triggers and partitions are as they were; when changes may have got past them, every
-/// answer is "maybe" until all is in place again and the rows have been counted anew. Runs until it is interrupted, which is safe at any moment. In builds with the feature postgres.
+/// Installs triggers on the table (as its owner), if they are missing, that write every change to an outbox, and applies the changes to
+/// the guard as they arrive. Refreshes the guard first if it has not followed this outbox without a gap. Answers reflect the last change
+/// applied; each line of output shows the lag. If the server is unreachable, retries until it is back. Checks the triggers and partitions
+/// every second. If changes may have bypassed them, every answer is "maybe" until they are in place again and all rows are recounted.
+/// Runs until interrupted, which is safe at any time. Needs a build with the feature postgres.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory
     dir: PathBuf,
-    /// A PostgreSQL server, as for `build`
+    /// The PostgreSQL server, as for `build`
     #[arg(long, value_name = "URL")]
     postgres: String,
     /// The table that has the keys, or SCHEMA.TABLE
@@ -23,14 +23,14 @@ pub struct Args {
     /// The column of the keys
     #[arg(long, value_name = "COLUMN")]
     column: String,
-    /// Count all rows anew first
+    /// Recount all rows first
     #[arg(long)]
     refresh: bool,
-    /// End when every change that can be seen is in the guard
+    /// Exit once every visible change is in the guard
     #[arg(long, conflicts_with = "remove_trigger")]
     once: bool,
-    /// Remove the triggers and the outbox instead: nobody follows any more. Table and column are named as they are now or as they were
-    /// then; exit code 1 when there was nothing
+    /// Remove the triggers and the outbox instead, to stop following for good. Accepts the current names of table and column, or those at
+    /// installation. Exits 1 if nothing was installed
     #[arg(long, conflicts_with = "refresh")]
     remove_trigger: bool,
 }
@@ -70,7 +70,7 @@ impl Args {
     }
 }
 
-/// One line for what has happened; nothing when nothing has.
+/// Prints one line per event; nothing for events without news.
 #[cfg(feature = "postgres")]
 fn print(cx: &Context, event: &sidebloom_postgres::FollowEvent) -> Result<(), Failure> {
     use crate::human;
@@ -104,7 +104,7 @@ fn print(cx: &Context, event: &sidebloom_postgres::FollowEvent) -> Result<(), Fa
             return Ok(());
         }
         FollowEvent::Renamed { table, column } => {
-            eprintln!("sidebloom: the column is now {column} of {table}: name it so at the next start");
+            eprintln!("sidebloom: the column is now {column} of {table}; use these names at the next start");
             return Ok(());
         }
         _ => return Ok(()),

@@ -1,4 +1,4 @@
-//! `sidebloom guard insert`: keys of rows that are about to come.
+//! `sidebloom guard insert`: inserts keys of rows that are about to be committed.
 
 use super::keys;
 use crate::context::{Context, Failure, Outcome};
@@ -7,9 +7,10 @@ use sidebloom::guard::Changes;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Insert keys: their rows are about to come
+/// Insert keys whose rows are about to be committed
 ///
-/// Durable when it returns: commit the rows to the database after that, never before. A key that is given twice counts for two rows.
+/// The keys are durable when this returns. Commit the rows to the database only after that, never before. A key given twice counts as
+/// two rows.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory

@@ -1,4 +1,4 @@
-//! Keys to change: arguments, or lines of a file.
+//! Keys to insert or remove: arguments, or lines of a file.
 
 use crate::context::Failure;
 use crate::filter::input::Lines;
@@ -14,33 +14,33 @@ pub struct Keys {
     /// The keys
     #[arg(value_name = "KEY", allow_negative_numbers = true)]
     keys: Vec<OsString>,
-    /// A file with one key a line instead; `-` is standard input
+    /// Read keys from a file instead, one per line; `-` is standard input
     #[arg(long, value_name = "FILE")]
     lines: Option<PathBuf>,
 }
 
-/// Keys of lines are applied this many at once: one write to stable storage for all of them.
+/// Keys from a file are applied in batches of this size, with one write to stable storage each.
 const BATCH: usize = 4096;
 
-/// Opens a guard for changes. One that follows a database is left to its follower: a change by hand would be counted twice.
+/// Opens a guard for changes. Refuses one that follows a database, where a manual change would be counted twice.
 pub fn open(dir: &Path) -> Result<Guard, Failure> {
     let guard = Guard::open(dir)?;
     match is_followed(&guard)? {
         true => Err(Failure::message(format!(
-            "{} follows a database (it keeps a position in its changes): insert and remove rows there, and `guard follow` brings them",
+            "{} follows a database: insert and remove rows there, and `guard follow` applies them",
             dir.display()
         ))),
         false => Ok(guard),
     }
 }
 
-/// Whether a guard keeps a position in the changes of a database.
+/// Whether a guard follows a database: its note holds a position in the database's changes.
 pub fn is_followed(guard: &Guard) -> Result<bool, Failure> {
     Ok(guard.note()?.is_some_and(|note| !note.is_empty()))
 }
 
 impl Keys {
-    /// Applies a change for each key. Those given as arguments are applied all or none; lines, some thousand at once.
+    /// Applies a change for each key: atomically for keys given as arguments, in batches for lines. Returns their number.
     pub fn in_batches(
         &self,
         label: &str,

@@ -1,4 +1,4 @@
-//! `sidebloom guard`: a guard before a slow database.
+//! `sidebloom guard`: a guard in front of a slow database.
 
 mod build;
 mod check;
@@ -15,10 +15,10 @@ mod stats;
 use super::context::{Context, Failure, Outcome};
 use clap::Subcommand;
 
-/// Build and ask a guard: it knows every key of a slow database, and says from memory which are not there
+/// Build and query a guard, which knows every key of a slow database and tells from memory which ones are absent
 ///
-/// A guard is a directory. One process at a time has it open for changes, and then nobody else has; any number may ask it (`check`,
-/// `stats`) at once. Lines are the bytes up to LF, at most 65,536 of them. `-` is standard input.
+/// A guard is a directory. Either one process has it open for changes, or any number of processes read it (`check`, `stats`). A line is
+/// all bytes up to LF, at most 65,536. `-` is standard input.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

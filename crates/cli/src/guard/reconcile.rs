@@ -1,4 +1,4 @@
-//! `sidebloom guard reconcile`: all keys anew, and by how much they had come apart.
+//! `sidebloom guard reconcile`: recounts all keys and reports the differences.
 
 use super::{refresh, source};
 use crate::context::{Context, Failure, Outcome};
@@ -7,9 +7,9 @@ use sidebloom::guard::Guard;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Count all rows anew, as `refresh` does, and say by how much the guard and the database had come apart
+/// Recount all rows, as `refresh` does, and report how guard and database differed
 ///
-/// Exits 1 when keys were missing from the guard: it has said no to keys that exist, so a writer goes around it.
+/// Exits 1 when keys were missing from the guard: it denied keys that exist, so some writer bypasses it.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory
@@ -45,9 +45,9 @@ impl Args {
 impl Report {
     fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
         let [missing, surplus, miscounted] = [self.missing, self.surplus, self.miscounted].map(human::count);
-        writeln!(out, "missing    {missing} keys that the database has and the guard denied")?;
-        writeln!(out, "surplus    {surplus} keys that the guard had and the database does not")?;
-        writeln!(out, "miscounted {miscounted} keys with another number of rows")?;
+        writeln!(out, "missing    {missing} keys that are in the database but were not in the guard")?;
+        writeln!(out, "surplus    {surplus} keys that were in the guard but are not in the database")?;
+        writeln!(out, "miscounted {miscounted} keys with a wrong number of rows")?;
         self.refresh.print(out)
     }
 }

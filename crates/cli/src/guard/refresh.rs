@@ -1,4 +1,4 @@
-//! `sidebloom guard refresh`: all keys anew.
+//! `sidebloom guard refresh`: recounts all keys.
 
 use super::source;
 use crate::context::{Context, Failure, Outcome};
@@ -8,23 +8,23 @@ use sidebloom::guard::{GuardOptions, RefreshReport};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Count all rows of the database anew
+/// Recount all rows of the database
 ///
-/// The new keys are built beside the old ones and take their place at once at the end; on an error the guard stays as it was. No
-/// writer may change the database and go around this command meanwhile: stop those that use the guard, or let them refresh it
-/// themselves (the library's Guard::refresh runs beside its writers).
+/// The new keys are built next to the old ones and replace them atomically at the end; after an error the guard is unchanged. No writer
+/// may change the database in the meantime: stop the writers, or let the process that uses the guard refresh it (Guard::refresh of the
+/// library runs concurrently with its writers).
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory
     dir: PathBuf,
     #[command(flatten)]
     source: source::Named,
-    /// Filter bits of a key from now on [default: as before]
+    /// Filter bits per key from now on [default: unchanged]
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     bits_per_key: Option<f64>,
 }
 
-/// What a refresh has done.
+/// The result of a refresh.
 #[derive(serde::Serialize)]
 pub struct Report {
     rows: u64,

@@ -1,4 +1,4 @@
-//! `sidebloom guard remove`: keys of rows that have gone.
+//! `sidebloom guard remove`: removes keys of deleted rows.
 
 use super::keys;
 use crate::context::{Context, Failure, Outcome};
@@ -7,10 +7,10 @@ use sidebloom::guard::Changes;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Remove keys: their rows have gone
+/// Remove keys whose rows were deleted
 ///
-/// Only after the database has committed the deletion, never before, and only for rows that were there. A key stays until its last
-/// row goes. Exits 1 when a key was not there; the others are removed all the same.
+/// Run this only after the database has committed the deletion, and only for rows that existed. A key stays until its last row is
+/// removed. Exits 1 when a key was not found; the others are removed nevertheless.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory

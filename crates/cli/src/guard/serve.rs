@@ -1,4 +1,4 @@
-//! `sidebloom guard serve`: the guard for any program that has a Redis client.
+//! `sidebloom guard serve`: serves a guard to Redis clients.
 
 use super::keys;
 use crate::context::{Context, Failure, Outcome};
@@ -15,74 +15,74 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Answer Redis clients: a Bloom filter that is never full and can delete
+/// Serve a guard to Redis clients, as a Bloom filter that grows and can delete
 ///
 /// Speaks versions 2 and 3 of the Redis protocol, with the commands of RedisBloom: BF.ADD, BF.MADD, BF.INSERT, BF.EXISTS, BF.MEXISTS,
 /// BF.INFO, BF.CARD, BF.RESERVE, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX, CF.DEL, CF.EXISTS, CF.MEXISTS, CF.COUNT, CF.INFO,
-/// CF.RESERVE. The options of INSERT are checked and change nothing: the filter is there and grows by itself.
+/// CF.RESERVE. The options of INSERT are checked but have no effect: the filter exists and grows by itself.
 ///
-/// MULTI and EXEC, which redis-py's pipeline() sends, do commands in their order, changes in a row as one write: all or none. Other
-/// clients may be served between them; there is no WATCH.
+/// MULTI and EXEC, which redis-py's pipeline() sends, run commands in order and apply consecutive changes as one atomic write. Other
+/// clients may be served in between; there is no WATCH.
 ///
-/// There is one filter, with the name that --name gives; `BF.RESERVE` of it says "item exists". Any other name is an error, "not
-/// found", also where Redis would answer 0 or make a filter: a misspelt name must not read as "certainly not there".
+/// There is one filter, named by --name; `BF.RESERVE` of it replies "item exists". Any other name is the error "not found", even
+/// where Redis would reply 0 or create a filter: a misspelt name must not mean "certainly absent".
 ///
-/// EXISTS is answered from memory: 0 is certain, 1 is perhaps. BF.ADD and CF.ADDNX add an item unless it is there, and say which (from
-/// the disk, so that this answer is exact); CF.ADD counts one more; CF.DEL takes one away; CF.COUNT is exact. BF and CF commands see
-/// the same items. A change is answered when it is durable. Commands that are sent without waiting for replies are done together.
+/// EXISTS is answered from memory: 0 is certain, 1 means maybe. BF.ADD and CF.ADDNX add an item unless it exists, and reply exactly
+/// whether it was added (from disk). CF.ADD adds one occurrence, CF.DEL removes one, and CF.COUNT is exact. BF and CF commands see
+/// the same items. A change is acknowledged once it is durable. Pipelined commands are processed in batches.
 ///
-/// With --postgres it follows a table and answers as of the change that it has seen last. It stops when it cannot follow any more; a
-/// server that is away is no reason for that. When changes may have got past its triggers (it looks every second), a warning says so, and
-/// every answer is "maybe" until that is put right and the rows have been counted anew; INFO has it as guard_suspended.
+/// With --postgres it follows a table, and answers reflect the last change applied. It retries while the database is unreachable, and
+/// exits on any other error that stops the follower. It checks the triggers every second. If changes may have bypassed them, it logs a
+/// warning, and every answer is "maybe" until they are in place again and all rows are recounted; INFO shows this as guard_suspended.
 ///
-/// Prints `listening on ADDRESS` when it is ready. Ends on SIGINT and SIGTERM, with every answered change durable.
+/// Prints `listening on ADDRESS` when ready. Exits on SIGINT and SIGTERM, with every acknowledged change durable.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The guard
+    /// The guard's directory
     dir: PathBuf,
-    /// Address and port; port 0 takes a free one. Any address but this machine's own loopback needs a password
+    /// Address and port; port 0 picks a free one. Any address except loopback requires a password
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6379")]
     listen: String,
     /// The filter's name [default: the directory's name without its extension]
     #[arg(long)]
     name: Option<String>,
-    /// Make an empty guard when there is none
+    /// Create an empty guard if there is none
     #[arg(long)]
     create: bool,
     /// A file whose first line is the password that clients must give; or set SIDEBLOOM_GUARD_PASSWORD
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// When a change is answered
+    /// When a change is acknowledged
     #[arg(long, value_name = "WHEN", default_value = "sync")]
     durability: When,
-    /// Clients at once
+    /// Maximum number of connected clients
     #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
     max_clients: u32,
-    /// Shut a client out that asks nothing for so many seconds; 0: never
+    /// Disconnect a client that is idle for this many seconds; 0 means never
     #[arg(long, value_name = "SECONDS", default_value = "0")]
     idle_timeout: u64,
-    /// Shut a client out that does not read its replies for so many seconds
+    /// Disconnect a client that reads no replies for this many seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..))]
     output_timeout: u64,
     #[command(flatten)]
     follow: Followed,
-    /// Threads that answer clients [default: one for each core]
+    /// Threads that serve clients [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum When {
-    /// When it is on the disk
+    /// When it is on disk
     Sync,
-    /// When the operating system has it: a power cut may lose the latest
+    /// When the operating system has it; a power failure may lose the latest changes
     Os,
 }
 
 /// Which table.
 #[derive(clap::Args)]
 struct Followed {
-    /// Keep the guard up to date with a table of this PostgreSQL server, as `guard follow` does. Clients cannot change the guard then
+    /// Follow a table of this PostgreSQL server, as `guard follow` does. Clients cannot change the guard then
     #[arg(long, value_name = "URL", requires = "table", requires = "column")]
     postgres: Option<String>,
     /// The table that has the keys, or SCHEMA.TABLE
@@ -105,7 +105,7 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let password = self.password()?;
         let address = self.address(password.is_some())?;
-        // What can be refused comes before a guard is made.
+        // Everything that can fail comes before a guard is created.
         let socket = server::bind(address).map_err(|e| {
             Failure::message(format!("cannot listen on {address}: {e}; choose another with --listen"))
         })?;
@@ -144,11 +144,14 @@ impl Args {
             return Ok(name.clone());
         }
         let full = std::fs::canonicalize(&self.dir)
-            .or_else(|_| std::path::absolute(&self.dir)) // It may be about to be made.
+            .or_else(|_| std::path::absolute(&self.dir)) // It may not exist yet.
             .map_err(|e| Failure::file("find", &self.dir, e))?;
         let stem = full.file_stem().and_then(OsStr::to_str);
         stem.map(str::to_owned).ok_or_else(|| {
-            Failure::message(format!("{} gives no name for the filter: give one with --name", full.display()))
+            Failure::message(format!(
+                "{} has no usable name for the filter: give one with --name",
+                full.display()
+            ))
         })
     }
 
@@ -168,11 +171,12 @@ impl Args {
 
     fn address(&self, has_password: bool) -> Result<SocketAddr, Failure> {
         let wrong = |why: String| Failure::message(format!("--listen {}: {why}", self.listen));
-        let found = self.listen.to_socket_addrs().map_err(|e| wrong(format!("{e}; it is ADDRESS:PORT")))?;
+        let found =
+            self.listen.to_socket_addrs().map_err(|e| wrong(format!("{e}; expected ADDRESS:PORT")))?;
         let address = found.into_iter().next().ok_or_else(|| wrong("no such address".into()))?;
         if !address.ip().is_loopback() && !has_password {
             return Err(wrong(format!(
-                "others could reach {} and change the guard: give a password with --password-file or {PASSWORD_VARIABLE}",
+                "{} is reachable from other machines: set a password with --password-file or {PASSWORD_VARIABLE}",
                 address.ip()
             )));
         }

@@ -1,4 +1,4 @@
-//! Where a guard's keys come from: `--sqlite`, `--postgres` or `--lines`.
+//! The source of a guard's keys: `--sqlite`, `--postgres` or `--lines`.
 
 use crate::context::Failure;
 use crate::filter::input::Lines;
@@ -24,20 +24,20 @@ pub struct Named {
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
 struct From {
-    /// A SQLite database (in builds with the feature sqlite)
+    /// A SQLite database (needs a build with the feature sqlite)
     #[arg(long, value_name = "FILE", requires = "table", requires = "column")]
     sqlite: Option<PathBuf>,
-    /// A PostgreSQL server, as postgres://USER@HOST/DATABASE or "host=/run/postgresql dbname=…"; a password may stand in PGPASSWORD
-    /// instead (in builds with the feature postgres)
+    /// A PostgreSQL server, as postgres://USER@HOST/DATABASE or "host=/run/postgresql dbname=…"; the password may be given in
+    /// PGPASSWORD instead (needs a build with the feature postgres)
     #[arg(long, value_name = "URL", requires = "table", requires = "column")]
     postgres: Option<String>,
-    /// A file with one key a line; `-` is standard input
+    /// A file with one key per line; `-` is standard input
     #[arg(long, value_name = "FILE")]
     lines: Option<PathBuf>,
 }
 
 impl Named {
-    /// Opens it, with a count of its rows for a person to watch.
+    /// Opens it, with a progress bar that counts its rows.
     pub fn open(&self, label: &str) -> Result<Watched, Failure> {
         let (table, column) =
             (self.table.as_deref().unwrap_or_default(), self.column.as_deref().unwrap_or_default());
@@ -76,7 +76,7 @@ fn postgres(_: &str, _: &str, _: &str) -> Result<Box<dyn Source>, Failure> {
 /// A source whose rows are counted on a bar.
 pub struct Watched {
     source: Box<dyn Source>,
-    /// `None` when the source has its own.
+    /// `None` if the source has its own.
     bar: Option<ProgressBar>,
 }
 
@@ -110,13 +110,13 @@ impl Source for Watched {
         self.source.equality()
     }
 
-    /// A position in another database's changes says nothing about these keys: an empty note takes its place.
+    /// A position in another database's changes does not apply to these keys, so it is replaced by an empty note.
     fn note(&self) -> Option<Vec<u8>> {
         Some(self.source.note().unwrap_or_default())
     }
 }
 
-/// Lines of a file: keys that nobody can be asked for later.
+/// Lines of a file. They cannot be queried or changed later.
 struct FromLines {
     lines: PathBuf,
     label: String,
@@ -138,7 +138,7 @@ impl Source for FromLines {
     }
 
     fn count(&mut self, _: &[u8]) -> Result<u64> {
-        Err(self.failed(&Failure::message("lines cannot be asked for a key")))
+        Err(self.failed(&Failure::message("lines cannot be queried for a key")))
     }
 
     fn apply(&mut self, _: &[Change<'_>]) -> Result<()> {

@@ -1,4 +1,4 @@
-//! `sidebloom guard stats`: what a guard holds and takes.
+//! `sidebloom guard stats`: contents and size of a guard.
 
 use crate::context::{Context, Failure, Outcome};
 use crate::human;
@@ -7,7 +7,7 @@ use sidebloom::guard::{Guard, GuardOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Print what a guard holds, and what it takes of memory and disk
+/// Print a guard's contents and its use of memory and disk
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory
@@ -16,7 +16,7 @@ pub struct Args {
 
 #[derive(serde::Serialize)]
 struct Report {
-    /// When two keys count as one.
+    /// The rule by which keys are equal.
     canonical: String,
     rows: u64,
     keys: u64,
@@ -28,7 +28,7 @@ struct Report {
     expected_fpr: f64,
     filters_unavailable: u64,
     generation: u64,
-    /// Bytes of the note: a follower's position.
+    /// Size of the note, which holds a follower's position.
     note_bytes: u64,
 }
 
@@ -60,7 +60,7 @@ impl Report {
 
     fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
         let bytes = |bytes: u64| human::bytes(bytes as f64);
-        let bits = self.bits_per_key.map_or(String::new(), |bits| format!(" ({bits:.2} bits a key)"));
+        let bits = self.bits_per_key.map_or(String::new(), |bits| format!(" ({bits:.2} bits per key)"));
         let mut table = Table::new();
         table.load_style(presets::UTF8_FULL_CONDENSED.with_rounded_corners());
         table.add_row(["keys are", &self.canonical]);
@@ -69,7 +69,7 @@ impl Report {
         table.add_row(["filters in memory", &format!("{}{bits}", bytes(self.filter_bytes))]);
         table.add_row(["latest changes in memory", &bytes(self.memtable_bytes)]);
         table.add_row(["on disk", &bytes(self.disk_bytes)]);
-        table.add_row(["missing keys that get through", &human::percent(self.expected_fpr, 1.0)]);
+        table.add_row(["absent keys that pass", &human::percent(self.expected_fpr, 1.0)]);
         table.add_row(["filters unavailable", &human::count(self.filters_unavailable)]);
         table.add_row(["generation", &human::count(self.generation)]);
         table.add_row(["note", &bytes(self.note_bytes)]);

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// A column as the command line names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Column {
-    /// Its place, from 1.
+    /// Its position, from 1.
     Number(usize),
     /// Its name in the header, or a field of a JSON object.
     Name(String),
@@ -24,12 +24,12 @@ impl FromStr for Column {
 }
 
 impl Column {
-    /// Whether a header is needed to find it.
+    /// Whether it can only be found with a header.
     pub fn is_name(&self) -> bool {
         matches!(self, Column::Name(_))
     }
 
-    /// Its name; a number is a name too, where columns have only names.
+    /// Its name. Where columns have names only, a number is a name too.
     pub fn name(&self) -> String {
         match self {
             Column::Number(number) => number.to_string(),
@@ -44,7 +44,7 @@ impl Column {
             (Some(index), _) => Ok(index),
             (None, Column::Number(number)) if *number <= width => Ok(number - 1),
             (None, Column::Number(number)) => {
-                Err(format!("there is no column {number}: the first row has {width}"))
+                Err(format!("there is no column {number}: the first row has {width} columns"))
             }
             (None, Column::Name(name)) => {
                 let names = header.unwrap_or_default().iter().map(|name| String::from_utf8_lossy(name));
@@ -57,12 +57,12 @@ impl Column {
     }
 }
 
-/// What `--key`, `--value` and `--header` say.
+/// The options `--key`, `--value` and `--header`.
 #[derive(Debug, Clone, Default)]
 pub struct ColumnChoice {
-    /// The key's columns; none is the default of the format.
+    /// The key's columns; empty for the format's default.
     pub key: Vec<Column>,
-    /// The value's columns; none is the default of the format.
+    /// The value's columns; empty for the format's default.
     pub value: Vec<Column>,
     /// Whether the first row names the columns.
     pub header: bool,
@@ -77,7 +77,7 @@ pub struct FoundColumns {
     pub key: Vec<usize>,
     /// Indexes of the value's columns, from 0.
     pub value: Vec<usize>,
-    /// Whether the value is the rest of the row, which stays in the file's format.
+    /// Whether the value is the rest of the row, kept in the file's format.
     pub value_is_rest: bool,
 }
 
@@ -100,7 +100,7 @@ impl ColumnChoice {
 }
 
 impl FoundColumns {
-    /// What is wrong with a row of `width` columns, if anything is.
+    /// Checks that a row has as many columns as the first one.
     pub fn check(&self, width: usize) -> Result<(), String> {
         if width == self.width {
             Ok(())
@@ -110,7 +110,7 @@ impl FoundColumns {
     }
 }
 
-/// Puts the chosen columns of a row into `bytes`, joined by TABs.
+/// Writes the chosen columns of a row to `bytes`, joined by TABs.
 pub fn join<'a>(bytes: &mut Vec<u8>, chosen: &[usize], column: impl Fn(usize) -> Option<&'a [u8]>) {
     bytes.clear();
     for (i, &index) in chosen.iter().enumerate() {

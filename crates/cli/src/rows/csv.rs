@@ -1,13 +1,13 @@
 //! `--format csv`: columns between commas, quoted where they must be (RFC 4180).
 //!
-//! Read here and not by a crate, so that a malformed row is refused by the line it begins on: crates accept an unclosed quote, and
-//! take the rest of the file for one column, or text after a closing quote.
+//! Parsed here rather than by a crate, so that a malformed row is rejected with the number of the line it begins on. Crates accept
+//! text after a closing quote, or an unclosed quote, which turns the rest of the file into one column.
 
 use super::columns::{ColumnChoice, FoundColumns, join};
 use super::source::{LineReader, MAX_LINE_BYTES, Row, RowError, Rows, without_cr};
 use std::io::BufRead;
 
-/// See the module.
+/// A reader of this format.
 pub struct Csv<R> {
     lines: LineReader<R>,
     record: Record,
@@ -21,19 +21,19 @@ impl<R: BufRead> Csv<R> {
         Csv { lines: LineReader::text(input), record: Record::default(), chosen, layout: None }
     }
 
-    /// Reads a record; the line that it begins on, or `None` at the end.
+    /// Reads a record. Returns the line that it begins on, or `None` at the end.
     fn read(&mut self) -> Result<Option<u64>, RowError> {
         self.record.clear();
         let Some((begin, line)) = self.lines.next_filled()? else { return Ok(None) };
         let bad = |why: &str| RowError::Bad { line: begin, why: why.to_owned() };
         let mut open = self.record.add_line(line, false).map_err(bad)?;
         while open {
-            let (_, line) = self.lines.next()?.ok_or_else(|| bad("a quote that is never closed"))?;
+            let (_, line) = self.lines.next()?.ok_or_else(|| bad("unclosed quote"))?;
             self.record.bytes.push(b'\n');
             open = self.record.add_line(line, true).map_err(bad)?;
             if self.record.bytes.len() > MAX_LINE_BYTES {
                 return Err(RowError::Input(format!(
-                    "the quote in line {begin} is not closed in {MAX_LINE_BYTES} bytes"
+                    "the quote in line {begin} is not closed within {MAX_LINE_BYTES} bytes"
                 )));
             }
         }
@@ -78,7 +78,7 @@ impl Record {
         self.ends.push(self.bytes.len());
     }
 
-    /// Adds the columns of a line, which begins inside quotes or not. `true` when it ends inside quotes.
+    /// Adds the columns of a line, which may begin inside quotes. `true` when it ends inside quotes.
     fn add_line(&mut self, line: &[u8], mut quoted: bool) -> Result<bool, &'static str> {
         let mut rest = line;
         loop {
@@ -97,7 +97,7 @@ impl Record {
         }
     }
 
-    /// Adds text up to the next comma; what is left begins with it.
+    /// Adds text up to the next comma. Returns the rest, from that comma on.
     fn add_plain<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
         let end = text.iter().position(|&b| b == b',');
         let (column, after) = text.split_at(end.unwrap_or(without_cr(text).len()));
@@ -105,7 +105,7 @@ impl Record {
         after
     }
 
-    /// Adds text up to the closing quote; what is left begins behind it. `None` when there is none in this line.
+    /// Adds text up to the closing quote. Returns the rest after it, or `None` when the line has no closing quote.
     fn add_quoted<'a>(&mut self, text: &'a [u8]) -> Option<&'a [u8]> {
         let mut rest = text;
         while let Some(at) = rest.iter().position(|&b| b == b'"') {
@@ -184,7 +184,7 @@ mod tests {
         let expected = [
             (4, "2 columns, but the first row has 3"),
             (7, "text after a closing quote"),
-            (8, "a quote that is never closed"),
+            (8, "unclosed quote"),
         ];
         assert_eq!(errors, expected.map(|(line, why)| RowError::Bad { line, why: why.to_owned() }));
     }

@@ -1,7 +1,7 @@
 //! The text form of a key or value: what `scan` prints and `load --format scan` reads back, byte for byte.
 //!
 //! Backslash, TAB, LF and CR are `\\`, `\t`, `\n`, `\r`. Every other control character (C1 included: they drive terminals too) and
-//! every byte that is not part of valid UTF-8 is `\xHH`, one for each byte. Everything else stands as it is.
+//! every byte that is not part of valid UTF-8 is written as `\xHH`. Everything else is left as it is.
 
 use std::io::{self, Write};
 
@@ -34,7 +34,7 @@ fn write_hex(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     bytes.iter().try_for_each(|b| write!(out, "\\x{b:02x}"))
 }
 
-/// Reads the text form back. Bytes that [`write_escaped`] would have escaped are accepted as they are; a backslash must begin an
+/// Reads the text form back. Bytes that [`write_escaped`] would have escaped are accepted unescaped, but a backslash must begin an
 /// escape. The error says what is wrong and where.
 pub fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
@@ -44,7 +44,7 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
         bytes.extend_from_slice(plain);
         let (byte, len) = read_escape(escape).ok_or_else(|| {
             let column = text.len() - escape.len() + 1;
-            format!("bad escape at byte {column}: after a backslash comes one of \\ t n r or xHH")
+            format!("invalid escape at byte {column}: a backslash must be followed by \\, t, n, r or xHH")
         })?;
         bytes.push(byte);
         rest = escape.get(len..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `--format jsonl`: a JSON object a line.
+//! `--format jsonl`: one JSON object per line.
 //!
 //! Without `--key`, lines have the form that `scan --json` prints: `key` or `key_hex`, and `value` or `value_hex` or neither.
 
@@ -9,14 +9,14 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-/// See the module.
+/// A reader of this format.
 pub struct Jsonl<R> {
     lines: LineReader<R>,
     key: Vec<String>,
     value: Vec<String>,
 }
 
-/// Fields keep their text: a number stays as it is written.
+/// Fields keep their text: a number stays as it was written.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
 impl<R: BufRead> Jsonl<R> {
@@ -43,19 +43,19 @@ impl<R: BufRead> Rows for Jsonl<R> {
 
 fn parse(line: &[u8]) -> Result<Fields<'_>, String> {
     serde_json::from_slice(line).map_err(|error| {
-        // The line number of the error is always 1: the file's stands before it.
+        // The error's own line number is always 1; the caller adds the file's.
         let text = error.to_string();
         let what = text.split(" at line ").next().unwrap_or(&text);
         format!("not a JSON object: {what} at column {}", error.column())
     })
 }
 
-/// The row of a line that `scan --json` has printed.
+/// A row in the form that `scan --json` prints.
 fn scanned_row(fields: &Fields<'_>) -> Result<(Vec<u8>, Vec<u8>), String> {
     if let Some(other) =
         fields.keys().find(|name| !matches!(&***name, "key" | "key_hex" | "value" | "value_hex"))
     {
-        return Err(format!("a field {other:?}: choose the key's field with --key"));
+        return Err(format!("unexpected field {other:?}: choose the key's field with --key"));
     }
     let bytes = |name: &str, name_hex: &str| match (fields.get(name), fields.get(name_hex)) {
         (Some(_), Some(_)) => Err(format!("both {name} and {name_hex}")),
@@ -89,9 +89,7 @@ fn scalar(name: &str, field: &RawValue) -> Result<Vec<u8>, String> {
         Some(b'"') => {
             serde_json::from_str::<String>(text).map(String::into_bytes).map_err(|e| format!("{name}: {e}"))
         }
-        Some(b'{' | b'[' | b'n') | None => {
-            Err(format!("field {name:?} is neither a string, a number nor a boolean"))
-        }
+        Some(b'{' | b'[' | b'n') | None => Err(format!("field {name:?} is not a string, number or boolean")),
         Some(_) => Ok(text.as_bytes().to_vec()),
     }
 }
@@ -135,7 +133,7 @@ mod tests {
         assert_eq!(good.len(), 1);
         let said: Vec<String> = errors.iter().map(|e| format!("{e:?}")).collect();
         for (line, (said, expected)) in
-            said.iter().zip(["EOF", "JSON object", "neither", "no field"]).enumerate()
+            said.iter().zip(["EOF", "JSON object", "not a string", "no field"]).enumerate()
         {
             assert!(said.contains(expected) && said.contains(&format!("line: {}", line + 1)), "{said}");
         }

@@ -1,9 +1,9 @@
-//! `--format lines`: each line is a key, byte for byte as `sidebloom filter` takes it; its value is empty.
+//! `--format lines`: each line is a key with an empty value, byte for byte as in `sidebloom filter`.
 
 use super::source::{LineReader, Row, RowError, Rows};
 use std::io::BufRead;
 
-/// See the module.
+/// A reader of this format.
 pub struct Lines<R>(LineReader<R>);
 
 impl<R: BufRead> Lines<R> {

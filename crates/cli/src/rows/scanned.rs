@@ -4,7 +4,7 @@ use super::escape::unescape;
 use super::source::{LineReader, Row, RowError, Rows};
 use std::io::BufRead;
 
-/// See the module.
+/// A reader of this format.
 pub struct Scanned<R>(LineReader<R>);
 
 impl<R: BufRead> Scanned<R> {

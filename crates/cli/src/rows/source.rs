@@ -1,4 +1,4 @@
-//! What every format gives, and the line reader that most of them share.
+//! The interface of every format, and the line reader that they share.
 
 use std::io::{self, BufRead, Read};
 
@@ -13,7 +13,7 @@ pub struct Row {
     pub value: Vec<u8>,
 }
 
-/// Why no row came.
+/// Why a row could not be read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum RowError {
     /// The line is malformed; the next one may be fine.
@@ -39,8 +39,8 @@ pub trait Rows {
     fn next(&mut self, row: &mut Row) -> Result<bool, RowError>;
 }
 
-/// Longest line, in bytes: the largest key and value with every byte written as `\u00XX`. A file without line ends is not read
-/// into memory as a whole.
+/// Longest line, in bytes: the largest key and value with every byte written as `\u00XX`. Without this limit, a file without line
+/// ends would be read into memory as a whole.
 pub const MAX_LINE_BYTES: usize = 6 * (sidebloom::MAX_KEY_BYTES + sidebloom::MAX_VALUE_BYTES);
 
 /// Reads a file line by line, counting.
@@ -53,7 +53,7 @@ pub struct LineReader<R> {
 }
 
 impl<R: BufRead> LineReader<R> {
-    /// Reads text: from behind a UTF-8 byte-order mark if there is one.
+    /// Reads text, skipping a UTF-8 byte-order mark at the start.
     pub fn text(input: R) -> Self {
         LineReader { skips_mark: true, ..LineReader::bytes(input) }
     }
@@ -92,7 +92,7 @@ impl<R: BufRead> LineReader<R> {
         self.number += 1;
         if self.line.len() > self.max_bytes {
             return Err(RowError::Input(format!(
-                "line {} has no end in {} bytes",
+                "line {} is longer than {} bytes",
                 self.number, self.max_bytes
             )));
         }

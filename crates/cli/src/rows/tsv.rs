@@ -4,7 +4,7 @@ use super::columns::{ColumnChoice, FoundColumns, join};
 use super::source::{LineReader, Row, RowError, Rows};
 use std::io::BufRead;
 
-/// See the module.
+/// A reader of this format.
 pub struct Tsv<R> {
     lines: LineReader<R>,
     chosen: ColumnChoice,
@@ -17,7 +17,7 @@ impl<R: BufRead> Tsv<R> {
         Tsv { lines: LineReader::text(input), chosen, layout: None }
     }
 
-    /// Learns the columns from the first row, and passes it if it is a header.
+    /// Finds the columns in the first row, and skips it if it is a header.
     fn first_row(&mut self, row: &mut Row) -> Result<bool, RowError> {
         let Some((number, line)) = self.lines.next_text()? else { return Ok(false) };
         let columns: Vec<&[u8]> = line.split(|&b| b == b'\t').collect();

@@ -1,13 +1,13 @@
-//! The commands that are about the server.
+//! Commands about the server.
 
 use super::command::{Action, Call, Command};
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The commands are those of this version of Redis, so far as there are any: client libraries choose by it what they may send.
+/// The Redis version whose commands these are. Client libraries use it to decide what to send.
 const REDIS_VERSION: &str = "7.2.0";
 
-/// Adds its lines to the text.
+/// Appends its lines to the text.
 type Section = fn(&mut Call<'_>, &mut String);
 
 /// `INFO [section …]`
@@ -128,7 +128,7 @@ pub fn command(call: &mut Call<'_>) {
     }
 }
 
-/// Name, arity, flags, first, last and step of the keys, and four lists that stay empty here.
+/// Name, arity, flags, first, last and step of the keys, and four lists that are empty here.
 fn describe(call: &mut Call<'_>, command: &Command) {
     let replies = &mut *call.replies;
     replies.array(10);
@@ -146,7 +146,7 @@ fn describe(call: &mut Call<'_>, command: &Command) {
     (0..4).for_each(|_| replies.array(0));
 }
 
-/// `CONFIG GET name …`: what clients ask about durability and limits, in Redis' names. `*` is all of them.
+/// `CONFIG GET name …`: durability and limits, under Redis' names. `*` stands for all.
 pub fn config(call: &mut Call<'_>) {
     if !call.is(1, "GET") {
         return call.unknown_subcommand();

@@ -5,9 +5,9 @@ use super::shared::{Server, Session};
 
 /// One command.
 pub struct Command {
-    /// In capitals, as a client may write it in any.
+    /// In capitals; clients may use any case.
     pub name: &'static str,
-    /// Arguments with the name; negative: at least so many.
+    /// Number of arguments, including the name; if negative, the minimum.
     pub arity: i64,
     pub run: Action,
     /// The first argument is the name of the filter.
@@ -30,7 +30,7 @@ pub struct Call<'c> {
 }
 
 impl<'c> Call<'c> {
-    /// An argument; the name is number 0. Empty when there is none: arity is checked before.
+    /// An argument; number 0 is the name. Empty if there is none: the arity was checked before.
     pub fn arg(&self, n: usize) -> &'c [u8] {
         self.args.get(n).copied().unwrap_or_default()
     }
@@ -50,14 +50,14 @@ impl<'c> Call<'c> {
     }
 }
 
-/// What runs a command.
+/// How a command is executed.
 #[derive(Clone, Copy)]
 pub enum Action {
-    /// Questions to the filter or changes: consecutive ones are done together.
+    /// Queries or changes of items; consecutive ones are batched.
     Items { what: ItemOp, items: ItemArgs },
-    /// At once.
+    /// Executed immediately.
     Now(fn(&mut Call<'_>)),
-    /// About the commands of a transaction.
+    /// MULTI, EXEC or DISCARD.
     Transaction(TransactionStep),
 }
 
@@ -65,13 +65,13 @@ pub enum Action {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ItemArgs {
     One,
-    /// All after the filter's name.
+    /// All arguments after the filter's name.
     Many,
-    /// Those after options and the word ITEMS.
+    /// All arguments after the options and the word ITEMS.
     Listed,
 }
 
-/// What is done with a transaction.
+/// The transaction commands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum TransactionStep {
     Multi,
@@ -79,23 +79,23 @@ pub enum TransactionStep {
     Discard,
 }
 
-/// What is done with items. Commands that do the same wait for each other's company.
+/// What is done with items. Commands of the same kind are batched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ItemOp {
-    /// May it be there? From memory.
+    /// Whether it may be present, from memory.
     Ask,
-    /// How many are there?
+    /// How many there are.
     Count,
-    /// It comes, if it is not there.
+    /// Inserted unless it is present.
     InsertNew,
-    /// It comes.
+    /// Inserted once more.
     Insert,
-    /// It goes.
+    /// Removed once.
     Remove,
 }
 
 impl ItemOp {
-    /// Whether `self` and `other` can be done in one step.
+    /// Whether `self` and `other` can share a batch.
     pub fn joins(self, other: ItemOp) -> bool {
         self == other || (self.is_change() && other.is_change())
     }
@@ -110,7 +110,7 @@ impl Command {
         self.name.len() == name.len() && name.eq_ignore_ascii_case(self.name.as_bytes())
     }
 
-    /// Whether it is done at once even within a transaction.
+    /// Whether it is executed immediately even within a transaction.
     pub fn passes_transaction(&self) -> bool {
         matches!(self.name, "QUIT" | "RESET")
     }

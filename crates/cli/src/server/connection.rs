@@ -1,7 +1,7 @@
-//! One connection: read, do what was asked, reply, in this order and one at a time.
+//! One connection: reads, executes, replies, one request after another.
 //!
-//! A client holds up nobody else: nothing is read from it while its replies wait to be sent or its changes to be written, and its
-//! unfinished request is bounded. Between two requests a connection holds no buffer, so that ten thousand idle ones cost little.
+//! A client cannot delay others: the server reads nothing from it while its replies wait to be sent or its changes to be written, and
+//! the size of an unfinished request is bounded. An idle connection holds no buffer, so that ten thousand of them cost little.
 
 use super::command::{Action, Call, Command, ItemArgs, ItemOp};
 use super::pending::{PendingCommands, ReplyShape};
@@ -26,17 +26,17 @@ use tokio::sync::watch;
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Read at once, at least; Redis' own size.
+/// Minimum size of a read; the same as in Redis.
 const READ_BYTES: usize = 16 << 10;
-/// An unfinished request up to this size is not counted against the memory for all of them.
+/// Unfinished requests up to this size do not count towards the total for all connections.
 pub const UNCOUNTED_BYTES: usize = 64 << 10;
-/// Replies beyond this size are sent before the next command is looked at.
+/// Replies beyond this size are sent before the next command is executed.
 const REPLY_BYTES: usize = 64 << 10;
-/// Items between two chances for other connections; a third of a millisecond.
+/// Items processed before yielding to other connections; about a third of a millisecond.
 const ITEMS_AT_ONCE: usize = 4096;
-/// How long a client may take for its password.
+/// Time for a client to authenticate.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
-/// A client that is shut out has so long to read why.
+/// Time for a disconnected client to read the reason.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// Why a connection ends, for the log.
@@ -55,7 +55,7 @@ pub struct Connection<'s> {
     pub(super) replies: Replies,
 }
 
-/// Serves one client until it goes, is shut out, or `stop` says so.
+/// Serves one client until it disconnects, is disconnected, or `stop` becomes true.
 pub async fn serve(stream: TcpStream, server: Arc<Server>, id: u64, mut stop: watch::Receiver<bool>) {
     let is_allowed = server.settings.password.is_none();
     let mut connection = Connection {
@@ -80,7 +80,7 @@ pub async fn serve(stream: TcpStream, server: Arc<Server>, id: u64, mut stop: wa
 }
 
 impl Connection<'_> {
-    /// Reads what has come, and does it.
+    /// Reads the bytes that arrived and executes their requests.
     async fn turn(&mut self, stopped: Pin<&mut impl Future<Output = ()>>) -> Result<(), End> {
         let is_busy = self.receive(stopped).await?;
         loop {
@@ -89,16 +89,16 @@ impl Connection<'_> {
                 Ok(true) => self.execute().await?,
                 Ok(false) => break,
                 Err(error) => {
-                    self.do_pending().await?;
-                    return self.shut_out(&format!("ERR Protocol error: {}", error.0)).await;
+                    self.execute_pending().await?;
+                    return self.disconnect(&format!("ERR Protocol error: {}", error.0)).await;
                 }
             }
             if self.session.is_over {
                 self.flush().await?;
-                return Err("it has quit");
+                return Err("the client quit");
             }
         }
-        self.do_pending().await?;
+        self.execute_pending().await?;
         self.flush().await?;
         self.input.advance(self.parser.take_consumed());
         if self.input.is_empty() {
@@ -107,12 +107,12 @@ impl Connection<'_> {
             self.lease.hold(if held > UNCOUNTED_BYTES { held } else { 0 }); // No more than before.
         }
         if is_busy {
-            yield_now().await; // It has more to come: the others first.
+            yield_now().await; // More input is waiting: let other connections run first.
         }
         Ok(())
     }
 
-    /// Waits for bytes. Whether there are perhaps more of them already.
+    /// Waits for bytes. Returns whether more may be waiting.
     async fn receive(&mut self, stopped: Pin<&mut impl Future<Output = ()>>) -> Result<bool, End> {
         let deadline = match self.session.is_allowed {
             true => self.server.settings.idle_timeout.map(|idle| Instant::now() + idle),
@@ -126,21 +126,21 @@ impl Connection<'_> {
         };
         let len = tokio::select! {
             biased; // A client that never pauses must not keep the server from stopping.
-            () = stopped => return Err("the server stops"),
+            () = stopped => return Err("the server is stopping"),
             read = read => read.map_err(|_| "the connection broke")?,
-            () = until(deadline) => return Err("nothing came for too long"),
+            () = until(deadline) => return Err("the client was idle for too long"),
         };
         if len == 0 {
-            return Err("the client has gone");
+            return Err("the client disconnected");
         }
         let held = self.input.capacity() + self.transaction.as_ref().map_or(0, |open| open.held);
         if held > UNCOUNTED_BYTES && !self.lease.hold(held) {
-            self.shut_out("ERR too many large requests at once, try again later").await?;
+            self.disconnect("ERR too many large requests at once, try again later").await?;
         }
         Ok(len >= READ_BYTES)
     }
 
-    /// Does the request that the parser has found, or puts it with those that are done together.
+    /// Executes the request that the parser found, or adds it to the batch.
     async fn execute(&mut self) -> Result<(), End> {
         let args = self.parser.lend();
         let done = match self.check_form(&args) {
@@ -151,7 +151,7 @@ impl Connection<'_> {
                     Ok(())
                 }
                 _ => {
-                    self.transaction = None; // RESET and QUIT end it; for all others there is none.
+                    self.transaction = None; // RESET and QUIT end a transaction; with other commands there is none here.
                     self.run(command, &args).await
                 }
             },
@@ -167,7 +167,7 @@ impl Connection<'_> {
         if self.replies.bytes.len() > REPLY_BYTES { self.flush().await } else { Ok(()) }
     }
 
-    /// Does a command, or puts it with those that are done together. Its form is right.
+    /// Executes a command whose form was checked, or adds it to the batch.
     pub(super) async fn run(&mut self, command: &'static Command, args: &[Range<usize>]) -> Result<(), End> {
         let items = match self.check_items(command, args) {
             Ok(items) => items,
@@ -176,7 +176,7 @@ impl Connection<'_> {
         match command.run {
             Action::Items { what, items: form } => {
                 if self.pending.what().is_some_and(|before| !before.joins(what)) {
-                    self.do_pending().await?;
+                    self.execute_pending().await?;
                 }
                 self.pending.push(
                     what,
@@ -185,28 +185,28 @@ impl Connection<'_> {
                 );
             }
             Action::Now(run) => {
-                self.do_pending().await?;
+                self.execute_pending().await?;
                 let args: Vec<&[u8]> = args.iter().map(|arg| slice(&self.input, arg)).collect();
                 let (server, session, replies) = (self.server, &mut self.session, &mut self.replies);
                 run(&mut Call { server, session, replies, commands: table::COMMANDS, args: &args });
                 self.server.counters.commands.fetch_add(1, Relaxed);
             }
-            Action::Transaction(_) => {} // Never within one: `execute` has done it.
+            Action::Transaction(_) => {} // `execute` handles these.
         }
         Ok(())
     }
 
     async fn refuse(&mut self, refusal: &str) -> Result<(), End> {
-        self.do_pending().await?;
+        self.execute_pending().await?;
         self.replies.error(refusal);
         Ok(())
     }
 
-    /// The command that was asked for, or why there is none such.
+    /// Looks up the command and checks the number of its arguments and the client's permission.
     fn check_form(&mut self, args: &[Range<usize>]) -> Result<&'static Command, String> {
         let arg = |n: usize| args.get(n).map(|arg| slice(&self.input, arg)).unwrap_or_default();
         let Some(command) = table::find(arg(0)) else {
-            // What a browser sends that was talked into it by a web page. Redis does the same.
+            // A web page can make a browser send these. Redis disconnects such clients too.
             self.session.is_over |=
                 [&b"POST"[..], b"Host:"].iter().any(|word| arg(0).eq_ignore_ascii_case(word));
             let shown = |n| format!("{:.128}", arg(n).escape_ascii().to_string());
@@ -225,7 +225,7 @@ impl Connection<'_> {
         Ok(command)
     }
 
-    /// The items of a command, or why it is not done.
+    /// The items of a command, or why it is refused.
     fn check_items<'a>(
         &self,
         command: &Command,
@@ -236,7 +236,7 @@ impl Connection<'_> {
             return Err(match command.name {
                 "BF.RESERVE" | "CF.RESERVE" => {
                     let only = self.server.settings.name.escape_ascii();
-                    format!("ERR could not create filter: this server has '{only}' and no other")
+                    format!("ERR could not create filter: this server only has '{only}'")
                 }
                 _ => "ERR not found".into(),
             });
@@ -249,7 +249,7 @@ impl Connection<'_> {
         let items = args.get(first..).unwrap_or_default();
         if what != ItemOp::Ask {
             if self.server.settings.is_followed && what != ItemOp::Count {
-                return Err("ERR this guard follows a database: change that instead".into());
+                return Err("ERR this guard follows a database: change the database instead".into());
             }
             let canonical = self.server.guard.canonical();
             items
@@ -260,8 +260,8 @@ impl Connection<'_> {
         Ok(items)
     }
 
-    /// Does what waits, and writes the replies.
-    pub(super) async fn do_pending(&mut self) -> Result<(), End> {
+    /// Executes the batch and writes its replies.
+    pub(super) async fn execute_pending(&mut self) -> Result<(), End> {
         let Some(what) = self.pending.what() else { return Ok(()) };
         self.server.counters.commands.fetch_add(self.pending.commands.len() as u64, Relaxed);
         match what {
@@ -295,9 +295,9 @@ impl Connection<'_> {
         verdicts
     }
 
-    /// What may be there is counted by a thread of its own: it may read the disk.
+    /// Counts the items that may be present in another thread, since that may read the disk.
     async fn count(&mut self) {
-        // While the guard may lack rows, what it does not know of is not denied.
+        // While the guard may lack rows, no item is reported as absent.
         let least = u64::from(self.server.guard.is_suspended());
         let verdicts = self.verdicts().await;
         let maybe = |(item, verdict): (&Range<usize>, &Verdict)| {
@@ -349,7 +349,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Sends the replies. A client that does not read them is let go.
+    /// Sends the replies. A client that does not read them is disconnected.
     async fn flush(&mut self) -> Result<(), End> {
         let mut rest = self.replies.bytes.as_slice();
         while !rest.is_empty() {
@@ -359,7 +359,7 @@ impl Connection<'_> {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let writable = timeout(self.server.settings.output_timeout, self.stream.writable()).await;
                     writable
-                        .map_err(|_| "it does not read its replies")?
+                        .map_err(|_| "the client does not read its replies")?
                         .map_err(|_| "the connection broke")?;
                 }
                 Err(_) => return Err("the connection broke"),
@@ -370,9 +370,9 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Says why, and ends the connection. What the client has still sent is read and dropped for a moment: closing before would make
-    /// its system drop the reply.
-    async fn shut_out<T>(&mut self, why: &str) -> Result<T, End> {
+    /// Sends an error and closes the connection. Input is read and discarded for a moment: closing with unread input would make the
+    /// client's system drop the reply.
+    async fn disconnect<T>(&mut self, why: &str) -> Result<T, End> {
         self.replies.error(why);
         self.flush().await?;
         let drain = async {
@@ -381,7 +381,7 @@ impl Connection<'_> {
             while self.stream.read(&mut dropped).await.is_ok_and(|len| len > 0) {}
         };
         let _ = timeout(LINGER, drain).await;
-        Err("it was shut out")
+        Err("the client was disconnected")
     }
 }
 

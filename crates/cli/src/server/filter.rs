@@ -1,9 +1,9 @@
-//! The commands that are about the filter as a whole.
+//! Commands about the filter as a whole.
 
 use super::command::Call;
 use sidebloom::guard::GuardStats;
 
-/// `BF.RESERVE name error_rate capacity …`, `CF.RESERVE name capacity …`: the one filter is there.
+/// `BF.RESERVE name error_rate capacity …`, `CF.RESERVE name capacity …`: the one filter already exists.
 pub fn reserve(call: &mut Call<'_>) {
     call.replies.error("ERR item exists");
 }
@@ -17,15 +17,15 @@ fn bytes(stats: &GuardStats) -> u64 {
     stats.filter_bytes + stats.memtable_bytes
 }
 
-/// The segments', and that of the latest changes.
+/// The segments' filters, and that of the latest changes.
 fn filters(stats: &GuardStats) -> u64 {
     stats.filters + 1
 }
 
 /// `BF.INFO name [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
 ///
-/// The guard grows with its keys, so the capacity is what it holds, and there is no expansion rate, as for a filter of Redis that does
-/// not scale.
+/// The guard grows with its keys, so its capacity is their number, and its expansion rate is null, as for a Redis filter that does not
+/// scale.
 pub fn bloom_info(call: &mut Call<'_>) {
     let stats = call.server.guard.stats();
     let fields = [
@@ -54,7 +54,7 @@ pub fn bloom_info(call: &mut Call<'_>) {
     }
 }
 
-/// `CF.INFO name`: client libraries want every field, so what a guard does not have is there as null.
+/// `CF.INFO name`: client libraries expect every field, so those without a meaning for a guard are null.
 pub fn cuckoo_info(call: &mut Call<'_>) {
     let stats = call.server.guard.stats();
     let fields = [

@@ -1,4 +1,4 @@
-//! Following a PostgreSQL table while the guard serves: in a thread of its own, since its client brings a runtime along.
+//! Follows a PostgreSQL table while the guard serves, in a separate thread, since the PostgreSQL client has its own runtime.
 
 use crate::context::Failure;
 use sidebloom::guard::Guard;
@@ -6,15 +6,15 @@ use sidebloom::guard::Guard;
 pub use sidebloom_postgres::PostgresSource;
 use tokio::sync::oneshot;
 
-/// A follower at work. Dropped, it stops within a moment.
+/// A running follower. Stops shortly after it is dropped.
 pub struct Follower {
-    /// Resolves when it has ended by itself: from then on the guard falls behind.
+    /// Resolves when the follower stops by itself, after which the guard would fall behind.
     pub ended: oneshot::Receiver<Failure>,
     #[cfg(feature = "postgres")]
     _stop: std::sync::mpsc::Sender<()>,
 }
 
-/// There is none in this build.
+/// This build has no PostgreSQL support.
 #[cfg(not(feature = "postgres"))]
 pub enum PostgresSource {}
 
@@ -42,7 +42,7 @@ pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failu
     use std::sync::mpsc::{TryRecvError, channel};
     use std::time::Duration;
 
-    /// How soon it notices that it is to stop.
+    /// How soon it notices that it should stop.
     const POLL: Duration = Duration::from_millis(200);
 
     source.install_trigger()?;
@@ -59,10 +59,12 @@ pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failu
                     tracing::warn!("every answer is \"maybe\" from now on: {reason}");
                 }
                 FollowEvent::Renamed { table, column } => {
-                    tracing::warn!("the column is now {column} of {table}: name it so at the next start");
+                    tracing::warn!(
+                        "the column is now {column} of {table}; use these names at the next start"
+                    );
                 }
                 FollowEvent::Waiting => {}
-                FollowEvent::CaughtUp => drop(caught_up.send(())), // Nobody listens after the first.
+                FollowEvent::CaughtUp => drop(caught_up.send(())), // The receiver is gone after the first event.
                 event => tracing::info!(?event, "followed"),
             }
             match stopped.try_recv() {
@@ -79,11 +81,11 @@ pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failu
         .spawn(follow)
         .map_err(|e| Failure::message(format!("cannot start a thread: {e}")))?;
     let mut follower = Follower { ended, _stop: stop };
-    // Answers before it has caught up would be wrong.
+    // Answers given before it has caught up could be wrong.
     match ready.recv() {
         Ok(()) => Ok(follower),
         Err(_) => {
-            Err(follower.ended.try_recv().unwrap_or_else(|_| Failure::message("the follower has died")))
+            Err(follower.ended.try_recv().unwrap_or_else(|_| Failure::message("the follower panicked")))
         }
     }
 }

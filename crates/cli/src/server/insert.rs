@@ -1,5 +1,5 @@
-//! The options of `BF.INSERT` and `CF.INSERT`. They describe a filter that is to be made: here it is there and grows by itself, so they
-//! are checked, and change nothing.
+//! The options of `BF.INSERT` and `CF.INSERT`. They describe a filter to be created. Here the filter exists and grows by itself, so the
+//! options are checked but have no effect.
 
 /// Where the items begin in `NAME [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item …` (a cuckoo filter has
 /// CAPACITY and NOCREATE only), or what is wrong. `word` gives the arguments; the command's own name is number 0.

@@ -1,4 +1,4 @@
-//! The socket: who is let in, and how the server ends.
+//! The socket: accepts clients, and stops the server.
 
 use super::connection;
 use super::follow::Follower;
@@ -12,17 +12,17 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
-/// Connections that wait to be accepted; the system has a limit of its own.
+/// Connections waiting to be accepted; the system has its own limit.
 const BACKLOG: u32 = 4096;
-/// A client that is silent for so long is asked by its system whether it is there, and dropped after three times no answer.
+/// Idle time before TCP keepalive probes; the connection is dropped after three unanswered probes.
 const KEEPALIVE: Duration = Duration::from_secs(120);
 const KEEPALIVE_AGAIN: Duration = Duration::from_secs(20);
-/// When the server stops, replies that a client does not take are given up after this time.
+/// When the server stops, it waits this long for clients to read their replies.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Files that are not connections: the guard's, the listener, the runtime's.
+/// Descriptors other than connections: the guard's, the listener's, the runtime's.
 const OTHER_FILES: u64 = 256;
 
-/// Raises the limit of open files as far as it goes without privileges. How many clients fit, at most `wanted`.
+/// Raises the limit of open files as far as possible without privileges. Returns how many clients fit, at most `wanted`.
 pub fn make_room(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -35,14 +35,14 @@ pub fn make_room(wanted: usize) -> usize {
     match getrlimit(Resource::Nofile).current {
         Some(max) if max < needed => {
             let fit = max.saturating_sub(OTHER_FILES).max(1) as usize;
-            tracing::warn!("only {fit} clients at once: this process may open {max} files (ulimit -Hn)");
+            tracing::warn!("only {fit} clients can connect: this process may open {max} files (ulimit -Hn)");
             fit
         }
         _ => wanted,
     }
 }
 
-/// Takes the address. Until [`listen`], clients are refused.
+/// Binds the address. Clients are refused until [`listen`].
 pub fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
@@ -50,7 +50,7 @@ pub fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Lets clients come. Needs a runtime.
+/// Starts accepting clients. Needs a runtime.
 pub fn listen(socket: TcpSocket) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
@@ -76,7 +76,8 @@ impl Signals {
     }
 }
 
-/// Serves until a signal comes or the follower ends, which is returned, then lets every connection finish what it has received.
+/// Serves until a signal arrives or the follower fails, then lets every connection finish the requests it received. Returns the
+/// follower's failure.
 pub async fn run(
     listener: TcpListener,
     server: Arc<Server>,
@@ -96,7 +97,7 @@ pub async fn run(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // A client that has gone already, or no memory or file for it: not the server's end.
+                // The client is gone, or there is no memory or descriptor for it; the server goes on.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
@@ -110,7 +111,7 @@ pub async fn run(
             continue;
         }
         if let Err(error) = set_up(&stream) {
-            tracing::debug!(%error, "a connection broke at once");
+            tracing::debug!(%error, "a new connection broke");
             continue;
         }
         id += 1;
@@ -123,16 +124,16 @@ pub async fn run(
     drop((listener, alive, follower));
     let _ = stop.send(true);
     if tokio::time::timeout(STOP_TIMEOUT, all_gone.recv()).await.is_err() {
-        tracing::warn!("some clients did not take their last replies");
+        tracing::warn!("some clients did not read their last replies");
     }
     failed
 }
 
-/// Why the follower has ended; waits for ever without one.
+/// Waits for the follower to fail; forever if there is none.
 async fn ended(follower: &mut Option<Follower>) -> Failure {
     match follower {
         Some(follower) => {
-            let died = |_| Failure::message("the follower has died; look above for its error");
+            let died = |_| Failure::message("the follower panicked; its error is above");
             (&mut follower.ended).await.unwrap_or_else(died)
         }
         None => std::future::pending().await,
@@ -149,7 +150,7 @@ fn set_up(stream: &TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// One of the clients that are connected.
+/// A connected client's place among the maximum.
 struct Seat {
     server: Arc<Server>,
     is_beyond: bool,

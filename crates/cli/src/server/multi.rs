@@ -1,11 +1,11 @@
 //! `MULTI`, `EXEC` and `DISCARD`: what redis-py's `pipeline()` sends.
 //!
-//! 1. After `MULTI`, commands are kept and answered with `QUEUED`. One that is unknown or has too few or too many arguments is refused
-//!    at once and spoils the transaction: `EXEC` answers `EXECABORT`, and nothing is done.
-//! 2. `EXEC` does the commands in their order and answers with an array of their replies; one that fails has an error there, and the
-//!    others are done all the same. Changes that follow each other are one write of the guard: all of them or none.
+//! 1. After `MULTI`, commands are queued, and each is answered with `QUEUED`. An unknown command, or one with a wrong number of
+//!    arguments, is rejected immediately and aborts the transaction: `EXEC` replies `EXECABORT` and executes nothing.
+//! 2. `EXEC` executes the commands in order and replies with an array of their replies. A command that fails has an error in the array;
+//!    the others are executed nevertheless. Consecutive changes are one atomic write of the guard.
 //!
-//! Other clients may be served between the commands of a transaction, as between those of a pipeline. There is no `WATCH`.
+//! Other clients may be served between the commands of a transaction. There is no `WATCH`.
 
 use super::command::{Command, TransactionStep};
 use super::connection::{Connection, End, UNCOUNTED_BYTES};
@@ -17,7 +17,7 @@ use std::ops::Range;
 impl Connection<'_> {
     /// `MULTI`, `EXEC`, `DISCARD`.
     pub(super) async fn step(&mut self, step: TransactionStep) -> Result<(), End> {
-        self.do_pending().await?;
+        self.execute_pending().await?;
         match (step, self.transaction.take()) {
             (TransactionStep::Multi, None) => {
                 self.transaction = Some(Transaction::default());
@@ -35,7 +35,7 @@ impl Connection<'_> {
             }
             (TransactionStep::Exec, Some(mut open)) => {
                 self.replies.array(open.commands.len());
-                // The commands' arguments are where those of a request are.
+                // `run` expects arguments in the input buffer.
                 swap(&mut self.input, &mut open.arguments);
                 let done = self.run_all(&open.commands).await;
                 swap(&mut self.input, &mut open.arguments);
@@ -49,10 +49,10 @@ impl Connection<'_> {
         for (command, args) in commands {
             self.run(command, args).await?;
         }
-        self.do_pending().await
+        self.execute_pending().await
     }
 
-    /// Keeps a command for `EXEC`.
+    /// Queues a command for `EXEC`.
     pub(super) fn queue(&mut self, command: &'static Command, args: &[Range<usize>]) {
         let Some(open) = &mut self.transaction else { return };
         if open.is_spoilt {

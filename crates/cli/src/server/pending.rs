@@ -1,20 +1,20 @@
-//! Consecutive commands of one connection that are done in one step: questions with their filter lines fetched together, changes as one
+//! A batch of consecutive commands of one connection: queries whose filter lines are prefetched together, or changes applied as one
 //! write.
 
 use super::command::ItemOp;
 use super::replies::Replies;
 use std::ops::Range;
 
-/// Commands that wait for others of their kind.
+/// Commands of one kind, not executed yet.
 #[derive(Default)]
 pub struct PendingCommands {
-    /// Where the items are in the connection's buffer.
+    /// The items' positions in the connection's buffer.
     pub items: Vec<Range<usize>>,
-    /// The commands, each with how many of the items are its own.
+    /// The commands, each with the number of its items.
     pub commands: Vec<(ItemOp, usize, ReplyShape)>,
 }
 
-/// How a command's answers are sent.
+/// The form of a command's reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ReplyShape {
     One,
@@ -22,7 +22,7 @@ pub enum ReplyShape {
 }
 
 impl PendingCommands {
-    /// What is to be done with the items, by the first command.
+    /// What the first command does with its items.
     pub fn what(&self) -> Option<ItemOp> {
         self.commands.first().map(|(what, ..)| *what)
     }
@@ -32,7 +32,7 @@ impl PendingCommands {
         self.commands.push((what, items.len(), shape));
     }
 
-    /// Each item with what is to be done with it.
+    /// Each item with what is done with it.
     pub fn each(&self) -> impl Iterator<Item = (ItemOp, &Range<usize>)> {
         let whats = self.commands.iter().flat_map(|(what, len, _)| std::iter::repeat_n(*what, *len));
         whats.zip(&self.items)
@@ -54,7 +54,7 @@ impl PendingCommands {
         }
     }
 
-    /// Writes the same error as the reply to each command.
+    /// Writes the same error as the reply to every command.
     pub fn refuse(&self, replies: &mut Replies, error: &str) {
         self.commands.iter().for_each(|_| replies.error(error));
     }

@@ -2,18 +2,18 @@
 
 use std::io::Write;
 
-/// The bytes on their way to one client.
+/// Replies to one client.
 #[derive(Default)]
 pub struct Replies {
-    /// Not sent yet.
+    /// Bytes not sent yet.
     pub bytes: Vec<u8>,
-    /// Whether the client has asked for version 3 of the protocol.
+    /// Whether the client chose version 3 of the protocol.
     pub resp3: bool,
 }
 
 impl Replies {
     fn head(&mut self, mark: char, n: impl std::fmt::Display) {
-        let _ = write!(self.bytes, "{mark}{n}\r\n"); // A vector takes everything.
+        let _ = write!(self.bytes, "{mark}{n}\r\n"); // Writing to a vector cannot fail.
     }
 
     /// A status, such as `OK`.
@@ -21,7 +21,7 @@ impl Replies {
         self.head('+', text);
     }
 
-    /// An error; starts with its code, such as `ERR`.
+    /// An error, which starts with a code such as `ERR`.
     pub fn error(&mut self, text: &str) {
         self.head('-', text.replace(['\r', '\n'], " "));
     }
@@ -40,7 +40,7 @@ impl Replies {
         self.head(':', n);
     }
 
-    /// Yes or no: a boolean of version 3, 1 or 0 in version 2.
+    /// A boolean in version 3; 1 or 0 in version 2.
     #[inline]
     pub fn boolean(&mut self, yes: bool) {
         self.bytes.extend_from_slice(match (self.resp3, yes) {
@@ -51,7 +51,7 @@ impl Replies {
         });
     }
 
-    /// A string of any bytes.
+    /// A binary string.
     pub fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
         self.head('$', bytes.len());
@@ -71,7 +71,7 @@ impl Replies {
         }
     }
 
-    /// Nothing.
+    /// Null.
     pub fn null(&mut self) {
         self.bytes.extend_from_slice(if self.resp3 { b"_\r\n" } else { b"$-1\r\n" });
     }
@@ -81,12 +81,12 @@ impl Replies {
         self.head('*', len);
     }
 
-    /// The head of a map; its keys and values follow. In version 2 an array of both.
+    /// The head of a map; its keys and values follow. An array of both in version 2.
     pub fn map(&mut self, len: usize) {
         if self.resp3 { self.head('%', len) } else { self.array(len * 2) }
     }
 
-    /// The head of a set; its elements follow. In version 2 an array.
+    /// The head of a set; its elements follow. An array in version 2.
     pub fn set(&mut self, len: usize) {
         if self.resp3 { self.head('~', len) } else { self.array(len) }
     }

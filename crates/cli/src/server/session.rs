@@ -60,14 +60,14 @@ pub fn auth(call: &mut Call<'_>) {
     }
 }
 
-/// Without a password, the default user is let in with any, as by Redis.
+/// Without a configured password, the default user may log in with any password, as in Redis.
 fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> bool {
     let is_right = call.server.settings.password.is_none() || call.server.is_password(password);
     let is_allowed = is_right && user == b"default";
     if is_allowed {
         call.session.is_allowed = true;
     } else {
-        tracing::info!(client = call.session.id, "a wrong password, or another user than \"default\"");
+        tracing::info!(client = call.session.id, "wrong password, or a user other than \"default\"");
     }
     is_allowed
 }
@@ -141,7 +141,7 @@ pub fn hello(call: &mut Call<'_>) {
     replies.array(0);
 }
 
-/// Names the connection, or says why not.
+/// Names the connection, or replies with an error.
 fn set_name(call: &mut Call<'_>, name: &[u8]) -> bool {
     let is_fine = name.len() <= 1024 && name.iter().all(|byte| (b'!'..=b'~').contains(byte));
     if is_fine {
@@ -171,7 +171,7 @@ pub fn client(call: &mut Call<'_>) {
                 call.replies.simple("OK");
             }
         }
-        // Of use where connections are listed or data is evicted, which is not done here.
+        // Only meaningful where connections are listed or data is evicted.
         [_, word, _, _] if word.eq_ignore_ascii_case(b"SETINFO") => call.replies.simple("OK"),
         [_, word, _] if word.eq_ignore_ascii_case(b"NO-EVICT") || word.eq_ignore_ascii_case(b"NO-TOUCH") => {
             match call.is(2, "ON") || call.is(2, "OFF") {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 
-/// Bytes of unfinished requests, over all connections: beyond it a client with a large one is told to come again.
+/// Bytes of unfinished requests over all connections. Beyond this, a client with a large request is told to try again.
 const REQUESTS_BYTES_MAX: usize = 256 << 20;
 
 /// How the server treats its clients.
@@ -40,12 +40,12 @@ pub struct Server {
     pub counters: ServerCounters,
 }
 
-/// What has happened since the start, and what is now.
+/// Totals since the start, and current values.
 #[derive(Default)]
 pub struct ServerCounters {
-    /// Connected now.
+    /// Currently connected.
     pub clients: AtomicUsize,
-    /// Memory of unfinished requests now; small ones are not counted.
+    /// Current memory of unfinished requests; small ones are not counted.
     pub requests_bytes: AtomicUsize,
     pub connections: AtomicU64,
     pub rejected: AtomicU64,
@@ -57,13 +57,13 @@ impl Server {
         Server { guard, writer, settings, port, started: Instant::now(), counters: ServerCounters::default() }
     }
 
-    /// Whether `password` is the right one; in a time that does not depend on where it differs.
+    /// Whether `password` is correct. Takes constant time, so that the time does not reveal where it differs.
     pub fn is_password(&self, password: &[u8]) -> bool {
         self.settings.password.as_ref().is_some_and(|right| bool::from(right.as_slice().ct_eq(password)))
     }
 }
 
-/// One connection's share of the memory for unfinished requests. Given back when dropped.
+/// One connection's part of the memory for unfinished requests. Released when dropped.
 pub struct Lease<'s> {
     server: &'s Server,
     held: usize,
@@ -74,7 +74,7 @@ impl<'s> Lease<'s> {
         Lease { server, held: 0 }
     }
 
-    /// Holds so many bytes from now on; `false`, and what it held before, when there are not enough.
+    /// Changes the size to `bytes`. Returns `false` and keeps the old size if there is not enough.
     pub fn hold(&mut self, bytes: usize) -> bool {
         let total = &self.server.counters.requests_bytes;
         if bytes <= self.held {
@@ -99,11 +99,11 @@ impl Drop for Lease<'_> {
 
 /// One client's state.
 pub struct Session {
-    /// Counted from 1.
+    /// Numbered from 1.
     pub id: u64,
-    /// The password was given, or none is needed.
+    /// Authenticated, or no password is required.
     pub is_allowed: bool,
     pub name: Vec<u8>,
-    /// The connection ends after this reply.
+    /// The connection closes after this reply.
     pub is_over: bool,
 }

@@ -10,13 +10,13 @@ pub struct Transaction {
     /// The arguments of all commands.
     pub arguments: BytesMut,
     pub commands: Vec<(&'static Command, Vec<Range<usize>>)>,
-    /// Memory of all that, in bytes.
+    /// Memory of all of it, in bytes.
     pub held: usize,
     pub is_spoilt: bool,
 }
 
 impl Transaction {
-    /// Nothing will come of it: its memory is not needed.
+    /// Marks it as aborted and frees its memory.
     pub fn spoil(&mut self) {
         *self = Transaction { is_spoilt: true, ..Transaction::default() };
     }

@@ -1,6 +1,6 @@
-//! The thread that changes the guard, so that a sync of the disk holds up no connection but those that wait for it.
+//! The thread that changes the guard, so that a disk sync delays only the connections that wait for it.
 //!
-//! Whatever has come in while one group was written becomes the next group: one write of the guard, one sync.
+//! Changes that arrive while one group is written form the next group: one write of the guard, one sync.
 
 use sidebloom::guard::{Changes, Guard};
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// A group takes no further changes beyond this many, so that the first of them do not wait for all.
+/// A group with this many changes takes no more, so that the first of them do not wait too long.
 const GROUP_MAX: usize = 1 << 16;
 
-/// For each change whether it changed a count, or why nothing was changed.
+/// For each change, whether it changed a count; or why nothing was changed.
 pub type Answer = Result<Vec<bool>, Arc<str>>;
 
 struct Job {
@@ -19,12 +19,12 @@ struct Job {
     answer: oneshot::Sender<Answer>,
 }
 
-/// Where changes are handed in. The thread ends when the last of them is dropped.
+/// A handle to the writing thread, which ends when the last handle is dropped.
 #[derive(Clone)]
 pub struct Writer(Sender<Job>);
 
 impl Writer {
-    /// Starts the thread. When it ends, everything that it has written is durable, or the error says why not.
+    /// Starts the thread. When it ends without an error, everything that it wrote is durable.
     pub fn start(guard: Guard) -> std::io::Result<(Self, JoinHandle<sidebloom::Result<()>>)> {
         let (sender, jobs) = channel();
         let thread = std::thread::Builder::new().name("guard-writer".into()).spawn(move || {
@@ -34,7 +34,7 @@ impl Writer {
         Ok((Writer(sender), thread))
     }
 
-    /// Applies changes and waits until they are as durable as the guard makes them.
+    /// Applies changes and waits until they are durable (as the guard's options define it).
     pub async fn write(&self, changes: Changes) -> Answer {
         let (answer, written) = oneshot::channel();
         let gone = || Arc::from("the server is stopping");
@@ -53,7 +53,7 @@ fn write_all(guard: &Guard, jobs: &Receiver<Job>) {
             all.append(&next.changes);
             waiting.push((next.changes.len(), next.answer));
         }
-        // A client that has gone does not wait for its answer: that is no failure.
+        // Sending an answer fails if the client is gone, which is not an error.
         match guard.write_each(&all) {
             Ok(done) => {
                 let mut rest = done.as_slice();
@@ -64,7 +64,7 @@ fn write_all(guard: &Guard, jobs: &Receiver<Job>) {
                 }
             }
             Err(error) => {
-                tracing::error!(%error, "{} changes are refused", all.len());
+                tracing::error!(%error, "{} changes were refused", all.len());
                 let cause: Arc<str> = error.to_string().into();
                 for (_, answer) in waiting {
                     let _ = answer.send(Err(Arc::clone(&cause)));

@@ -245,9 +245,12 @@ fn filters_with_secret_keys_are_combined_when_one_was_built_with_the_same_hash_a
     }
     case.refused("build --kind counting --hash siphash --seed 1 a -o f", "--same-hash-as");
     case.refused("build --kind bloom --same-hash-as fa --seed 1 a -o f", "cannot be used with");
-    case.refused("build --kind parity --same-hash-as fa a -o f", "have no meaning");
+    case.refused("build --kind parity --same-hash-as fa a -o f", "do not apply");
     case.ok("build --kind parity a -o p");
-    case.refused("build --kind counting --same-hash-as p a -o f", "kind parity has another hash");
+    case.refused(
+        "build --kind counting --same-hash-as p a -o f",
+        "a parity filter does not share its hash function",
+    );
 }
 
 #[test]
@@ -265,7 +268,7 @@ fn send_and_receive_give_the_same_file_and_the_limit_is_kept() {
     std::fs::write(case.path("cut"), &wire[..wire.len() - 1]).unwrap();
     case.refused("receive cut -o h", "it ends too early");
     std::fs::write(case.path("long"), [&wire[..], b"x"].concat()).unwrap();
-    case.refused("receive long -o h", "something follows");
+    case.refused("receive long -o h", "trailing data");
     case.refused("receive in -o h", "it does not begin as a filter");
     assert!(!case.path("h").exists());
 }
@@ -277,11 +280,11 @@ fn bad_input_is_refused_with_exit_code_2() {
     for fpp in ["0", "1", "-1", "nan", "2"] {
         case.refused(&format!("build --kind bloom --fpp={fpp} in -o f"), "between 0 and 1");
     }
-    case.refused("build --kind bloom --keys 0 in -o f", "at least one line");
+    case.refused("build --kind bloom --keys 0 in -o f", "--keys must be at least 1");
     case.refused("build --kind bloom --keys 99999999999999999 in -o f", "256 GiB");
     case.refused("build --kind blocked --bits-per-key 1e9 in -o f", "bits per key");
-    case.refused("build --kind parity --bits-per-key 3 in -o f", "no parity filter is like that");
-    case.refused("build --kind parity --hash murmur3 in -o f", "have no meaning for kinds parity");
+    case.refused("build --kind parity --bits-per-key 3 in -o f", "no such parity filter");
+    case.refused("build --kind parity --hash murmur3 in -o f", "do not apply to kinds parity");
     case.refused("build --kind bloom - -o f", "--keys");
     case.refused("info in", "at offset 0: this is not a filter; build the filter again");
     assert!(!case.path("f").exists());

@@ -43,7 +43,7 @@ fn every_filter_command_replies_as_redis_bloom_does() {
         ("BF.INFO songs X", "-ERR Invalid information value"),
         ("BF.RESERVE songs 0.01 1000", "-ERR item exists"),
         ("CF.RESERVE songs 1000", "-ERR item exists"),
-        ("BF.RESERVE other 0.01 1000", "-ERR could not create filter: this server has 'songs' and no other"),
+        ("BF.RESERVE other 0.01 1000", "-ERR could not create filter: this server only has 'songs'"),
         ("BF.EXISTS other a", "-ERR not found"),
         ("BF.ADD other a", "-ERR not found"),
         ("BF.INFO other", "-ERR not found"),

@@ -67,7 +67,7 @@ const BAD: [Bad; 7] = [
     ("bad.tsv", b"a\t1\nb\nc\t3\n", &[], 2, "columns", 2),
     ("bad.csv", b"k,v\na,1\nb\nc,3\n", &["--header"], 3, "columns", 2),
     ("quote.csv", b"a,1\n\"b\"x,2\nc,3\n", &[], 2, "quote", 2),
-    ("open.csv", b"a,1\nb,2\n\"c,3\n", &[], 3, "never closed", 2),
+    ("open.csv", b"a,1\nb,2\n\"c,3\n", &[], 3, "unclosed quote", 2),
     ("bad.jsonl", b"{\"k\":1}\n{\"k\":\n{\"k\":2}\n", &["--key", "k"], 2, "JSON", 2),
     ("bad.txt", b"a\t1\nb\\q\t2\nc\t3\n", &["--format", "scan"], 2, "escape", 2),
     ("hex.txt", b"61\nxx\n62\n", &["--hex"], 2, "hex", 2),
@@ -197,7 +197,7 @@ fn a_boolean_is_a_key_as_its_text_and_null_is_refused() {
     let sandbox = Sandbox::new();
     let file = sandbox.file("a.jsonl", "{\"b\":null}\n");
     let said = sandbox.fails(&["load", &file, "--key", "b"]);
-    assert!(said.contains("neither a string, a number nor a boolean"), "{said}");
+    assert!(said.contains("not a string, number or boolean"), "{said}");
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use sidebloom::KeyHasher;
 
-/// Bytes before a line in the arena: whether it was taken, and its length.
+/// Bytes before a line in the arena: a taken flag and the length.
 const HEAD_BYTES: usize = 5;
-/// Low bits of a slot: the offset in the arena plus one. The others are a part of the hash, which spares most comparisons.
+/// Low bits of a slot: the offset in the arena plus one. The high bits are part of the hash and avoid most comparisons.
 const OFFSET_BITS: u32 = 40;
 
 /// Open addressing over an arena; both are allocated once.
@@ -22,8 +22,8 @@ pub struct LineSet {
 pub struct Full;
 
 impl LineSet {
-    /// An empty set of at most `bytes` of memory, a third of it for the table. `hasher` is another than what dealt the lines, so that they
-    /// spread again, and secret, so that lines cannot be chosen to meet in one slot.
+    /// An empty set of at most `bytes` of memory, a third of it for the table. `hasher` differs from the one that partitioned the lines, so
+    /// that they spread again, and is secret, so that nobody can choose lines that share a slot.
     pub fn new(bytes: usize, hasher: KeyHasher) -> Self {
         let slots = (bytes / 3 / size_of::<u64>()).max(2);
         let slots = 1 << slots.ilog2();
@@ -38,7 +38,7 @@ impl LineSet {
         self.len = 0;
     }
 
-    /// Adds a line, if it is not there.
+    /// Adds a line unless it is present.
     pub fn insert(&mut self, line: &[u8]) -> Result<(), Full> {
         let hash = self.hasher.hash(line);
         let (slot, found) = self.find(line, hash);
@@ -60,7 +60,7 @@ impl LineSet {
         Ok(())
     }
 
-    /// Whether the line is there and is asked for the first time.
+    /// Whether the line is present and was not taken before.
     pub fn take(&mut self, line: &[u8]) -> bool {
         let (_, found) = self.find(line, self.hasher.hash(line));
         match found.and_then(|at| self.arena.get_mut(at)) {
@@ -69,11 +69,11 @@ impl LineSet {
         }
     }
 
-    /// The line's slot, or the free one where it belongs; and where it stands in the arena.
+    /// The line's slot, or the free slot where it belongs, and its offset in the arena.
     fn find(&self, line: &[u8], hash: u64) -> (usize, Option<usize>) {
         let mask = self.slots.len() - 1;
         let mut slot = hash as usize & mask;
-        // The table is never full, so a free slot ends the walk.
+        // The table is never full, so the search ends at a free slot.
         while let Some(&entry) = self.slots.get(slot)
             && entry != 0
         {

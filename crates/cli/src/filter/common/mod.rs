@@ -1,11 +1,11 @@
-//! `sidebloom filter common`: the lines that two huge files share, exactly, in little memory.
+//! `sidebloom filter common`: the exact intersection of two huge files, in little memory.
 //!
-//! 1. A filter of the smaller file, as large as the memory allows.
-//! 2. The larger file is read through it: what passes (the common lines, and as many others as the filter is wrong about) is a
-//!    candidate, dealt by hash to 64 files on disk.
-//! 3. A filter of those candidates, now few; the smaller file is read through it, and its candidates are dealt by the same hash.
-//! 4. Equal lines are now in files of the same number. One of each pair is loaded into a set, the other read against it. A file that
-//!    is too large for the memory is dealt again, by another hash.
+//! 1. Build a filter of the smaller file, as large as the memory allows.
+//! 2. Read the larger file through it. The lines that pass (common lines and false positives) are candidates, partitioned by hash into
+//!    64 files on disk.
+//! 3. Build a filter of those few candidates, read the smaller file through it, and partition its candidates by the same hash.
+//! 4. Equal lines are now in files with the same number. Load one file of each pair into a set and compare the other with it. Partition
+//!    files that do not fit the memory again, by another hash.
 //!
 //! # Measured
 //! Two files of 50 million URLs each (3.05 GB and 61 bytes a line, from `examples/generate_urls.rs`, where the commands stand), 5
@@ -16,7 +16,7 @@
 //! | 37 s | 61.9 MiB | 638 MiB | 5,000,000, checked against `sort` and `cmp` |
 //!
 //! With 10 million lines each, `--memory 64M` took 36.7 MiB; 300,000 lines against 10 million with the least, 16M, took 13.7 MiB.
-//! The first filter of the large run had 8.2 bits for each line and let 5.95 million lines of the larger file through, 0.95 million in vain.
+//! The first filter of the large run had 8.2 bits per line and let 5.95 million lines of the larger file pass, 0.95 million of them false.
 
 mod line_set;
 mod parts;
@@ -34,28 +34,28 @@ use sidebloom::{KeyHash, KeyHasher};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-/// Print the lines that two files share, in a given memory
+/// Print the lines that two files share, within a memory limit
 ///
-/// Exact: filters only choose which lines go to disk, where they are compared. Each common line is printed once, in no particular order.
-/// Both files are read twice at most; the disk takes the common lines twice and what the filters are wrong about (-v tells how much), in
-/// the directory for temporary files (TMPDIR). Exit codes: 0 there are common lines, 1 there are none, 2 error.
+/// Exact: the filters only select which lines go to disk for comparison. Each common line is printed once, in no particular order.
+/// Both files are read at most twice. The directory for temporary files (TMPDIR) holds the common lines twice, plus false positives (-v
+/// prints the size). Exit codes: 0 if there are common lines, 1 if there are none, 2 on error.
 #[derive(clap::Args)]
 pub struct Args {
     /// One file
     a: PathBuf,
     /// The other
     b: PathBuf,
-    /// MemorySplit to use, in bytes, at least 16M; K, M and G stand for powers of 1024
+    /// Memory limit in bytes, at least 16M; K, M and G stand for powers of 1024
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes)]
     memory: u64,
 }
 
-/// What the program itself takes: code, stacks, buffers of inputs and outputs.
+/// Memory of the program itself: code, stacks, input and output buffers.
 const BASE_BYTES: u64 = 8 << 20;
 const MIN_MEMORY: u64 = 16 << 20;
-/// Deals of a too large file before giving up; each divides by 64.
+/// How often a file that is too large is partitioned again; each time divides it by 64.
 const DEPTH_MAX: usize = 8;
-/// More bits per key than this make a filter no better for this purpose: one line in 10,000 passes in vain.
+/// More bits per key than this do not pay: at 20, one absent line in 10,000 passes.
 const BITS_PER_KEY_MAX: f64 = 20.0;
 
 /// How the memory is divided.
@@ -64,29 +64,29 @@ struct MemorySplit {
     filter_or_set: usize,
 }
 
-/// The work and its place.
+/// A comparison of two files, and its working directory.
 struct Comparison {
     dir: WorkDir,
     memory: MemorySplit,
-    /// Of the filters.
+    /// The filters' hash.
     filter_hash: KeyHasher,
-    /// Lines are dealt by one of these at each depth, and by none twice.
+    /// The partitioning hash of each depth; all differ.
     deal_hashes: Vec<KeyHasher>,
     dealt_bytes: Cell<u64>,
 }
 
-/// What is done with a common line.
+/// Receives each common line.
 type Emit<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Failure>;
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         if self.memory < MIN_MEMORY {
-            return Err(Failure::message(format!("--memory {}: at least 16M are needed", self.memory)));
+            return Err(Failure::message(format!("--memory {}: at least 16M is needed", self.memory)));
         }
         for path in [&self.a, &self.b] {
             if !can_be_read_twice(path)? {
                 return Err(Failure::message(format!(
-                    "{} can be read only once, and both files are read twice: save it to a file first",
+                    "{} can be read only once, but both files are read twice: save it to a file first",
                     path.display()
                 )));
             }
@@ -137,7 +137,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// A filter of all lines, or none where it would be too small to be of use.
+    /// A filter of all lines, or `None` if it would be too small to be useful.
     fn filter_of_file(&self, path: &Path) -> Result<Option<AtomicBloom>, Failure> {
         let keys = estimated_lines(path)?;
         let Some(filter) = self.new_filter(keys)? else { return Ok(None) };
@@ -172,7 +172,7 @@ impl Comparison {
         Ok(Some(AtomicBloom::new(keys, bits)?))
     }
 
-    /// Deals the lines that the filter lets through.
+    /// Partitions the lines that pass the filter.
     fn deal(
         &self,
         name: &str,
@@ -190,7 +190,7 @@ impl Comparison {
     }
 
     fn dealer(&self, name: &str, depth: usize, buffers: usize) -> Result<Dealer, Failure> {
-        let too_deep = || Failure::message("the lines cannot be divided: give --memory more");
+        let too_deep = || Failure::message("cannot partition the lines any further: increase --memory");
         let hash = *self.deal_hashes.get(depth).ok_or_else(too_deep)?;
         Dealer::create(self.dir.path(), name, hash, buffers)
     }
@@ -202,7 +202,7 @@ impl Comparison {
         Ok(parts)
     }
 
-    /// Prints what two files of lines share, and removes them.
+    /// Prints the lines that two partition files share, and removes the files.
     fn compare(
         &self,
         one: PartFile,
@@ -224,7 +224,7 @@ impl Comparison {
         large.remove()
     }
 
-    /// Deals both files by another hash and compares their parts.
+    /// Partitions both files by another hash and compares the parts.
     fn compare_again(
         &self,
         small: PartFile,
@@ -249,12 +249,12 @@ impl Comparison {
     }
 }
 
-/// A hash of this run alone: who wrote the files cannot have chosen lines that collide.
+/// A hash with a random key, so that nobody can have chosen lines that collide.
 fn secret_hash() -> Result<KeyHasher, Failure> {
     Ok(KeyHasher::random(KeyHash::SipHash13)?)
 }
 
-/// Whether all lines found room.
+/// Whether all lines fitted.
 fn load(part: &PartFile, set: &mut LineSet) -> Result<bool, Failure> {
     let mut lines = part.read("3/3 loading")?;
     while let Some(line) = lines.next()? {

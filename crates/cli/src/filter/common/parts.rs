@@ -1,4 +1,4 @@
-//! Lines on disk, dealt to files by their hash: equal lines meet in the same one.
+//! Lines on disk, partitioned into files by hash, so that equal lines are in the same file.
 
 use crate::context::Failure;
 use crate::filter::input::Lines;
@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Files that lines are dealt to.
+/// Files of a partition.
 pub const PARTS: usize = 64;
 
 /// A file of a partition, and its size.
@@ -27,7 +27,7 @@ pub struct Dealer {
 }
 
 impl Dealer {
-    /// Creates the files `name.0`, `name.1`, … in `dir`. Lines are dealt by the hash of `hasher`; buffers take `bytes` of memory together.
+    /// Creates the files `name.0`, `name.1`, … in `dir`. Lines are assigned by `hasher`; the buffers take `bytes` of memory together.
     pub fn create(dir: &Path, name: &str, hasher: KeyHasher, bytes: usize) -> Result<Self, Failure> {
         let create = |i: usize| {
             let path = dir.join(format!("{name}.{i}"));
@@ -65,7 +65,7 @@ impl PartFile {
         Lines::open(&self.path, label)
     }
 
-    /// Removes the file, so that the disk holds no more than it must.
+    /// Removes the file, to free disk space early.
     pub fn remove(self) -> Result<(), Failure> {
         fs::remove_file(&self.path).map_err(|e| Failure::file("remove", &self.path, e))
     }

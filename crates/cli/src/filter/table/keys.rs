@@ -1,19 +1,19 @@
-//! Keys to measure with: number `i` is always the same key, and no two numbers have one.
+//! Keys to measure with: each number always gives the same key, and no two numbers give the same one.
 
-/// What keys look like. The hash should make all the same; the table shows whether it does.
+/// What keys look like. With a good hash it makes no difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Look {
-    /// Eight bytes, the lowest first
+    /// Eight bytes, little-endian
     Integers,
-    /// Eight bytes, the highest first
+    /// Eight bytes, big-endian
     BigEndian,
-    /// As few bytes as the number has
+    /// As few bytes as the number needs
     Short,
-    /// About sixty bytes, most of them the same in all
+    /// About sixty bytes, most of them a common prefix
     Urls,
 }
 
-/// Calls `each` for every key of a range of numbers, without an allocation for each.
+/// Calls `each` for every key of a range of numbers, without an allocation per key.
 pub fn for_each(look: Look, numbers: std::ops::Range<u64>, mut each: impl FnMut(&[u8])) {
     let mut text = Vec::new();
     for i in numbers {

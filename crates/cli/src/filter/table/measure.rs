@@ -1,4 +1,4 @@
-//! One kind of filter, measured.
+//! Measures one kind of filter.
 
 use super::keys::{Look, for_each};
 use crate::context::Failure;
@@ -8,24 +8,24 @@ use sidebloom::filter::{Bloom, BuiltFilter, CountingBloom, FilterSpec, Isa, Line
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// What the table shows of one filter.
+/// One row of the table.
 #[derive(Debug, Serialize)]
 pub struct Row {
     /// Its name.
     pub kind: String,
-    /// How many keys it holds.
+    /// Keys in the filter.
     pub keys: u64,
     /// Its size.
     pub bits_per_key: f64,
-    /// The rate of the theory, 0 to 1.
+    /// The theoretical rate, 0 to 1.
     pub expected_fpr: f64,
     /// The share of absent keys that passed.
     pub measured_fpr: f64,
     /// Cache lines that a probe of an absent key reads, on average.
     pub lines_per_probe: f64,
-    /// Nanoseconds of such a probe on each instruction set of the machine, the fastest last; one figure where there is but one way.
+    /// Nanoseconds per such probe on each instruction set of the machine, the fastest last; a single figure if there is only one way.
     pub probe_ns: Vec<ProbeTime>,
-    /// Nanoseconds to build, for each key.
+    /// Nanoseconds to build, per key.
     pub build_ns_per_key: f64,
 }
 
@@ -38,22 +38,22 @@ pub struct ProbeTime {
     pub ns: f64,
 }
 
-/// What is measured with.
+/// The keys to measure with.
 #[derive(Clone, Copy)]
 pub struct Keys {
-    /// Members count from 0.
+    /// Members are numbered from 0.
     pub count: u64,
     /// What they look like.
     pub look: Look,
 }
 
-/// Seed of the hashes; members count from 0, absent keys from far above.
+/// Seed of the hashes. Members are numbered from 0, absent keys from far above.
 const SEED: u64 = 0x7ab1e;
 const ABSENT_FROM: u64 = 1 << 40;
-/// Enough false positives for two standard deviations of 2 %, within this many probes.
+/// Enough false positives that two standard deviations are 2 %, within this many probes.
 const HITS: f64 = 10_000.0;
 const PROBES_MAX: f64 = 400e6;
-/// Absent keys that are asked for while the clock runs, the clock being read after each part of so many.
+/// Absent keys probed while timing, and the size of the parts that are timed separately.
 const TIMED_KEYS: u64 = 1 << 20;
 const TIMED_PART: usize = 1 << 16;
 const ROUNDS: usize = 7;
@@ -74,7 +74,7 @@ impl Keys {
         ABSENT_FROM..ABSENT_FROM + TIMED_KEYS
     }
 
-    /// Inserts all members; nanoseconds for each.
+    /// Inserts all members. Returns nanoseconds per key.
     fn fill(self, mut insert: impl FnMut(&[u8]) -> sidebloom::filter::Result<bool>) -> Result<f64, Failure> {
         let (start, mut outcome) = (Instant::now(), Ok(true));
         for_each(self.look, 0..self.count, |key| {
@@ -86,7 +86,7 @@ impl Keys {
         Ok(nanos(start.elapsed(), self.count))
     }
 
-    /// The share of absent keys that pass, of as many as `expected` needs.
+    /// The share of absent keys that pass, measured with as many keys as `expected` requires.
     fn measured(self, expected: f64, maybe: impl Fn(&[u8]) -> bool) -> f64 {
         let probes = (HITS / expected).min(PROBES_MAX) as u64;
         let mut hits = 0u64;
@@ -95,7 +95,7 @@ impl Keys {
     }
 }
 
-/// Of lines: parity or blocked Bloom, built from hashes.
+/// A parity or blocked Bloom filter, built from hashes.
 pub fn of_lines(spec: FilterSpec, keys: Keys, hashes: &[u64]) -> Result<Row, Failure> {
     let start = Instant::now();
     let filter = BuiltFilter::build(spec, hashes)?;
@@ -122,7 +122,7 @@ pub fn of_lines(spec: FilterSpec, keys: Keys, hashes: &[u64]) -> Result<Row, Fai
     })
 }
 
-/// The classic filter, filled key by key.
+/// The classic Bloom filter, filled key by key.
 pub fn bloom(keys: Keys, fpr: f64) -> Result<Row, Failure> {
     let mut filter = Bloom::new(keys.count, fpr)?;
     let build_ns_per_key = keys.fill(|key| filter.insert(key))?;
@@ -137,7 +137,7 @@ pub fn bloom(keys: Keys, fpr: f64) -> Result<Row, Failure> {
     Ok(row)
 }
 
-/// The classic filter with counters, filled key by key.
+/// The counting Bloom filter, filled key by key.
 pub fn counting(keys: Keys, fpr: f64) -> Result<Row, Failure> {
     let mut filter = CountingBloom::new(keys.count, fpr)?;
     let build_ns_per_key = keys.fill(|key| filter.insert(key))?;
@@ -153,7 +153,7 @@ pub fn counting(keys: Keys, fpr: f64) -> Result<Row, Failure> {
 }
 
 impl Keys {
-    /// What a filter that hashes its keys itself does with absent ones.
+    /// Measures absent keys in a filter that hashes its keys itself.
     fn keyed(self, shape: Shape, maybe: impl Fn(&[u8]) -> bool) -> Row {
         let mut absent = Vec::new();
         for_each(self.look, self.absent(), |key| absent.push(key.to_vec()));
@@ -171,12 +171,12 @@ impl Keys {
     }
 }
 
-/// A probe goes on while the bits are set, each in a line of its own: 1 + ρ + ρ² + … + ρ^(k−1).
+/// A probe stops at the first unset bit, and each bit is in a different line: 1 + ρ + ρ² + … + ρ^(k−1).
 fn lines_until_unset(fill: f64, k: u32) -> f64 {
     (0..k).map(|i| fill.powi(i as i32)).sum()
 }
 
-/// Nanoseconds per call: for each part of the keys the best of several rounds, for the processor has other work as well.
+/// Nanoseconds per call: the mean over the parts of the keys, each the best of several rounds, to exclude other work on the CPU.
 fn timed<K>(keys: &[K], maybe: impl Fn(&K) -> bool) -> f64 {
     let mut best = vec![f64::INFINITY; keys.len().div_ceil(TIMED_PART)];
     for _ in 0..ROUNDS {

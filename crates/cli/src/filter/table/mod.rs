@@ -1,4 +1,4 @@
-//! `sidebloom filter table`: the figures of all kinds, measured; and the sizes that the formulas give.
+//! `sidebloom filter table`: measures every kind of filter, or prints the sizes that the formulas give.
 
 mod keys;
 mod measure;
@@ -13,17 +13,17 @@ use std::io::Write;
 
 /// Measure the kinds of filters, or print the sizes that the formulas give
 ///
-/// Per kind: bits per key and false-positive rate, expected and measured; cache lines read by a probe of an absent key; time per probe
-/// of such keys, from their hashes and on each instruction set of this machine (for bloom and counting: from the keys, hash included),
-/// one after the other on one thread; time per key to build from hashes. A row is printed as soon as it is measured. With 100 K keys
-/// the filters fit the second cache, with 1 M the second or third; with 100 M, most probes are cache misses, and the table takes 3 GB
-/// of memory and some minutes, most of them for bloom and counting.
+/// For each kind: bits per key; false-positive rate, expected and measured; cache lines read per probe of an absent key; time per such
+/// probe on one thread, from precomputed hashes and for each instruction set of this machine (for bloom and counting: from the keys,
+/// including the hash); build time per key, from hashes. Each row is printed as soon as it is measured. With 100 K keys the filters fit
+/// into L2, with 1 M into L2 or L3. With 100 M, most probes are cache misses, and the table takes 3 GB of memory and some minutes, most
+/// of them for bloom and counting.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Keys of each filter
+    /// Keys in each filter
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     keys: u64,
-    /// Measure this kind only; may be given more than once [default: all]
+    /// Measure this kind only; may be repeated [default: all]
     #[arg(long, value_enum)]
     kind: Vec<Kind>,
     /// What the keys look like
@@ -101,7 +101,7 @@ impl Args {
         let mut hashes = None;
         for task in tasks {
             if !matches!(task, Task::Lines(_)) {
-                hashes = None; // 800 MB of 100 M keys
+                hashes = None; // 800 MB for 100 M keys
             }
             let row = match task {
                 Task::Lines(spec) => of_lines(spec, keys, hashes.get_or_insert_with(|| keys.hashes()))?,
@@ -139,7 +139,7 @@ fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-/// One line, at once: whoever looks on should see what is there already.
+/// Prints and flushes one line, so that each row appears as soon as it is measured.
 fn print(cx: &Context, cells: &[String]) -> Result<(), Failure> {
     let mut out = cx.out();
     for (i, cell) in cells.iter().enumerate() {
