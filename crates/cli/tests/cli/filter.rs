@@ -281,7 +281,7 @@ fn bad_input_is_refused_with_exit_code_2() {
         case.refused(&format!("build --kind bloom --fpp={fpp} in -o f"), "between 0 and 1");
     }
     case.refused("build --kind bloom --keys 0 in -o f", "--keys must be at least 1");
-    case.refused("build --kind bloom --keys 99999999999999999 in -o f", "256 GiB");
+    case.refused("build --kind bloom --keys 99999999999999999 in -o f", "too many for one filter");
     case.refused("build --kind blocked --bits-per-key 1e9 in -o f", "bits per key");
     case.refused("build --kind parity --bits-per-key 3 in -o f", "no such parity filter");
     case.refused("build --kind parity --hash murmur3 in -o f", "do not apply to kinds parity");
