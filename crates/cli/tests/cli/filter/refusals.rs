@@ -23,8 +23,8 @@ fn a_union_that_holds_more_than_its_rate_allows_is_refused() {
         case.lines(name, numbered(range));
         case.ok(&format!("build --kind bloom --keys 1000 --fpp 0.01 {name} -o {name}.filter"));
     }
-    case.refused("union a.filter b.filter -o u", "lines, but the filters are for 1,0");
-    case.refused("union a.filter b.filter -o u", "absent lines would pass, not 1.00 %");
+    case.refused("union a.filter b.filter -o u", "lines, but the filters are sized for 1,0");
+    case.refused("union a.filter b.filter -o u", "absent lines would pass instead of 1.00 %");
     assert!(!case.path("u").exists());
     case.ok("union a.filter b.filter -o u --overfull");
     assert_eq!(case.ok("check -c u b").trim(), "1000");
