@@ -1,4 +1,4 @@
-//! An allocator that counts.
+//! An allocator that counts the bytes in use.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,11 +12,11 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: every call is the system allocator's own; the counts are beside it.
+// SAFETY: every call is passed to the system allocator; only counters are added.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         PEAK.fetch_max(LIVE.fetch_add(layout.size(), Relaxed) + layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which is the system's.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`, which the system allocator shares.
         unsafe { System.alloc(layout) }
     }
 
@@ -27,7 +27,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Hold this throughout a test: the counts are the whole process's.
+/// Hold this throughout a test, because the counters cover the whole process.
 pub fn exclusive() -> MutexGuard<'static, ()> {
     static EXCLUSIVE: Mutex<()> = Mutex::new(());
     EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -38,7 +38,7 @@ pub fn live_bytes() -> usize {
     LIVE.load(Relaxed)
 }
 
-/// The most bytes that were allocated at once while `work` ran, and what it returned.
+/// The peak of allocated bytes while `work` ran, and its result.
 pub fn peak_bytes<T>(work: impl FnOnce() -> T) -> (usize, T) {
     PEAK.store(live_bytes(), Relaxed);
     let done = work();

@@ -1,10 +1,10 @@
-//! Memory that a manual compaction takes, counted by the allocator.
+//! The memory of a manual compaction, counted by the allocator.
 
 use crate::allocator::{exclusive, live_bytes, peak_bytes};
 use crate::support::{Rng, fast_dir};
 use sidebloom::{Compression, Options};
 
-/// The most that `compact` held at once, in bytes, for a store of so many segments of 256 KiB below a level that overlaps all of them.
+/// Peak memory of `compact`, in bytes, for a store with this many segments of 256 KiB below a level that overlaps all of them.
 fn peak_of_compact(segments: u64) -> usize {
     let dir = fast_dir();
     let options = Options::new().compression(Compression::None).segment_bytes(256 << 10).block_cache_bytes(0);
@@ -27,6 +27,6 @@ fn a_compaction_of_many_segments_takes_no_more_memory_than_one_of_few() {
     let _exclusive = exclusive();
     let (few, many) = (peak_of_compact(24), peak_of_compact(144));
     println!("{few} bytes for 24 segments, {many} for 144");
-    // A cursor for each segment would take 256 KiB each: 36 MiB.
+    // One cursor per segment would take 256 KiB each: 36 MiB.
     assert!(many < 2 * few && many < 8 << 20, "{few} bytes for 24 segments, {many} for 144");
 }

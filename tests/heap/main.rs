@@ -1,4 +1,4 @@
-//! Tests that bound the memory in use. A process of their own, because the allocator counts for all of it.
+//! Tests that bound memory use. They have their own process, because the allocator counts for the whole process.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 mod allocator;

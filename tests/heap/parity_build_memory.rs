@@ -1,9 +1,9 @@
-//! Memory that building a parity filter takes, counted by the allocator.
+//! The memory of building a parity filter, counted by the allocator.
 
 use crate::allocator::{exclusive, live_bytes, peak_bytes};
 use sidebloom::filter::{BuiltFilter, FilterSpec, Width};
 
-/// Bytes for each key: the hashes that the caller holds, everything that the build allocates, and the filter itself.
+/// Bytes per key: the caller's hashes, everything that the build allocates, and the filter itself.
 #[test]
 fn a_build_holds_at_most_24_bytes_a_key_with_its_input_and_its_result() {
     let _exclusive = exclusive();
@@ -19,7 +19,7 @@ fn a_build_holds_at_most_24_bytes_a_key_with_its_input_and_its_result() {
         let peak = (peak - before) as f64 / keys as f64;
         println!("{width:?}: {peak:.2} bytes a key, of which the input takes 8");
         assert!(peak <= 24.0, "{width:?}: {peak} bytes a key");
-        // More than the input, a copy of it to be sorted, and the filter: the counting counts.
+        // At least the input, a copy to be sorted, and the filter, or the counter does not work.
         assert!(peak > 16.0 + width.bits_per_key() / 8.0, "{width:?}: {peak} bytes a key");
         drop(filter);
     }

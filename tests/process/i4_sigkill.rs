@@ -1,4 +1,4 @@
-//! I4 on the operating system: a process that is killed at any moment has lost nothing that it had acknowledged, synced or not.
+//! I4 on a real file system: a process killed at any moment loses nothing that it acknowledged, synced or not.
 
 use crate::support::{Rng, Sequence, fast_dir, tiny};
 use crate::{command_for, exclusive};
@@ -16,12 +16,12 @@ fn open(dir: &Path, durability: Durability) -> Db {
     tiny().memtable_bytes(16 << 10).durability(durability).open(dir).unwrap()
 }
 
-/// Starts this test binary again, for one test; there the store is written until the process is killed.
+/// Starts this test binary again for one test, which writes to the store until the process is killed.
 fn spawn(test: &str, dir: &Path) -> Child {
     command_for(module_path!(), test).env(DIR, dir).stdout(Stdio::piped()).spawn().unwrap()
 }
 
-/// Kills it after this many acknowledgements and a moment; gives all that it acknowledged.
+/// Kills the child after this many acknowledgements and a pause. Returns everything that it acknowledged.
 fn kill_after(mut child: Child, lines: u64, moment: Duration) -> Vec<String> {
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut acknowledged = Vec::new();
@@ -33,7 +33,7 @@ fn kill_after(mut child: Child, lines: u64, moment: Duration) -> Vec<String> {
     std::thread::sleep(moment);
     child.kill().unwrap();
     child.wait().unwrap();
-    // The last line may have been cut short: then nobody was told.
+    // The last line may be incomplete. That batch was not acknowledged.
     acknowledged
         .extend(output.map_while(Result::ok).filter(is_acknowledgement).filter(|line| line.ends_with('.')));
     acknowledged
@@ -49,7 +49,7 @@ fn numbers(line: &str) -> Vec<u64> {
     line.split(' ').filter_map(|word| word.parse().ok()).collect()
 }
 
-/// One writer, whose batches are known: what is found must be a prefix that has all of the acknowledged ones.
+/// One writer with known batches: the store must have a prefix of them that includes every acknowledged one.
 fn one_writer(test: &str, durability: Durability) {
     let sequence = Sequence(99);
     if let Some(dir) = std::env::var_os(DIR) {
@@ -87,7 +87,7 @@ fn i4_a_killed_process_has_lost_nothing_with_durability_sync() {
     one_writer("i4_a_killed_process_has_lost_nothing_with_durability_sync", Durability::Sync);
 }
 
-/// Several writers share log appends: each has all that it was told, and each batch is whole.
+/// Several writers share log appends: every acknowledged batch survives, and every batch is whole.
 #[test]
 fn i4_writers_that_share_a_log_append_each_keep_what_they_were_told_when_killed() {
     const TEST: &str = "i4_writers_that_share_a_log_append_each_keep_what_they_were_told_when_killed";

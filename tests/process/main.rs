@@ -1,4 +1,4 @@
-//! Tests that start processes: this binary again, to be killed or limited.
+//! Tests that start this binary again as a process to be killed or limited.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -37,7 +37,7 @@ fn command_for(module: &str, test: &str) -> Command {
     command
 }
 
-/// Fails if the child found no test of the name that it was given: it would end well for nothing.
+/// Fails if the child found no test with the given name: it would then succeed without testing anything.
 #[track_caller]
 fn assert_ran(stdout: &[u8]) {
     let stdout = String::from_utf8_lossy(stdout);

@@ -1,4 +1,4 @@
-//! EMFILE and ENFILE pass: what needs a descriptor is done again, or refused without harm, and nothing is held longer than needed.
+//! EMFILE and ENFILE are temporary: operations that need a descriptor are retried or fail without harm, and none is held longer than needed.
 
 use crate::support::{Contents, Errno, Fault, OpKind, Rng, STORE, SimFs};
 use crate::support::{assert_holds, contents, eventually, fast_dir, files_with, promptly, tiny, tiny_on};
@@ -17,7 +17,7 @@ fn row(n: u64) -> (Vec<u8>, Vec<u8>) {
     (format!("key{n:06}").into_bytes(), (0..100).flat_map(|_| rng.next().to_le_bytes()).collect())
 }
 
-/// Fails all operations of this kind from now on, after `after` of them.
+/// Fails all operations of this kind after the next `after` of them.
 fn none_left(kind: OpKind, after: u64, errno: Errno) -> Fault {
     Fault { forever: true, ..Fault::once(kind, after).with(errno) }
 }

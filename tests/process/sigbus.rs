@@ -1,5 +1,5 @@
-//! SIGBUS in mapped sidecars: what a truncated file does to a process, with the handler and without. Each case runs in a process of its own,
-//! this test binary started again.
+//! SIGBUS in mapped sidecars: what a truncated file does to a process, with and without the handler. Each case runs in its own process,
+//! which is this test binary started again.
 
 use crate::support::{Contents, assert_holds, contents, eventually, fast_dir, files_with, tiny};
 use crate::{assert_ran, command_for, exclusive};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const CHILD: &str = "SIDEBLOOM_TEST_SIGBUS_CHILD";
 const HOSTS_EXIT: i32 = 42;
 
-/// In the child runs `case`; in the parent, gives how the child ended.
+/// In the child, runs `case`. In the parent, starts the child and returns its exit status.
 fn in_child(test: &str, case: impl FnOnce()) -> Option<ExitStatus> {
     if std::env::var_os(CHILD).is_some() {
         case();
@@ -65,7 +65,7 @@ fn segments(db: &Db) -> usize {
     db.stats().levels.iter().map(|level| level.segments).sum()
 }
 
-/// Ends the readers also when a check fails.
+/// Stops the readers, even if a check fails.
 struct SetAtEnd<'a>(&'a AtomicBool);
 
 impl Drop for SetAtEnd<'_> {
@@ -74,7 +74,7 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Readers in several threads while every sidecar is cut to `left` bytes; `warm`: after all were verified.
+/// Reads in several threads while every sidecar is truncated to `left` bytes; with `warm`, after all were verified.
 fn cut_under_readers(warm: bool, left: u64) {
     let dir = fast_dir();
     let expected = filled(dir.path());
@@ -138,7 +138,7 @@ fn sidecars_cut_before_they_are_verified_are_rebuilt_when_sigbus_is_caught() {
     ));
 }
 
-/// Asks for keys until their sidecars, cut after they were verified, have been touched.
+/// Looks up keys until their sidecars, truncated after they were verified, have been touched.
 fn touch_cut_sidecars(residency: Residency) {
     let dir = fast_dir();
     let expected = filled(dir.path());
@@ -163,17 +163,17 @@ fn a_pinned_sidecar_that_is_cut_does_not_matter() {
     }));
 }
 
-/// Touches a map that is not the store's and whose file is gone.
+/// Touches a map that is not the store's and whose file was truncated.
 fn fault_elsewhere() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(4096).unwrap();
-    // SAFETY: nobody else has the file, and what happens when it is cut is what is tested.
+    // SAFETY: nobody else uses the file, and its truncation is what is tested.
     let map = unsafe { memmap2::Mmap::map(&file) }.unwrap();
     file.set_len(0).unwrap();
     std::hint::black_box(map.first().copied());
 }
 
-/// With a store whose sidecars are mapped.
+/// Runs with a store whose sidecars are mapped.
 fn beside_a_store(case: impl FnOnce()) {
     let dir = fast_dir();
     filled(dir.path());
@@ -194,7 +194,7 @@ extern "C" fn with_information(_: libc::c_int, info: *mut libc::siginfo_t, _: *m
 }
 
 fn install(handler: libc::sighandler_t, flags: libc::c_int) {
-    // SAFETY: all zeros is a value of this plain C structure.
+    // SAFETY: all zeros is valid for this plain C structure.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = handler;
     action.sa_flags = flags;

@@ -1,4 +1,4 @@
-//! Checkpoints: stores of their own that share the bytes they have in common.
+//! Checkpoints: independent stores that share files with the original.
 
 use crate::support::{
     Crash, Errno, Fault, OpKind, STORE, Sequence, SimFs, assert_holds, contents, fast_dir, fill_deep,
@@ -29,7 +29,7 @@ fn a_checkpoint_is_a_store_of_its_own_that_shares_the_bytes_of_segments_and_filt
         assert!(by_name(&to).len() > 1);
         assert_eq!(by_name(&from), by_name(&to), "the same inodes");
     }
-    // Both are open at once, each with its own lock.
+    // Both stores are open at once, each with its own lock.
     let copy = tiny().open(&to).unwrap();
     assert_holds(&copy, &expected);
     assert!(copy.verify().unwrap().is_ok());

@@ -1,4 +1,4 @@
-//! Threads: writers, readers, flushes and compactions at once.
+//! Concurrent writers, readers, flushes and compactions.
 
 use crate::support::{Rng, contents, fast_dir, tiny};
 use sidebloom::{Batch, Db, Durability, Options, Snapshot};
@@ -18,7 +18,7 @@ fn version(value: &[u8]) -> u64 {
     u64::from_le_bytes(value[..8].try_into().unwrap())
 }
 
-/// Batch number `n` of a writer: sets all its keys to `n`, but deletes the one whose turn it is.
+/// Batch number `n` of a writer: sets all its keys to `n`, except one, which it deletes.
 fn batch(writer: u64, n: u64) -> Batch {
     let mut batch = Batch::new();
     for i in 0..KEYS {
@@ -31,7 +31,7 @@ fn batch(writer: u64, n: u64) -> Batch {
     batch
 }
 
-/// Which batch of the writer these values are of; they must all be of one.
+/// The number of the writer's batch that these values come from. They must all come from one batch.
 #[track_caller]
 fn whole_batch(values: &[Option<u64>]) -> u64 {
     let n = values.iter().flatten().max().copied().unwrap_or(0);
@@ -73,7 +73,7 @@ fn readers_see_whole_batches_in_order_and_snapshots_that_stand_still_while_every
                     let durability = if n % 50 == 0 { Durability::Sync } else { Durability::Os };
                     db.write_with(batch(writer, n), durability).unwrap();
                     acknowledged[writer as usize].store(n, SeqCst);
-                    // Its own write is visible to the writer at once, on every path.
+                    // A writer sees its own write at once, on every read path.
                     assert_eq!(by_multi_get(&db, writer), n);
                 }
             });

@@ -1,5 +1,5 @@
-//! A store whose threads all run at once, on a disk where passing faults happen, that is crashed and reopened: at every moment each
-//! writer finds what it was told is there, and after every crash a prefix of what it wrote with all that was synced.
+//! All threads of a store at once, on a disk with temporary faults, through crashes and reopenings. At any time each writer finds every
+//! write that was acknowledged; after a crash, a prefix of its writes that includes every synced one.
 //! `EVERYTHING_SEED=n`, `EVERYTHING_COUNT=n` and `EVERYTHING_OPS=n` repeat a seed or run longer.
 
 mod threads;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use threads::*;
 use workload::*;
 
-/// Openings that fail, each followed by a crash: what the last one leaves.
+/// The disk after several failed openings, each followed by a crash.
 fn fail_to_open(mut fs: SimFs, rng: &mut Rng, exists: bool) -> SimFs {
     while exists && rng.percent(40) {
         match rng.below(4) {
@@ -36,12 +36,12 @@ fn fail_to_open(mut fs: SimFs, rng: &mut Rng, exists: bool) -> SimFs {
     fs
 }
 
-/// Repairs a store that is in order, with its manifest or without, perhaps after a repair that a crash interrupted.
+/// Repairs an intact store, with or without its manifest, perhaps after an earlier repair that a crash interrupted.
 fn check_repair(fs: &SimFs, rng: &mut Rng, found: &Contents, what: &str) -> SimFs {
     let mut fs = fs.crash(Crash::Kill, rng.next());
     let without = rng.percent(50);
     if without {
-        // The names of obsolete segments must be durable: without them and the manifest those look live.
+        // The renames of obsolete segments must be durable: without those and the manifest, the segments look live.
         sidebloom::fs::Fs::sync_dir(&fs, std::path::Path::new(STORE)).unwrap();
         sidebloom::fs::Fs::remove(&fs, &std::path::Path::new(STORE).join("MANIFEST")).unwrap();
     }
@@ -118,7 +118,7 @@ fn run(seed: u64, rounds: u64, ops: u64) {
             let report = shared.db.verify().unwrap();
             assert!(report.is_ok(), "{what}: {:?}", report.problems);
         }
-        // The live store, now that nothing fails any more.
+        // The live store, now that faults have stopped.
         let found = crate::support::contents(&shared.db);
         for history in &mut histories {
             let last = history.last_ok();
@@ -165,7 +165,7 @@ fn run(seed: u64, rounds: u64, ops: u64) {
     }
 }
 
-/// Opens a store with damaged blocks and works with it: every answer is right, or the error of a damaged file. Then repairs it.
+/// Opens a store with damaged blocks and uses it: every answer is right or an error that names a damaged file. Then repairs it.
 fn damaged(seed: u64) {
     let mut rng = Rng::new(seed);
     let fs = SimFs::new();
@@ -308,7 +308,7 @@ fn watched(seed: u64, rounds: u64, ops: u64) {
     }
 }
 
-/// A number from the environment: for longer runs, and for one seed again.
+/// A number from the environment, for longer runs or to repeat a seed.
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }

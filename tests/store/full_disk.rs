@@ -1,4 +1,4 @@
-//! I5 on a full disk: nothing that failed is acknowledged or written again, and the store goes on by itself when there is space.
+//! I5 on a full disk: no failed write is acknowledged, no failed file is written again, and the store resumes once there is space.
 
 use crate::support::{
     Crash, Errno, Fault, OpKind, STORE, Sequence, SimFs, assert_holds, contents, eventually, promptly,
@@ -13,7 +13,7 @@ fn assert_says_full(error: &Error) {
     assert!(text.contains(STORE), "{text}");
 }
 
-/// Writes batch `i`, with everything else that writes in between.
+/// Writes batch `i`, with syncs, flushes and compactions in between.
 fn write(db: &Db, sequence: Sequence, i: u64) -> Result<()> {
     let durability = if i.is_multiple_of(3) { Durability::Sync } else { Durability::Os };
     db.write_with(sequence.batch(i), durability)
@@ -28,7 +28,7 @@ fn do_other_things(db: &Db, i: u64) -> Result<()> {
     }
 }
 
-/// Writes until the disk is full or `last` is written. How many were acknowledged.
+/// Writes until the disk is full or `last` is written. Returns how many batches were acknowledged.
 fn write_until_full(db: &Db, sequence: Sequence, last: u64) -> u64 {
     for i in 1..=last {
         if let Err(error) = write(db, sequence, i) {
@@ -43,7 +43,7 @@ fn write_until_full(db: &Db, sequence: Sequence, last: u64) -> u64 {
     last
 }
 
-/// What an opening after a crash finds: all that was acknowledged, and perhaps the batch that failed.
+/// What an opening after a crash finds: every acknowledged batch, and perhaps the one that failed.
 #[track_caller]
 fn assert_recovers(fs: &SimFs, sequence: Sequence, acknowledged: u64, crash: Crash, synced: u64) {
     let db = tiny_on(&fs.crash(crash, acknowledged)).open(STORE).unwrap();
@@ -86,7 +86,7 @@ fn goes_on(db: &Db, fs: &SimFs, sequence: Sequence, acknowledged: u64) {
     assert_holds(db, &sequence.after(all));
 }
 
-/// Nothing but the files of the store, each once: no partial file stays.
+/// Checks that only complete files of the store remain.
 #[track_caller]
 fn assert_tidy(fs: &SimFs) {
     let before = fs.files();
@@ -216,7 +216,7 @@ fn i5_writes_go_on_only_when_nothing_needs_the_log_that_failed() {
     let db = tiny_on(&fs).open(STORE).unwrap();
     (1..=3).for_each(|i| db.write(sequence.batch(i)).unwrap());
     fs.fail(Fault::once(OpKind::Sync, 0).with(Errno::NoSpace));
-    // All of it is in the log, and none of it counts.
+    // All of it is in the log, but none of it was acknowledged.
     assert_says_full(&db.write_with(sequence.batch(4), Durability::Sync).unwrap_err());
     let held = fs.hold(OpKind::Rename); // The flush cannot end.
     let writer = db.clone();

@@ -1,4 +1,4 @@
-//! I10: levels below 0 are disjoint. A compaction owns the hull of its inputs' keys, and a store whose levels overlap is refused, not read.
+//! I10: levels below 0 are disjoint. A compaction owns the hull of its inputs' keys, and a store whose levels overlap is not opened.
 
 use crate::support::{STORE, SimFs, fast_dir, tiny_on};
 use sidebloom::{Db, Options};
@@ -10,13 +10,13 @@ fn put_all(db: &Db, first: char, range: impl Iterator<Item = u32>) {
     db.flush().unwrap();
 }
 
-/// How many of the keys are there: by point reads, and by a walk.
+/// How many of the keys exist, by point reads and by iteration.
 fn count(db: &Db) -> (usize, usize) {
     let keys = (0..KEYS).flat_map(|i| [format!("a{i:08}"), format!("z{i:08}")]).chain(["m00000000".into()]);
     (keys.filter(|key| db.contains_key(key).unwrap()).count(), db.iter().map(Result::unwrap).count())
 }
 
-/// An output of the compaction of `a…` and `z…` spans the gap between them, where a flush of `m…` arrives meanwhile.
+/// An output of the compaction of `a…` and `z…` spans the gap between them, into which `m…` is flushed meanwhile.
 #[test]
 fn i10_keys_do_not_vanish_when_a_flush_falls_into_the_gap_of_a_running_compaction_with_three_threads_or_more()
 {
@@ -41,7 +41,7 @@ fn i10_keys_do_not_vanish_when_a_flush_falls_into_the_gap_of_a_running_compactio
     }
 }
 
-/// Many small flushes of keys that leave gaps, deletions among them, against a model.
+/// Many small flushes of keys with gaps, including deletions, against a model.
 #[test]
 fn i10_levels_stay_disjoint_under_many_threads_and_key_ranges_with_gaps() {
     for threads in [3, 5, 8] {

@@ -1,5 +1,5 @@
-//! I1 and I2: a sidecar that is not exactly the one of its segment is not believed. Whatever happens to sidecars, the store opens and
-//! answers the same; it counts and warns, and builds them anew.
+//! I1 and I2: a sidecar is trusted only if it is exactly that of its segment. Whatever happens to sidecars, the store opens and gives the
+//! same answers; it counts and logs bad sidecars, and rebuilds them.
 
 use crate::support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, copy_store, count_warnings,
@@ -18,7 +18,7 @@ fn options() -> Options {
     tiny().memtable_bytes(32 << 10)
 }
 
-/// A closed store with many segments, tombstones among them, all of whose sidecars are sound.
+/// A closed store with many segments, including tombstones, and valid sidecars.
 fn filled(dir: &Path, salt: u8) -> Contents {
     let db = options().open(dir).unwrap();
     for i in 0..2000u32 {
@@ -36,7 +36,7 @@ fn is_whole(db: &Db) -> bool {
     verified == levels.iter().map(|l| l.segments).sum::<usize>() && !db.stats().levels.is_empty()
 }
 
-/// Opens the store with `bad` sidecars and checks everything that I2 promises.
+/// Opens the store, which has `bad` unusable sidecars, and checks everything that I2 promises.
 fn assert_heals(dir: &Path, bad: &[PathBuf], expected: &Contents, options: Options) {
     count_warnings();
     let sound: Vec<_> = files_with(dir, ".segment");
@@ -65,7 +65,7 @@ fn assert_heals(dir: &Path, bad: &[PathBuf], expected: &Contents, options: Optio
     assert_holds(&db, expected);
 }
 
-/// Damages every sidecar of a copy of a store in the same way, and only one.
+/// Damages every sidecar of a copy of a store in the same way, then only the last two of another copy.
 fn check(damage: impl Fn(&[PathBuf], &mut Rng) -> Vec<PathBuf>) {
     let dir = fast_dir();
     let sound = dir.path().join("sound");
@@ -304,7 +304,7 @@ fn i2_sidecars_switched_off_are_neither_asked_nor_written_nor_removed() {
     assert_eq!(fingerprints(dir.path(), ".filter"), before);
 }
 
-/// A sidecar is durable before the manifest names its segment: after a power cut nothing needs to be rebuilt.
+/// A sidecar is durable before the manifest names its segment, so nothing needs to be rebuilt after a power cut.
 #[test]
 fn i2_a_power_cut_after_a_flush_a_compaction_or_a_rebuild_costs_no_filter() {
     for seed in 0..40 {
@@ -333,7 +333,7 @@ fn i2_a_power_cut_after_a_flush_a_compaction_or_a_rebuild_costs_no_filter() {
     }
 }
 
-/// No file may be mapped from here on.
+/// Forbids mapping from here on.
 fn refuse_maps(fs: &SimFs) {
     fs.fail(Fault { forever: true, ..Fault::once(OpKind::Map, 0) });
 }
@@ -365,12 +365,12 @@ fn sidecars_that_cannot_be_written_fail_no_write_and_hold_up_no_compaction() {
     for threads in [2, 4] {
         let dir = fast_dir();
         let db = tiny().background_threads(threads).open(dir.path()).unwrap();
-        // Directories where sidecars would be written.
+        // Directories in place of the sidecars to be written.
         (1..30_000).for_each(|id| fs::create_dir(dir.path().join(format!("{id:06}.filter.tmp"))).unwrap());
         for i in 0..20_000 {
             db.put(Rng::new(i).next().to_be_bytes(), [7; 40]).unwrap();
             if i % 4000 == 3999 {
-                // The background tries again after half a second, and from then on all the time.
+                // The background retries after half a second, and repeatedly from then on.
                 std::thread::sleep(Duration::from_millis(600));
             }
         }

@@ -49,7 +49,7 @@ fn i3_new_filters_leave_every_segment_as_it_is_and_take_the_space_they_were_give
         assert_holds(&db, &expected);
         assert!(db.verify().unwrap().is_ok());
 
-        // What fits already is kept.
+        // Filters that fit already are kept.
         let again = db.rebuild_filters(FilterPolicy::blocked_bloom(bits)).unwrap();
         assert_eq!((again.segments, again.kept as usize), (0, segments.len()));
         assert_eq!(fingerprints(dir.path(), ".filter"), renewed);
@@ -71,7 +71,7 @@ fn i3_new_filters_leave_every_segment_as_it_is_and_take_the_space_they_were_give
         (written.flush_bytes, written.compaction_bytes, written.log_bytes)
     );
 
-    // Also for the segments to come.
+    // The policy also applies to later segments.
     db.put(b"later", b"").unwrap();
     db.compact().unwrap();
     assert!(bits_per_key(&db) >= 24.0);

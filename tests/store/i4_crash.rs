@@ -1,4 +1,4 @@
-//! I4, durability: on a simulated disk that is stopped at every one of its writes, loses the power, and is opened again.
+//! I4, durability: a simulated disk stops after any of its writes and loses power; then the store is reopened.
 //! `CRASH_SEED=n cargo test --test store i4_crash` runs one workload alone.
 
 use crate::support::{Crash, Fault, Rng, STORE, Sequence, SimFs, is_long, tiny_on};
@@ -6,19 +6,19 @@ use sidebloom::{Db, Durability, FilterPolicy};
 
 const BATCHES: u64 = 40;
 
-/// What a run was told about its batches.
+/// What the store told a run about its batches.
 #[derive(Debug, Clone, Copy, Default)]
 struct Told {
-    /// The last that was acknowledged.
+    /// The last acknowledged batch.
     acknowledged: u64,
-    /// The last that was acknowledged as durable.
+    /// The last batch acknowledged as durable.
     synced: u64,
-    /// The last that was handed over, acknowledged or not.
+    /// The last batch submitted, acknowledged or not.
     handed_over: u64,
 }
 
 impl Told {
-    /// What a store must at least have after this crash.
+    /// The last batch that a store must have after this crash.
     fn least(self, crash: Crash) -> u64 {
         if crash == Crash::Kill { self.acknowledged } else { self.synced }
     }
@@ -36,7 +36,7 @@ fn work(fs: &SimFs, sequence: Sequence, from: u64) -> Told {
             return told;
         }
         told.acknowledged = i;
-        // What says that the batches so far are durable, and what goes on beside.
+        // Operations that make the batches so far durable, and others beside them.
         let synced = match rng.below(100) {
             0..10 => db.sync().is_ok(),
             10..15 => db.flush().is_ok(),
@@ -60,7 +60,7 @@ fn work(fs: &SimFs, sequence: Sequence, from: u64) -> Told {
     told
 }
 
-/// Opens what a crash left and checks the promise; returns how many batches are there.
+/// Opens the store after a crash and checks the promise. Returns how many batches exist.
 #[track_caller]
 fn check(fs: &SimFs, sequence: Sequence, told: Told, crash: Crash) -> (Db, u64) {
     let db = tiny_on(fs).open(STORE).unwrap();
@@ -70,7 +70,7 @@ fn check(fs: &SimFs, sequence: Sequence, told: Told, crash: Crash) -> (Db, u64) 
     (db, found)
 }
 
-/// The workloads to run, each with the number of writes after which its disk stops.
+/// Runs each workload once for each number of writes after which its disk stops, or for at most `at_most` of them.
 fn stops(seeds: u64, at_most: u64, run: impl Fn(Sequence, u64) + Sync) {
     let seeds = match std::env::var("CRASH_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
@@ -101,7 +101,7 @@ fn i4_synced_batches_survive_and_the_rest_is_a_prefix_of_whole_batches_wherever_
             let after = fs.crash(crash, stop * 3 + i as u64);
             let (db, found) = check(&after, sequence, told, crash);
             assert!(db.verify().unwrap().is_ok());
-            // What a reader has seen after recovery stays, whatever happens next.
+            // What a reader has seen after recovery persists, whatever happens next.
             let again = after.crash(Crash::Power, stop);
             drop(db);
             let seen = Told { acknowledged: found, synced: found, handed_over: found };
@@ -142,7 +142,7 @@ fn i4_recovery_can_crash_at_each_of_its_writes_and_start_again() {
                 fs.fail(Fault::stop(step));
                 drop(tiny_on(&fs).open(STORE));
                 let second = CRASHES[(step % 3) as usize];
-                // A power cut after a kill may take what only the kill had left.
+                // A power cut after a kill may lose what survived only the kill.
                 let worst = if first == Crash::Kill { second } else { first };
                 check(&fs.crash(second, stop ^ step), sequence, told, worst);
             }
@@ -176,7 +176,7 @@ fn i4_a_store_that_was_flushed_or_synced_or_closed_loses_nothing_at_all() {
 
 #[test]
 fn i4_the_unsynced_end_of_one_log_is_never_skipped_by_a_synced_batch_in_the_next() {
-    // The memtables are full after a few batches: many logs wait for their flush while a later one is synced.
+    // The memtables fill up after a few batches, so many logs wait for their flush while a later one is synced.
     for seed in 0..100 {
         let fs = SimFs::new();
         let sequence = Sequence(seed);

@@ -1,4 +1,4 @@
-//! I4 and I5 for writers that commit in one group: each is told what became of its own batch.
+//! I4 and I5 for writers that commit in one group: each gets the result of its own batch.
 
 use crate::support::{Crash, Errno, Fault, OpKind, Rng, STORE, SimFs, tiny_on};
 use sidebloom::{Batch, Db, Durability, Result};
@@ -21,7 +21,7 @@ fn write(db: &Db, key: &'static str, durability: Durability) -> JoinHandle<Resul
     writer
 }
 
-/// A store in which one writer waits for its sync, with these writers queued up behind it: the next group.
+/// A store in which one writer waits for its sync while these writers queue behind it as the next group.
 fn queued(group: &[(&'static str, Durability)], fault: Option<Fault>) -> (SimFs, Db, Vec<Result<()>>) {
     let fs = SimFs::new();
     let db = tiny_on(&fs).memtable_bytes(1 << 20).background_threads(3).open(STORE).unwrap();

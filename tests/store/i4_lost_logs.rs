@@ -1,5 +1,5 @@
-//! I4: what was acknowledged as synced is never lost silently. Logs are deleted, cut, zeroed and flipped; the store says so, and repair
-//! brings back what is readable.
+//! I4: what was acknowledged as synced is never lost silently. Logs are deleted, truncated, zeroed or get flipped bits; the store reports
+//! it, and repair recovers what is readable.
 
 mod unexpected;
 
@@ -25,7 +25,7 @@ fn key(n: u64) -> String {
     format!("key {n:04}")
 }
 
-/// A closed store with synced writes in its log, and that log.
+/// A closed store with synced writes in its log, and the log's path.
 fn closed(writes: u64, value: &[u8]) -> (SimFs, PathBuf) {
     let fs = SimFs::new();
     let db = options(&fs).open(STORE).unwrap();
@@ -45,7 +45,7 @@ fn with(fs: &SimFs, path: &Path, bytes: &[u8]) -> SimFs {
     fs
 }
 
-/// The offsets at which the records of a log begin, and its end.
+/// The offsets of a log's records, and of its end.
 fn bounds(log: &[u8]) -> Vec<usize> {
     let mut bounds = vec![40];
     while let Some(len) = log.get(bounds.last().unwrap() + 4..bounds.last().unwrap() + 8) {
@@ -55,7 +55,7 @@ fn bounds(log: &[u8]) -> Vec<usize> {
     bounds
 }
 
-/// Neither kind of opening succeeds; the error names the log and an offset in it, at most `at`.
+/// Checks that both kinds of opening fail with an error that names the log and an offset in it of at most `at`.
 #[track_caller]
 fn assert_refused(fs: &SimFs, log: &Path, at: usize, context: &str) {
     for read_only in [true, false] {
@@ -148,7 +148,7 @@ fn a_store_that_is_opened_and_closed_in_turn_stays_openable_whatever_its_log_hol
     }
 }
 
-/// A store that was killed with two logs of which all was synced: a flush waits. The number of writes in each.
+/// A store that was killed while a flush waited, with two fully synced logs. Returns the number of writes in each.
 fn two_logs() -> (SimFs, Vec<u64>) {
     let fs = SimFs::new();
     let db = options(&fs).memtable_bytes(8 << 10).open(STORE).unwrap();
@@ -175,7 +175,7 @@ fn repair(fs: &SimFs) -> RepairReport {
     options(fs).repair(STORE).unwrap()
 }
 
-/// The store has exactly the writes of these numbers, takes more, and has them after it was opened again.
+/// Checks that the store has exactly the writes with these numbers, takes more, and has those after reopening.
 #[track_caller]
 fn assert_works(fs: &SimFs, expected: impl IntoIterator<Item = u64>) {
     let mut expected: Vec<String> = expected.into_iter().map(key).collect();
@@ -218,7 +218,7 @@ fn a_log_that_lost_its_end_before_a_synced_one_is_an_error_and_repair_keeps_both
     assert_works(&fs, (0..lost).chain(counts[0]..end));
 }
 
-/// A store that was closed with two logs, of which only the closing synced anything.
+/// A store that was closed with two logs. Nothing was synced before the closing.
 fn two_logs_synced_by_closing() -> SimFs {
     for _ in 0..20 {
         let fs = SimFs::new();
@@ -229,7 +229,7 @@ fn two_logs_synced_by_closing() -> SimFs {
             put(&db, key(n), &[7; 500], Durability::Os);
             n += 1;
         }
-        // The first memtable is being flushed; the second one waits, and stays in its log when the store closes meanwhile.
+        // The first memtable is being flushed. The second one waits, and stays in its log because the store closes meanwhile.
         let closing = std::thread::spawn(move || drop(db));
         std::thread::sleep(Duration::from_millis(50));
         drop(held);
@@ -326,7 +326,7 @@ fn after_a_repair_new_writes_have_greater_sequence_numbers_than_anything_in_segm
     let bytes = fs.read(&log).unwrap();
     db.flush().unwrap();
     drop(db);
-    // The manifest is gone, and of the log only the beginning, older than what the segment holds.
+    // The manifest is lost, and so is the log except for its start, which is older than the segment's contents.
     fs.remove(&Path::new(STORE).join("MANIFEST")).unwrap();
     logs(&fs).iter().for_each(|log| fs.remove(log).unwrap());
     fs.write(&log, &bytes[..bounds(&bytes)[1]]);

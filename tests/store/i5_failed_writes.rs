@@ -1,12 +1,12 @@
-//! I5: a failed write or sync is never retried or acknowledged. The store says which file failed, turns read-only with that cause,
-//! goes on answering, and has every acknowledged write when it is opened again. `full_disk.rs` has the one failure that passes.
+//! I5: a failed write or sync is never retried or acknowledged. The store names the file that failed, becomes read-only with that cause,
+//! keeps serving reads, and has every acknowledged write after reopening. `full_disk.rs` has the one failure that is temporary.
 
 use crate::support::{Crash, Fault, OpKind, STORE, Sequence, SimFs, contents, eventually, promptly, tiny_on};
 use sidebloom::{Db, Durability, Error, FilterPolicy};
 
 const BATCHES: u64 = 70;
 
-/// Writes until something fails; the failure, and how many batches were acknowledged. `None` when nothing failed.
+/// Writes until something fails. Returns the failure and how many batches were acknowledged; `None` if nothing failed.
 fn write_until_failure(db: &Db, sequence: Sequence) -> Option<(Error, u64)> {
     for i in 1..=BATCHES {
         let durability = if i % 5 == 0 { Durability::Sync } else { Durability::Os };
@@ -27,7 +27,7 @@ fn write_until_failure(db: &Db, sequence: Sequence) -> Option<(Error, u64)> {
     db.wait_for_compaction().err().map(|error| (error, BATCHES))
 }
 
-/// The failure's text: what was attempted on which file, and what the disk said.
+/// The failure's text: the operation, the file and the disk's error.
 #[track_caller]
 fn cause_of(error: &Error) -> String {
     match error {
@@ -37,7 +37,7 @@ fn cause_of(error: &Error) -> String {
     }
 }
 
-/// Every way to write is refused, with the same cause.
+/// Checks that every kind of write is refused with the same cause.
 fn assert_poisoned(db: &Db, cause: &str) {
     let refusals = [
         db.put(b"k", b"v"),
@@ -68,17 +68,17 @@ fn log(fs: &SimFs) -> Vec<(u64, String, String)> {
     fs.log().lines().map(parse).collect()
 }
 
-/// What a fault struck.
+/// What a fault affected.
 enum Struck {
     /// The log, a segment or the manifest.
     Data,
-    /// A sidecar, or an obsolete segment that was to get out of the way: it stops no write (I2).
+    /// A sidecar, or the renaming of an obsolete segment. It stops no write (I2).
     Derived,
-    /// Nothing: the workload ended before.
+    /// Nothing: the workload ended first.
     Nothing,
 }
 
-/// A fault that struck derived data: the store goes on, and has everything, also when it is opened again.
+/// Checks that after a fault in derived data the store still works and has everything, also after reopening.
 fn assert_goes_on(fs: &SimFs, db: Db, sequence: Sequence, acknowledged: u64) {
     assert_eq!(contents(&db), sequence.after(acknowledged));
     db.write_with(sequence.batch(acknowledged + 1), Durability::Sync).unwrap();
@@ -91,7 +91,7 @@ fn assert_goes_on(fs: &SimFs, db: Db, sequence: Sequence, acknowledged: u64) {
     assert!(reopened.verify().unwrap().is_ok());
 }
 
-/// One passing fault, which a retry would get past.
+/// A single fault, which a retry would not meet again.
 fn fail_once(fault: Fault, kind: OpKind, seed: u64) -> Struck {
     let (fs, sequence) = (SimFs::new(), Sequence(seed));
     let db = tiny_on(&fs).open(STORE).unwrap();
@@ -111,7 +111,7 @@ fn fail_once(fault: Fault, kind: OpKind, seed: u64) -> Struck {
     assert!(cause.starts_with(&format!("cannot {} {STORE}", kind.verb())), "{cause}");
     assert!(cause.contains(&fault.errno.error().to_string()), "{cause}");
 
-    // The first failure is the one that counts, whoever meets it later.
+    // The first failure is reported, also to later callers.
     let told = fs.writes();
     assert_poisoned(&db, &cause);
     let log = log(&fs);
@@ -127,7 +127,7 @@ fn fail_once(fault: Fault, kind: OpKind, seed: u64) -> Struck {
         assert_eq!(log.iter().find(again), None, "retried after: {cause}");
     }
 
-    // Reads go on: all that was acknowledged, nothing of what was not.
+    // Reads still work: they return everything acknowledged and nothing else.
     assert_eq!(contents(&db), sequence.after(acknowledged));
     for (key, value) in sequence.after(acknowledged) {
         assert_eq!(db.get(&key).unwrap().as_deref(), Some(value.as_slice()));
@@ -142,8 +142,8 @@ fn fail_once(fault: Fault, kind: OpKind, seed: u64) -> Struck {
     Struck::Data
 }
 
-/// Fails the first, the second, … operation of a kind after opening, until a workload has no more of them. How many struck data, and
-/// how many derived data.
+/// Fails the first, the second, … operation of a kind after opening, until a workload has no more of them. Returns how many faults
+/// affected data, and how many derived data.
 fn fail_each(kind: OpKind, step: usize, plan: impl Fn(Fault) -> Fault) -> (u32, u32) {
     let (mut data, mut derived) = (0, 0);
     for after in (0..).step_by(step) {
@@ -252,7 +252,7 @@ fn a_segment_that_was_being_written_when_the_store_failed_leaves_no_files() {
             }
         }
         let published = segments(&fs);
-        // Segment and sidecar are written; the sidecar waits for its name, and then all that is left is to publish them.
+        // The segment and the sidecar are written. The sidecar waits for its rename; after that, only publishing is left.
         let held = fs.hold(OpKind::Rename);
         let working = db.clone();
         let work = std::thread::spawn(move || if compaction { working.compact() } else { working.flush() });
@@ -264,7 +264,7 @@ fn a_segment_that_was_being_written_when_the_store_failed_leaves_no_files() {
         drop(held);
         let outcome = promptly("the work", move || work.join().unwrap());
         assert!(matches!(outcome, Err(Error::Poisoned { .. })), "{outcome:?}");
-        // The flush ends for its caller as soon as the store has failed, for the background thread a moment later.
+        // The caller's flush ends as soon as the store has failed, the background thread's a moment later.
         eventually("no files that no manifest names, before the store is closed", || {
             segments(&fs) == published
         });
@@ -275,7 +275,7 @@ fn a_segment_that_was_being_written_when_the_store_failed_leaves_no_files() {
     }
 }
 
-/// The files of segments, sidecars included.
+/// The files of segments and sidecars.
 fn segments(fs: &SimFs) -> Vec<String> {
     let names = fs.files().into_iter().map(|path| path.display().to_string());
     names

@@ -1,5 +1,5 @@
-//! I5, the other half: a failed read is not a failed write. It is reported to whoever asked; the store goes on taking writes, and no
-//! answer is ever wrong.
+//! I5, the other half: a failed read is not a failed write. The reader gets an error, the store keeps taking writes, and no answer is
+//! ever wrong.
 
 use crate::support::{
     Contents, Errno, Fault, OpKind, STORE, SimFs, assert_holds, contents, promptly, tiny_on,
@@ -12,14 +12,14 @@ fn key(n: u32) -> Vec<u8> {
     format!("key{:04}", n * 37 % 300).into_bytes()
 }
 
-/// An error that names a file of the store, for a read that failed.
+/// Checks that an error comes from a failed read and names a file of the store.
 #[track_caller]
 fn assert_is_a_read_error(error: &Error) {
     let text = error.to_string();
     assert!(matches!(error, Error::Io { .. } | Error::Corruption { .. }) && text.contains(STORE), "{text}");
 }
 
-/// Writes, reads, flushes and compacts while reads fail. Writes must succeed; reads give the right answer or an error.
+/// Writes, reads, flushes and compacts while reads fail. Writes must succeed; reads return the right answer or an error.
 fn work(db: &Db) -> Contents {
     let mut expected = Contents::new();
     for i in 0..ROUNDS {
@@ -65,7 +65,7 @@ fn work(db: &Db) -> Contents {
     expected
 }
 
-/// `false` when the workload ended before the fault struck.
+/// `false` if the workload ended before the fault.
 fn fail(fault: Fault, threads: usize) -> bool {
     let fs = SimFs::new();
     let open = |fs: &SimFs| tiny_on(fs).background_threads(threads).open(STORE);
@@ -74,7 +74,7 @@ fn fail(fault: Fault, threads: usize) -> bool {
     let expected = work(&db);
     let struck = fs.faults_left() == 0 || fault.forever;
     fs.heal();
-    // Once reads work again, everything is there, what was set aside included, also in a new opening.
+    // Once reads work again, everything is back, including quarantined segments, also after reopening.
     assert_holds(&db, &expected);
     db.put(b"after", b"the fault").unwrap();
     db.delete(b"after").unwrap();
@@ -122,7 +122,7 @@ fn i5_a_map_that_fails_once_stops_no_write_and_changes_no_answer() {
     fail_each(OpKind::Map, 1, |fault| fault);
 }
 
-/// All reads fail from some moment on, as on a disk that has gone for good: what memory holds is still served, writes still go on.
+/// All reads fail from some moment on, as on a dead disk. What is in memory is still served, and writes still succeed.
 #[test]
 fn i5_reads_that_fail_for_good_stop_no_write() {
     for after in [0, 5, 40, 200] {

@@ -1,5 +1,5 @@
-//! I6: every byte on disk is covered by a checksum. A flipped bit gives the right answer or an error that names the file and the
-//! offset: never a wrong value, never a panic.
+//! I6: every byte on disk is covered by a checksum. With a flipped bit, a read returns the right answer or an error that names the file
+//! and the offset; never a wrong value or a panic.
 
 use crate::support::{Contents, Crash, Rng, STORE, Sequence, SimFs, damage_of, tiny_on};
 use sidebloom::{Compression, Db, Error, Options, Result};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 const BATCHES: u64 = 60;
 
-/// What is on disk while a store is open: a manifest with edits, segments on several levels, sidecars, a log with records.
+/// The disk of an open store: a manifest with edits, segments on several levels, sidecars, and a log with records.
 struct Fixture {
     fs: SimFs,
     sequence: Sequence,
@@ -44,8 +44,8 @@ impl Fixture {
         fs
     }
 
-    /// Calls `check` with the disk for each of at most `samples` bytes of each file, all of them when there are fewer, and for each of
-    /// the last 16: a segment has its version there.
+    /// Calls `check` with the disk for at most `samples` bytes of each file (or all, if there are fewer), and for each of the last 16,
+    /// where a segment has its version.
     fn each_flip(&self, ending: &str, samples: usize, check: impl Fn(&SimFs, &PathBuf, usize)) {
         let mut rng = Rng::new(self.sequence.0);
         let files = self.files(ending);
@@ -66,7 +66,7 @@ impl Fixture {
     }
 }
 
-/// The error names the damaged file, and an offset within it.
+/// Checks that the error names the damaged file and an offset within it.
 #[track_caller]
 fn assert_names(error: &Error, path: &PathBuf, fs: &SimFs) {
     let (file, offset) = damage_of(error);
@@ -74,7 +74,7 @@ fn assert_names(error: &Error, path: &PathBuf, fs: &SimFs) {
     assert!(offset <= fs.read(path).unwrap().len() as u64, "{error}");
 }
 
-/// Each answer is right or an error that names the file. Returns whether there was an error.
+/// Checks that each answer is right or an error that names the file. Returns whether there was an error.
 fn right_or_named(db: &Db, expected: &Contents, path: &PathBuf, fs: &SimFs) -> bool {
     let mut damaged = false;
     for i in 0..61 {
@@ -137,7 +137,7 @@ fn i6_compaction_of_a_damaged_segment_says_so_and_writes_nothing_wrong() {
             assert!(text.contains(path.to_str().unwrap()) && text.contains("offset"), "{text}");
             right_or_named(&db, &fixture.expected, path, fs);
         } else {
-            // It was compacted before the damaged byte was reached, or the byte was in what is not read for that.
+            // It was compacted before the damaged byte was reached, or compaction does not read that byte.
             right_or_named(&db, &fixture.expected, path, fs);
         }
     });
@@ -205,7 +205,7 @@ fn i6_a_file_cut_short_or_missing_or_of_another_number_is_named() {
         for wrong in [vec![], cut, vec![0; bytes.len()], [&bytes[..], b"more"].concat(), other.clone()] {
             let fs = fixture.fs.crash(Crash::Kill, 0);
             fs.write(path, wrong);
-            // Opening looks at the length only; what is wrong with the rest, the first read of the segment says.
+            // Opening checks only the length; the first read of the segment reports other damage.
             let read = |db: Db| db.iter().find_map(Result::err).unwrap();
             assert_names(&options(&fs).open(STORE).map_or_else(|error| error, read), path, &fs);
         }
@@ -231,7 +231,7 @@ fn i6_verify_compares_the_manifest_on_disk_with_what_is_open() {
     assert_names(&problems[0], &manifest, fs);
 }
 
-/// A sound file in the place of another one, as when a backup is put back in part: nothing but the digest tells the two apart.
+/// A valid file in place of another one, as after a partial restore of a backup. Only the digest distinguishes the two.
 #[test]
 fn i6_a_segment_of_another_time_under_the_name_of_one_is_an_error_and_not_its_rows() {
     let store = |value: &[u8]| {

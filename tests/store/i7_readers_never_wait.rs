@@ -1,4 +1,4 @@
-//! I7: readers never wait for writers, flushes or compactions, here because the disk stands still under those.
+//! I7: readers never wait for writers, flushes or compactions. Here the disk stalls all of those.
 
 use crate::support::{Contents, OpKind, STORE, SimFs, assert_holds, contents, eventually, promptly, tiny_on};
 use sidebloom::{Db, Durability};

@@ -1,4 +1,4 @@
-//! I9: filters see tombstones. A filter's "no" must never skip the tombstone that hides an older value.
+//! I9: filters include tombstones. A filter's "absent" must never skip a tombstone that hides an older value.
 
 use crate::support::{STORE, SimFs, assert_holds, contents, eventually, fast_dir, fill_deep, tiny, tiny_on};
 use sidebloom::{Db, FilterPolicy, Options};
@@ -15,7 +15,7 @@ fn fill(db: &Db, value: &[u8]) {
     (0..300).for_each(|i| db.put(key(i), value).unwrap());
 }
 
-/// Segments with a filter that answers, and all of them.
+/// The number of segments with a filter that answers, and of all segments.
 fn filters(db: &Db) -> (usize, usize) {
     let levels = db.stats().levels;
     (levels.iter().map(|l| l.filters).sum(), levels.iter().map(|l| l.segments).sum())
@@ -107,7 +107,7 @@ fn i9_a_key_that_comes_back_after_its_tombstone_is_found() {
     }
 }
 
-/// The inputs from the level below reach further than those from above: tombstones out there hide what stands in a level yet deeper.
+/// The inputs from the lower level have a wider range than those from the upper one. Tombstones in that range hide rows of a still deeper level.
 #[test]
 fn i9_a_tombstone_at_the_edge_of_a_compaction_stays_while_a_deeper_level_has_its_key() {
     let fs = SimFs::new();

@@ -1,4 +1,4 @@
-//! `Db::ingest`: sorted rows become segments of an empty store at once, or nothing happens.
+//! `Db::ingest`: sorted rows become segments of an empty store all at once, or not at all.
 
 use crate::support::{Crash, Fault, STORE, SimFs, promptly, tiny_on};
 use sidebloom::filter::Verdict;
@@ -88,7 +88,7 @@ fn rows_that_cannot_be_taken_leave_the_store_as_it_was() {
         assert!(is_empty(&db));
         assert_eq!(fs.files(), files, "no segment is left");
     }
-    // At every boundary between two segments the order is checked as well: there the segment's own writer sees no key before.
+    // The order is checked at every boundary between two segments, too, where the segment's writer has no previous key.
     let three_segments = 1200;
     {
         let other = tiny_on(&SimFs::new()).open(STORE).unwrap();

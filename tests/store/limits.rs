@@ -1,5 +1,5 @@
-//! Bad input: the limits of keys and values, paths that are no store, stores that are in use, options that make no sense. Each a
-//! clear error, and nothing is changed by it.
+//! Bad input: keys and values beyond the limits, paths that are not stores, stores in use, invalid options. Each gives a clear error and
+//! changes nothing.
 
 use crate::support::{STORE, Sequence, SimFs, assert_holds, contents, fast_dir, fingerprints, tiny, tiny_on};
 use sidebloom::{
@@ -85,7 +85,7 @@ fn one_byte_more_is_refused_with_a_named_error_and_nothing_is_written() {
     let error = db.put(b"k", &value).unwrap_err();
     assert!(matches!(error, Error::ValueTooLarge { len, max } if len == max + 1), "{error}");
 
-    // In a batch, the whole of it is refused.
+    // The whole batch is refused.
     let mut batch = Batch::new();
     batch.put(b"b", b"2");
     batch.put(&key, b"");
@@ -120,7 +120,7 @@ fn a_path_that_is_something_else_is_refused_and_left_alone() {
     }
     assert_eq!(fs::read(&file).unwrap(), b"not a store");
     assert_eq!(fs::read_dir(&foreign).unwrap().count(), 1);
-    // Below a file there can be no directory.
+    // A file cannot contain a directory.
     let error = error_of(Options::new(), file.join("store"));
     assert!(error.to_string().contains(file.to_str().unwrap()), "{error}");
 }
@@ -154,7 +154,7 @@ fn a_missing_store_is_created_only_when_that_is_asked_for() {
     }
     drop(Db::open(&path).unwrap());
     drop(Options::new().create_if_missing(false).open(&path).unwrap());
-    // A directory that is empty is a fine place, but not a store.
+    // A store can be created in an empty directory, but none is there yet.
     let empty = dir.path().join("empty");
     fs::create_dir(&empty).unwrap();
     assert!(matches!(error_of(Options::new().create_if_missing(false), &empty), Error::NotAStore { .. }));
@@ -242,7 +242,7 @@ fn options_out_of_range_are_refused_before_anything_is_touched() {
         let error = error_of(Options::new().compression(Compression::Zstd), &path);
         assert!(error.to_string().contains("zstd"), "{error}");
     }
-    // The least that is allowed works.
+    // The smallest allowed values work.
     let least = Options::new().memtable_bytes(4096).segment_bytes(4096).block_bytes(256);
     let db = least.filter_policy(FilterPolicy::bits_per_key(2.0)).open(&path).unwrap();
     (0..500u32).for_each(|i| db.put(i.to_be_bytes(), [0; 50]).unwrap());

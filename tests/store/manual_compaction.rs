@@ -1,4 +1,4 @@
-//! Manual compaction: small steps beside a store that goes on, restartable, for a range of keys, one run without tombstones at the end.
+//! Manual compaction of a range of keys: small, restartable steps while the store is in use, and one run without tombstones at the end.
 
 use crate::support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, fill_deep, promptly, tiny_on,
@@ -19,7 +19,7 @@ fn segments(fs: &SimFs) -> BTreeSet<PathBuf> {
     fs.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "segment")).collect()
 }
 
-/// One sorted run, in which each key stands once, and no tombstone.
+/// Checks that the store is one sorted run with each key once and no tombstones.
 #[track_caller]
 fn assert_one_run(db: &Db, expected: &Contents) {
     let levels = db.stats().levels;
@@ -109,13 +109,13 @@ fn what_was_there_at_the_call_is_compacted_though_newer_writes_share_its_segment
     assert_eq!(level0(&db), 0);
 }
 
-/// Segments of level 0 that overlap one another like the links of a chain: whoever takes one down must take what it hides, and what that
-/// hides in turn. After a repair without a manifest their ages interleave as well.
+/// Segments of level 0 that overlap one another like the links of a chain. A compaction that takes one must take those that it hides, and
+/// those that they hide in turn. After a repair without a manifest, their ages interleave as well.
 #[test]
 fn compacting_ranges_never_brings_older_versions_to_light() {
     let key = |i: u64| vec![b'a' + i as u8];
     let fs = SimFs::new();
-    // Segments of two or three rows, so that a level has some.
+    // Segments of two or three rows, so that a level has several.
     let open = || tiny_on(&fs).compression(Compression::None).open(STORE).unwrap();
     let mut db = open();
     let (mut rng, mut expected) = (Rng::new(1), Contents::new());
@@ -169,7 +169,7 @@ fn a_range_touches_only_the_segments_that_have_keys_of_it() {
     }
     assert_eq!(level0(&db), 2);
     let none = (Bound::Excluded("key00500+"), Bound::Excluded("key00500+"));
-    // Both ends within a segment.
+    // Both ends are within a segment.
     let inverted = (Bound::Included("key00500%"), Bound::Excluded("key00500!"));
     let of_no_key = (Bound::Included("key00500!"), Bound::Excluded("key00500!"));
     for nothing in [none, inverted, of_no_key, (Bound::Included("x"), Bound::Excluded("y"))] {
@@ -227,7 +227,7 @@ fn an_interrupted_compaction_goes_on_where_it_stopped() {
             let fs = fs.crash(crash, n as u64);
             let (outcome, rest) = written(&fs);
             outcome.unwrap();
-            // The first step, level 0, is a third of the work: what was done of it alone is lost.
+            // The first step, level 0, is a third of the work. Only an unfinished step is lost.
             let is_past_it = percent >= 60;
             assert!(
                 !is_past_it || rest < all_bytes * 3 / 4,

@@ -1,4 +1,4 @@
-//! I12: a store of any number of segments maps as few filters as it is told, and answers the same.
+//! I12: a store with any number of segments maps at most as many filters as its options allow, and gives the same answers.
 
 use crate::support::{Contents, Rng, assert_holds, eventually, fast_dir, files_with, tiny};
 use sidebloom::{Db, Options, Residency, Result};
@@ -9,7 +9,7 @@ use std::path::Path;
 const ROWS: u64 = 4000;
 const BUDGET: usize = 16;
 
-/// Number `n` of the rows, of which every second one is not there; its value does not compress.
+/// Row number `n`. Every second one does not exist. The values do not compress.
 fn row(n: u64) -> (Vec<u8>, Vec<u8>) {
     let mut rng = Rng::new(n);
     (format!("key{n:06}").into_bytes(), (0..100).flat_map(|_| rng.next().to_le_bytes()).collect())
@@ -32,7 +32,7 @@ fn few() -> Options {
     tiny().max_mapped_filters(BUDGET)
 }
 
-/// Filters of the store that this process maps. The list is not of one moment: what other threads unmap and map meanwhile may both be in it.
+/// The filters of the store that this process maps. Not atomic: it may include both what other threads unmap and what they map meanwhile.
 fn mapped(path: &Path) -> usize {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|map| map.contains(path.to_str().unwrap()) && map.contains(".filter")).count()
@@ -46,7 +46,7 @@ fn verified(db: &Db) -> usize {
     db.stats().levels.iter().map(|level| level.filters).sum()
 }
 
-/// Asks for keys that are not there, every second number of a range, and counts those for which a segment was read.
+/// Looks up missing keys, every second number of a range, and counts those for which a segment was read.
 fn missing_that_read(db: &Db, numbers: Range<u64>) -> usize {
     let reads = |n: &u64| {
         let before = db.stats().block_reads;
@@ -81,7 +81,7 @@ fn i12_filters_that_are_asked_are_mapped_and_those_that_are_not_make_room() {
     fill(dir.path());
     let db = few().read_only(true).open(dir.path()).unwrap();
     for from in (0..ROWS).step_by(600) {
-        // A few segments of some five rows. Of 20 keys one may be a false positive, or two.
+        // A few segments of about five rows. One or two of 20 keys may be false positives.
         eventually("the filters of this part answer", || missing_that_read(&db, from..from + 40) <= 3);
     }
     assert!(mapped(dir.path()) <= BUDGET);
@@ -150,7 +150,7 @@ fn i2_filters_that_go_bad_while_they_are_not_mapped_are_found_and_rebuilt() {
             continue;
         }
         let mut bytes = fs::read(path).unwrap();
-        // Replaced, since another thread may map it meanwhile: deleted, cut, damaged, or the filter of another segment.
+        // Replaced rather than changed, because another thread may map it meanwhile: deleted, truncated, damaged, or another segment's filter.
         fs::remove_file(path).unwrap();
         match i % 4 {
             0 => {}

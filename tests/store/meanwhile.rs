@@ -1,11 +1,11 @@
-//! Where the parts of the store meet: what one of them does while another is in the middle of something.
+//! Races between parts of the store: one acts while another is in the middle of something.
 
 use crate::support::{Fault, OpKind, STORE, SimFs, assert_holds, eventually, fill_deep, tiny_on};
 use sidebloom::FilterPolicy;
 use std::thread;
 use std::time::Duration;
 
-/// A compaction that ends while a checkpoint is being made renames the segments that it replaces.
+/// A compaction that finishes during a checkpoint renames the segments that it replaces.
 #[test]
 fn a_checkpoint_succeeds_while_a_compaction_replaces_its_segments() {
     let fs = SimFs::new();
@@ -27,13 +27,13 @@ fn a_checkpoint_succeeds_while_a_compaction_replaces_its_segments() {
     assert!(copy.verify().unwrap().is_ok());
 }
 
-/// A thread that could not read a segment asks for its quarantine while a compaction that could read it is being published.
+/// A thread that could not read a segment requests its quarantine while a compaction that could read it is being published.
 #[test]
 fn a_segment_that_goes_while_its_quarantine_waits_does_not_stop_writes() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     let expected = fill_deep(&db, 1);
-    // With the manifest in hand, the compaction waits: its first step is the first segment of level 1.
+    // The compaction waits while it holds the manifest. Its first step is the first segment of level 1.
     let held = fs.hold(OpKind::SyncDir);
     let compacting = {
         let db = db.clone();
@@ -62,7 +62,7 @@ fn a_segment_that_goes_while_its_quarantine_waits_does_not_stop_writes() {
     assert!(db.verify().unwrap().is_ok());
 }
 
-/// A damaged segment whose quarantine cannot be recorded, because the disk is full, is not read again and again without a pause.
+/// If the quarantine of a damaged segment cannot be recorded because the disk is full, the segment is not reread without a pause.
 #[test]
 fn a_quarantine_that_cannot_be_recorded_is_tried_again_after_a_pause() {
     let fs = SimFs::new();

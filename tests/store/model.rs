@@ -79,7 +79,7 @@ fn open(dir: &Path, rng: &mut Rng) -> Db {
     options.open(dir).unwrap()
 }
 
-/// A few hundred keys, many sharing prefixes, the empty one among them.
+/// One of a few hundred keys, including the empty key; many share prefixes.
 fn key(rng: &mut Rng) -> Vec<u8> {
     match rng.u32(0..50) {
         0 => Vec::new(),
@@ -141,7 +141,7 @@ fn bound(rng: &mut Rng) -> Bound<Vec<u8>> {
     }
 }
 
-/// A random range, prefix or everything, drained from both ends in random turns.
+/// Drains a random range, a prefix or everything from both ends in random order.
 fn walk(snapshot: &Snapshot, model: &Model, rng: &mut Rng) {
     let prefix = key(rng);
     let (lower, upper) = (bound(rng), bound(rng));

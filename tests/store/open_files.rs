@@ -1,4 +1,4 @@
-//! Descriptors: a store of any number of segments opens, reads, flushes and compacts with few of them.
+//! Descriptors: a store with any number of segments opens, reads, flushes and compacts with few of them.
 
 use crate::support::{Rng, assert_holds, fast_dir, files_with, tiny};
 use sidebloom::{Db, FilterPolicy, Options, Result};
@@ -7,7 +7,7 @@ use std::path::Path;
 const ROWS: u64 = 6000;
 const BUDGET: usize = 8;
 
-/// Number `n` of the rows; its value does not compress.
+/// Row number `n`. Its value does not compress.
 fn row(n: u64) -> (Vec<u8>, Vec<u8>) {
     let mut rng = Rng::new(n);
     (format!("key{n:06}").into_bytes(), (0..100).flat_map(|_| rng.next().to_le_bytes()).collect())
@@ -22,7 +22,7 @@ fn fill(path: &Path) {
     assert!(segments >= 1000, "{segments} segments");
 }
 
-/// Descriptors that this process has of segments of the store.
+/// This process's open descriptors of the store's segments.
 fn open_segments(path: &Path) -> usize {
     let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
     let targets = links.filter_map(|link| std::fs::read_link(link.path()).ok());
@@ -37,7 +37,7 @@ fn open(path: &Path, options: Options) -> Db {
 fn a_store_of_a_thousand_segments_keeps_as_many_files_open_as_it_is_told() {
     let dir = fast_dir();
     fill(dir.path());
-    // Without filters the background, which verifies them, opens no segments, and what is counted here is this thread's.
+    // Without filters to verify, the background opens no segments, so only this thread's descriptors are counted.
     let db = open(dir.path(), tiny().read_only(true).filter_policy(FilterPolicy::OFF));
     for n in (0..ROWS).rev().step_by(7) {
         let (key, value) = row(n);

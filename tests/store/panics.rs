@@ -1,4 +1,4 @@
-//! A panic, in a thread of the store or in the caller's own code, leaves nobody waiting and no lock or file behind.
+//! A panic in a thread of the store or in the caller's code leaves no thread waiting and no lock or file behind.
 
 use crate::support::{Errno, Fault, OpKind, STORE, SimFs, promptly, tiny_on};
 use sidebloom::{Db, Durability, Error, FilterPolicy, Result};
@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Caller = (&'static str, fn(&Db) -> Result<()>);
 
-/// Everything that waits for a background thread.
+/// Every call that waits for a background thread.
 const CALLERS: [Caller; 4] = [
     ("flush", Db::flush),
     ("compact", Db::compact),
@@ -16,7 +16,7 @@ const CALLERS: [Caller; 4] = [
 
 #[test]
 fn a_panic_in_a_background_thread_hangs_nobody_and_poisons_the_store() {
-    // Only the background renames: when a segment's filter is complete.
+    // Only the background renames files: when a segment's filter is complete.
     for after in [0, 3] {
         for threads in [2, 3, 5] {
             for (name, call) in CALLERS {

@@ -1,5 +1,5 @@
-//! A block that cannot be read does not stop the store: its segment is put in quarantine, writes go on, what is readable answers, and
-//! a key that the damaged block may hold gives the error, never an older version.
+//! An unreadable block does not stop the store. Its segment goes to quarantine, writes still succeed, readable blocks serve reads, and a
+//! key that the damaged block may hold gives the error, never an older version.
 
 mod compaction;
 
@@ -41,13 +41,13 @@ fn value(rng: &mut Rng) -> Vec<u8> {
     (0..5).flat_map(|_| rng.next().to_le_bytes()).collect()
 }
 
-/// Each answer is right, or an error that names the file. How many of the keys gave the error.
+/// Checks that each answer is right or an error that names the file. Returns how many keys gave the error.
 #[track_caller]
 fn errors(db: &Db, expected: &Contents, path: &Path) -> usize {
     unreadable(db, expected, path).len()
 }
 
-/// Each answer is right, or an error that names the file. The keys that gave the error.
+/// Checks that each answer is right or an error that names the file. Returns the keys that gave the error.
 #[track_caller]
 fn unreadable(db: &Db, expected: &Contents, path: &Path) -> BTreeSet<Vec<u8>> {
     let mut errors = BTreeSet::new();
@@ -67,7 +67,7 @@ fn unreadable(db: &Db, expected: &Contents, path: &Path) -> BTreeSet<Vec<u8>> {
     errors
 }
 
-/// Each row of a walk is right, and it ends with an error only.
+/// Checks that each row of an iteration is right and that only an error ends it early.
 #[track_caller]
 fn assert_walks(db: &Db, expected: &Contents, path: &Path) {
     let mut right = expected.iter();
@@ -83,7 +83,7 @@ fn assert_walks(db: &Db, expected: &Contents, path: &Path) {
     assert_eq!(right.next(), None);
 }
 
-/// A walk that begins or ends at a key gives its row, or the error of the damaged file.
+/// Checks that an iteration from or to a key gives its row or the error of the damaged file.
 #[track_caller]
 fn assert_walks_from_keys(db: &Db, expected: &Contents, path: &Path) {
     for (key, value) in expected {
@@ -103,16 +103,16 @@ fn assert_walks_from_keys(db: &Db, expected: &Contents, path: &Path) {
     }
 }
 
-/// What one damaged byte costs: the error for every key of `must`, and for no other than those and the ones of `may`.
+/// The keys that one damaged byte affects: every key of `must` gives the error, those of `may` can give it, and no other does.
 struct Cost {
     must: BTreeSet<Vec<u8>>,
-    /// Those whose answer the damaged part could change, though it does not: the segment is asked about them or not, as its filter or
-    /// the newest entry in it says.
+    /// Keys that the damaged part could hold but does not. Whether a get reads the segment for them depends on its filter and on its newest
+    /// entry.
     may: BTreeSet<Vec<u8>>,
 }
 
 impl Cost {
-    /// Of a damaged byte of the segment `path`, where nothing is written since.
+    /// The effect of a damaged byte of the segment `path`, before anything else is written.
     fn of(sound: &SimFs, path: &Path, at: usize, has_filter: bool) -> Cost {
         let layouts: Vec<Layout> =
             files(sound, ".segment").iter().map(|path| Layout::of(&sound.read(path).unwrap())).collect();
@@ -143,7 +143,7 @@ impl Cost {
         cost
     }
 
-    /// What is written anew is known again.
+    /// Keys that are written again are readable again.
     fn is_written(&mut self, key: &[u8]) {
         self.must.remove(key);
         self.may.remove(key);
@@ -167,7 +167,7 @@ fn one_damaged_block_anywhere_does_not_stop_writes_and_costs_the_keys_that_it_an
     let filled = {
         let db = options(&sound).open(STORE).unwrap();
         let mut filled = fill_deep(&db, 1);
-        // Level 0 has segments as well.
+        // Level 0 has segments, too.
         (0..3).for_each(|i| {
             db.put(numbered(i * 1000), b"in level 0").unwrap();
             db.flush().unwrap();
@@ -240,7 +240,7 @@ fn one_damaged_block_anywhere_does_not_stop_writes_and_costs_the_keys_that_it_an
     assert!(rounds > 10 && quarantined > 7 && had_errors > 5, "{rounds} {quarantined} {had_errors}");
 }
 
-/// Two versions of 200 keys: the old one in level 1, the new one in a segment of level 0 that is damaged in its middle.
+/// Two versions of 200 keys: the old one in level 1, the new one in a segment of level 0 with damage in its middle.
 fn two_versions() -> (SimFs, PathBuf, Contents) {
     let fs = SimFs::new();
     let db = options(&fs).memtable_bytes(1 << 20).segment_bytes(1 << 20).open(STORE).unwrap();
@@ -260,7 +260,7 @@ fn two_versions() -> (SimFs, PathBuf, Contents) {
     (fs, path, expected)
 }
 
-/// Merges both versions, which the damage prevents.
+/// Tries to merge both versions, which the damage prevents.
 #[track_caller]
 fn provoke(db: &Db, path: &Path) {
     assert_eq!(damage_of(&db.compact().unwrap_err()).0, path.display().to_string());
@@ -285,7 +285,7 @@ fn a_key_in_a_damaged_block_gives_the_error_and_never_the_older_version_below_it
     assert_walks_from_keys(&db, &expected, &path);
     assert_eq!(db.range(numbered(150)..).rev().count(), 50, "a walk beside the damage");
 
-    // What is written anew is known again.
+    // Keys that are written again are readable again.
     db.put(&unreadable[0], b"new").unwrap();
     db.delete(&unreadable[1]).unwrap();
     expected.insert(unreadable[0].clone(), b"new".to_vec());

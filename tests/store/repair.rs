@@ -1,4 +1,4 @@
-//! Repair: whatever is lost of a store, all that is readable comes back, and nothing is removed.
+//! Repair: whatever a store has lost, everything readable comes back, and no file is removed.
 
 use crate::support::{
     Contents, Rng, Sequence, assert_holds, contents, copy_store, fast_dir, files_with, fill_deep,
@@ -14,7 +14,7 @@ fn options() -> Options {
     tiny()
 }
 
-/// A closed store whose levels interleave in age, with tombstones and records that are in the log only.
+/// A closed store whose levels interleave in age, with tombstones and with records that are only in the log.
 fn filled(dir: &Path, sequence: Sequence) -> Contents {
     let db = options().open(dir).unwrap();
     for i in 1..=BATCHES {
@@ -34,7 +34,7 @@ fn open(dir: &Path) -> Db {
     options().open(dir).unwrap()
 }
 
-/// Opens the repaired store, checks it, goes on with it.
+/// Opens the repaired store, checks it and uses it.
 #[track_caller]
 fn assert_works(dir: &Path, expected: &Contents) {
     let db = open(dir);
@@ -116,7 +116,7 @@ fn a_damaged_manifest_is_set_aside_and_the_store_comes_back_whole() {
 fn a_manifest_that_has_lost_its_last_edits_is_found_out_and_the_store_comes_back_whole() {
     let dir = fast_dir();
     let sound = dir.path().join("sound");
-    // Leaves the edits in the manifest as they are: opening would write it anew.
+    // Keeps the manifest's edits: opening the store would rewrite it.
     let expected = filled(&sound, Sequence(8));
     let whole = fs::read(sound.join("MANIFEST")).unwrap();
     let mut refused = 0;
@@ -154,7 +154,7 @@ fn repairing_a_sound_store_changes_nothing() {
 fn a_damaged_or_missing_segment_is_set_aside_and_what_is_readable_of_it_comes_back() {
     let dir = fast_dir();
     let sound = dir.path().join("sound");
-    // Each flush holds keys of its own, so that it is known what goes with a segment.
+    // Each flush has its own keys, so the test knows what is lost with a segment.
     let db = Options::new().open(&sound).unwrap();
     let mut parts: Vec<Contents> = Vec::new();
     for part in 0..3 {
@@ -192,7 +192,7 @@ fn a_damaged_or_missing_segment_is_set_aside_and_what_is_readable_of_it_comes_ba
             let report = repair(&copy).unwrap();
             assert!(report.rebuilt, "{report:?}");
             assert_eq!(damaged.exists(), at.is_some());
-            // Without the manifest nobody knows of a file that is gone.
+            // Without the manifest, a missing file goes unnoticed.
             assert_eq!(report.set_aside.len(), usize::from(keep_manifest || at.is_some()), "{report:?}");
             let whole: Contents = parts.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
             let mut expected = whole.clone();
@@ -277,7 +277,7 @@ fn what_is_no_store_is_not_repaired_and_what_is_open_is_locked() {
     repair(dir.path().join("store")).unwrap();
 }
 
-/// Without a manifest all segments lie in level 0, and their ages interleave: the first that has a key need not have its newest value.
+/// Without a manifest all segments are in level 0 with interleaved ages, so the first one with a key need not have its newest value.
 /// Read-only, so that no compaction sorts level 0 out before the reads.
 #[test]
 fn a_get_in_a_level_0_of_any_age_finds_the_newest_value_not_the_first() {
@@ -285,7 +285,7 @@ fn a_get_in_a_level_0_of_any_age_finds_the_newest_value_not_the_first() {
         let dir = fast_dir();
         let db = open(dir.path());
         let mut expected = fill_deep(&db, seed);
-        // A value that changes between compactions of other keys: newer in segments that are older as a whole.
+        // A value that changes between compactions of other keys: newer entries in segments that are otherwise older.
         for round in 0..40u32 {
             let key = format!("key{:05}", round % 7 * 400).into_bytes();
             db.put(&key, round.to_be_bytes()).unwrap();

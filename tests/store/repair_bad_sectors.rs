@@ -1,4 +1,4 @@
-//! Repair on a disk that does not give every byte: what can be read comes back, and the report says what is lost.
+//! Repair on a disk with unreadable sectors: everything readable comes back, and the report says what is lost.
 
 use crate::support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, fill_deep, tiny_on,
@@ -13,7 +13,7 @@ fn log_of(fs: &SimFs) -> PathBuf {
     fs.files().into_iter().rfind(|path| path.extension().is_some_and(|e| e == "wal")).unwrap()
 }
 
-/// A store whose rows are all in its log, synced, a record for each.
+/// A store with all rows in its log, synced, one record each.
 fn in_the_log() -> (SimFs, Contents) {
     let fs = SimFs::new();
     let db = tiny_on(&fs).memtable_bytes(8 << 20).open(STORE).unwrap();
@@ -49,7 +49,7 @@ fn of_a_log_with_bad_sectors_all_readable_records_come_back_and_the_report_names
         found.iter().for_each(|(key, value)| assert_eq!(expected.get(key), Some(value)));
         let lost = expected.len() - found.len();
         let known: u64 = logs.operations_lost.iter().map(|lost| lost.end() - lost.start() + 1).sum();
-        // Nothing tells how many operations a damaged end had.
+        // The number of operations in a damaged end is unknown.
         let expected_to_be_known = if bad.end == len { 0 } else { lost };
         assert_eq!(known as usize, expected_to_be_known, "{bad:?}: {lost} are lost");
         assert!((1..60 * (whole_pages as usize + 1)).contains(&lost), "{bad:?}: {lost}");

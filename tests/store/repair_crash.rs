@@ -1,4 +1,4 @@
-//! A repair that a crash interrupts, at any of its writes, starts again without loss.
+//! A repair that a crash interrupts at any of its writes can start again without loss.
 
 use crate::support::{Crash, Fault, STORE, Sequence, SimFs, contents, fill_deep, tiny_on};
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ fn files(fs: &SimFs, ending: &str) -> Vec<PathBuf> {
     fs.files().into_iter().filter(|path| path.to_str().unwrap().ends_with(ending)).collect()
 }
 
-/// Repairs copies of the disk that stop at each write in turn, in each kind of crash, and then once more: `check` sees each outcome.
+/// Repairs copies of the disk that stop at each write in turn, with each kind of crash, then repairs again. `check` gets each outcome.
 fn each_crash(damaged: &SimFs, check: impl Fn(&SimFs)) {
     for crash in [Crash::Kill, Crash::PowerOrdered, Crash::Power] {
         for after in 0.. {

@@ -20,7 +20,7 @@ fn files(fs: &SimFs, ending: &str) -> Vec<PathBuf> {
     fs.files().into_iter().filter(|path| path.to_str().unwrap().ends_with(ending)).collect()
 }
 
-/// A store with one large segment, and what it holds.
+/// A store with one large segment, and its contents.
 fn one_segment(compression: Compression) -> (SimFs, PathBuf, Contents) {
     let fs = SimFs::new();
     let options = tiny_on(&fs).memtable_bytes(8 << 20).segment_bytes(8 << 20).compression(compression);
@@ -37,7 +37,7 @@ fn number(bytes: &[u8], at: usize) -> usize {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
 }
 
-/// Where the top index and the properties of a segment begin, by its footer.
+/// The offsets of a segment's top index and properties, from its footer.
 fn areas(bytes: &[u8]) -> (usize, usize) {
     let footer = bytes.len() - 56;
     (number(bytes, footer + 8), number(bytes, footer + 16))
@@ -52,7 +52,7 @@ fn open(fs: &SimFs) -> Db {
     tiny_on(fs).open(STORE).unwrap()
 }
 
-/// Repairs; what came back is right, what did not was announced, and the store works.
+/// Repairs the store. Checks that what came back is right, that every loss was reported, and that the store works.
 #[track_caller]
 fn assert_repaired(fs: &SimFs, path: &Path, expected: &Contents) -> RepairReport {
     let damaged = fs.read(path).unwrap();
@@ -167,7 +167,7 @@ fn blocks_are_found_without_any_index_also_behind_a_damaged_one() {
         let (sound, path, expected) = one_segment(compression);
         let bytes = sound.read(&path).unwrap();
         let (top, properties) = areas(&bytes);
-        // No partition, no top index: every byte between the data and the footer is damaged.
+        // Neither partitions nor a top index: every byte between the data and the footer is damaged.
         let partitions = number(&bytes, top);
         let index: Vec<usize> = (partitions..properties).step_by(20).chain([100, 3000]).collect();
         let report = assert_repaired(&with_damage(&sound, &path, &index), &path, &expected);
@@ -218,8 +218,8 @@ fn a_segment_in_quarantine_is_salvaged_and_returns_to_a_level_where_it_is_in_ord
     assert_holds(&db, &expected);
 }
 
-/// Bad sectors send segments to quarantine, where they stay while the store is written and compacted around them, until repair finds them
-/// readable.
+/// Segments with bad sectors go to quarantine and stay there while the store takes writes and compacts around them, until repair finds
+/// them readable.
 #[test]
 fn segments_that_return_from_quarantine_neither_hide_newer_rows_nor_bring_back_deleted_ones() {
     let (mut went, mut returned) = (0, 0);
@@ -279,7 +279,7 @@ fn damage_in_a_segment_of_any_level_costs_the_rows_of_its_block_only() {
     for (round, path) in segments.iter().step_by((segments.len() / 12).max(1)).enumerate() {
         let mut rng = Rng::new(round as u64);
         let len = sound.read(path).unwrap().len();
-        // Every third time in the last fields of the footer, its version included.
+        // Every third time in the last fields of the footer, which include its version.
         let from = if round % 3 == 1 { len - 16 } else { 0 };
         let at = from + rng.below((len - from) as u64) as usize;
         let fs = with_damage(&sound, path, &[at]);

@@ -1,11 +1,11 @@
-//! A store that is opened, written to and closed many times: level 0 stays small, and so does what a read costs.
+//! A store that is opened, written to and closed many times: level 0 and the cost of a read stay small.
 
 use crate::support::{Crash, Fault, OpKind, STORE, SimFs, fast_dir, files_with, promptly};
 use sidebloom::{Db, Options};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Level-0 segments at which writers are slowed down, and at which they stop.
+/// The number of segments in level 0 at which writers are slowed down, and at which they stall.
 const LEVEL0_SLOWDOWN: usize = 16;
 const LEVEL0_STOP: usize = 32;
 
@@ -57,13 +57,13 @@ fn openings_that_are_killed_before_any_compaction_ends_leave_no_more_than_32_seg
             .filesystem(Arc::new(fs.clone()))
             .open(STORE)
     };
-    // More than is carried over from log to log.
+    // More than one log carries over to the next.
     let write = |db: &Db, i: u32| {
         (0..110u32).for_each(|n| db.put([n.to_be_bytes(), i.to_be_bytes()].concat(), [7; 10_000]).unwrap());
     };
     for i in 0.. {
         let db = open(&fs).unwrap();
-        // No compaction ends: it writes a new segment first.
+        // No compaction can finish, because it cannot write its output.
         let held = fs.hold(OpKind::Create);
         assert!(level0(&db) <= LEVEL0_STOP, "{} segments at opening {i}", level0(&db));
         if level0(&db) < LEVEL0_STOP {
@@ -74,7 +74,7 @@ fn openings_that_are_killed_before_any_compaction_ends_leave_no_more_than_32_seg
             fs = killed;
             continue;
         }
-        // Reads go on; a write waits for the compaction, and comes through after it.
+        // Reads work; a write waits for the compaction and succeeds after it.
         assert_eq!(db.iter().count(), 110 * i as usize);
         let writer = db.clone();
         let waiting = std::thread::spawn(move || write(&writer, i));

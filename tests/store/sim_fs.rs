@@ -1,4 +1,4 @@
-//! The simulated file system itself: what survives, what fails, what waits.
+//! Tests of the simulated file system itself: what survives, fails and waits.
 
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
 use sidebloom::Error;
@@ -15,7 +15,7 @@ fn disk() -> SimFs {
     fs
 }
 
-/// A durable name with `synced` bytes of 1 that are durable and then appends of these lengths, of 2, 3, … that are not.
+/// A durable name with `synced` durable bytes of 1, followed by unsynced appends of these lengths, of 2, 3, ….
 fn file(fs: &SimFs, synced: usize, appends: &[usize]) {
     let mut file = fs.create(Path::new("d/f")).unwrap();
     file.append(&vec![1; synced]).unwrap();
@@ -38,7 +38,7 @@ fn a_killed_process_loses_nothing_but_its_locks() {
     let next = fs.crash(Crash::Kill, 0);
     assert_eq!(next.read("d/f"), fs.read("d/f"));
     next.lock(Path::new("d/LOCK"), LockMode::Exclusive).unwrap();
-    // What was not durable still is not.
+    // What was not durable is still not durable.
     let lost = (0..50).filter(|&seed| next.crash(Crash::Power, seed).read("d/f").unwrap().len() == 10);
     assert!(lost.count() > 0);
 }
@@ -74,7 +74,7 @@ fn a_disk_that_does_not_leaves_each_sector_as_it_was_after_some_append_with_zero
             let kept = sector.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
             assert_eq!(sector[..kept], whole[..kept]);
         }
-        // The sector with the end of the first append: before it, after it, after the second.
+        // The sector with the end of the first append, as it was before that append, after it, and after the second.
         let shared = &bytes[512.min(bytes.len())..1024.min(bytes.len())];
         let kept = shared.iter().filter(|&&byte| byte != 0).count();
         assert!([188, 488, 512].contains(&kept), "{kept}");

@@ -1,4 +1,4 @@
-//! Snapshots: one moment, for as long as they are held, and no longer.
+//! Snapshots: they show one moment for as long as they are held, and no longer.
 
 use crate::support::{Contents, Sequence, contents, eventually, fast_dir, files_with, tiny};
 use sidebloom::{FilterPolicy, Snapshot};
@@ -36,7 +36,7 @@ fn a_snapshot_shows_its_moment_through_writes_flushes_compactions_rebuilds_and_t
     }
     drop(db);
     snapshots.iter().for_each(|(snapshot, then)| assert_shows(snapshot, then));
-    // The next opening removes files that the snapshots still read: what they have open stays readable.
+    // The next opening removes files that snapshots still read; files that they have open stay readable.
     let db = tiny().open(dir.path()).unwrap();
     db.compact().unwrap();
     snapshots.iter().for_each(|(snapshot, then)| assert_shows(snapshot, then));

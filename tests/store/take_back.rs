@@ -1,5 +1,5 @@
-//! A segment that could not be read returns from quarantine when it reads well again, and to where it belongs in the order of ages: the
-//! newest version of each key answers, and what is deleted stays deleted.
+//! An unreadable segment returns from quarantine once it is readable, to its place in the order of ages: reads return the newest version of
+//! each key, and deleted keys stay deleted.
 
 use crate::support::{
     Contents, Crash, Fault, Layout, OpKind, Rng, STORE, SimFs, assert_holds, contents, eventually, fill_deep,
@@ -21,7 +21,7 @@ fn quarantined(db: &Db) -> u64 {
     db.stats().segments_quarantined
 }
 
-/// A store of several levels, and what it holds.
+/// A store with several levels, and its contents.
 fn deep_store() -> (SimFs, Contents) {
     let fs = SimFs::new();
     let db = tiny_on(&fs).compression(Compression::None).open(STORE).unwrap();
@@ -37,12 +37,12 @@ fn deep_store() -> (SimFs, Contents) {
     (fs, filled)
 }
 
-/// Makes a block of each of some segments unreadable, and has the store find out when it is opened.
+/// Makes one block in each of some segments unreadable, which the store notices when it is opened.
 fn with_bad_blocks(sound: &SimFs, count: u64, rng: &mut Rng) -> SimFs {
     let fs = sound.crash(Crash::Kill, 0);
     let all = segments(&fs);
     for _ in 0..count {
-        // Newer segments have greater numbers: the upper levels are as likely as the much larger lowest one.
+        // Newer segments have greater numbers, so the upper levels are as likely as the much larger lowest one.
         let from = if rng.percent(50) { all.len() * 3 / 4 } else { 0 };
         let path = &all[from + rng.below((all.len() - from) as u64) as usize];
         let bad = rng.pick(&Layout::of(&fs.read(path).unwrap()).data).bytes.clone();
@@ -54,7 +54,7 @@ fn with_bad_blocks(sound: &SimFs, count: u64, rng: &mut Rng) -> SimFs {
     fs
 }
 
-/// Overwrites and deletes so many keys, some of them in every round of compactions.
+/// Overwrites and deletes this many keys, some of them in every round of compactions.
 fn change(db: &Db, expected: &mut Contents, count: u64, rng: &mut Rng) {
     for i in 0..count {
         let key = numbered(rng.below(3000));
@@ -73,7 +73,7 @@ fn change(db: &Db, expected: &mut Contents, count: u64, rng: &mut Rng) {
     }
 }
 
-/// No answer is wrong; those that nobody can know are errors.
+/// Checks that no answer is wrong; answers that depend on unreadable blocks are errors.
 fn assert_right_or_error(db: &Db, expected: &Contents) {
     for key in (0..3000).map(numbered) {
         if let Ok(found) = db.get(&key) {

@@ -11,7 +11,7 @@ fn walk_back(snapshot: &Snapshot) -> Contents {
     snapshot.iter().rev().map(|kv| kv.map(|(key, value)| (key, value.to_vec())).unwrap()).collect()
 }
 
-/// A memtable's cursor copies entries out in chunks: wherever a chunk ends, it must not end between two versions of one key.
+/// A memtable's cursor copies entries in chunks. A chunk must not end between two versions of one key.
 #[test]
 fn a_walk_over_many_versions_in_a_memtable_sees_the_newest_of_each_wherever_its_chunks_end() {
     for seed in 0..30u64 {
@@ -49,7 +49,7 @@ fn a_walk_over_many_versions_in_a_memtable_sees_the_newest_of_each_wherever_its_
     }
 }
 
-/// Lengths around those at which an encoding of lengths takes another byte, and up to the longest key.
+/// Lengths around those at which an encoded length takes another byte, up to the longest key.
 #[test]
 fn keys_that_share_prefixes_of_any_length_stay_apart_in_segments() {
     let lengths =

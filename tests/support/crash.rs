@@ -1,10 +1,10 @@
-//! What a crash leaves of a disk.
+//! What survives a crash.
 //!
-//! A power cut loses what was not synced, in part:
-//! - Disks write sectors of 512 bytes whole and in any order. Each sector of a file is found as it was after one of the appends that
-//!   touched it, or before all of them; what it then had not yet is zeros. The file ends after the last sector that survived, or
-//!   further on (the new length survived, the bytes did not).
-//! - Changes of names survive or not, each as a whole. With the name of a directory goes all that stands in it.
+//! A power cut loses part of what was not synced:
+//! - Disks write sectors of 512 bytes whole and in any order. Each sector of a file has its state after one of the appends that touched it,
+//!   or before all of them; bytes that it did not have by then are zeros. The file ends after the last sector that survived, or later (the
+//!   new length survived, the bytes did not).
+//! - A change of names survives as a whole or not at all. A directory whose name is lost takes its contents with it.
 
 use super::disk::{Contents, Disk, File, NameOp, Tree};
 use super::rng::Rng;
@@ -12,22 +12,22 @@ use sidebloom::fs::SECTOR_BYTES;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How the machine or the process ends.
+/// How the machine or the process stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
-    /// The process is killed: all that it wrote is there, and what was not synced still can be lost in a later power cut.
+    /// The process is killed. Everything that it wrote survives, but a later power cut can still lose what was not synced.
     Kill,
-    /// The power goes, on a disk that keeps the order: of every file and of the changes of names a prefix survives.
+    /// Power is lost on a disk that writes in order: a prefix of every file and of the changes of names survives.
     PowerOrdered,
-    /// The power goes, and of what was not synced anything may survive, in any order.
+    /// Power is lost, and any part of what was not synced may survive.
     Power,
 }
 
 impl Disk {
-    /// The disk as it is found after the crash, without locks, faults and limits. The seed decides what survives.
+    /// The disk after the crash, without locks, faults or limits. The seed decides what survives.
     pub fn after(&self, crash: Crash, seed: u64) -> Disk {
         let mut rng = Rng::new(seed);
-        // Extremes are where the bugs are: all or nothing as often as something between.
+        // Bugs are found at the extremes: all or nothing is as likely as anything between.
         let keep = *rng.pick(&[0, 10, 50, 90, 100]);
         let mut copies = Copies { crash, keep, files: HashMap::new() };
         let mut after = Disk::default();
@@ -52,7 +52,7 @@ impl Disk {
     }
 }
 
-/// Copies of files; one for all names of a file.
+/// Copies of files, one per file, whatever its names.
 struct Copies {
     crash: Crash,
     keep: u64,
@@ -88,7 +88,7 @@ impl Copies {
     }
 }
 
-/// The whole file, or up to a sector boundary or the end of an append.
+/// The whole file, or its start up to a sector boundary or the end of an append.
 fn prefix(contents: &Contents, rng: &mut Rng) -> Vec<u8> {
     let len = contents.bytes.len();
     let any = contents.synced + rng.below((len - contents.synced) as u64 + 1) as usize;
@@ -101,7 +101,7 @@ fn prefix(contents: &Contents, rng: &mut Rng) -> Vec<u8> {
     contents.bytes[..end.max(contents.synced)].to_vec()
 }
 
-/// The file with each of its sectors at one of the states that it went through.
+/// The file with each sector in one of the states that it has had.
 fn surviving_sectors(contents: &Contents, keep: u64, rng: &mut Rng) -> Vec<u8> {
     let Contents { bytes, synced, append_ends, .. } = contents;
     let mut found = bytes[..*synced].to_vec();

@@ -1,4 +1,4 @@
-//! What a simulated disk holds: files, and names that are durable or not yet.
+//! The contents of a simulated disk: files, and names that may not be durable yet.
 
 use super::faults::{Fault, OpKind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Operations kept in the log.
 const LOGGED: usize = 2000;
 
-/// Names of files and of directories. The root has the empty name and is always there.
+/// Names of files and directories. The root has the empty name and always exists.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
     pub files: BTreeMap<PathBuf, Arc<File>>,
@@ -21,11 +21,11 @@ impl Tree {
         dir.as_os_str().is_empty() || self.dirs.contains(dir)
     }
 
-    /// Drops what stands in directories that are not there.
+    /// Drops the contents of directories that do not exist.
     pub fn drop_unreachable(&mut self) {
         let mut reached = Tree::default();
         for dir in &self.dirs {
-            // In order, and so parents first.
+            // In order, so parents come first.
             if dir.parent().is_some_and(|parent| reached.has_dir(parent)) {
                 reached.dirs.insert(dir.clone());
             }
@@ -35,7 +35,7 @@ impl Tree {
     }
 }
 
-/// A file, whatever its names.
+/// A file, independent of its names.
 #[derive(Debug, Default)]
 pub struct File(Mutex<Contents>);
 
@@ -44,7 +44,7 @@ impl File {
         File(Mutex::new(contents))
     }
 
-    /// Even after a test panicked with the lock held: guards that are dropped then must not panic again.
+    /// Ignores poisoning: after a test has panicked, guards that are dropped must not panic again.
     pub fn contents(&self) -> MutexGuard<'_, Contents> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,9 +54,9 @@ impl File {
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
     pub bytes: Arc<Vec<u8>>,
-    /// So many bytes are durable.
+    /// The number of durable bytes.
     pub synced: usize,
-    /// Where the appends that are not durable end.
+    /// The ends of the appends that are not durable.
     pub append_ends: Vec<usize>,
     /// A sync failed: the pages that it should have written are marked clean, and no later sync writes them.
     pub sync_failed: bool,
@@ -75,7 +75,7 @@ impl Contents {
         }
     }
 
-    /// Bytes that are all durable.
+    /// A file whose bytes are all durable.
     pub fn durable(bytes: Arc<Vec<u8>>) -> Self {
         Contents { synced: bytes.len(), bytes, append_ends: Vec::new(), sync_failed: false }
     }
@@ -107,7 +107,7 @@ impl NameOp {
             NameOp::MakeDir(path) => {
                 dirs.insert(path.clone());
             }
-            // It was empty: the removals of what had been in it go with it.
+            // It was empty, so the removals of its former contents are durable with it.
             NameOp::RemoveDir(path) => {
                 files.retain(|inside, _| !inside.starts_with(path));
                 dirs.retain(|inside| !inside.starts_with(path));
@@ -115,7 +115,7 @@ impl NameOp {
         }
     }
 
-    /// The directory whose sync makes it durable.
+    /// The directory whose sync makes the change durable.
     fn dir(&self) -> Option<&Path> {
         let (NameOp::Link(path, _)
         | NameOp::Unlink(path)
@@ -126,30 +126,30 @@ impl NameOp {
     }
 }
 
-/// Who holds a lock.
+/// The holders of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder {
     Exclusive,
     Shared(u32),
 }
 
-/// A disk and the kernel's view of it.
+/// A disk, and the kernel's view of it.
 #[derive(Debug, Default)]
 pub struct Disk {
-    /// As processes see them.
+    /// The names that processes see.
     pub names: Tree,
-    /// As they would be found after a power cut that loses all `pending`, but for what stands in directories that are lost.
+    /// The names after a power cut that loses everything in `pending`. May still include the contents of lost directories.
     pub durable: Tree,
     pub pending: Vec<NameOp>,
     pub locks: BTreeMap<PathBuf, Holder>,
     pub faults: Vec<Fault>,
-    /// Bytes of files that cannot be read.
+    /// Unreadable bytes of files.
     pub unreadable: Vec<(PathBuf, Range<u64>)>,
-    /// Operations that wait.
+    /// Kinds of operations that wait.
     pub held: Vec<OpKind>,
-    /// A thread, by name, and how many reads it may still do before it waits.
+    /// A thread's name, and how many reads it may do before it waits.
     pub metered: Option<(String, u64)>,
-    /// Bytes that can still be appended; `None` without a limit.
+    /// How many bytes can still be appended; `None` without a limit.
     pub space: Option<u64>,
     pub ops: u64,
     pub writes: u64,
@@ -161,7 +161,7 @@ fn is_this_thread(name: &str) -> bool {
 }
 
 impl Disk {
-    /// Counts an operation, logs a writing one, and tells how it fails.
+    /// Counts an operation, logs it if it writes, and returns how it fails.
     pub fn begin(&mut self, kind: OpKind, path: &Path) -> Option<Fault> {
         self.ops += 1;
         if let Some((name, left)) = &mut self.metered
@@ -188,7 +188,7 @@ impl Disk {
         struck
     }
 
-    /// Whether this is a read, and the calling thread has used up those that it may do.
+    /// Whether this is a read and the calling thread has used up its reads.
     pub fn is_metered_out(&self, kind: OpKind) -> bool {
         let has_used_up = |(name, left): &(String, u64)| *left == 0 && is_this_thread(name);
         kind == OpKind::Read && self.metered.as_ref().is_some_and(has_used_up)

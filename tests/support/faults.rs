@@ -1,8 +1,8 @@
-//! What can go wrong on purpose.
+//! Planned faults.
 
 use std::io;
 
-/// The operations of a file system, as fault plans and the operation log name them.
+/// The operations of a file system, for fault plans and the operation log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpKind {
     CreateDir,
@@ -28,7 +28,7 @@ impl OpKind {
         matches!(self, CreateDir | Create | Append | Sync | Rename | Remove | Link | SyncDir)
     }
 
-    /// The verb that errors carry; the same as the real file system's.
+    /// The verb in errors, the same as the real file system's.
     pub fn verb(self) -> &'static str {
         match self {
             OpKind::CreateDir => "create directory",
@@ -49,14 +49,14 @@ impl OpKind {
     }
 }
 
-/// What the failing operation says.
+/// The error of a failing operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Errno {
     /// An I/O error (EIO).
     Io,
     /// No space left on the device (ENOSPC).
     NoSpace,
-    /// Not the same file system (EXDEV).
+    /// Another file system (EXDEV).
     OtherDevice,
     /// No permission (EACCES).
     Denied,
@@ -64,9 +64,9 @@ pub enum Errno {
     TooManyFiles,
     /// The system is out of descriptors (ENFILE).
     TooManyFilesInSystem,
-    /// No memory (ENOMEM), such as for another map.
+    /// Out of memory (ENOMEM), for example for another map.
     NoMemory,
-    /// No error: the operation panics, as a bug in the thread that does it would.
+    /// No error: the operation panics, like a bug in its thread.
     Panic,
 }
 
@@ -88,25 +88,25 @@ impl Errno {
 /// A planned failure.
 #[derive(Debug, Clone, Copy)]
 pub struct Fault {
-    /// The operations that it concerns; `None` for all that write.
+    /// The operations that it affects; `None` for all that write.
     pub kind: Option<OpKind>,
     /// How many of them succeed first, counted from now.
     pub after: u64,
-    /// Whether all later ones fail too (a disk that is gone), or just one (a passing fault).
+    /// Whether all later ones fail too (a dead disk), or just one (a temporary fault).
     pub forever: bool,
-    /// What they say.
+    /// Their error.
     pub errno: Errno,
-    /// Whether a failing append writes a part of its bytes before it fails.
+    /// Whether a failing append writes part of its bytes first.
     pub short: bool,
 }
 
 impl Fault {
-    /// One operation of this kind fails with EIO after `after` of them succeeded.
+    /// One operation of this kind fails with EIO after `after` successful ones.
     pub fn once(kind: OpKind, after: u64) -> Self {
         Fault { kind: Some(kind), after, forever: false, errno: Errno::Io, short: false }
     }
 
-    /// Every write fails with EIO once `after` of them succeeded: the disk as it is when the power goes.
+    /// Every write fails with EIO after `after` successful ones, which leaves the disk as it is when power is lost.
     pub fn stop(after: u64) -> Self {
         Fault { kind: None, after, forever: true, errno: Errno::Io, short: false }
     }
@@ -116,12 +116,12 @@ impl Fault {
         Fault { errno, ..self }
     }
 
-    /// The same fault; a failing append writes a part first.
+    /// The same fault, but a failing append writes part of its bytes first.
     pub fn short(self) -> Self {
         Fault { short: true, ..self }
     }
 
-    /// Counts an operation: whether it fails.
+    /// Counts an operation. Returns whether it fails.
     pub(super) fn strikes(&mut self, kind: OpKind) -> bool {
         if !self.kind.map_or(kind.is_write(), |only| only == kind) {
             return false;

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// All files of a directory with this ending, in order.
+/// All files of a directory with this suffix, in order.
 pub fn files_with(dir: &Path, ending: &str) -> Vec<PathBuf> {
     let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let mut paths: Vec<_> = paths.filter(|path| path.to_str().unwrap().ends_with(ending)).collect();
@@ -13,17 +13,17 @@ pub fn files_with(dir: &Path, ending: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// A file as `touch` and `cmp` would see it.
+/// A file's identity, time and contents: what a rewrite would change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
-    /// The file itself, whatever its name.
+    /// The inode.
     pub inode: u64,
     modified: (i64, i64),
     digest: u32,
     len: u64,
 }
 
-/// Every file of a directory with this ending.
+/// The fingerprints of all files of a directory with this suffix.
 pub fn fingerprints(dir: &Path, ending: &str) -> BTreeMap<PathBuf, Fingerprint> {
     let one = |path: PathBuf| {
         let (meta, bytes) = (fs::metadata(&path).unwrap(), fs::read(&path).unwrap());

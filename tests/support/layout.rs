@@ -1,29 +1,29 @@
-//! Where the blocks of a segment lie and which keys they answer for, read by nothing but the format's description
+//! The blocks of a segment and the keys that they cover, read independently of the engine, from the format's description alone
 //! (`src/segment/format.rs`). For segments without compression.
 
 use std::ops::Range;
 
 const FOOTER_BYTES: usize = 56;
-/// Type and checksum behind each block.
+/// Size of the type and checksum after each block.
 const TRAILER_BYTES: usize = 5;
 
-/// A part of a segment that is read as a whole, and what an answer about a key needs it for.
+/// A part of a segment that is read as a whole, and the keys whose answers need it.
 #[derive(Debug, Clone)]
 pub struct Part {
     pub bytes: Range<usize>,
-    /// The keys between the first, exclusive, and the second, inclusive. Without a first one: from the segment's first key on.
+    /// The keys between the first (exclusive) and the second (inclusive). Without a first one: from the segment's first key on.
     pub after: Option<Vec<u8>>,
     pub up_to: Vec<u8>,
-    /// The keys in a block of data, with their sequence numbers.
+    /// The keys in a data block, with their sequence numbers.
     pub rows: Vec<(Vec<u8>, u64)>,
 }
 
-/// The parts of a segment: its blocks of data, the partitions of its index, and the rest.
+/// The parts of a segment: its data blocks, its index partitions, and the rest.
 #[derive(Debug, Clone)]
 pub struct Layout {
     pub data: Vec<Part>,
     pub partitions: Vec<Part>,
-    /// Without this no key of the segment can be asked for.
+    /// Every lookup in the segment needs this.
     pub rest: Part,
 }
 
@@ -47,13 +47,13 @@ impl Layout {
         }
     }
 
-    /// The part that the byte is in.
+    /// The part that includes the byte.
     pub fn part_at(&self, at: usize) -> &Part {
         let parts = self.data.iter().chain(&self.partitions).chain([&self.rest]);
         parts.into_iter().find(|part| part.bytes.contains(&at)).unwrap()
     }
 
-    /// Whether the segment's answer about a key depends on this part of it.
+    /// Whether the segment's answer for a key depends on this part.
     pub fn is_asked(&self, part: &Part, key: &[u8]) -> bool {
         let smallest = self.data[0].rows[0].0.as_slice();
         key >= smallest
@@ -74,7 +74,7 @@ fn u32_at(bytes: &[u8], at: usize) -> usize {
     u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
 }
 
-/// Takes a varint off the front.
+/// Decodes a varint and removes it from the front.
 fn varint(bytes: &mut &[u8]) -> u64 {
     let (mut value, mut shift) = (0, 0);
     loop {
@@ -88,14 +88,14 @@ fn varint(bytes: &mut &[u8]) -> u64 {
     }
 }
 
-/// Takes the rest of a key off the front, of which so many bytes are those of the last one.
+/// Decodes a key that shares `shared` bytes with the previous one, and removes it from the front.
 fn complete(key: &mut Vec<u8>, shared: usize, rest: usize, bytes: &mut &[u8]) {
     key.truncate(shared);
     key.extend_from_slice(&bytes[..rest]);
     *bytes = &bytes[rest..];
 }
 
-/// The parts that an index block names.
+/// The parts that an index block lists.
 fn index(block: &[u8], mut after: Option<Vec<u8>>) -> Vec<Part> {
     let (mut at, count) = (u64_at(block, 0) as usize, u32_at(block, 8));
     let (mut fields, mut key, mut parts) = (&block[12..], Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! What the integration tests share. Each of them uses a part of it.
+//! Helpers shared by the integration tests. Each test binary uses some of them.
 #![allow(dead_code, unused_imports, reason = "every test binary compiles all of it and uses some of it")]
 #![allow(
     clippy::unwrap_used,
@@ -26,8 +26,7 @@ pub use sim_fs::SimFs;
 pub use store::*;
 pub use warnings::*;
 
-/// A directory for stores in tests that are not about durability: in memory where the system has such a place, since there an
-/// fsync costs nothing.
+/// A directory for stores in tests that are not about durability: in memory if possible, where an fsync costs nothing.
 pub fn fast_dir() -> tempfile::TempDir {
     let memory = std::path::Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()

@@ -1,6 +1,6 @@
 //! A small deterministic random number generator (splitmix64), so that a seed is all that a failure report needs.
 
-/// The generator's state.
+/// The generator.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
@@ -22,7 +22,7 @@ impl Rng {
         self.next() % n
     }
 
-    /// Whether an event of this probability, in percent, happens.
+    /// True with this probability, in percent.
     pub fn percent(&mut self, probability: u64) -> bool {
         self.below(100) < probability
     }

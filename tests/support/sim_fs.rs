@@ -1,4 +1,4 @@
-//! A file system in memory that can crash, fail, fill up and stall (invariant I8). All of it is decided by seeds and plans.
+//! A file system in memory that can crash, fail, fill up and stall (invariant I8), as seeds and plans decide.
 
 use super::crash::Crash;
 use super::disk::{Contents, Disk, File, Holder, NameOp};
@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The file system; clones share the disk.
+/// The file system. Clones share the disk.
 #[derive(Debug, Clone, Default)]
 pub struct SimFs(Arc<Shared>);
 
@@ -20,14 +20,14 @@ struct Shared {
     released: Condvar,
 }
 
-/// Set-up, and what tests look at.
+/// Set-up and inspection for tests.
 impl SimFs {
     /// An empty disk.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The disk as the next process finds it after this crash. This one goes on, untouched, for whoever still holds it.
+    /// The disk as the next process finds it after this crash. The original stays usable and unchanged.
     pub fn crash(&self, crash: Crash, seed: u64) -> SimFs {
         let disk = Mutex::new(self.disk().after(crash, seed));
         SimFs(Arc::new(Shared { disk, released: Condvar::new() }))
@@ -38,7 +38,7 @@ impl SimFs {
         self.disk().faults.push(fault);
     }
 
-    /// Planned failures that have not struck yet, or strike for ever.
+    /// The number of planned failures that have not occurred yet or recur forever.
     pub fn faults_left(&self) -> usize {
         self.disk().faults.len()
     }
@@ -48,7 +48,7 @@ impl SimFs {
         self.disk().unreadable.push((path.as_ref().to_path_buf(), bytes));
     }
 
-    /// Drops all planned failures, bad sectors and the limit of space.
+    /// Removes all planned failures, bad sectors and the space limit.
     pub fn heal(&self) {
         let mut disk = self.disk();
         disk.faults.clear();
@@ -56,48 +56,48 @@ impl SimFs {
         disk.space = None;
     }
 
-    /// Lets `bytes` more be appended in all files together; the append that exceeds them writes what fits and fails with ENOSPC.
+    /// Lets `bytes` more be appended to all files together. The append that exceeds this writes what fits and fails with ENOSPC.
     pub fn limit_space(&self, bytes: u64) {
         self.disk().space = Some(bytes);
     }
 
-    /// Makes all operations of this kind wait until the guard is dropped.
+    /// Makes all operations of this kind wait until the returned guard is dropped.
     #[must_use = "operations wait only as long as this lives"]
     pub fn hold(&self, kind: OpKind) -> Held {
         self.disk().held.push(kind);
         Held(self.clone(), kind)
     }
 
-    /// Lets the threads of this name do so many reads from now on; then they wait with the next one for the next call. Not with other
-    /// operations: who waits where it writes may hold a lock that others need.
+    /// Lets the threads with this name do this many reads from now on. Their next read then waits for the next call. Other operations do not
+    /// wait, because a thread that writes may hold a lock that others need.
     pub fn meter(&self, thread: &str, reads: u64) {
         self.disk().metered = Some((thread.to_owned(), reads));
         self.0.released.notify_all();
     }
 
-    /// Operations so far that changed the disk or made it durable; see [`Fault::stop`].
+    /// How many operations so far changed the disk or synced it; see [`Fault::stop`].
     pub fn writes(&self) -> u64 {
         self.disk().writes
     }
 
-    /// All operations so far.
+    /// How many operations there were so far.
     pub fn ops(&self) -> u64 {
         self.disk().ops
     }
 
-    /// The last writing operations, numbered from 1, a line each.
+    /// The last writing operations, numbered from 1, one per line.
     pub fn log(&self) -> String {
         self.disk().log.iter().map(|line| format!("{line}\n")).collect()
     }
 
-    /// The bytes of a file; `None` when there is none.
+    /// The bytes of a file; `None` if it does not exist.
     pub fn read(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let file = self.disk().names.files.get(path.as_ref()).cloned()?;
         let bytes = file.contents().bytes.clone();
         Some(bytes.to_vec())
     }
 
-    /// Puts a file with these bytes at `path`, durable at once: damage, or a file from elsewhere. Who has the old one open keeps it.
+    /// Puts a file with these bytes at `path`, durable at once, to simulate damage or a foreign file. Open handles keep the old file.
     pub fn write(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
         let file = Arc::new(File::new(Contents::durable(Arc::new(bytes.into()))));
         let disk = &mut *self.disk();
@@ -117,7 +117,7 @@ impl SimFs {
         self.0.disk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts an operation: waits while its kind is held, then counts it and fails as planned.
+    /// Starts an operation: waits while its kind is held, counts it, and fails as planned.
     fn begin(&self, kind: OpKind, path: &Path) -> Result<MutexGuard<'_, Disk>> {
         let (disk, fault) = self.begin_or_fault(kind, path);
         match fault {
@@ -301,7 +301,7 @@ impl Drop for Lock {
     }
 }
 
-/// An open file; follows the file, not its name.
+/// An open file. Follows the file, not its name.
 #[derive(Debug)]
 struct Handle {
     fs: SimFs,

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 /// Where the store is on a simulated disk.
 pub const STORE: &str = "disk/store";
 
-/// Everything that a store holds.
+/// The contents of a store.
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Memtables of a few entries, segments of a few blocks, no block cache: every read that is not answered by a filter reads a file.
+/// Memtables of a few entries, segments of a few blocks, and no block cache, so every read that no filter answers reads a file.
 pub fn tiny() -> Options {
     Options::new().memtable_bytes(4096).segment_bytes(4096).block_bytes(256).block_cache_bytes(0)
 }
@@ -24,12 +24,12 @@ pub fn tiny_on(fs: &SimFs) -> Options {
     tiny().filesystem(Arc::new(fs.clone()))
 }
 
-/// All keys and values, by a walk from the front.
+/// All keys and values, by iteration from the front.
 pub fn contents(db: &Db) -> Contents {
     db.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec())).unwrap()).collect()
 }
 
-/// Fills a tiny store with so many keys and tombstones that it has three levels at least, whose ages interleave. What it then holds.
+/// Fills a tiny store with enough keys and tombstones for at least three levels, whose ages interleave. Returns its contents.
 pub fn fill_deep(db: &Db, seed: u64) -> Contents {
     let mut rng = Rng::new(seed);
     let mut expected = Contents::new();
@@ -51,7 +51,7 @@ pub fn fill_deep(db: &Db, seed: u64) -> Contents {
     expected
 }
 
-/// Checks every kind of read against `expected`, which must be all that the store holds, and some keys that are not there.
+/// Checks every kind of read against `expected`, which must be the whole contents, and looks up some missing keys.
 pub fn assert_holds(db: &Db, expected: &Contents) {
     assert_eq!(&contents(db), expected, "forwards");
     let backwards: Contents = db.iter().rev().map(|kv| kv.map(|(k, v)| (k, v.to_vec())).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! What the threads of a store under test do.
+//! The threads that use the store under test.
 
 use super::workload::*;
 use crate::support::{Contents, Errno, Fault, OpKind, Rng, tiny_on};
@@ -80,7 +80,7 @@ pub fn write(shared: &Shared, writer: u64, ops: u64) {
     shared.done.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Walks over a writer's own keys, from both ends.
+/// Iterates over a writer's own keys from both ends.
 pub fn check_scan(shared: &Shared, prefix: &[u8], live: &Contents, rng: &mut Rng) {
     let lower = [prefix, format!("key{:04}", rng.below(KEYS)).as_bytes()].concat();
     let upper = [prefix, format!("key{:04}", rng.below(KEYS)).as_bytes()].concat();
@@ -107,7 +107,7 @@ pub fn check_scan(shared: &Shared, prefix: &[u8], live: &Contents, rng: &mut Rng
     assert_eq!(front, expected, "a walk over own keys");
 }
 
-/// Does everything that may be done beside writers, and plans faults.
+/// Calls everything that may run beside writers, and plans faults.
 pub fn disturb(shared: &Shared, which: u64, mode: u64) {
     MAY_STOP.set(shared.may_stop);
     let mut rng = Rng::new(shared.salt ^ (which << 20));
@@ -190,7 +190,7 @@ pub fn disturb(shared: &Shared, which: u64, mode: u64) {
     }
 }
 
-/// A snapshot gives the same from front and back, early and late.
+/// A snapshot returns the same rows from both ends, early and late.
 pub fn check_snapshot(db: &Db, rng: &mut Rng) -> sidebloom::Result<()> {
     let snapshot = db.snapshot();
     let mut late = snapshot.iter();
@@ -221,7 +221,7 @@ pub fn check_copy(shared: &Shared, to: &str, mode: u64) -> sidebloom::Result<()>
         copy.iter().map(|kv| kv.map(|(k, v)| (k, v.to_vec()))).collect::<sidebloom::Result<_>>()?;
     for (history, least) in shared.histories.iter().zip(least) {
         let mut history = history.lock().unwrap().clone();
-        // One may be between its success and the note of it.
+        // One operation may have succeeded without being recorded yet.
         if let Some(op) = history.ops.last_mut() {
             op.ok = true;
         }

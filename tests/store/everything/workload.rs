@@ -1,4 +1,4 @@
-//! Writers that remember what they did, and threads that disturb them, for the test of everything at once.
+//! Writers that record what they did, for the test of everything at once.
 
 use crate::support::{Contents, Rng, SimFs, tiny_on};
 use sidebloom::{Db, Error, FilterPolicy, KeyHash, Options, Residency};
@@ -14,7 +14,7 @@ pub struct Op {
     pub ok: bool,
 }
 
-/// What one writer did, in order. Operation `i` (from 1) sets the writer's key `count` to `i`.
+/// The history of one writer, in order. Operation `i` (from 1) sets the writer's key `count` to `i`.
 #[derive(Clone, Debug)]
 pub struct History {
     pub writer: u64,
@@ -35,7 +35,7 @@ impl History {
         format!("t{}/count", self.writer).into_bytes()
     }
 
-    /// Contents after operation `i`: those before it that succeeded, and that one.
+    /// The contents after operation `i`: the effect of every successful operation up to it.
     pub fn after(&self, i: u64) -> Contents {
         let mut contents = self.base.clone();
         let last = (i - self.from) as usize;
@@ -51,7 +51,7 @@ impl History {
         self.ops.iter().rposition(|op| op.ok).map_or(self.from, |at| self.from + at as u64 + 1)
     }
 
-    /// Checks what was found after a reopening, and goes on from there. At least operation `least` must be there.
+    /// Checks what was found after a reopening, and continues from there. Operations up to `least` must be included.
     pub fn check_found(&mut self, found: &Contents, least: u64, what: &str) {
         let prefix = self.prefix();
         let mine: Contents = found
@@ -92,7 +92,7 @@ impl History {
     }
 }
 
-/// Fails in few words.
+/// Fails with a short message.
 #[track_caller]
 pub fn same(found: &Contents, expected: &Contents, what: &str) {
     let differs = |a: &Contents, b: &Contents| -> Vec<String> {
@@ -132,7 +132,7 @@ pub fn options(fs: &SimFs, rng: &mut Rng) -> Options {
     options
 }
 
-/// An error that the faults of the disk explain. The store must not have stopped.
+/// Accepts only errors that the planned faults explain, and a poisoned store only where that is allowed.
 #[track_caller]
 pub fn allowed(error: &Error, faults: bool) {
     let is_io = matches!(error, Error::Io { .. })
@@ -146,7 +146,7 @@ pub struct Shared {
     pub may_stop: bool,
     pub db: Db,
     pub fs: SimFs,
-    /// Whether faults may have been planned since the last look.
+    /// Whether faults may have been planned since the last call.
     pub faults: AtomicBool,
     pub done: AtomicU64,
     pub histories: Vec<Mutex<History>>,

@@ -1,4 +1,4 @@
-//! Logs that an opening does not expect: left by a failed rotation, or of another version.
+//! Logs that an opening does not expect: from a failed rotation, or of another version.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_log_that_a_failed_rotation_began_and_could_not_remove_does_not_stop_the_nex
         assert!(db.flush().is_err());
         assert_eq!((logs(&fs).len(), fs.faults_left()), (2, 0), "what the rotation began is there");
         put(&db, key(1), b"v", Durability::Sync);
-        // The next rotation succeeds, and what is synced after it is noted in the manifest, but the flush finds no space.
+        // The next rotation succeeds, and the manifest records what is synced after it, but the flush finds no space.
         fs.fail(Fault { forever: true, ..no_space(OpKind::Create, 1) });
         assert!(db.flush().is_err());
         put(&db, key(2), b"v", Durability::Sync);
@@ -29,7 +29,7 @@ fn a_log_that_a_failed_rotation_began_and_could_not_remove_does_not_stop_the_nex
             assert_works(&fs, 0..3);
             assert_eq!(logs(&fs).len(), 1);
         }
-        // A log that held something and was cut to nothing is missed all the same.
+        // The loss of a log that had records and was truncated to nothing is still detected.
         let first = &logs(&fs)[0];
         for len in [0, 39] {
             let cut = with(&fs, first, &fs.read(first).unwrap()[..len]);

@@ -1,4 +1,4 @@
-//! Read errors of compactions.
+//! Read errors in compactions.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn a_read_error_of_a_segment_that_was_compacted_away_meanwhile_concerns_nobody()
             (0..200).for_each(|i| db.put(numbered(i), value).unwrap());
             db.flush().unwrap();
         }
-        // It has listed both segments, and stops before or in the first one.
+        // The compaction has listed both segments, and stops before or within the first one.
         fs.meter("rebuild", operations);
         let (rebuilding, started) = (db.clone(), Arc::new(AtomicBool::new(false)));
         let start = Arc::clone(&started);
