@@ -186,7 +186,7 @@ impl FilterPlan {
                 let fpr = weight * sidecar.expected_fpr();
                 sum += fpr;
                 let spec = self.choose(segment.meta.level, segment.meta.id);
-                let fits = sidecar.kind().is_what(spec, sidecar.keys(), sidecar.lines());
+                let fits = sidecar.kind().matches_spec(spec, sidecar.keys(), sidecar.lines());
                 if !fits && may_change(segment) && worst.is_none_or(|(most, _)| fpr > most) {
                     worst = Some((fpr, segment));
                 }

@@ -296,7 +296,7 @@ impl Inner {
             }
             let spec = plan.choose(segment.meta.level, segment.meta.id);
             let sidecar = segment.sidecar.as_ref().filter(|sidecar| sidecar.is_verified());
-            if sidecar.is_some_and(|s| s.kind().is_what(spec, s.keys(), s.lines())) {
+            if sidecar.is_some_and(|s| s.kind().matches_spec(spec, s.keys(), s.lines())) {
                 report.kept += 1;
                 continue;
             }

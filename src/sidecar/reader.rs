@@ -9,7 +9,7 @@ use super::unusable::Unusable;
 use super::verified::Verified;
 use crate::filter::format::groups::{GROUP_LINES, Seal};
 use crate::filter::format::kind::KIND_AT;
-use crate::filter::format::{Binding, HEADER_BYTES, Header, Kind};
+use crate::filter::format::{Binding, HEADER_BYTES, Header, StoredKind};
 use crate::filter::{FilterKind, LINE_BYTES, Line, Prober, Verdict};
 use crate::fs::Map;
 use crate::hash::KeyHasher;
@@ -104,7 +104,7 @@ impl Sidecar {
         let header = Header::decode(&page)?;
         header.check_length(len)?;
         expect.check(&header)?;
-        let Kind::Lines(kind, hasher) = header.kind else {
+        let StoredKind::Lines(kind, hasher) = header.kind else {
             let what = "no segment has a filter of this kind".to_owned();
             return Err(Unusable::Invalid { offset: KIND_AT as u64, what });
         };

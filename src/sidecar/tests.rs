@@ -6,7 +6,7 @@ use crate::codec::crc32;
 use crate::error::Error;
 use crate::filter::format::groups::GROUP_BYTES;
 use crate::filter::format::header::VERSION;
-use crate::filter::format::{HEADER_BYTES, Header, Kind};
+use crate::filter::format::{HEADER_BYTES, Header, StoredKind};
 use crate::filter::{FilterKind, FilterSpec, LINE_BYTES, Verdict, Width};
 use crate::fs::{Fs, RealFs};
 use crate::hash::KeyHasher;
@@ -262,11 +262,11 @@ fn i1_the_sidecar_of_another_segment_or_hash_or_store_is_not_believed() {
 fn i1_levels_that_do_not_add_up_are_refused_even_under_a_right_checksum() {
     let whole = Case::new(PARITY).bytes();
     let header = Header::decode(&whole).unwrap();
-    let Kind::Lines(FilterKind::Parity { width, levels }, hasher) = header.kind else { unreachable!() };
+    let StoredKind::Lines(FilterKind::Parity { width, levels }, hasher) = header.kind else { unreachable!() };
     let total: u32 = levels.iter().sum();
     for levels in [[0; 7], [0, total, 0, 0, 0, 0, 0], [total - 1, 0, 1, 0, 0, 0, 0], [u32::MAX; 7]] {
-        let page =
-            Header { kind: Kind::Lines(FilterKind::Parity { width, levels }, hasher), ..header }.encode();
+        let page = Header { kind: StoredKind::Lines(FilterKind::Parity { width, levels }, hasher), ..header }
+            .encode();
         assert!(Header::decode(&page).is_err(), "{levels:?}");
     }
 }

@@ -82,10 +82,10 @@ impl From<Error> for Unusable {
 }
 
 impl Unusable {
-    /// A group of lines whose checksum does not match.
+    /// A checksum mismatch in a group of lines.
     pub(super) fn bad_group(group: usize) -> Self {
         let (offset, first) = (HEADER_BYTES + group * GROUP_BYTES, group * GROUP_LINES);
-        let what = format!("the checksum of the lines from number {first} on does not match");
+        let what = format!("checksum mismatch in the group of lines that starts at line {first}");
         Unusable::Invalid { offset: offset as u64, what }
     }
 }

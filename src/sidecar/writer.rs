@@ -1,8 +1,8 @@
 //! Writes a sidecar under a temporary name, syncs it and renames it. A published sidecar is never modified, because readers map it.
 
 use crate::error::{Error, Result};
-use crate::filter::format::groups::{Checksums, Seal};
-use crate::filter::format::{Binding, Header, Kind};
+use crate::filter::format::groups::{GroupChecksums, Seal};
+use crate::filter::format::{Binding, Header, StoredKind};
 use crate::filter::{BuiltFilter, FilterSpec, LINE_BYTES, Line};
 use crate::fs::{AppendFile, Fs};
 use crate::hash::KeyHasher;
@@ -44,7 +44,7 @@ pub fn write(
     binding: Option<Binding>,
 ) -> Result<u64> {
     let header = Header {
-        kind: Kind::Lines(filter.kind, hasher),
+        kind: StoredKind::Lines(filter.kind, hasher),
         keys: filter.keys,
         lines: filter.lines.len() as u64,
         binding,
@@ -68,7 +68,7 @@ pub(super) fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[
 
 fn fill(mut file: Box<dyn AppendFile>, header: &Header, parts: &[&[Line]]) -> Result<()> {
     let page = header.encode();
-    let mut checksums = Checksums::new(Seal::of(&page));
+    let mut checksums = GroupChecksums::new(Seal::of(&page));
     file.append(&page)?;
     for piece in parts.iter().flat_map(|part| part.chunks(WRITE_LINES)) {
         checksums.add(piece);

@@ -1,4 +1,4 @@
-//! Bytes on disk: little-endian integers, LEB128 varints, CRC-32. The only home of byte order and of the small checksum.
+//! The encoding of stored bytes: little-endian integers, LEB128 varints and CRC-32. No other module deals with byte order or CRC-32.
 
 /// CRC-32 (IEEE) of `parts` in order: the checksum of records, blocks and headers.
 pub fn crc32(parts: &[&[u8]]) -> u32 {
@@ -7,18 +7,18 @@ pub fn crc32(parts: &[&[u8]]) -> u32 {
     crc.value()
 }
 
-/// A [`crc32`] under way: each prefix of some bytes in one pass.
+/// A streaming [`crc32`].
 #[derive(Clone, Default)]
 pub struct Crc32(crc32fast::Hasher);
 
 impl Crc32 {
-    /// Takes further bytes into account.
+    /// Appends bytes.
     #[inline]
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// The checksum of the bytes so far.
+    /// The checksum of all bytes so far.
     #[inline]
     pub fn value(&self) -> u32 {
         self.0.clone().finalize()
@@ -33,9 +33,9 @@ pub trait Encode {
     fn put_u32(&mut self, v: u32);
     /// Eight bytes, little-endian.
     fn put_u64(&mut self, v: u64);
-    /// LEB128: seven bits a byte, low bits first; 1 to 10 bytes.
+    /// LEB128: seven bits per byte, low bits first; 1 to 10 bytes.
     fn put_varint(&mut self, v: u64);
-    /// A varint length, then the bytes.
+    /// A varint length, followed by the bytes.
     fn put_bytes(&mut self, v: &[u8]);
 }
 
@@ -66,7 +66,7 @@ impl Encode for Vec<u8> {
     }
 }
 
-/// Reads from a slice and never beyond it: every call answers `None` on short or malformed input, and never allocates.
+/// Reads from a slice. Every method returns `None` for truncated or malformed input, and none allocates.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder<'a> {
     bytes: &'a [u8],
@@ -123,7 +123,7 @@ impl<'a> Decoder<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A varint; `None` also when it does not fit 64 bits.
+    /// A varint; `None` also if it does not fit in 64 bits.
     #[inline]
     pub fn varint(&mut self) -> Option<u64> {
         let first = *self.bytes.get(self.at)?;
@@ -145,7 +145,7 @@ impl<'a> Decoder<'a> {
         None
     }
 
-    /// A varint as a length that fits `usize`.
+    /// A varint as a length; `None` also if it does not fit in `usize`.
     #[inline]
     pub fn length(&mut self) -> Option<usize> {
         self.varint().and_then(|v| usize::try_from(v).ok())

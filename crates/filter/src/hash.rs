@@ -1,34 +1,34 @@
-//! The key hash: one 64-bit hash per operation, shared by every filter that is asked, and the hashes that a guard stores.
+//! Key hashes: the 64-bit hash that all filters of a lookup share, the 128-bit hashes of stand-alone filters and guards, and digests.
 //!
-//! XXH3 is fast but no keyed function that resists chosen keys: in its seeded mode, keys of 17 to 240 bytes are mixed by products of
-//! (word ^ (secret + seed)) and (word ^ (secret - seed)), whose structure does not depend on the seed. About 2^17 keys can be chosen,
-//! without knowing the seed, so that some two of them collide in 64 and 128 bits for most seeds: `tests/guard/chosen_keys.rs` does it.
-//! XXH3 therefore serves only where a collision costs time, never where it decides an answer. SipHash-1-3 under a secret 128-bit key
-//! (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) is a pseudorandom function: without the key, chosen keys collide no
-//! more often than random ones.
+//! XXH3 is fast, but its seed does not protect against chosen keys: keys of 17 to 240 bytes are mixed by products of
+//! (word ^ (secret + seed)) and (word ^ (secret - seed)), whose structure does not depend on the seed. Without knowing the seed, one can
+//! choose about 2^17 keys of which two collide in 64 and 128 bits for most seeds: `tests/guard/chosen_keys.rs` does it.
+//! XXH3 is therefore used only where a collision costs time, never where it could change an answer. SipHash-1-3 under a secret 128-bit key
+//! (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) is a pseudorandom function: to someone without the key, chosen keys
+//! collide no more often than random ones.
 //!
-//! The functions are frozen: filters on disk hold their output, so the golden vectors below may never change.
+//! The functions are frozen: stored filters depend on their output, so the golden vectors below must never change.
 
 use crate::error::{Error, Result};
 use siphasher::{sip, sip128};
 use std::fmt;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128_with_seed};
 
-/// Which function hashes the keys of a store.
+/// The function that hashes the keys of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeyHash {
-    /// XXH3 with a random 64-bit seed. Somebody who chooses keys can make some of them collide without knowing the seed; in a store that
-    /// costs a read of a block, and changes no answer.
+    /// XXH3 with a random 64-bit seed. An attacker who chooses keys can make some of them collide without knowing the seed. In a store, a
+    /// collision costs a block read, and changes no answer.
     #[default]
     Xxh3,
-    /// SipHash-1-3 under a secret random 128-bit key: nobody without the key can choose keys that collide. For a key of 24 bytes
-    /// 10.0 ns against 1.9, and 13.5 against 3.3 for 128 bits (Intel Xeon, Sapphire Rapids; the fastest samples of
+    /// SipHash-1-3 under a secret random 128-bit key. Nobody without the key can choose keys that collide. A 64-bit hash of a key of 24
+    /// bytes takes 10.0 ns instead of 1.9, a 128-bit hash 13.5 ns instead of 3.3 (Intel Xeon, Sapphire Rapids; the fastest samples of
     /// `cargo bench -p micro --bench parts -- hash`).
     SipHash13,
 }
 
 impl KeyHash {
-    /// Its name for people: "xxh3-64".
+    /// The display name: "xxh3-64".
     pub fn name(self) -> &'static str {
         match self {
             KeyHash::Xxh3 => "xxh3-64",
@@ -37,19 +37,19 @@ impl KeyHash {
     }
 }
 
-/// A function from keys to hashes: which one, and its seed or secret key. `42.into()` is XXH3 with the seed 42.
+/// A hash function with its seed or secret key. `42.into()` is XXH3 with the seed 42.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct KeyHasher {
     function: KeyHash,
-    /// XXH3 has its seed in the first, and zero in the second.
+    /// For XXH3, the seed and zero.
     key: [u64; 2],
 }
 
 impl KeyHasher {
-    /// With a secret key, or seed, from the operating system's random numbers.
+    /// A hasher with a seed or secret key from the random numbers of the operating system.
     ///
     /// # Errors
-    /// [`Error::Io`] when the operating system gives none.
+    /// [`Error::Io`] if the operating system provides none.
     pub fn random(function: KeyHash) -> Result<Self> {
         let [seed, second] = random_key()?;
         Ok(match function {
@@ -58,17 +58,17 @@ impl KeyHasher {
         })
     }
 
-    /// SipHash-1-3 under a key: its 16 bytes as two little-endian words.
+    /// SipHash-1-3 under a key, given as its 16 bytes in two little-endian words.
     pub const fn siphash13(key: [u64; 2]) -> Self {
         KeyHasher { function: KeyHash::SipHash13, key }
     }
 
-    /// Which function.
+    /// The function.
     pub fn function(&self) -> KeyHash {
         self.function
     }
 
-    /// The seed, of XXH3; SipHash's key stays secret.
+    /// The seed of XXH3; `None` for SipHash, whose key stays secret.
     pub fn seed(&self) -> Option<u64> {
         let [seed, _] = self.key;
         (self.function == KeyHash::Xxh3).then_some(seed)
@@ -83,13 +83,13 @@ impl KeyHasher {
         }
     }
 
-    /// Out of line, so that the default's path stays small.
+    /// Out of line, to keep the default path small.
     #[inline(never)]
     fn siphash(&self, key: &[u8]) -> u64 {
         sip::SipHasher13::new_with_keys(self.key[0], self.key[1]).hash(key)
     }
 
-    /// The 128-bit hash of a key; of SipHash, not an extension of the 64-bit one.
+    /// The 128-bit hash of a key. For SipHash, it does not extend the 64-bit hash.
     #[inline]
     pub fn hash_128(&self, key: &[u8]) -> u128 {
         match self.function {
@@ -100,7 +100,7 @@ impl KeyHasher {
         }
     }
 
-    /// What files keep of it: the code of the function, and the key.
+    /// The stored form: the code of the function, and the key.
     pub fn to_code(self) -> (u8, [u64; 2]) {
         let code = match self.function {
             KeyHash::Xxh3 => XXH3_64,
@@ -109,7 +109,7 @@ impl KeyHasher {
         (code, self.key)
     }
 
-    /// `None` for a code of no function here, or a key that the function does not have.
+    /// The hasher with this stored form; `None` for an unknown code, or a key that the function cannot have.
     pub fn from_code(code: u8, key: [u64; 2]) -> Option<Self> {
         match (code, key) {
             (XXH3_64, [seed, 0]) => Some(KeyHasher::from(seed)),
@@ -119,9 +119,9 @@ impl KeyHasher {
     }
 }
 
-/// The codes of the functions in every file format. 2 and 3 are those of filters that stand alone: `format/kind.rs`.
+/// The code of 64-bit XXH3 in every file format. Codes 2 and 3 belong to stand-alone filters ([`format::kind`](crate::format::kind)).
 pub const XXH3_64: u8 = 1;
-/// SipHash-1-3, 64 or 128 bits.
+/// The code of SipHash-1-3, with 64 or 128 bits, in every file format.
 pub const SIPHASH_1_3: u8 = 4;
 
 impl From<u64> for KeyHasher {
@@ -131,7 +131,7 @@ impl From<u64> for KeyHasher {
 }
 
 impl fmt::Debug for KeyHasher {
-    /// Without the key, which a log must not tell.
+    /// Omits the key, which must not appear in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KeyHasher({})", self.function.name())
     }
@@ -143,24 +143,24 @@ pub fn hash_key(key: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(key, seed)
 }
 
-/// Both halves, low first, of a key's seeded 128-bit xxh3: for filters that draw many positions from one hash. Frozen as well.
+/// Both halves, low first, of the seeded 128-bit XXH3 of a key, for filters that derive many positions from one hash. Also frozen.
 #[inline]
 pub fn hash_key_128(key: &[u8], seed: u64) -> (u64, u64) {
     let both = xxh3_128_with_seed(key, seed);
     (both as u64, (both >> 64) as u64)
 }
 
-/// Checksum of large byte ranges: the lines of a filter, the digest of a segment. 64 bits, unseeded xxh3.
+/// The checksum for large byte ranges, such as the lines of a filter or a whole segment: 64-bit XXH3 without a seed.
 pub fn digest(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// As [`digest`], of bytes that are right in one place only: the place is hashed as well.
+/// A [`digest`] of bytes that are valid at one place only: it covers the place as well.
 pub fn digest_at(bytes: &[u8], place: u64) -> u64 {
     xxh3_64_with_seed(bytes, place)
 }
 
-/// The streaming form of [`digest`].
+/// A streaming [`digest`].
 #[derive(Clone, Default)]
 pub struct Digest(xxhash_rust::xxh3::Xxh3);
 
@@ -176,13 +176,13 @@ impl Digest {
     }
 }
 
-/// A number for ids, that no other store has: 64 bits of the standard library's own hash keys, which the operating system seeds.
+/// A random number for unique ids, from the hash keys of the standard library, which the operating system seeds. Not for secrets.
 pub fn random_u64() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::time::SystemTime::now())
 }
 
-/// 128 random bits of the operating system, for secrets.
+/// 128 random bits from the operating system, for secrets.
 fn random_key() -> Result<[u64; 2]> {
     let draw = || Ok([getrandom::u64()?, getrandom::u64()?]);
     draw().map_err(|e: getrandom::Error| Error::io("read", "the operating system's random numbers", e.into()))

@@ -1,11 +1,11 @@
-//! Which vector instructions this machine has, and the prefetch hint.
+//! Detection of vector instructions, and the choice of the code compiled for them.
 
-/// An instruction set that this machine has. A value of it is the proof: it comes from detection only.
+/// An instruction set that this CPU has. Only detection creates values, so a value is proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Isa(Level);
+pub struct Isa(Instructions);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
+pub(crate) enum Instructions {
     Scalar,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -14,67 +14,77 @@ pub(super) enum Level {
 }
 
 impl Isa {
-    /// Plain code, on every machine: the oracle of the others.
-    pub const SCALAR: Isa = Isa(Level::Scalar);
+    /// Scalar code, available on every CPU. The tests compare the vector code with it.
+    pub const SCALAR: Isa = Isa(Instructions::Scalar);
 
-    /// All instruction sets of this machine, slowest first.
+    /// All instruction sets of this CPU, slowest first.
     pub fn available() -> impl Iterator<Item = Isa> {
         let detected = [
-            Some(Level::Scalar),
+            Some(Instructions::Scalar),
             #[cfg(target_arch = "x86_64")]
-            has_avx2().then_some(Level::Avx2),
+            has_avx2().then_some(Instructions::Avx2),
             #[cfg(target_arch = "x86_64")]
-            has_avx512().then_some(Level::Avx512),
+            has_avx512().then_some(Instructions::Avx512),
         ];
         detected.into_iter().flatten().map(Isa)
     }
 
-    /// The fastest one. Detection is cached by the standard library; keep the value beside what it serves all the same.
+    /// The fastest instruction set. The standard library caches detection, but hot code should still keep the value.
     pub fn best() -> Isa {
         Isa::available().last().unwrap_or(Isa::SCALAR)
     }
 
-    /// Its name for people.
+    /// The display name: "scalar", "avx2" or "avx512".
     pub fn name(self) -> &'static str {
         match self.0 {
-            Level::Scalar => "scalar",
+            Instructions::Scalar => "scalar",
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => "avx2",
+            Instructions::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => "avx512",
+            Instructions::Avx512 => "avx512",
         }
     }
 
     #[inline]
-    pub(super) fn level(self) -> Level {
+    pub(crate) fn instructions(self) -> Instructions {
         self.0
     }
 }
 
-/// AVX2 and what every machine with it has: Haswell, Zen and newer.
+/// AVX2 and what comes with it on every CPU: Haswell, Zen and newer.
 #[cfg(target_arch = "x86_64")]
 fn has_avx2() -> bool {
     use std::arch::is_x86_feature_detected as has;
     has!("avx2") && has!("popcnt") && has!("bmi2")
 }
 
-/// AVX-512 with population counts in vectors: Ice Lake, Zen 4 and newer.
+/// AVX-512 with vector population counts: Ice Lake, Zen 4 and newer.
 #[cfg(target_arch = "x86_64")]
 fn has_avx512() -> bool {
     use std::arch::is_x86_feature_detected as has;
     has_avx2() && has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512vpopcntdq")
 }
 
-/// Asks the processor to load a line into its second cache; no effect where there is no such hint. (Lines from beyond the caches came
-/// faster so than into the first one where this was tried, on an Intel Xeon.)
-#[inline]
-pub(super) fn prefetch<T>(line: &T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a hint with no effect on memory, SSE is part of x86-64, and the pointer comes from a reference.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(line).cast()) }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = line;
+/// `on_isa!(isa, module => expression)` evaluates the expression with `module` naming the sibling module compiled for `isa`: `scalar`, `avx2`
+/// or `avx512`.
+macro_rules! on_isa {
+    ($isa:expr, $module:ident => $body:expr) => {
+        match $isa.instructions() {
+            $crate::isa::Instructions::Scalar => {
+                use super::scalar as $module;
+                $body
+            }
+            #[cfg(target_arch = "x86_64")]
+            $crate::isa::Instructions::Avx2 => {
+                use super::avx2 as $module;
+                $body
+            }
+            #[cfg(target_arch = "x86_64")]
+            $crate::isa::Instructions::Avx512 => {
+                use super::avx512 as $module;
+                $body
+            }
+        }
+    };
 }
+pub(crate) use on_isa;

@@ -1,7 +1,8 @@
-//! Lines in memory of their own: each in one cache line, on huge pages where the kernel gives them.
+//! Lines in memory, each aligned to a cache line, on huge pages where the kernel provides them.
 
-use super::{LINE_BYTES, Line};
 use crate::error::{Error, Result};
+use crate::huge_pages::advise_huge_pages;
+use crate::line::{LINE_BYTES, Line};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
@@ -11,11 +12,7 @@ struct Aligned(Line);
 
 const _: () = assert!(size_of::<Aligned>() == LINE_BYTES && align_of::<Aligned>() == LINE_BYTES);
 
-/// Memory from which huge pages are asked for: two of 2 MiB. Probes of an 8 MiB filter took a sixth less time with them (`-- others`
-/// of the filter benchmark).
-const HUGE_FROM_BYTES: usize = 4 << 20;
-
-/// A slice of lines that owns its memory. A probe of lines that an allocator put anywhere would touch two cache lines.
+/// An owned slice of lines, aligned to cache lines. Without the alignment, a probe would touch two cache lines.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Lines(Vec<Aligned>);
 
@@ -31,7 +28,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// Room for `more` lines that are still to come.
+    /// Reserves memory for `more` lines.
     pub(super) fn reserve(&mut self, more: usize) -> Result<()> {
         let before = self.0.capacity();
         if self.0.try_reserve_exact(more).is_err() {
@@ -39,7 +36,7 @@ impl Lines {
             return Err(Error::OutOfMemory { bytes: lines.saturating_mul(LINE_BYTES as u64) });
         }
         if self.0.capacity() > before {
-            ask_for_huge_pages(&self.0);
+            advise_huge_pages(&self.0);
         }
         Ok(())
     }
@@ -55,25 +52,6 @@ impl Lines {
     }
 }
 
-/// Asks for huge pages below all that a vector has room for. Advice only: the kernel may say no, and everything stays as it is.
-pub(super) fn ask_for_huge_pages<T>(memory: &Vec<T>) {
-    #[cfg(target_os = "linux")]
-    {
-        const PAGE: usize = 4096;
-        let bytes = memory.capacity() * size_of::<T>();
-        let start = memory.as_ptr().cast::<u8>();
-        let skipped = start.align_offset(PAGE);
-        if bytes >= HUGE_FROM_BYTES + PAGE {
-            let whole = (bytes - skipped) / PAGE * PAGE;
-            // SAFETY: the range lies within the vector's own allocation, and the advice changes no byte of it.
-            let _ =
-                unsafe { libc::madvise(start.add(skipped).cast_mut().cast(), whole, libc::MADV_HUGEPAGE) };
-        }
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = memory;
-}
-
 impl From<&[Line]> for Lines {
     fn from(lines: &[Line]) -> Self {
         Lines(lines.iter().copied().map(Aligned).collect())
@@ -85,7 +63,7 @@ impl Deref for Lines {
 
     #[inline]
     fn deref(&self) -> &[Line] {
-        // SAFETY: an aligned line is a line and nothing else (see the assertion), and bytes have no alignment.
+        // SAFETY: an aligned line consists of a line only (see the assertion), and bytes have no alignment.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len()) }
     }
 }
@@ -93,7 +71,7 @@ impl Deref for Lines {
 impl DerefMut for Lines {
     #[inline]
     fn deref_mut(&mut self) -> &mut [Line] {
-        // SAFETY: as above, and every value of its bytes is an aligned line.
+        // SAFETY: as above, and any bytes are a valid aligned line.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), self.0.len()) }
     }
 }
@@ -121,7 +99,7 @@ mod tests {
             assert_eq!(lines.as_ptr().align_offset(LINE_BYTES), 0);
             assert_eq!(&lines[..], &plain[..]);
         }
-        let mut large = Lines::zeroed(HUGE_FROM_BYTES / LINE_BYTES + 100).unwrap();
+        let mut large = Lines::zeroed(crate::huge_pages::MIN_BYTES / LINE_BYTES + 100).unwrap();
         assert!(large.iter().all(|line| *line == [0; LINE_BYTES]));
         large.as_flattened_mut().fill(7);
         assert!(large.iter().all(|line| *line == [7; LINE_BYTES]));

@@ -286,7 +286,7 @@ fn bad_input_is_refused_with_exit_code_2() {
     case.refused("build --kind parity --bits-per-key 3 in -o f", "no such parity filter");
     case.refused("build --kind parity --hash murmur3 in -o f", "do not apply to kinds parity");
     case.refused("build --kind bloom - -o f", "--keys");
-    case.refused("info in", "at offset 0: this is not a filter; build the filter again");
+    case.refused("info in", "at offset 0: not a filter file; build the filter again");
     assert!(!case.path("f").exists());
 
     case.ok("build --kind bloom --seed 1 in -o one");
@@ -299,7 +299,7 @@ fn bad_input_is_refused_with_exit_code_2() {
     let mut bytes = std::fs::read(case.path("one")).unwrap();
     bytes[4100] ^= 1;
     std::fs::write(case.path("damaged"), bytes).unwrap();
-    case.refused("check damaged in", "the checksum of the lines from number 0 on does not match");
+    case.refused("check damaged in", "checksum mismatch in the group of lines that starts at line 0");
     std::fs::write(case.path("in"), "x".repeat(70_000)).unwrap();
     case.refused("build --kind bloom --keys 1 in -o f", "line 1 is longer than 65536 bytes");
 }

@@ -1,19 +1,13 @@
-//! The plain probe: the oracle of the vector ones.
+//! The scalar probe, which the tests compare the vector probes with.
 
-use super::{FilterKind, Line, Verdict, line_of, many, positions};
+use super::bits::positions;
+use super::entry::entry_points;
+use crate::line::Line;
 
-/// Whether all `K` bits of the hash are set in its line. Without early exit: the branch would be mispredicted half of the time.
-pub(super) fn contains<const K: usize>(lines: &[Line], hash: u64, _: &FilterKind) -> bool {
-    let Some(line) = lines.get(line_of(hash, lines.len())) else { return true };
+entry_points!();
+
+/// Whether all `K` bits of the hash are set in its line. No early exit: its branch would be mispredicted half of the time.
+#[inline]
+fn all_set<const K: usize>(line: &Line, hash: u64) -> bool {
     positions(hash, K as u32).fold(1, |all, p| all & (line[p / 8] >> (p % 8))) & 1 == 1
-}
-
-/// As [`contains`], of many hashes.
-pub(super) fn contain<const K: usize>(
-    lines: &[Line],
-    hashes: &[u64],
-    kind: &FilterKind,
-    verdicts: &mut [Verdict],
-) {
-    many(lines, hashes, verdicts, |hash| contains::<K>(lines, hash, kind));
 }

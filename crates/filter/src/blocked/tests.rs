@@ -1,6 +1,8 @@
+use super::bits::positions;
 use super::*;
 use crate::hash::hash_key;
-use crate::{FilterSpec, LINE_BITS, Prober, Verdict};
+use crate::line::line_of;
+use crate::*;
 use proptest::prelude::*;
 
 fn hashes(range: std::ops::Range<u64>) -> Vec<u64> {

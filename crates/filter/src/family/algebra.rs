@@ -1,13 +1,13 @@
-//! Sets, computed on filters: union, intersection, sizes, overlap.
+//! Set algebra on filters: union, intersection, sizes and overlap.
 //!
 //! The OR of two filters of one plan is bit for bit the filter of the union. Their AND holds every key of the intersection, and more
-//! bits than the intersection's own filter: its rate is at most that of either. Sizes are estimated from the bits set, X of m
+//! bits than a filter of just the intersection; its rate is at most that of either. Sizes are estimated from the bits set, X of m
 //! (Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007):
 //!
 //! > n* = −(m/k) ln(1 − X/m)
 //!
-//! and the intersection by inclusion and exclusion, n*(A) + n*(B) − n*(A ∪ B): the AND's own bits would count those that
-//! coincide by chance.
+//! The intersection follows by inclusion and exclusion, n*(A) + n*(B) − n*(A ∪ B), because the bits of the AND would also count those
+//! that coincide by chance.
 
 use super::bloom::{Bloom, Plan, ones, words};
 use super::shape::Shape;
@@ -28,30 +28,30 @@ pub struct Overlap {
 }
 
 impl Overlap {
-    /// Jaccard's index: the share of the union that both have, 0 to 1; 0 for two empty sets.
+    /// The Jaccard index: the share of the union that is in both sets, 0 to 1; 0 for two empty sets.
     pub fn jaccard(&self) -> f64 {
         if self.union > 0.0 { (self.intersection / self.union).min(1.0) } else { 0.0 }
     }
 }
 
-/// n* of the module; infinite when all bits are set.
+/// n* as defined in the module documentation; infinite if all bits are set.
 fn estimate(shape: Shape, ones: u64) -> f64 {
     let bits = shape.bits() as f64;
     if ones == 0 { 0.0 } else { -(bits / f64::from(shape.hashes())) * (-(ones as f64) / bits).ln_1p() }
 }
 
 impl Bloom {
-    /// How many distinct keys its bits speak of, estimated (Swamidass and Baldi); infinite when all are set.
+    /// The number of distinct keys, estimated from the bits (Swamidass and Baldi); infinite if all bits are set.
     pub fn estimated_keys(&self) -> f64 {
         estimate(self.plan.shape, self.ones())
     }
 
-    /// The filter of all keys of both: bit for bit what inserting them all would have given.
+    /// The filter of the keys of both: bit for bit the same as after inserting them all.
     ///
-    /// It may hold more keys than its rate allows ([`Bloom::fpr`] tells); then it takes no new ones.
+    /// The union may hold more keys than its rate allows (see [`Bloom::fpr`]). It then takes no new keys.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for filters of unequal shape or hash.
+    /// [`Error::Mismatch`] for filters of different shape or hash.
     pub fn union(&self, other: &Bloom) -> Result<Bloom> {
         self.combined(other, |a, b| a | b)
     }
@@ -59,17 +59,17 @@ impl Bloom {
     /// A filter that holds every key of both. Its false-positive rate is at most that of either.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for filters of unequal shape or hash.
+    /// [`Error::Mismatch`] for filters of different shape or hash.
     pub fn intersection(&self, other: &Bloom) -> Result<Bloom> {
         let mut both = self.combined(other, |a, b| a & b)?;
         both.keys = self.overlap(other)?.intersection.round() as u64;
         Ok(both)
     }
 
-    /// How many keys each set has, and both, estimated.
+    /// Estimates the number of keys of each set, of the union and of the intersection.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for filters of unequal shape or hash.
+    /// [`Error::Mismatch`] for filters of different shape or hash.
     pub fn overlap(&self, other: &Bloom) -> Result<Overlap> {
         self.check_equal(other)?;
         let shape = self.plan.shape;
@@ -81,7 +81,7 @@ impl Bloom {
             .map(|(a, b)| u64::from((a | b).count_ones()))
             .sum();
         let (left, right, union) = (self.estimated_keys(), other.estimated_keys(), estimate(shape, both));
-        // Filters with all bits set know nothing: ∞ − ∞ is no number, and max makes it 0.
+        // For filters with all bits set, ∞ − ∞ is NaN, and `max` turns it into 0.
         Ok(Overlap { left, right, union, intersection: (left + right - union).max(0.0) })
     }
 
@@ -94,7 +94,7 @@ impl Bloom {
         Ok(Bloom { plan: self.plan, keys, lines })
     }
 
-    /// The rate is a promise, no property of the bits: it may differ.
+    /// The rates may differ: a rate is a limit, not a property of the bits.
     fn check_equal(&self, other: &Bloom) -> Result<()> {
         if (self.plan.shape, self.plan.hash) == (other.plan.shape, other.plan.hash) {
             return Ok(());
@@ -104,14 +104,14 @@ impl Bloom {
         };
         let (left, right) = (describe(&self.plan), describe(&other.plan));
         let what = match left == right {
-            true => format!("both have {left}, but not the same one"),
+            true => format!("both have {left}, but the keys differ"),
             false => format!("one has {left}, the other {right}"),
         };
         Err(Error::Mismatch { what })
     }
 }
 
-/// The estimate as a number of keys; the cast saturates where it is infinite.
+/// The estimate as a number of keys. The cast saturates if it is infinite.
 pub(super) fn keys_of(shape: Shape, lines: &[Line]) -> u64 {
     estimate(shape, ones(lines)).round() as u64
 }

@@ -1,14 +1,14 @@
-//! Any filter that has a file form.
+//! Any filter that can be stored or sent.
 
-use super::line_filter::FETCHED_AT_ONCE;
+use super::line_filter::PREFETCH_BATCH;
 use super::{Bloom, CountingBloom, LineFilter, ScalableBloom};
 use crate::error::{Error, Result};
-use crate::{FilterKind, Verdict};
+use crate::{FilterKind, Line, Verdict};
 
-/// Of a filter that is half full, what an absent key reads before a bit denies it, on average.
+/// The average number of bits that a query for an absent key reads in a half-full filter.
 const POSITIONS_OF_AN_ABSENT_KEY: usize = 2;
 
-/// A filter whose kind is known only when it is read ([`receive_filter`](crate::receive_filter)).
+/// A filter of a kind that is known only once it is read ([`receive_filter`](crate::receive_filter)).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AnyFilter {
@@ -23,7 +23,7 @@ pub enum AnyFilter {
 }
 
 impl AnyFilter {
-    /// The kind's name for people: "parity", "blocked-bloom", "bloom", "counting", "scalable".
+    /// The display name of the kind: "parity", "blocked-bloom", "bloom", "counting", "scalable".
     pub fn name(&self) -> &'static str {
         match self {
             AnyFilter::Lines(filter) => match filter.built().kind {
@@ -36,7 +36,7 @@ impl AnyFilter {
         }
     }
 
-    /// Asks for a key.
+    /// Queries a key.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
         match self {
@@ -47,29 +47,29 @@ impl AnyFilter {
         }
     }
 
-    /// Asks for many keys, in their order, with lines fetched ahead.
+    /// Queries many keys, in order, prefetching their lines.
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
         if let AnyFilter::Lines(filter) = self {
             return filter.contains_many(keys);
         }
-        let ask = |keys: &[K]| {
+        let query = |keys: &[K]| {
             self.prefetch(keys, POSITIONS_OF_AN_ABSENT_KEY);
             keys.iter().map(|key| self.contains(key)).collect::<Vec<_>>()
         };
-        keys.chunks(FETCHED_AT_ONCE).flat_map(ask).collect()
+        keys.chunks(PREFETCH_BATCH).flat_map(query).collect()
     }
 
     fn prefetch<K: AsRef<[u8]>>(&self, keys: &[K], positions: usize) {
         let keys = keys.iter().map(AsRef::as_ref);
         match self {
-            AnyFilter::Lines(_) => {} // Has ways of its own.
+            AnyFilter::Lines(_) => {} // It prefetches by itself.
             AnyFilter::Bloom(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
             AnyFilter::Counting(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
             AnyFilter::Scalable(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
         }
     }
 
-    /// Adds a key. `false` when it was *maybe* there already.
+    /// Adds a key. Returns `false` if the filter already answered "maybe".
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a parity filter; [`Error::Full`] beyond the capacity.
@@ -83,36 +83,36 @@ impl AnyFilter {
         }
     }
 
-    /// Adds many keys, in their order, with lines fetched ahead.
+    /// Adds many keys, in order, prefetching their lines.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert), of the first key that is refused; those before it have been added.
+    /// As for [`insert`](Self::insert), for the first key that is refused. The keys before it have been added.
     pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
         if let AnyFilter::Lines(filter) = self {
             return filter.insert_many(keys);
         }
-        for keys in keys.chunks(FETCHED_AT_ONCE) {
+        for keys in keys.chunks(PREFETCH_BATCH) {
             self.prefetch(keys, usize::MAX);
             keys.iter().try_for_each(|key| self.insert(key).map(drop))?;
         }
         Ok(())
     }
 
-    /// Takes one insert of a key back; `false` when it was surely not there. See [`CountingBloom::remove`].
+    /// Takes back one insert of a key. Returns `false` if the key was certainly not there. See [`CountingBloom::remove`].
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for every kind but the counting one.
+    /// [`Error::InvalidArgument`] for every kind except the counting one.
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         match self {
             AnyFilter::Counting(filter) => Ok(filter.remove(key)),
             _ => Err(Error::InvalidArgument(format!(
-                "a {} filter forgets no key: only a counting filter does",
+                "a {} filter cannot remove keys; only a counting filter can",
                 self.name()
             ))),
         }
     }
 
-    /// How many keys it holds, as far as the kind can know; see there.
+    /// The number of keys, as far as the kind can tell.
     pub fn keys(&self) -> u64 {
         match self {
             AnyFilter::Lines(filter) => filter.keys(),
@@ -122,7 +122,7 @@ impl AnyFilter {
         }
     }
 
-    /// How many keys it can hold; `None` for a series that grows.
+    /// The number of keys that it can hold; `None` for a growing series.
     pub fn capacity(&self) -> Option<u64> {
         match self {
             AnyFilter::Lines(filter) => Some(filter.capacity()),
@@ -132,9 +132,9 @@ impl AnyFilter {
         }
     }
 
-    /// Its memory in bytes.
+    /// The size of the lines in bytes.
     pub fn bytes(&self) -> u64 {
-        let of_lines = |lines: &[crate::Line]| lines.as_flattened().len() as u64;
+        let of_lines = |lines: &[Line]| lines.as_flattened().len() as u64;
         match self {
             AnyFilter::Lines(filter) => of_lines(&filter.built().lines),
             AnyFilter::Bloom(filter) => of_lines(filter.lines()),
@@ -143,7 +143,7 @@ impl AnyFilter {
         }
     }
 
-    /// The false-positive rate (0 to 1) of the filter as it is now.
+    /// The current false-positive rate (0 to 1).
     pub fn fpr(&self) -> f64 {
         match self {
             AnyFilter::Lines(filter) => filter.fpr(),

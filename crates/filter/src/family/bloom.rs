@@ -3,16 +3,17 @@
 use super::hashing::HashFunction;
 use super::shape::{Shape, check_fpr};
 use crate::error::{Error, Result};
-use crate::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict, isa};
+use crate::prefetch::prefetch;
+use crate::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict};
 
-/// What identifies a filter's meaning beside its bits: filters that agree in all of it can be combined.
+/// The parameters of a filter. Filters with the same shape and hash can be combined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     /// Bits and positions per key.
     pub shape: Shape,
     /// The hash of keys, with its seed or key.
     pub hash: HashFunction,
-    /// The false-positive rate that the filter may reach, 0 to 1: it decides the capacity, and no bit.
+    /// The false-positive rate that the filter may reach, 0 to 1. It determines the capacity, and does not affect the bits.
     pub fpr: f64,
 }
 
@@ -20,13 +21,13 @@ impl Plan {
     /// The smallest filter for `keys` keys at a false-positive rate of `fpr`, with the default hash and seed 0.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or an absurd size.
+    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`].
     pub fn new(keys: u64, fpr: f64) -> Result<Self> {
         let shape = Shape::for_keys(keys, fpr)?;
         Ok(Plan { shape, hash: HashFunction::default(), fpr })
     }
 
-    /// How many keys fit.
+    /// The number of keys that fit.
     pub fn capacity(&self) -> u64 {
         self.shape.capacity(self.fpr)
     }
@@ -39,7 +40,7 @@ impl Plan {
         self.hash.positions(key, self.shape.bits(), self.shape.hashes())
     }
 
-    /// Refuses the key that would be one too many.
+    /// Fails if the filter has no room for another key.
     pub(super) fn check_room(&self, keys: u64) -> Result<()> {
         let capacity = self.capacity();
         if keys < capacity { Ok(()) } else { Err(Error::Full { capacity, fpr: self.fpr }) }
@@ -51,8 +52,8 @@ impl Plan {
 /// ```
 /// use sidebloom_filter::{Bloom, Verdict};
 ///
-/// let mut seen = Bloom::new(1_000_000, 0.01)?; // keys, false-positive rate: 1.2 MB
-/// assert!(seen.insert("https://example.com/")?); // it was new
+/// let mut seen = Bloom::new(1_000_000, 0.01)?; // keys, false-positive rate; takes 1.2 MB
+/// assert!(seen.insert("https://example.com/")?); // true: it was new
 /// assert_eq!(seen.contains("https://example.com/"), Verdict::Maybe);
 /// assert_eq!(seen.contains("https://example.com/about"), Verdict::Absent);
 /// # Ok::<(), sidebloom_filter::Error>(())
@@ -68,27 +69,27 @@ impl Bloom {
     /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with the default hash and seed 0.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or an absurd size.
+    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn new(keys: u64, fpr: f64) -> Result<Self> {
         Bloom::with_plan(Plan::new(keys, fpr)?)
     }
 
-    /// An empty filter of a given plan.
+    /// An empty filter with the given plan.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a rate outside (0, 1), or more memory than there is.
+    /// [`Error::InvalidArgument`] for a rate outside (0, 1); [`Error::OutOfMemory`].
     pub fn with_plan(plan: Plan) -> Result<Self> {
         plan.check()?;
         Ok(Bloom { plan, keys: 0, lines: Lines::zeroed(plan.shape.lines())? })
     }
 
-    /// From the parts of a file: as many lines as the shape says.
+    /// A filter from its stored parts. The number of lines must be that of the shape.
     pub(crate) fn from_parts(plan: Plan, keys: u64, lines: Lines) -> Self {
         debug_assert_eq!(plan.shape.lines(), lines.len());
         Bloom { plan, keys, lines }
     }
 
-    /// Adds a key. `false` when it was *maybe* there already: then nothing has changed.
+    /// Adds a key. Returns `false`, without a change, if the filter already answered "maybe".
     ///
     /// # Errors
     /// [`Error::Full`] for a new key beyond the capacity; the filter is unchanged.
@@ -104,53 +105,53 @@ impl Bloom {
         Ok(true)
     }
 
-    /// Asks for a key.
+    /// Queries a key.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
         let all_set = self.plan.positions(key.as_ref()).all(|p| is_set(&self.lines, p));
         if all_set { Verdict::Maybe } else { Verdict::Absent }
     }
 
-    /// Starts to load the lines of the first `positions` bits of a key.
+    /// Prefetches the lines of the first `positions` bits of a key.
     #[inline]
     pub(super) fn prefetch(&self, key: &[u8], positions: usize) {
         let positions = self.plan.positions(key).take(positions);
-        positions.for_each(|p| isa::prefetch(&self.lines[(p / LINE_BITS as u64) as usize]));
+        positions.for_each(|p| prefetch(&self.lines[(p / LINE_BITS as u64) as usize]));
     }
 
-    /// Its shape, hash and rate.
+    /// The shape, the hash and the rate.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// How many inserts changed it: the distinct keys, less those few that were false positives when they came. After set algebra,
-    /// the estimate.
+    /// The number of inserts that changed the filter: the distinct keys, minus the few that were false positives when they were inserted.
+    /// After set algebra, an estimate.
     pub fn keys(&self) -> u64 {
         self.keys
     }
 
-    /// How many bits are set.
+    /// The number of bits set.
     pub fn ones(&self) -> u64 {
         ones(&self.lines)
     }
 
-    /// The share of its bits that are set, 0 to 1; 0.5 when a filter of the best `k` is full.
+    /// The share of bits set, 0 to 1; 0.5 for a full filter with the best `k`.
     pub fn fill(&self) -> f64 {
         self.ones() as f64 / self.plan.shape.bits() as f64
     }
 
-    /// The false-positive rate (0 to 1) of these very bits: fill to the power k.
+    /// The false-positive rate (0 to 1) of the current bits: fill to the power k.
     pub fn fpr(&self) -> f64 {
         self.fill().powi(self.plan.shape.hashes() as i32)
     }
 
-    /// Its bits, in lines of 512; bit `p` of the filter is bit `p % 8` of byte `p / 8`.
+    /// The bits, in lines of 512. Bit `p` of the filter is bit `p % 8` of byte `p / 8`.
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
 }
 
-/// The byte that holds bit `p`. Positions are below the bits of the shape, which has as many lines as there are.
+/// The byte that holds bit `p`. Positions are below the number of bits of the shape, which matches the lines.
 #[inline]
 fn byte_of(lines: &mut [Line], p: u64) -> &mut u8 {
     &mut lines[(p / LINE_BITS as u64) as usize][(p / 8) as usize % LINE_BYTES]
@@ -161,7 +162,7 @@ pub(super) fn is_set(lines: &[Line], p: u64) -> bool {
     lines[(p / LINE_BITS as u64) as usize][(p / 8) as usize % LINE_BYTES] >> (p % 8) & 1 == 1
 }
 
-/// The words of a line, for work on 64 bits at once.
+/// The words of a line, to process 64 bits at once.
 pub(super) fn words(line: &Line) -> impl Iterator<Item = u64> + '_ {
     line.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))
 }

@@ -1,38 +1,38 @@
-//! From a key to its `k` positions.
+//! The `k` positions of a key.
 
 use super::murmur3;
 use crate::error::Result;
 use crate::hash::{KeyHash, KeyHasher, hash_key_128};
 use std::fmt;
 
-/// The 128-bit hash of a key that a filter's positions are drawn from, and its seed or secret key. Two filters can be combined only when
-/// theirs is the same.
+/// The 128-bit hash function that the positions of a key come from, with its seed or secret key. Two filters can be combined only if
+/// they have the same one.
 ///
 /// # Chosen keys
-/// Somebody who knows the seed, or attacks XXH3 without it ([`KeyHash::Xxh3`]), can choose keys that a filter takes for those that it has. In a
-/// filter that only grows this costs as many false positives as keys were chosen. Where keys are removed it can deny others that are there: a
-/// [`CountingBloom`](super::CountingBloom) therefore has SipHash-1-3 under a secret key unless it is told otherwise.
+/// An attacker who knows the seed, or attacks XXH3 without it ([`KeyHash::Xxh3`]), can choose keys that are false positives. In a filter
+/// that only grows, this costs one false positive per chosen key. Where keys are removed, it can make the filter deny keys that are there.
+/// A [`CountingBloom`](super::CountingBloom) therefore uses SipHash-1-3 under a secret key by default.
 ///
 /// # The positions (frozen: filters on disk depend on them)
 /// With `h1`, `h2` the halves of the hash and `m` the bits of the filter, position `i` (0 ≤ i < k) is
 ///
 /// > a + i·b + i(i−1)/2·c  mod m, with a = h1 mod m, b = h2 mod m, c = h3 mod m,
 ///
-/// where h3 is h1 with its 32-bit halves exchanged.
+/// where h3 is h1 with its 32-bit halves swapped.
 ///
 /// a + i·b is the double hashing of Kirsch and Mitzenmacher ("Less Hashing, Same Performance", 2006). Alone it has only m² outcomes, and
-/// those where `b` shares a large factor with `m` come back to few positions. Small filters of low rates feel that: 1000 keys at
-/// 0.0001 % measured 46 times the formula's rate. The third term is the triple hashing of Dillinger and Manolios ("Bloom Filters in
-/// Probabilistic Verification", 2004), from bits of `h1` that the remainder mostly drops; it costs one addition a position.
+/// those where `b` shares a large factor with `m` repeat few positions. This hurts small filters with low rates: 1000 keys at
+/// 0.0001 % measured 46 times the rate of the formula. The third term is the triple hashing of Dillinger and Manolios ("Bloom Filters in
+/// Probabilistic Verification", 2004), from bits of `h1` that the remainder mostly drops. It costs one addition per position.
 ///
 /// Remainders make folding exact: m/2 divides m, so x mod m/2 = (x mod m) mod m/2 for every position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum HashFunction {
     /// XXH3, 128 bits, with a seed: the fastest.
     Xxh3(u64),
-    /// MurmurHash3 x64 128 with a seed: the one that most published filters use.
+    /// MurmurHash3 x64 128 with a seed, which most published filters use.
     Murmur3(u64),
-    /// SipHash-1-3, 128 bits, under a key: its 16 bytes as two little-endian words. [`secret`](Self::secret) makes one that nobody knows.
+    /// SipHash-1-3, 128 bits, under a key: its 16 bytes as two little-endian words. [`secret`](Self::secret) creates a random one.
     SipHash13([u64; 2]),
 }
 
@@ -44,7 +44,7 @@ impl Default for HashFunction {
 }
 
 impl fmt::Debug for HashFunction {
-    /// Without a secret key, which a log must not tell.
+    /// Omits the secret key, which must not appear in logs.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.seed() {
             Some(seed) => write!(f, "{} with seed {seed}", self.name()),
@@ -54,16 +54,16 @@ impl fmt::Debug for HashFunction {
 }
 
 impl HashFunction {
-    /// SipHash-1-3 under a new secret key from the operating system's random numbers.
+    /// SipHash-1-3 under a new secret key from the random numbers of the operating system.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the operating system gives none.
+    /// [`Error::Io`](crate::Error::Io) if the operating system provides none.
     pub fn secret() -> Result<Self> {
         let (_, key) = KeyHasher::random(KeyHash::SipHash13)?.to_code();
         Ok(HashFunction::SipHash13(key))
     }
 
-    /// Its name for people: "xxh3-128".
+    /// The display name: "xxh3-128".
     pub fn name(self) -> &'static str {
         match self {
             HashFunction::Xxh3(_) => "xxh3-128",
@@ -72,7 +72,7 @@ impl HashFunction {
         }
     }
 
-    /// Its seed; SipHash's key stays secret.
+    /// The seed; `None` for SipHash, whose key stays secret.
     pub fn seed(self) -> Option<u64> {
         match self {
             HashFunction::Xxh3(seed) | HashFunction::Murmur3(seed) => Some(seed),
@@ -80,7 +80,7 @@ impl HashFunction {
         }
     }
 
-    /// The two halves of a key's hash.
+    /// The two halves of the hash of a key.
     #[inline]
     pub(super) fn hash(self, key: &[u8]) -> (u64, u64) {
         match self {
@@ -93,7 +93,7 @@ impl HashFunction {
         }
     }
 
-    /// The `k` positions of a key in `m` bits (which must not be 0).
+    /// The `k` positions of a key in `m` bits; `m` must not be 0.
     #[inline]
     pub(super) fn positions(self, key: &[u8], m: u64, k: u32) -> impl Iterator<Item = u64> + use<> {
         let (h1, h2) = self.hash(key);

@@ -1,14 +1,15 @@
-//! A filter of lines with the hash of its keys: what the store keeps beside its segments, for use on its own.
+//! A line filter together with its key hash, for use on its own.
 
+use crate::blocked::build::{empty, insert};
+use crate::blocked::sizing::blocked_fpr;
 use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
-use crate::sizing::blocked_fpr;
-use crate::{BuiltFilter, FilterKind, FilterSpec, LINE_BITS, Prober, SortHashes, Verdict, Width, parity};
+use crate::{BuiltFilter, FilterKind, FilterSpec, LINE_BITS, Prober, SortHashes, Verdict, Width};
 
-/// Keys whose lines are fetched before the first of them is added.
-pub(super) const FETCHED_AT_ONCE: usize = 32;
+/// The number of keys whose lines are prefetched before the first of them is added.
+pub(super) const PREFETCH_BATCH: usize = 32;
 
-/// A parity or blocked Bloom filter and its key hash: one cache line a probe, asked by key.
+/// A parity or blocked Bloom filter with its key hash. A query takes a key and touches one cache line.
 ///
 /// ```
 /// use sidebloom_filter::{FilterSpec, LineFilter, Verdict, Width};
@@ -27,10 +28,11 @@ pub struct LineFilter {
 }
 
 impl LineFilter {
-    /// Builds from all keys, hashed by `hasher` (a number is the seed of XXH3). Takes 8 bytes of memory a key beside the filter, and up to 24 for a parity filter.
+    /// Builds a filter of all keys, hashed with `hasher` (a number is a seed for XXH3). Building takes 8 bytes of memory per key besides the
+    /// filter, and up to 24 for a parity filter.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for sizes outside the limits of [`crate::sizing`].
+    /// [`Error::InvalidArgument`] for bits per key outside the limits of [`crate::sizing`]; [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn build<K: AsRef<[u8]>>(
         spec: FilterSpec,
         keys: impl IntoIterator<Item = K>,
@@ -41,37 +43,39 @@ impl LineFilter {
         LineFilter::from_hashes(spec, &hashes, hasher)
     }
 
-    /// Builds from the hashes of all keys, as [`KeyHasher::hash`] gives them, and checks that none of them is denied.
+    /// Builds a filter from the hashes of all keys ([`KeyHasher::hash`]), and checks that it denies none of them.
     ///
     /// # Errors
-    /// As [`LineFilter::build`]; [`Error::SelfCheck`].
+    /// As for [`LineFilter::build`]; [`Error::SelfCheck`].
     pub fn from_hashes(spec: FilterSpec, hashes: &[u64], hasher: impl Into<KeyHasher>) -> Result<Self> {
         let built = BuiltFilter::build(spec, hashes)?;
         built.check_members(hashes)?;
         Ok(LineFilter::from_built(built, hasher.into()))
     }
 
-    /// Builds a parity filter from more hashes than memory holds: they have been pushed to `hashes`, which may keep them on disk. The same
-    /// filter, bit for bit, as from a slice of them.
+    /// Builds a parity filter from more hashes than fit in memory. They have been pushed to `hashes`, which may keep them on disk. The
+    /// filter is bit for bit the one built from a slice of the hashes.
     ///
     /// # Errors
-    /// As [`LineFilter::from_hashes`], and the sorter's own.
+    /// As for [`LineFilter::from_hashes`], and those of the sorter.
     pub fn from_sorter<S: SortHashes>(
         width: Width,
         mut hashes: S,
         hasher: impl Into<KeyHasher>,
     ) -> Result<Self, S::Error> {
-        let built = parity::build_from(&mut hashes, width)?;
+        let built = BuiltFilter::from_sorter(width, &mut hashes)?;
         hashes.in_order(&mut |piece| Ok(built.check_members(piece)?))?;
         Ok(LineFilter::from_built(built, hasher.into()))
     }
 
-    /// An empty blocked Bloom filter for `keys` keys at `bits_per_key`, to be filled by [`LineFilter::insert`].
+    /// An empty blocked Bloom filter for `keys` keys at `bits_per_key`, to be filled with [`LineFilter::insert`].
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for sizes outside the limits of [`crate::sizing`].
+    /// [`Error::InvalidArgument`] for bits per key outside the limits of [`crate::sizing`]; [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn empty_blocked(keys: u64, bits_per_key: f64, hasher: impl Into<KeyHasher>) -> Result<Self> {
-        Ok(LineFilter::from_built(crate::blocked::empty(keys, bits_per_key)?, hasher.into()))
+        let (lines, k) = empty(keys, bits_per_key)?;
+        let filter = BuiltFilter { kind: FilterKind::BlockedBloom { k }, keys: 0, lines };
+        Ok(LineFilter::from_built(filter, hasher.into()))
     }
 
     pub(crate) fn from_built(filter: BuiltFilter, hasher: KeyHasher) -> Self {
@@ -82,13 +86,13 @@ impl LineFilter {
         LineFilter { prober: Prober::new(filter.kind), filter, hasher, capacity }
     }
 
-    /// Asks for a key.
+    /// Queries a key.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
         self.prober.probe(&self.filter.lines, self.hasher.hash(key.as_ref()))
     }
 
-    /// Asks for many keys, in their order, with their lines fetched ahead.
+    /// Queries many keys, in order, prefetching their lines.
     pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
         let hashes: Vec<u64> = keys.iter().map(|key| self.hasher.hash(key.as_ref())).collect();
         let mut verdicts = Vec::new();
@@ -96,7 +100,7 @@ impl LineFilter {
         verdicts
     }
 
-    /// Adds a key to a blocked Bloom filter. `false` when it was *maybe* there already: then nothing has changed.
+    /// Adds a key to a blocked Bloom filter. Returns `false`, without a change, if the filter already answered "maybe".
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a parity filter, which is built from all its keys at once; [`Error::Full`] for a new key
@@ -105,13 +109,13 @@ impl LineFilter {
         self.insert_hash(self.hasher.hash(key.as_ref()))
     }
 
-    /// [`insert`](Self::insert)s many keys, in their order, with their lines fetched ahead.
+    /// Adds many keys, in order, prefetching their lines.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert), of the first key that is refused; those before it have been added.
+    /// As for [`insert`](Self::insert), for the first key that is refused. The keys before it have been added.
     pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
-        for keys in keys.chunks(FETCHED_AT_ONCE) {
-            let mut hashes = [0; FETCHED_AT_ONCE];
+        for keys in keys.chunks(PREFETCH_BATCH) {
+            let mut hashes = [0; PREFETCH_BATCH];
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = self.hasher.hash(key.as_ref());
                 self.prober.prefetch(&self.filter.lines, *hash);
@@ -124,7 +128,7 @@ impl LineFilter {
     fn insert_hash(&mut self, hash: u64) -> Result<bool> {
         let FilterKind::BlockedBloom { k } = self.filter.kind else {
             return Err(Error::InvalidArgument(
-                "a parity filter takes no new keys: build it again from all of them".to_owned(),
+                "a parity filter takes no new keys; build it again from all keys".to_owned(),
             ));
         };
         if self.prober.probe(&self.filter.lines, hash) == Verdict::Maybe {
@@ -133,7 +137,7 @@ impl LineFilter {
         if self.filter.keys >= self.capacity {
             return Err(Error::Full { capacity: self.capacity, fpr: self.fpr() });
         }
-        crate::blocked::insert(&mut self.filter.lines, hash, k);
+        insert(&mut self.filter.lines, hash, k);
         self.filter.keys += 1;
         Ok(true)
     }
@@ -148,13 +152,13 @@ impl LineFilter {
         &self.filter
     }
 
-    /// How many keys it holds: a parity filter, different ones; a blocked Bloom filter that was built at once, duplicates too.
+    /// The number of keys. A parity filter counts distinct keys; a blocked Bloom filter that was built at once also counts duplicates.
     pub fn keys(&self) -> u64 {
         self.filter.keys
     }
 
-    /// How many keys it can hold: a parity filter those that it has, a blocked Bloom filter as many as make another number of bits per
-    /// key the better choice for its size.
+    /// The number of keys that it can hold: for a parity filter, those that it has; for a blocked Bloom filter, the number at which
+    /// another `k` would become the better choice for its size.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -164,15 +168,15 @@ impl LineFilter {
         self.filter.kind.expected_fpr(self.filter.keys, self.filter.lines.len() as u64)
     }
 
-    /// Its memory in bits.
+    /// The size of the lines in bits.
     pub fn bits(&self) -> u64 {
         self.filter.lines.len() as u64 * LINE_BITS as u64
     }
 }
 
-/// The most keys for which `k` bits are no worse than `k` − 1, by bisection: the first keys want many bits each, later ones fewer.
+/// The most keys for which `k` bits are no worse than `k` − 1, by bisection: the best `k` falls as the filter fills.
 fn blocked_capacity(lines: u64, k: u32) -> u64 {
-    // At 2 bits per key, the least that such a filter can be asked for, one bit a key is the best.
+    // At 2 bits per key, the minimum, k = 1 is the best.
     let (mut fits, mut full) = (1, (lines * LINE_BITS as u64 / 2).max(2));
     if k == 1 {
         return full;

@@ -1,10 +1,8 @@
-//! The Bloom family: filters that stand alone, asked by key. Bytes of keys in, verdicts out, no files.
-//! Which to choose stands in [`crate::filter`].
+//! The Bloom family: stand-alone filters that are queried by key. The crate documentation says which to choose.
 //!
-//! # The common shape
 //! A filter of `m` bits sets `k` of them for each of `n` keys (Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors",
-//! 1970). [`shape`] has the formulas that connect `m`, `k`, `n` and the false-positive rate `p`. The `k` positions come from one
-//! 128-bit hash of the key, [`HashFunction`]; see there.
+//! 1970). [`shape`] has the formulas that relate `m`, `k`, `n` and the false-positive rate `p`. The `k` positions come from one
+//! 128-bit hash of the key ([`HashFunction`]).
 
 mod algebra;
 mod any;

@@ -1,11 +1,11 @@
-//! MurmurHash3 x64 128 (Austin Appleby, public domain): the hash that most published Bloom filters use, so that theirs and ours can
-//! be compared bit for bit. Fast and well mixed, but not keyed: who knows the seed can prepare collisions.
+//! MurmurHash3 x64 128 (Austin Appleby, public domain). Most published Bloom filters use it, so ours can be compared with them bit for
+//! bit. It is fast and mixes well, but is not keyed: anyone who knows the seed can prepare collisions.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// The two halves of the hash. Seeds below 2³² give the reference implementation's values, which starts both halves with a 32-bit
-/// seed; larger ones start both with all 64 bits.
+/// The two halves of the hash. Both halves start with the seed. The reference implementation has 32-bit seeds, and gives the same values
+/// for them.
 pub(super) fn hash(key: &[u8], seed: u64) -> (u64, u64) {
     let (mut h1, mut h2) = (seed, seed);
     let (blocks, tail) = key.as_chunks::<16>();
@@ -16,7 +16,7 @@ pub(super) fn hash(key: &[u8], seed: u64) -> (u64, u64) {
         h2 ^= mix2(k2);
         h2 = h2.rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
-    // A missing byte is zero, and a zero half mixes to zero: padding changes nothing.
+    // Missing bytes are zero, and a zero half mixes to zero, so padding has no effect.
     let mut last = [0; 16];
     last.iter_mut().zip(tail).for_each(|(to, from)| *to = *from);
     let (k1, k2) = halves(&last);

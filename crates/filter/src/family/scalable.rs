@@ -1,4 +1,4 @@
-//! The scalable Bloom filter: a series that grows.
+//! The scalable Bloom filter: a growing series of filters.
 
 use super::bloom::{Bloom, Plan};
 use super::hashing::HashFunction;
@@ -6,17 +6,17 @@ use super::shape::check_fpr;
 use crate::error::{Error, Result};
 use crate::{Line, Verdict};
 
-/// Each filter of the series has this many times the capacity of the one before.
+/// The capacity of each filter of the series, relative to the one before.
 const GROWTH: u64 = 2;
-/// … and this share of its false-positive rate. Almeida et al. find 0.8 to 0.9 the cheapest in bits.
+/// The false-positive rate of each filter, relative to the one before. According to Almeida et al., 0.8 to 0.9 takes the fewest bits.
 const TIGHTENING: f64 = 0.85;
-/// More layers than any machine's memory holds: the capacity doubles with each.
+/// The most layers. The capacity doubles with each, so no machine has the memory for more.
 pub(crate) const MAX_LAYERS: usize = 40;
 
-/// What decides the whole series.
+/// The parameters of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Series {
-    /// Keys that the first filter takes.
+    /// The capacity of the first filter.
     pub first_keys: u64,
     /// The false-positive rate (0 to 1) that the whole series stays below.
     pub fpr: f64,
@@ -36,11 +36,11 @@ impl Series {
     }
 }
 
-/// A Bloom filter for an unknown number of keys (Almeida, Baquero, Preguiça, Hutchison, "Scalable Bloom Filters", 2007): when one
-/// filter of the series is full, a new one of twice the capacity and 0.85 times the rate takes over. A key is asked of all.
+/// A Bloom filter for an unknown number of keys (Almeida, Baquero, Preguiça, Hutchison, "Scalable Bloom Filters", 2007): when a filter
+/// of the series is full, a new one with twice the capacity and 0.85 times the rate takes over. A query checks all of them.
 ///
-/// The rates are p (1 − r) r^i with r = 0.85, whose sum is p however long the series gets. Compared with one filter of the right size
-/// from the start, a series takes about 4 bits a key more and log2(n / first) probes instead of one: choose [`Bloom`] when `n` is known.
+/// The rates are p (1 − r) r^i with r = 0.85, so their sum is at most p for any length. Compared with one filter of the right size from
+/// the start, a series takes about 4 more bits per key, and log2(n / first) probes instead of one. Choose [`Bloom`] if `n` is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScalableBloom {
     series: Series,
@@ -51,7 +51,7 @@ impl ScalableBloom {
     /// An empty series that starts with a filter for `first_keys` keys and stays below a false-positive rate of `fpr` (0 to 1).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or an absurd size.
+    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn new(first_keys: u64, fpr: f64) -> Result<Self> {
         ScalableBloom::with_series(Series { first_keys, fpr, hash: HashFunction::default() })
     }
@@ -59,20 +59,20 @@ impl ScalableBloom {
     /// An empty series.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or an absurd size.
+    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn with_series(series: Series) -> Result<Self> {
         check_fpr(series.fpr)?;
         Ok(ScalableBloom { series, layers: vec![Bloom::with_plan(series.plan(0)?)?] })
     }
 
-    /// From the parts of a file: the lines of all filters one after the other. `None` when the numbers do not fit each other.
+    /// A series from its stored parts: the lines of all filters, one after the other. `None` if the numbers contradict each other.
     pub(crate) fn from_parts(series: Series, layers: usize, keys: u64, lines: &[Line]) -> Option<Self> {
         let plans = ScalableBloom::plans(series, layers)?;
         let (mut keys_left, mut rest) = (keys, lines);
         let mut taken = Vec::with_capacity(layers);
         for (i, plan) in plans.iter().enumerate() {
             let (here, after) = rest.split_at_checked(plan.shape.lines())?;
-            // All filters but the last are full.
+            // All filters except the last are full.
             let last = i + 1 == layers;
             let keys_here = if last { keys_left } else { plan.capacity() };
             keys_left = keys_left.checked_sub(keys_here)?;
@@ -82,7 +82,7 @@ impl ScalableBloom {
         rest.is_empty().then_some(ScalableBloom { series, layers: taken })
     }
 
-    /// The lines of a series of so many filters; `None` for one that cannot be.
+    /// The number of lines of a series with this number of filters; `None` if there is no such series.
     pub(crate) fn lines_of(series: Series, layers: usize) -> Option<u64> {
         Some(ScalableBloom::plans(series, layers)?.iter().map(|plan| plan.shape.lines() as u64).sum())
     }
@@ -92,10 +92,11 @@ impl ScalableBloom {
         if valid { (0..layers).map(|i| series.plan(i).ok()).collect() } else { None }
     }
 
-    /// Adds a key. `false` when it was *maybe* there already: then nothing has changed.
+    /// Adds a key. Returns `false`, without a change, if the filter already answered "maybe".
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when the next filter of the series would be absurdly large or memory is short; the series is unchanged.
+    /// [`Error::TooManyKeys`] or [`Error::OutOfMemory`] if the next filter of the series would be too large; [`Error::Full`] if the
+    /// series has its maximum length. The series is then unchanged.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
         if self.contains(key) == Verdict::Maybe {
@@ -112,20 +113,20 @@ impl ScalableBloom {
         }
     }
 
-    /// As [`Bloom::prefetch`], of the largest filter.
+    /// See [`Bloom::prefetch`]; for the largest filter.
     #[inline]
     pub(super) fn prefetch(&self, key: &[u8], positions: usize) {
         self.layers.last().into_iter().for_each(|layer| layer.prefetch(key, positions));
     }
 
-    /// Asks for a key, the largest filter first.
+    /// Queries a key, in the largest filter first.
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
         let key = key.as_ref();
         let any = self.layers.iter().rev().any(|layer| layer.contains(key) == Verdict::Maybe);
         if any { Verdict::Maybe } else { Verdict::Absent }
     }
 
-    /// What decides the series.
+    /// The parameters of the series.
     pub fn series(&self) -> &Series {
         &self.series
     }
@@ -135,12 +136,12 @@ impl ScalableBloom {
         &self.layers
     }
 
-    /// How many inserts changed it.
+    /// The number of inserts that changed it.
     pub fn keys(&self) -> u64 {
         self.layers.iter().map(Bloom::keys).sum()
     }
 
-    /// The false-positive rate (0 to 1) of these very bits: 1 − Π (1 − pᵢ).
+    /// The false-positive rate (0 to 1) of the current bits: 1 − Π (1 − pᵢ).
     pub fn fpr(&self) -> f64 {
         1.0 - self.layers.iter().map(|layer| 1.0 - layer.fpr()).product::<f64>()
     }

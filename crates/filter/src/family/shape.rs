@@ -1,4 +1,4 @@
-//! Sizing: how the bits `m`, the positions per key `k`, the keys `n` and the false-positive rate `p` of a Bloom filter hang together.
+//! Sizing: how the bits `m`, the positions per key `k`, the keys `n` and the false-positive rate `p` of a Bloom filter relate.
 //!
 //! | wanted | formula | function |
 //! |---|---|---|
@@ -8,46 +8,43 @@
 //! | rate, exactly | below | [`exact_fpr`] |
 //! | capacity | n = −(m/k) ln(1 − p^(1/k)) | [`Shape::capacity`] |
 //!
-//! The approximation treats the bits as independent. Exactly (Bose et al., "On the false-positive rate of Bloom filters", 2008), the
-//! k draws of an absent key hit `d` distinct bits, all of which must have been hit by the kn draws of the members. Both are Markov
-//! chains that step upwards only: d distinct bits after i draws, and s of those d set after i draws.
-//! [`exact_fpr`] raises the chain's matrix to the power kn by squaring: every term is positive, so nothing cancels.
+//! The approximation treats the bits as independent. In the exact rate (Bose et al., "On the false-positive rate of Bloom filters",
+//! 2008), the k draws of an absent key hit `d` distinct bits, and the kn draws of the members must have hit all of them. Both are
+//! Markov chains that only step upwards: d distinct bits after i draws, and s of those d set after i draws.
+//! [`exact_fpr`] raises the matrix of the chain to the power kn by squaring. Every term is positive, so nothing cancels.
 
-use crate::LINE_BITS;
 use crate::error::{Error, Result};
-use crate::sizing::MAX_LINES;
+use crate::line::{LINE_BITS, MAX_LINES};
 use std::f64::consts::LN_2;
 
-/// The most bits of a filter: the file format's limit of lines, 256 GiB.
+/// The most bits of a filter: [`MAX_LINES`] lines, 256 GiB.
 pub const MAX_BITS: u64 = MAX_LINES * LINE_BITS as u64;
 
 /// The most positions per key: the best for a rate of 2⁻⁶⁴.
 pub const MAX_HASHES: u32 = 64;
 
-/// The lowest false-positive rate that a filter can be asked for.
+/// The lowest false-positive rate of a filter.
 pub const MIN_FPR: f64 = 1e-15;
 
-/// Checks a false-positive rate that a caller asks for.
+/// Checks a requested false-positive rate.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] unless it is between [`MIN_FPR`] and 1, exclusively of 1.
+/// [`Error::InvalidArgument`] unless it is at least [`MIN_FPR`] and below 1.
 pub fn check_fpr(fpr: f64) -> Result<()> {
     if (MIN_FPR..1.0).contains(&fpr) {
         return Ok(());
     }
-    Err(Error::InvalidArgument(format!(
-        "a false-positive rate of {fpr} (it must be above 0 and below 1; at least {MIN_FPR:e})"
-    )))
+    Err(Error::InvalidArgument(format!("false-positive rate {fpr} (allowed: {MIN_FPR:e} to below 1)")))
 }
 
-/// The least bits for `keys` keys at a false-positive rate of `fpr`, rounded up: −n ln p / (ln 2)².
+/// The fewest bits for `keys` keys at a false-positive rate of `fpr`: −n ln p / (ln 2)², rounded up.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or more than [`MAX_BITS`].
+/// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`] for more than [`MAX_BITS`].
 pub fn optimal_bits(keys: u64, fpr: f64) -> Result<u64> {
     check_fpr(fpr)?;
     if keys == 0 {
-        return Err(Error::InvalidArgument("a filter for 0 keys".to_owned()));
+        return Err(Error::InvalidArgument("a filter needs room for at least 1 key".to_owned()));
     }
     let bits = (-(keys as f64) * fpr.ln() / (LN_2 * LN_2)).ceil().max(1.0);
     if bits > MAX_BITS as f64 {
@@ -57,7 +54,7 @@ pub fn optimal_bits(keys: u64, fpr: f64) -> Result<u64> {
     Ok(bits as u64)
 }
 
-/// The `k` with the lowest rate for `keys` keys in `bits` bits, 1 to [`MAX_HASHES`]: the better neighbour of (m/n) ln 2.
+/// The `k`, 1 to [`MAX_HASHES`], with the lowest rate for `keys` keys in `bits` bits: the better neighbour of (m/n) ln 2.
 pub fn optimal_hashes(bits: u64, keys: u64) -> u32 {
     let best = bits as f64 / keys.max(1) as f64 * LN_2;
     let below = (best as u32).clamp(1, MAX_HASHES);
@@ -65,14 +62,14 @@ pub fn optimal_hashes(bits: u64, keys: u64) -> u32 {
     if approximate_fpr(keys, bits, below) <= approximate_fpr(keys, bits, above) { below } else { above }
 }
 
-/// The false-positive rate (0 to 1) of `bits` bits with `hashes` positions for each of `keys` keys, the usual formula: a few per cent
-/// low below a thousand bits, right above.
+/// The false-positive rate (0 to 1) of `bits` bits with `hashes` positions for each of `keys` keys, by the usual formula. It is a few
+/// per cent too low below a thousand bits, and accurate above.
 pub fn approximate_fpr(keys: u64, bits: u64, hashes: u32) -> f64 {
     let k = f64::from(hashes);
     (-(-k * keys as f64 / bits as f64).exp_m1()).powf(k)
 }
 
-/// The false-positive rate (0 to 1), exactly; see the module. Some ten microseconds for usual `hashes`.
+/// The exact false-positive rate (0 to 1); see the module documentation. Takes about ten microseconds for common `hashes`.
 pub fn exact_fpr(keys: u64, bits: u64, hashes: u32) -> f64 {
     let draws = keys as f64 * f64::from(hashes);
     let m = bits as f64;
@@ -86,7 +83,7 @@ pub fn exact_fpr(keys: u64, bits: u64, hashes: u32) -> f64 {
             distinct[d] = distinct[d] * d as f64 / m + fresh;
         }
     }
-    // A number of distinct bits that hardly ever comes up adds nothing to the sum.
+    // Numbers of distinct bits with a negligible probability add nothing to the sum.
     distinct
         .iter()
         .enumerate()
@@ -96,7 +93,7 @@ pub fn exact_fpr(keys: u64, bits: u64, hashes: u32) -> f64 {
         .min(1.0)
 }
 
-/// The probability that `draws` draws from `m` bits hit all of `d` given ones: entry (0, d) of the chain's matrix to that power.
+/// The probability that `draws` draws from `m` bits hit all of `d` given bits: entry (0, d) of that power of the matrix.
 fn chain_power(d: usize, m: f64, draws: u64) -> f64 {
     let states = d + 1;
     let mut square = vec![0.0; states * states];
@@ -136,8 +133,8 @@ fn squared(matrix: &[f64], states: usize) -> Vec<f64> {
 
 /// The size of a filter: its bits and its positions per key.
 ///
-/// Bits come in whole cache lines of 512; and large filters are rounded up further, by less than 1/64, so that they can be halved
-/// (folded) until 128 lines or fewer are left.
+/// The bits are rounded up to whole cache lines of 512. Large filters are rounded up further, by less than 1/64, so that they can be
+/// halved (folded) until 128 lines or fewer are left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     bits: u64,
@@ -148,20 +145,21 @@ impl Shape {
     /// The smallest shape for `keys` keys at a false-positive rate of `fpr`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or more than [`MAX_BITS`].
+    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`] for more than [`MAX_BITS`].
     pub fn for_keys(keys: u64, fpr: f64) -> Result<Self> {
         let bits = round_up(optimal_bits(keys, fpr)?);
         Ok(Shape { bits, hashes: optimal_hashes(bits, keys) })
     }
 
-    /// `bits_per_key` bits for each of `keys` keys, and the best number of positions.
+    /// The shape with `bits_per_key` bits for each of `keys` keys and the best number of positions.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, less than half a bit or more than 128 bits per key, or more than [`MAX_BITS`].
+    /// [`Error::InvalidArgument`] for no keys, or less than half a bit or more than 128 bits per key; [`Error::TooManyKeys`] for more than
+    /// [`MAX_BITS`].
     pub fn with_bits_per_key(keys: u64, bits_per_key: f64) -> Result<Self> {
         if keys == 0 || !(0.5..=128.0).contains(&bits_per_key) {
             return Err(Error::InvalidArgument(format!(
-                "a filter of {keys} keys at {bits_per_key} bits per key (allowed: at least 1 key, 0.5 to 128 bits)"
+                "{keys} keys at {bits_per_key} bits per key (allowed: at least 1 key, 0.5 to 128 bits)"
             )));
         }
         let bits = (keys as f64 * bits_per_key).ceil();
@@ -173,36 +171,36 @@ impl Shape {
         Ok(Shape { bits, hashes: optimal_hashes(bits, keys) })
     }
 
-    /// At least `bits` bits with `hashes` positions per key.
+    /// The shape with at least `bits` bits and with `hashes` positions per key.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no or more than [`MAX_BITS`] bits, or positions outside 1 to [`MAX_HASHES`].
     pub fn new(bits: u64, hashes: u32) -> Result<Self> {
         if !(1..=MAX_BITS).contains(&bits) || !(1..=MAX_HASHES).contains(&hashes) {
             return Err(Error::InvalidArgument(format!(
-                "a filter of {bits} bits and {hashes} positions per key (allowed: 1 to {MAX_BITS} bits, 1 to {MAX_HASHES} positions)"
+                "{bits} bits and {hashes} positions per key (allowed: 1 to {MAX_BITS} bits, 1 to {MAX_HASHES} positions)"
             )));
         }
         Ok(Shape { bits: round_up(bits), hashes })
     }
 
-    /// A shape as it stands in a file; `None` for one that cannot be.
+    /// The shape stored in a file; `None` if no filter has it.
     pub(crate) fn of_lines(lines: u64, hashes: u32) -> Option<Self> {
         let valid = (1..=MAX_LINES).contains(&lines) && (1..=MAX_HASHES).contains(&hashes);
         valid.then_some(Shape { bits: lines * LINE_BITS as u64, hashes })
     }
 
-    /// Its bits, m.
+    /// The number of bits, m.
     pub fn bits(self) -> u64 {
         self.bits
     }
 
-    /// Its positions per key, k.
+    /// The positions per key, k.
     pub fn hashes(self) -> u32 {
         self.hashes
     }
 
-    /// The false-positive rate (0 to 1) with `keys` keys; exact ([`exact_fpr`]).
+    /// The exact false-positive rate (0 to 1) with `keys` keys ([`exact_fpr`]).
     pub fn fpr(self, keys: u64) -> f64 {
         exact_fpr(keys, self.bits, self.hashes)
     }
@@ -214,7 +212,7 @@ impl Shape {
         (keys as u64).max(1)
     }
 
-    /// The shape of half the bits, where those are whole lines.
+    /// The shape with half the bits, if that is a whole number of lines.
     pub fn halved(self) -> Option<Shape> {
         let half = self.bits / 2;
         half.is_multiple_of(LINE_BITS as u64)
@@ -227,7 +225,7 @@ impl Shape {
     }
 }
 
-/// To whole lines, of which a large number gets 64 to 128 as its odd factor at most. `bits` is at most [`MAX_BITS`].
+/// Rounds up to whole lines. A large number of lines becomes a power of two times 64 to 128. `bits` is at most [`MAX_BITS`].
 fn round_up(bits: u64) -> u64 {
     let lines = bits.div_ceil(LINE_BITS as u64).max(1);
     let unit = 1 << lines.ilog2().saturating_sub(6);

@@ -1,21 +1,22 @@
-//! The checksums of a file's groups of lines: written with the lines, compared on first touch.
+//! The checksums of the groups of lines in a file. They are written with the lines, and compared on first touch.
 //!
-//! A checksum covers its group's lines, the group's number and the header page, so that a group belongs to one place in one file: sound
-//! pages of another filter, or of another place, do not match. It needs no checksum of its own, since a changed one matches no group.
+//! A checksum covers the lines of its group, the number of the group and the header page. A group is therefore valid at one place in one
+//! file only: intact pages of another filter or from another offset do not match. The checksums need no checksum of their own, because
+//! a damaged one matches no group.
 
 use crate::codec::Encode;
 use crate::hash::{digest, digest_at};
 use crate::{LINE_BYTES, Line};
 
-/// Lines that one checksum covers. With the header page before them they fill one 4 KiB page of the file, so that the first touch of a
-/// group costs one page and less than a microsecond; larger groups would make it dearer and save nothing that matters (0.2 % of the lines).
+/// Lines per checksum. A group fills one 4 KiB page of the file, so the first touch of a group costs one page and less than a
+/// microsecond. Larger groups would cost more and save little: the checksums take 0.2 % of the lines.
 pub const GROUP_LINES: usize = 64;
-/// Bytes of a group's lines; the last group may have fewer.
+/// Bytes per group; the last group may have fewer.
 pub const GROUP_BYTES: usize = GROUP_LINES * LINE_BYTES;
-/// Bytes of a checksum.
+/// Bytes per checksum.
 pub const CHECKSUM_BYTES: usize = 8;
 
-/// What the checksums of a file depend on besides lines and place: the digest of its header page.
+/// The digest of the header page, which every checksum of the file depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seal(u64);
 
@@ -30,7 +31,7 @@ impl Seal {
         digest_at(lines, self.0.wrapping_add(group as u64))
     }
 
-    /// The first group of `lines` (whole groups from the file's first on) whose checksum in `checksums` is another.
+    /// The first group of `lines` (which start at the first group of the file) whose checksum differs from the one in `checksums`.
     pub fn first_bad_group(self, lines: &[u8], checksums: &[u8]) -> Option<usize> {
         let stored = checksums.as_chunks::<CHECKSUM_BYTES>().0;
         let groups = lines.chunks(GROUP_BYTES).enumerate();
@@ -40,19 +41,19 @@ impl Seal {
     }
 }
 
-/// Checksums of lines that come in pieces.
-pub struct Checksums {
+/// Computes the checksums of lines that come in pieces.
+pub struct GroupChecksums {
     seal: Seal,
-    /// Of the whole groups so far, as in the file.
+    /// The checksums of the complete groups, as in the file.
     bytes: Vec<u8>,
-    /// Lines of a group that is not whole yet.
+    /// Lines of an incomplete group.
     begun: Vec<Line>,
 }
 
-impl Checksums {
+impl GroupChecksums {
     /// Starts at the first line.
     pub fn new(seal: Seal) -> Self {
-        Checksums { seal, bytes: Vec::new(), begun: Vec::with_capacity(GROUP_LINES) }
+        GroupChecksums { seal, bytes: Vec::new(), begun: Vec::with_capacity(GROUP_LINES) }
     }
 
     /// Appends lines, in the order of the file.
@@ -69,7 +70,7 @@ impl Checksums {
         }
     }
 
-    /// All checksums, as they stand in the file.
+    /// All checksums, as in the file.
     pub fn finish(mut self) -> Vec<u8> {
         self.end_if(1);
         self.bytes

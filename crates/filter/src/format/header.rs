@@ -1,4 +1,4 @@
-//! The sidecar file: one filter.
+//! The filter file: a sidecar beside its segment, or a filter that stands alone.
 //!
 //! ```text
 //! 0                4096                    4096 + 64 × lines                       end
@@ -9,38 +9,38 @@
 //!
 //! | offset | bytes | field | meaning | invalid when |
 //! |---|---|---|---|---|
-//! | 0 | 8 | magic | `SBFILTER` | anything else: no sidecar |
-//! | 8 | 4 | version | 2 | any other: written by an older or a newer build, and not read |
+//! | 0 | 8 | magic | `SBFILTER` | anything else: not a filter file |
+//! | 8 | 4 | version | 2 | any other: written by an older or a newer build, and not readable |
 //! | 12 | 1 | kind | 2 parity, 3 Bloom, 4 counting Bloom, 5 scalable Bloom, 6 blocked Bloom | any other |
-//! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not one of the kind's |
+//! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not a hash of the kind |
 //! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other; 1 for kinds 3 to 5 |
 //! | 15 | 1 | zero | | not 0 |
-//! | 16 | 8 | seed | of the key hash; of hash 4, the first half of its key | not the store's: every answer would be wrong |
-//! | 24 | 8 | keys | how many hashes were added | |
+//! | 16 | 8 | seed | seed of the key hash; for hash 4, the first half of its key | not that of the store: every answer would be wrong |
+//! | 24 | 8 | keys | number of hashes added | |
 //! | 32 | 8 | lines | | 0, or more than [`MAX_LINES`] |
 //! | 40 | 8 | segment id | file number of the segment | not the expected one; not 0 while unbound |
-//! | 48 | 8 | segment digest | the segment's own digest | not the expected one; not 0 while unbound |
+//! | 48 | 8 | segment digest | digest of the segment | not the expected one; not 0 while unbound |
 //! | 56 | 8 | checksums offset | 4096 + 64 × lines | anything else |
-//! | 64 | 32 | parameters | of the kind; the rest zero | no filter of the kind has them |
-//! | 96 | 8 | second half of the key | of hash 4; else zero | as the seed |
+//! | 64 | 32 | parameters | parameters of the kind, padded with zeros | impossible for the kind |
+//! | 96 | 8 | second half of the key | for hash 4; else zero | as for the seed |
 //! | 104 | 3988 | zero | | not 0: a new field needs a new version |
 //! | 4092 | 4 | checksum | CRC-32 of the 4092 bytes before it | does not match |
 //!
-//! Kinds, hashes and parameters stand in [`super::kind`].
+//! Kinds, hashes and parameters are listed in [`super::kind`].
 //!
-//! The magic, the version and the checksum keep their places in every version. The lines start on a page, so that a map of the
-//! file holds each in one cache line.
+//! The magic, the version and the checksum keep their offsets in every version. The lines start at a page boundary, so that each line of a
+//! mapped file is in one cache line.
 //!
-//! Each *group* of 64 lines (the last one has what is left) has a checksum of 8 bytes: xxh3-64 of its lines, the seed being the xxh3-64
-//! of the header page plus the group's number ([`super::groups`]). Invalid when it does not match: the sidecar is then not believed
-//! any more. A reader checks a group before it reads its first line, so that opening reads the header page only. Nothing follows the
-//! checksums: the length of the file is 4096 + 64 × lines + 8 × ⌈lines / 64⌉, and any other length is invalid.
+//! Each *group* of 64 lines (fewer in the last group) has a checksum of 8 bytes: the xxh3-64 of its lines, seeded with the xxh3-64
+//! of the header page plus the number of the group ([`super::groups`]). After a mismatch, the whole file is no longer trusted. A reader
+//! checks a group before it reads a line of it, so opening a file reads the header page only. Nothing follows the checksums: the
+//! file is 4096 + 64 × lines + 8 × ⌈lines / 64⌉ bytes long, and any other length is invalid.
 
 use super::groups::{CHECKSUM_BYTES, GROUP_LINES};
-use super::kind::{Kind, PARAMETERS_AT, PARAMETERS_BYTES};
+use super::kind::{PARAMETERS_AT, PARAMETERS_BYTES, StoredKind};
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
-use crate::{LINE_BYTES, sizing::MAX_LINES};
+use crate::{LINE_BYTES, MAX_LINES};
 
 /// The size of the header in bytes, and the offset of the first line.
 pub const HEADER_BYTES: usize = 4096;
@@ -56,18 +56,18 @@ const LINES_AT: usize = 32;
 const SEGMENT_AT: usize = 40;
 const SEGMENT_DIGEST_AT: usize = 48;
 const SECOND_HALF_AT: usize = PARAMETERS_AT + PARAMETERS_BYTES;
-/// The fields end here; the page is zero up to its checksum.
+/// The end of the fields. The page is zero from here to its checksum.
 pub(super) const FIELDS_BYTES: usize = SECOND_HALF_AT + 8;
 const CRC_AT: usize = HEADER_BYTES - 4;
 
 const _: () = assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && FIELDS_BYTES < CRC_AT);
 
-/// The segment that a sidecar belongs to.
+/// The segment that a filter file belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binding {
-    /// Its file number.
+    /// The file number of the segment.
     pub segment: u64,
-    /// Its own digest (`hash::Digest`), so that a number used again by another store does not pass.
+    /// The digest of the segment ([`Digest`](crate::hash::Digest)), so that a segment of another store with the same number does not match.
     pub digest: u64,
 }
 
@@ -75,27 +75,27 @@ pub struct Binding {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Header {
     /// What the lines are.
-    pub kind: Kind,
-    /// How many hashes were added.
+    pub kind: StoredKind,
+    /// The number of hashes added.
     pub keys: u64,
-    /// How many lines follow.
+    /// The number of lines.
     pub lines: u64,
     /// The segment; `None` for a filter that stands alone.
     pub binding: Option<Binding>,
 }
 
 impl Header {
-    /// Where the checksums of the groups stand.
+    /// The offset of the checksums of the groups.
     pub fn checksums_at(&self) -> u64 {
         HEADER_BYTES as u64 + LINE_BYTES as u64 * self.lines
     }
 
-    /// How many groups of lines have a checksum.
+    /// The number of groups, each of which has a checksum.
     pub fn groups(&self) -> usize {
         self.lines.div_ceil(GROUP_LINES as u64) as usize
     }
 
-    /// The one length that a file with this header has, in bytes.
+    /// The length in bytes of a file with this header.
     pub fn file_bytes(&self) -> u64 {
         self.checksums_at() + (CHECKSUM_BYTES * self.groups()) as u64
     }
@@ -109,7 +109,7 @@ impl Header {
         if found == expected {
             return Ok(());
         }
-        let what = format!("the file has {found} bytes, its header says {expected}");
+        let what = format!("the file has {found} bytes, but its header says {expected}");
         Err(Error::damaged(expected.min(found), what))
     }
 
@@ -136,33 +136,32 @@ impl Header {
         page
     }
 
-    /// Reads and checks a header page; `bytes` may be any file's beginning.
+    /// Decodes and checks a header page. `bytes` may be the start of any file.
     ///
     /// # Errors
     /// [`Error::Damaged`] or [`Error::UnsupportedVersion`].
     pub fn decode(bytes: &[u8]) -> Result<Header> {
         if !bytes.starts_with(&MAGIC) {
-            return Err(Error::damaged(0, "this is not a filter"));
+            return Err(Error::damaged(0, "not a filter file"));
         }
         let Some(page) = bytes.get(..HEADER_BYTES) else {
             return Err(Error::damaged(bytes.len() as u64, "the file ends within its header page"));
         };
         let (checked, crc) = page.split_at(CRC_AT);
         if crc != crc32(&[checked]).to_le_bytes() {
-            return Err(Error::damaged(CRC_AT as u64, "the header's checksum does not match"));
+            return Err(Error::damaged(CRC_AT as u64, "header checksum mismatch"));
         }
         let header = Header::decode_fields(checked)?;
-        // One comparison checks all that must be zero and all that follows from other fields.
+        // One comparison checks every byte that must be zero or that follows from other fields.
         match header.encode().iter().zip(page).position(|(expected, found)| expected != found) {
             None => Ok(header),
-            Some(at) => Err(Error::damaged(
-                at as u64,
-                "a header byte contradicts the others, or is not zero as it must be",
-            )),
+            Some(at) => {
+                Err(Error::damaged(at as u64, "a header byte contradicts other fields or must be zero"))
+            }
         }
     }
 
-    /// The fields that can differ between valid headers.
+    /// Decodes the fields that can differ between valid headers.
     fn decode_fields(page: &[u8]) -> Result<Header> {
         let at = |offset: usize| Decoder::new(page.get(offset..).unwrap_or_default());
         let byte = |offset| at(offset).u8().unwrap_or_default();
@@ -174,12 +173,12 @@ impl Header {
         }
         let lines = long(LINES_AT);
         if !(1..=MAX_LINES).contains(&lines) {
-            return Err(Error::damaged(LINES_AT as u64, format!("{lines} lines")));
+            return Err(Error::damaged(LINES_AT as u64, format!("invalid number of lines {lines}")));
         }
         let bound = byte(BOUND_AT) != 0;
-        let kind = Kind::decode(page, [SEED_AT, SECOND_HALF_AT].map(long), lines)?;
-        if bound && !matches!(kind, Kind::Lines(..)) {
-            return Err(Error::damaged(BOUND_AT as u64, "a filter of this kind bound to a segment"));
+        let kind = StoredKind::decode(page, [SEED_AT, SECOND_HALF_AT].map(long), lines)?;
+        if bound && !matches!(kind, StoredKind::Lines(..)) {
+            return Err(Error::damaged(BOUND_AT as u64, "a filter of this kind cannot belong to a segment"));
         }
         let binding = Binding { segment: long(SEGMENT_AT), digest: long(SEGMENT_DIGEST_AT) };
         Ok(Header { kind, keys: long(KEYS_AT), lines, binding: bound.then_some(binding) })

@@ -1,29 +1,28 @@
-//! The kinds of filters that a file can hold: bytes 12 and 13 of its header page and its 32 bytes of parameters.
+//! The kinds of stored filters: bytes 12 and 13 of the header page, and the 32 bytes of parameters.
 //!
 //! | kind | hash | parameters, at these offsets of the 32 bytes | lines |
 //! |---|---|---|---|
 //! | 6 blocked Bloom | 1, 4 | 0: `k`, 4 bytes, bits per key, 1 to 16 | |
-//! | 2 parity | 1, 4 | 0: lanes, 4 bytes, 7, 8, 9, 12 or 16; 4: seven times 4 bytes, how many lines each level has, the first level first; 0: no such level, and none after it | the sum of the levels |
-//! | 3 Bloom | 2, 3, 4 | 0: `k`, 4 bytes, 1 to 64; 8: the rate that it may reach, 8 bytes, IEEE 754, above 0 and below 1 | m / 512 |
+//! | 2 parity | 1, 4 | 0: lanes, 4 bytes, 7, 8, 9, 12 or 16; 4: seven times 4 bytes, the number of lines in each level, first level first; 0 for this and all later levels if it does not exist | the sum of the levels |
+//! | 3 Bloom | 2, 3, 4 | 0: `k`, 4 bytes, 1 to 64; 8: the highest false-positive rate, 8 bytes, IEEE 754, above 0 and below 1 | m / 512 |
 //! | 4 counting Bloom | 2, 3, 4 | as 3 | m / 128, four bits a counter; a multiple of 4 |
-//! | 5 scalable Bloom | 2, 3, 4 | 0: filters of the series, 4 bytes, 1 to 40; 8: the rate of the whole, 8 bytes; 16: keys of the first filter, 8 bytes | the sum of all filters', oldest first, as the series derives them |
+//! | 5 scalable Bloom | 2, 3, 4 | 0: filters in the series, 4 bytes, 1 to 40; 8: the rate of the series, 8 bytes; 16: capacity of the first filter, 8 bytes | the sum over all filters, oldest first, as derived from the series |
 //!
-//! Hashes: 1 xxh3-64, 4 siphash-1-3 (both [`crate::hash`]; of 128 bits for kinds 3 to 5), 2 xxh3-128, 3 MurmurHash3 x64 128; all but 4
-//! with a seed of 8 bytes, 4 with a key of 16. What is not named is zero. Kinds 3 to 5 stand
-//! alone always: the store's own filters share one 64-bit hash per lookup. Kind 1 was a blocked Bloom filter of other bits.
+//! Hashes: 1 xxh3-64, 4 siphash-1-3 (both in [`crate::hash`]; with 128 bits for kinds 3 to 5), 2 xxh3-128, 3 MurmurHash3 x64 128. Hash 4
+//! has a key of 16 bytes, the others a seed of 8 bytes. All other bytes are zero. Kinds 3 to 5 never belong to a segment, because
+//! the filters of a store share one 64-bit hash per lookup. Kind 1 was a blocked Bloom filter with another bit layout.
 
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
 use crate::hash::{KeyHasher, SIPHASH_1_3};
-use crate::{
-    FilterKind, HashFunction, Plan, ScalableBloom, Series, Shape, Width, blocked::MAX_K, shape::check_fpr,
-};
+use crate::shape::check_fpr;
+use crate::{FilterKind, HashFunction, Levels, Plan, ScalableBloom, Series, Shape, Width, blocked::MAX_K};
 
-/// Where the kind stands in the header page.
+/// The offset of the kind in the header page.
 pub const KIND_AT: usize = 12;
-/// Where the parameters stand in the header page.
+/// The offset of the parameters in the header page.
 pub(super) const PARAMETERS_AT: usize = 64;
-/// Bytes of the parameters.
+/// The size of the parameters in bytes.
 pub(super) const PARAMETERS_BYTES: usize = 32;
 
 const BLOCKED_BLOOM: u8 = 6;
@@ -35,10 +34,10 @@ const SCALABLE: u8 = 5;
 const XXH3_128: u8 = 2;
 const MURMUR3_128: u8 = 3;
 
-/// What the lines are, and everything that decides an answer besides.
+/// The kind of a stored filter with its parameters and its hash: everything besides the lines that affects an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Kind {
-    /// Kinds 2 and 6: those that a segment can have.
+pub enum StoredKind {
+    /// Kinds 2 and 6, which a segment can have.
     Lines(FilterKind, KeyHasher),
     /// Kind 3.
     Bloom(Plan),
@@ -46,48 +45,48 @@ pub enum Kind {
     Counting(Plan),
     /// Kind 5.
     Scalable {
-        /// What decides the series.
+        /// The parameters of the series.
         series: Series,
-        /// How many filters it has.
+        /// The number of filters.
         layers: usize,
     },
 }
 
-impl Kind {
-    /// The bytes of kind and hash.
+impl StoredKind {
+    /// The bytes for the kind and the hash.
     pub(super) fn codes(&self) -> [u8; 2] {
         match self {
-            Kind::Lines(FilterKind::BlockedBloom { .. }, hasher) => [BLOCKED_BLOOM, hasher.to_code().0],
-            Kind::Lines(FilterKind::Parity { .. }, hasher) => [PARITY, hasher.to_code().0],
-            Kind::Bloom(plan) => [BLOOM, hash_code(plan.hash).0],
-            Kind::Counting(plan) => [COUNTING, hash_code(plan.hash).0],
-            Kind::Scalable { series, .. } => [SCALABLE, hash_code(series.hash).0],
+            Self::Lines(FilterKind::BlockedBloom { .. }, hasher) => [BLOCKED_BLOOM, hasher.to_code().0],
+            Self::Lines(FilterKind::Parity { .. }, hasher) => [PARITY, hasher.to_code().0],
+            Self::Bloom(plan) => [BLOOM, hash_code(plan.hash).0],
+            Self::Counting(plan) => [COUNTING, hash_code(plan.hash).0],
+            Self::Scalable { series, .. } => [SCALABLE, hash_code(series.hash).0],
         }
     }
 
-    /// The seed of the hash, or its key: two words, the second zero for a seed.
+    /// The seed or the key of the hash, as two words. The second is zero for a seed.
     pub(super) fn hash_key(&self) -> [u64; 2] {
         match self {
-            Kind::Lines(_, hasher) => hasher.to_code().1,
-            Kind::Bloom(plan) | Kind::Counting(plan) => hash_code(plan.hash).1,
-            Kind::Scalable { series, .. } => hash_code(series.hash).1,
+            Self::Lines(_, hasher) => hasher.to_code().1,
+            Self::Bloom(plan) | Self::Counting(plan) => hash_code(plan.hash).1,
+            Self::Scalable { series, .. } => hash_code(series.hash).1,
         }
     }
 
-    /// Appends the parameters; what is missing of the 32 bytes is zero.
+    /// Appends the parameters, without the zeros that pad them to 32 bytes.
     pub(super) fn put_parameters(&self, page: &mut Vec<u8>) {
         match self {
-            Kind::Lines(FilterKind::BlockedBloom { k }, _) => page.put_u32(*k),
-            Kind::Lines(FilterKind::Parity { width, levels }, _) => {
+            Self::Lines(FilterKind::BlockedBloom { k }, _) => page.put_u32(*k),
+            Self::Lines(FilterKind::Parity { width, levels }, _) => {
                 page.put_u32(width.lanes());
                 levels.iter().for_each(|&count| page.put_u32(count));
             }
-            Kind::Bloom(plan) | Kind::Counting(plan) => {
+            Self::Bloom(plan) | Self::Counting(plan) => {
                 page.put_u32(plan.shape.hashes());
                 page.put_u32(0);
                 page.put_u64(plan.fpr.to_bits());
             }
-            Kind::Scalable { series, layers } => {
+            Self::Scalable { series, layers } => {
                 page.put_u32(*layers as u32);
                 page.put_u32(0);
                 page.put_u64(series.fpr.to_bits());
@@ -96,8 +95,8 @@ impl Kind {
         }
     }
 
-    /// Reads a header page's kind. The caller has checked that it has all its bytes, and compares what this reads not.
-    pub(super) fn decode(page: &[u8], hash_key: [u64; 2], lines: u64) -> Result<Kind> {
+    /// Decodes the kind of a header page. The caller has checked that the page is complete, and checks the bytes that this does not read.
+    pub(super) fn decode(page: &[u8], hash_key: [u64; 2], lines: u64) -> Result<StoredKind> {
         let at = |offset: usize| Decoder::new(page.get(offset..).unwrap_or_default());
         let number = |offset| at(PARAMETERS_AT + offset).u32().unwrap_or_default();
         let long = |offset| at(PARAMETERS_AT + offset).u64().unwrap_or_default();
@@ -112,31 +111,31 @@ impl Kind {
         let decoded = match kind {
             BLOCKED_BLOOM => {
                 let k = Some(number(0)).filter(|k| (1..=MAX_K).contains(k));
-                k.zip(hasher).map(|(k, hasher)| Kind::Lines(FilterKind::BlockedBloom { k }, hasher))
+                k.zip(hasher).map(|(k, hasher)| Self::Lines(FilterKind::BlockedBloom { k }, hasher))
             }
             PARITY => {
                 let levels = std::array::from_fn(|i| number(4 + 4 * i));
                 let kind = parity(Width::from_lanes(number(0)), levels, lines);
-                kind.zip(hasher).map(|(kind, hasher)| Kind::Lines(kind, hasher))
+                kind.zip(hasher).map(|(kind, hasher)| Self::Lines(kind, hasher))
             }
-            BLOOM => plan(lines).map(Kind::Bloom),
-            COUNTING => plan(lines / 4).filter(|_| lines.is_multiple_of(4)).map(Kind::Counting),
+            BLOOM => plan(lines).map(StoredKind::Bloom),
+            COUNTING => plan(lines / 4).filter(|_| lines.is_multiple_of(4)).map(Self::Counting),
             SCALABLE => {
                 let layers = number(0) as usize;
                 hash.map(|hash| Series { first_keys: long(16), fpr, hash })
                     .filter(|series| ScalableBloom::lines_of(*series, layers) == Some(lines))
-                    .map(|series| Kind::Scalable { series, layers })
+                    .map(|series| Self::Scalable { series, layers })
             }
             _ => return Err(Error::damaged(KIND_AT as u64, format!("unknown filter kind {kind}"))),
         };
         decoded.ok_or_else(|| {
-            let what = format!("parameters or a hash that no filter of kind {kind} with {lines} lines has");
+            let what = format!("invalid parameters or hash for a filter of kind {kind} with {lines} lines");
             Error::damaged(PARAMETERS_AT as u64, what)
         })
     }
 }
 
-/// The code of a hash of kinds 3 to 5, and its seed or key.
+/// The code of a hash of kinds 3 to 5, with its seed or key.
 fn hash_code(hash: HashFunction) -> (u8, [u64; 2]) {
     match hash {
         HashFunction::Xxh3(seed) => (XXH3_128, [seed, 0]),
@@ -145,7 +144,7 @@ fn hash_code(hash: HashFunction) -> (u8, [u64; 2]) {
     }
 }
 
-/// `None` for a code that they do not have, or a second word where there is only a seed.
+/// `None` for a code that kinds 3 to 5 do not have, or a second word for a hash with a seed.
 fn hash_of(code: u8, key: [u64; 2]) -> Option<HashFunction> {
     match (code, key) {
         (XXH3_128, [seed, 0]) => Some(HashFunction::Xxh3(seed)),
@@ -155,7 +154,7 @@ fn hash_of(code: u8, key: [u64; 2]) -> Option<HashFunction> {
     }
 }
 
-fn parity(width: Option<Width>, levels: crate::Levels, lines: u64) -> Option<FilterKind> {
+fn parity(width: Option<Width>, levels: Levels, lines: u64) -> Option<FilterKind> {
     let no_gap = levels.windows(2).all(|pair| pair[0] != 0 || pair[1] == 0);
     let sum: u64 = levels.iter().map(|&count| u64::from(count)).sum();
     let width = width.filter(|_| no_gap && sum == lines)?;

@@ -1,4 +1,8 @@
-//! The file and wire formats of filters: byte maps, and the code that writes and reads them. No files: the caller reads and writes those.
+//! The file and wire formats of filters: byte maps, and the code that encodes and decodes them. The caller does the file I/O.
+//!
+//! - [`header`], [`kind`] and [`groups`]: the file, of a stand-alone filter or of a segment (its *sidecar*)
+//! - [`wire`]: the compressed stream
+//! - [`parts`]: between a filter in memory and its header and lines
 
 pub mod groups;
 pub mod header;
@@ -8,7 +12,7 @@ mod rans;
 pub mod wire;
 
 pub use header::{Binding, HEADER_BYTES, Header};
-pub use kind::Kind;
+pub use kind::StoredKind;
 pub use wire::{receive_filter, send_filter};
 
 #[cfg(test)]

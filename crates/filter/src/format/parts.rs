@@ -1,7 +1,7 @@
-//! A filter taken apart into its header and its lines, and put together again.
+//! Taking a filter apart into its header and its lines, and putting it together again.
 
 use super::header::{Header, KEYS_AT};
-use super::kind::Kind;
+use super::kind::StoredKind;
 use crate::error::{Error, Result};
 use crate::{AnyFilter, Bloom, BuiltFilter, CountingBloom, Line, LineFilter, Lines, ScalableBloom};
 
@@ -9,12 +9,12 @@ use crate::{AnyFilter, Bloom, BuiltFilter, CountingBloom, Line, LineFilter, Line
 pub fn parts_of(filter: &AnyFilter) -> (Header, Vec<&[Line]>) {
     let (kind, parts) = match filter {
         AnyFilter::Lines(filter) => {
-            (Kind::Lines(filter.built().kind, filter.hasher()), vec![&filter.built().lines[..]])
+            (StoredKind::Lines(filter.built().kind, filter.hasher()), vec![&filter.built().lines[..]])
         }
-        AnyFilter::Bloom(filter) => (Kind::Bloom(*filter.plan()), vec![filter.lines()]),
-        AnyFilter::Counting(filter) => (Kind::Counting(*filter.plan()), vec![filter.lines()]),
+        AnyFilter::Bloom(filter) => (StoredKind::Bloom(*filter.plan()), vec![filter.lines()]),
+        AnyFilter::Counting(filter) => (StoredKind::Counting(*filter.plan()), vec![filter.lines()]),
         AnyFilter::Scalable(filter) => {
-            let kind = Kind::Scalable { series: *filter.series(), layers: filter.layers().len() };
+            let kind = StoredKind::Scalable { series: *filter.series(), layers: filter.layers().len() };
             (kind, filter.layers().iter().map(Bloom::lines).collect())
         }
     };
@@ -22,22 +22,26 @@ pub fn parts_of(filter: &AnyFilter) -> (Header, Vec<&[Line]>) {
     (Header { kind, keys: filter.keys(), lines, binding: None }, parts)
 }
 
-/// The filter of a valid header and as many lines as it says.
+/// The filter with a valid header and its lines, whose number must be that in the header.
 ///
 /// # Errors
-/// [`Error::Damaged`] when the header and the lines contradict each other.
+/// [`Error::Damaged`] if the number of keys is impossible for the series of filters.
 pub fn filter_of(header: &Header, lines: Lines) -> Result<AnyFilter> {
     let keys = header.keys;
     Ok(match header.kind {
-        Kind::Lines(kind, hasher) => {
+        StoredKind::Lines(kind, hasher) => {
             AnyFilter::Lines(LineFilter::from_built(BuiltFilter { kind, keys, lines }, hasher))
         }
-        Kind::Bloom(plan) => AnyFilter::Bloom(Bloom::from_parts(plan, keys, lines)),
-        Kind::Counting(plan) => AnyFilter::Counting(CountingBloom::from_parts(plan, keys, lines)),
-        Kind::Scalable { series, layers } => {
+        StoredKind::Bloom(plan) => AnyFilter::Bloom(Bloom::from_parts(plan, keys, lines)),
+        StoredKind::Counting(plan) => AnyFilter::Counting(CountingBloom::from_parts(plan, keys, lines)),
+        StoredKind::Scalable { series, layers } => {
             let filter = ScalableBloom::from_parts(series, layers, keys, &lines);
-            let too_few =
-                || Error::damaged(KEYS_AT as u64, format!("{keys} keys do not fill {layers} filters"));
+            let too_few = || {
+                Error::damaged(
+                    KEYS_AT as u64,
+                    format!("{keys} keys cannot fill the first filters of a series of {layers}"),
+                )
+            };
             AnyFilter::Scalable(filter.ok_or_else(too_few)?)
         }
     })

@@ -1,11 +1,12 @@
 //! An entropy coder for blocks of bytes: range asymmetric numeral systems (Duda 2013), order 0, 14-bit frequencies.
 //!
-//! The bytes of a sparse filter are independent of each other and unevenly distributed: exactly what an order-0 coder brings to
-//! its entropy, and where dictionary coders find nothing.
+//! The bytes of a sparse filter are independent and unevenly distributed. An order-0 coder compresses them to their entropy, while
+//! dictionary coders find no matches.
 //!
-//! A coded block: how many symbols occur, less one (1 byte); for each in ascending order the symbol (1 byte) and its frequency (a varint),
-//! which add up to 2¹⁴; the state (4 bytes); the stream that refills it. Symbols are coded last to first, so that they decode first
-//! to last. A block is whole when the state ends where the coder began and the stream is used up.
+//! A coded block is: the number of distinct symbols minus one (1 byte); for each symbol in ascending order, the symbol (1 byte) and its
+//! frequency (a varint), where all frequencies add up to 2¹⁴; the state (4 bytes); the stream that refills the state. Symbols are coded
+//! last to first, so that they decode first to last. A block is intact if the state ends at the initial value of the coder and the whole
+//! stream is consumed.
 
 use crate::codec::{Decoder, Encode};
 
@@ -14,7 +15,7 @@ const SCALE: u32 = 1 << SCALE_BITS;
 /// The state stays in [LOW, 2⁸ LOW).
 const LOW: u32 = 1 << 23;
 
-/// Codes `block` (which must not be empty); `None` when that would save less than one byte in a hundred.
+/// Codes `block`, which must not be empty. Returns `None` if that would save less than one byte in a hundred.
 pub(super) fn encode(block: &[u8]) -> Option<Vec<u8>> {
     let mut counts = [0u32; 256];
     block.iter().for_each(|&b| counts[usize::from(b)] += 1);
@@ -52,7 +53,7 @@ pub(super) fn encode(block: &[u8]) -> Option<Vec<u8>> {
     (coded.len() < block.len()).then_some(coded)
 }
 
-/// Frequencies that add up to [`SCALE`], none of them zero for a symbol that occurs.
+/// Frequencies that add up to [`SCALE`], nonzero for every symbol that occurs.
 fn scaled(counts: &[u32; 256], total: usize) -> [u32; 256] {
     let share = |&count: &u32| match count {
         0 => 0,
@@ -60,8 +61,8 @@ fn scaled(counts: &[u32; 256], total: usize) -> [u32; 256] {
     };
     let mut freqs: [u32; 256] = std::array::from_fn(|i| share(&counts[i]));
     let sum: u32 = freqs.iter().sum();
-    // Rounding: at most 256 of 16384, taken from or given to the most frequent one, which has at least 1/256 of all; if even that
-    // is not enough, from the next.
+    // Rounding errors sum to at most 256 of 16384. They go to or come from the most frequent symbol, which has at least 1/256 of the total,
+    // and then the next one if that is not enough.
     let (mut missing, mut excess) = (SCALE.saturating_sub(sum), sum.saturating_sub(SCALE));
     while missing > 0 || excess > 0 {
         let Some(largest) = freqs.iter_mut().max() else { break };
@@ -72,7 +73,7 @@ fn scaled(counts: &[u32; 256], total: usize) -> [u32; 256] {
     freqs
 }
 
-/// The block of `out`'s length that `coded` stands for; `None` when it stands for none.
+/// Decodes a block of the length of `out`. Returns `None` if `coded` is not such a block.
 pub(super) fn decode(coded: &[u8], out: &mut [u8]) -> Option<()> {
     let mut input = Decoder::new(coded);
     let mut freqs = [0u32; 256];
@@ -96,7 +97,7 @@ pub(super) fn decode(coded: &[u8], out: &mut [u8]) -> Option<()> {
         let slot = state % SCALE;
         let symbol = *symbol_at.get(slot as usize)?;
         let (freq, start) = (freqs[usize::from(symbol)], starts[usize::from(symbol)]);
-        // A damaged state may exceed its range; wrapping keeps this free of panics, and the end is checked.
+        // A damaged state may exceed its range. Wrapping avoids a panic, and the check at the end finds the damage.
         state = freq.wrapping_mul(state >> SCALE_BITS).wrapping_add(slot).wrapping_sub(start);
         while state < LOW {
             state = state << 8 | u32::from(*stream.next()?);

@@ -1,20 +1,20 @@
-//! The wire form of a filter: small, in one pass, in constant memory beside the filter.
+//! The wire form of a filter: compressed, in one pass, with constant memory besides the filter.
 //!
 //! | offset | bytes | field | meaning | invalid when |
 //! |---|---|---|---|---|
-//! | 0 | 8 | magic | `SBF-WIRE` | anything else: no filter |
-//! | 8 | 104 | header | the first 104 bytes of the header page ([`super::header`]); the others are zero | as there; or bound to a segment |
+//! | 0 | 8 | magic | `SBF-WIRE` | anything else: not a filter |
+//! | 8 | 104 | header | the first 104 bytes of the header page ([`super::header`]); the rest of the page is zero | as there; or bound to a segment |
 //! | 112 | 4 | checksum | CRC-32 of the 112 bytes before it | does not match |
 //! | 116 | | blocks | one for each MiB of lines and one for the rest | |
 //! | | 8 | digest | of all lines | does not match |
 //!
-//! A block: its bytes on the wire (4 bytes); then so many bytes. As many as the block's lines have: the lines as they are. Fewer: coded
-//! by [`super::rans`]. More: invalid.
+//! A block is its length on the wire (4 bytes), then that many bytes. If the length is that of the lines, the bytes are the lines. If it is
+//! less, they are coded by [`super::rans`]. A greater length is invalid.
 //!
-//! Worth it for filters that are far from half full: Bloom filters made with fewer positions and more bits than the best for their
-//! memory (Mitzenmacher, "Compressed Bloom Filters", 2002), filters that are still filling up, counting filters. A full Bloom filter of
-//! the best `k`, and a parity filter, are random bits; nothing makes those smaller. Measured on
-//! 1 MiB, in per cent of it; about 100 MB/s either way:
+//! Compression pays off for filters that are far from half full: Bloom filters with fewer positions and more bits than the optimum for their
+//! memory (Mitzenmacher, "Compressed Bloom Filters", 2002), filters that are still filling up, and counting filters. A full Bloom filter
+//! with the best `k` and a parity filter are random bits, which cannot be compressed. Measured on 1 MiB, in per cent of it; about 100 MB/s
+//! in both directions:
 //!
 //! | fill | entropy | here | zstd -3 | zstd -19 | lz4 |
 //! |---|---|---|---|---|---|
@@ -27,7 +27,7 @@
 //! | 0.1 % | 1.3 | 1.4 | 2.5 | 2.1 | 5.2 |
 //! | counting, full | – | 40.5 | 48.3 | 41.2 | 84.7 |
 //!
-//! So no general compressor is needed.
+//! A general-purpose compressor would gain nothing.
 
 use super::header::{BOUND_AT, FIELDS_BYTES, HEADER_BYTES, Header, VERSION};
 use super::parts::{filter_of, parts_of};
@@ -40,18 +40,18 @@ use std::io::{ErrorKind, Read, Write};
 
 const MAGIC: [u8; 8] = *b"SBF-WIRE";
 const START_BYTES: usize = MAGIC.len() + FIELDS_BYTES;
-/// Before the checksum of version 1, to name that version.
+/// The offset of the checksum in version 1, to recognize that version.
 const START_BYTES_1: usize = MAGIC.len() + 96;
 const BLOCK_LINES: usize = (1 << 20) / LINE_BYTES;
-/// What errors call the stream.
+/// The name of the stream in errors.
 const STREAM: &str = "the filter stream";
-/// What to do about a damaged one.
+/// The advice in errors about a damaged stream.
 const REMEDY: &str = "; send it again";
 
-/// Writes the wire form of a filter. Returns its bytes.
+/// Writes the wire form of a filter. Returns its length in bytes.
 ///
 /// # Errors
-/// [`Error::Io`] of `output`.
+/// [`Error::Io`] if `output` fails.
 pub fn send_filter(filter: &AnyFilter, output: &mut impl Write) -> Result<u64> {
     let (header, parts) = parts_of(filter);
     let mut sent = 0;
@@ -84,11 +84,11 @@ pub fn send_filter(filter: &AnyFilter, output: &mut impl Write) -> Result<u64> {
     Ok(sent)
 }
 
-/// Reads a filter in its wire form, and nothing after it.
+/// Reads a filter in its wire form, and nothing beyond it.
 ///
 /// # Errors
-/// [`Error::Damaged`] for a damaged, cut or foreign stream; [`Error::UnsupportedVersion`] for one of another version; [`Error::TooLarge`]
-/// for a filter of more than `max_bytes` of memory, before any of it is allocated; [`Error::Io`] of `input`.
+/// [`Error::Damaged`] for a damaged, truncated or foreign stream; [`Error::UnsupportedVersion`] for one of another version; [`Error::TooLarge`]
+/// for a filter of more than `max_bytes` of memory, before any of it is allocated; [`Error::Io`] if `input` fails.
 pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter> {
     let mut input = Input { input, at: 0 };
     let mut start = [0; START_BYTES + 4];
@@ -99,7 +99,7 @@ pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter
     if bytes > max_bytes {
         return Err(Error::TooLarge { bytes, max: max_bytes });
     }
-    // Grows with what has arrived: a header alone makes nobody allocate.
+    // Grows with the data that arrives: a header alone must not cause a large allocation.
     let mut lines = Lines::default();
     let mut digest = Digest::default();
     while (lines.len() as u64) < header.lines {
@@ -113,7 +113,7 @@ pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter
     let mut stored = [0; 8];
     input.fill(&mut stored)?;
     if digest.finish().to_le_bytes() != stored {
-        return Err(damaged(at, "the digest of the lines does not match"));
+        return Err(damaged(at, "line digest mismatch"));
     }
     filter_of(&header, lines).map_err(in_stream)
 }
@@ -132,12 +132,12 @@ fn in_stream(error: Error) -> Error {
 
 fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
     if !checked.starts_with(&MAGIC) {
-        return Err(damaged(0, "it does not begin as a filter on the wire does"));
+        return Err(damaged(0, "not a filter"));
     }
     if crc != crc32(&[checked]).to_le_bytes() {
         return Err(match is_version_1(checked) {
             true => Error::UnsupportedVersion { found: 1, supported: VERSION },
-            false => damaged(START_BYTES as u64, "the header's checksum does not match"),
+            false => damaged(START_BYTES as u64, "header checksum mismatch"),
         });
     }
     let mut page = checked.get(MAGIC.len()..).unwrap_or_default().to_vec();
@@ -146,17 +146,17 @@ fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
     let header = Header::decode(&page).map_err(in_stream)?;
     match header.binding {
         None => Ok(header),
-        Some(_) => Err(damaged((MAGIC.len() + BOUND_AT) as u64, "a filter bound to a segment")),
+        Some(_) => Err(damaged((MAGIC.len() + BOUND_AT) as u64, "the filter belongs to a segment")),
     }
 }
 
-/// Whether version 1 wrote this start of a stream. Its checksum stood in front of this version's.
+/// Whether this is the start of a stream of version 1, whose checksum comes earlier.
 fn is_version_1(start: &[u8]) -> bool {
     let (checked, rest) = start.split_at(START_BYTES_1);
     rest.starts_with(&crc32(&[checked]).to_le_bytes())
 }
 
-/// A stream, and how far it was read.
+/// A stream with its read offset.
 struct Input<'a, R> {
     input: &'a mut R,
     at: u64,
@@ -165,7 +165,7 @@ struct Input<'a, R> {
 impl<R: Read> Input<'_, R> {
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         self.input.read_exact(bytes).map_err(|e| match e.kind() {
-            ErrorKind::UnexpectedEof => damaged(self.at, "it ends too early"),
+            ErrorKind::UnexpectedEof => damaged(self.at, "the stream ends too early"),
             _ => Error::io("read", STREAM, e),
         })?;
         self.at += bytes.len() as u64;
@@ -181,12 +181,11 @@ impl<R: Read> Input<'_, R> {
         if length == plain.len() {
             return self.fill(plain);
         }
-        let not_a_block = || damaged(at, &format!("a block of {length} bytes that is none"));
         if length > plain.len() {
-            return Err(not_a_block());
+            return Err(damaged(at, &format!("invalid block length {length}")));
         }
         let mut coded = vec![0; length];
         self.fill(&mut coded)?;
-        rans::decode(&coded, plain).ok_or_else(not_a_block)
+        rans::decode(&coded, plain).ok_or_else(|| damaged(at, "invalid coded block"))
     }
 }

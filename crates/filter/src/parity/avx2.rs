@@ -1,55 +1,13 @@
 //! Reading a line in AVX2: four lanes a vector, folded until a table of sixteen parities can be asked.
 
-use super::equation::Equation;
-use super::layout::{HALF, Lanes, Layout, Twelve, mask};
-use super::solve::System;
-use super::{FilterKind, Reading, Width, walk, walk_below, walk_many};
-use crate::{LINE_BYTES, Line, Verdict};
+use super::entry::entry_points;
+use super::layout::{Equation, HALF, Layout, Twelve, mask};
+use super::walk::Reading;
+use super::width::Width;
+use crate::line::{LINE_BYTES, Line};
 use std::arch::x86_64::*;
 
-/// As [`super::scalar::contains`].
-///
-/// # Safety
-/// The machine has AVX2, POPCNT and BMI2.
-#[target_feature(enable = "avx2,popcnt,bmi2")]
-pub(super) unsafe fn contains<L: Layout>(lines: &[Line], hash: u64, kind: &FilterKind) -> bool {
-    // SAFETY: the same instruction set.
-    let below = |lines: &[Line], hash, levels: &[u32]| unsafe { below::<L>(lines, hash, levels) };
-    walk::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation), below)
-}
-
-/// As [`super::scalar::contain`].
-///
-/// # Safety
-/// As [`contains`].
-#[target_feature(enable = "avx2,popcnt,bmi2")]
-pub(super) unsafe fn contain<L: Layout>(
-    lines: &[Line],
-    hashes: &[u64],
-    kind: &FilterKind,
-    verdicts: &mut [Verdict],
-) {
-    // SAFETY: the same instruction set.
-    let below = |lines: &[Line], hash, levels: &[u32]| unsafe { below::<L>(lines, hash, levels) };
-    walk_many::<L>(lines, hashes, kind, verdicts, |line, equation| read::<L>(line, equation), below);
-}
-
-/// # Safety
-/// As [`contains`].
-#[inline(never)]
-#[target_feature(enable = "avx2,popcnt,bmi2")]
-unsafe fn below<L: Layout>(lines: &[Line], hash: u64, levels: &[u32]) -> bool {
-    walk_below::<L>(lines, hash, levels, |line, equation| read::<L>(line, equation))
-}
-
-/// As [`System::solve`], compiled for wider vectors.
-///
-/// # Safety
-/// As [`contains`].
-#[target_feature(enable = "avx2,popcnt,bmi2")]
-pub(super) unsafe fn solve<L: Layout>(system: &mut System) -> (Lanes, usize) {
-    system.solve::<L>()
-}
+entry_points!("avx2,popcnt,bmi2");
 
 #[inline]
 #[target_feature(enable = "avx2,popcnt,bmi2")]

@@ -1,22 +1,16 @@
-//! How many lines a probe reads.
+//! The cost of a probe in lines.
 
-use super::layout::{Eight, Layout, Nine, Seven, Sixteen, Twelve, words_of};
-use super::{Levels, Width};
-use crate::Line;
+use super::layout::{Layout, for_width, words_of};
+use super::width::{Levels, Width};
+use crate::line::Line;
 
-/// For a key that is not there: the share of the first level's probes that go on, averaged over its lines, then of the next level's, and
-/// so on.
+/// The expected number of lines that a probe of an absent key reads: the share of probes that go on from the first level, averaged over
+/// its lines, then from the next level, and so on.
 pub(crate) fn lines_per_probe(lines: &[Line], width: Width, levels: &Levels) -> f64 {
-    match width {
-        Width::Seven => reads::<Seven>(lines, levels),
-        Width::Eight => reads::<Eight>(lines, levels),
-        Width::Nine => reads::<Nine>(lines, levels),
-        Width::Twelve => reads::<Twelve>(lines, levels),
-        Width::Sixteen => reads::<Sixteen>(lines, levels),
-    }
+    for_width!(width, L => cost::<L>(lines, levels))
 }
 
-fn reads<L: Layout>(mut lines: &[Line], levels: &Levels) -> f64 {
+fn cost<L: Layout>(mut lines: &[Line], levels: &Levels) -> f64 {
     let (mut reached, mut sum) = (1.0, 0.0);
     for &count in levels.iter().take_while(|&&count| count > 0) {
         let (level, rest) = lines.split_at_checked(count as usize).unwrap_or((lines, &[]));

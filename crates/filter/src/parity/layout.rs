@@ -1,8 +1,7 @@
-//! How a line holds its lanes and its threshold: one layout per width (the pictures stand in the module's page).
+//! How a line stores its lanes and its threshold: one layout per width (see the table in the module documentation).
 
-use super::Width;
-use super::equation::Equation;
-use crate::{LINE_BYTES, Line};
+use super::width::Width;
+use crate::line::{LINE_BYTES, Line};
 
 /// A line as eight little-endian words.
 pub(super) type Words = [u64; LINE_BYTES / 8];
@@ -10,26 +9,36 @@ pub(super) type Words = [u64; LINE_BYTES / 8];
 /// The most lanes of any width.
 pub(super) const MAX_LANES: usize = 16;
 
-/// All lanes of a line before they are laid out: rows 0 to 63 of lane `j` in `low[j]`, the others in `high[j]`.
+/// What a hash requires of its line: for each lane `j`, the parity of `lane_j & coefficients` is bit `j` of the fingerprint.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Equation {
+    /// Coefficients of rows 0 to 63.
+    pub low: u64,
+    /// Coefficients of the rows from 64 on.
+    pub high: u64,
+    pub fingerprint: u32,
+}
+
+/// The lanes of a line before they are laid out: rows 0 to 63 of lane `j` in `low[j]`, the rest in `high[j]`.
 #[derive(Default)]
 pub(super) struct Lanes {
     pub low: [u64; MAX_LANES],
     pub high: [u64; MAX_LANES],
 }
 
-/// The facts of one width. `threshold` and `fits` take apart what `assemble` puts together.
+/// The parameters and the bit layout of one width. `threshold` and `fits` read what `assemble` wrote.
 pub(super) trait Layout {
     const WIDTH: Width;
-    /// Bits per row: the fingerprint's.
+    /// Bits per row, and bits of a fingerprint.
     const LANES: usize;
     /// Rows: unknowns of the linear system, and bits of a coefficient vector.
     const ROWS: usize;
-    /// Thresholds go from 0 to this; ranks from 0 to one less.
+    /// The highest threshold; the highest rank is one less.
     const MAX_THRESHOLD: u32;
 
     fn threshold(words: &Words) -> u32;
-    /// Whether the parity of each lane under the coefficients is its bit of the fingerprint. More than eight lanes are read eight at a
-    /// time: the first eight deny all but 0.4 % of the keys that are not there.
+    /// Whether the parity of each lane under the coefficients equals its bit of the fingerprint. More than eight lanes are read eight at
+    /// a time: the first eight deny all but 0.4 % of the absent keys.
     fn fits(words: &Words, equation: &Equation) -> bool;
     fn assemble(lanes: &Lanes, threshold: u32) -> Words;
 }
@@ -58,7 +67,7 @@ fn top_bits(words: &Words) -> u32 {
     words.iter().rev().fold(0, |bits, word| bits << 1 | (word >> 63) as u32)
 }
 
-/// Bit `j`: the parity of word `j`. Halves are folded onto each other and words put together, until each byte is one word's.
+/// Bit `j` is the parity of word `j`. Folds halves onto each other and combines words, until each byte stands for one word.
 #[inline(always)]
 fn parities_of(words: Words) -> u32 {
     let pairs: [u64; 4] = std::array::from_fn(|i| fold(words[i], words[i + 4], 32, 0xffff_ffff));
@@ -70,7 +79,7 @@ fn parities_of(words: Words) -> u32 {
     gathered(bytes)
 }
 
-/// Both words' parts of `2 × by` bits, folded to `by`: those of `a` where `low` is set, those of `b` above them.
+/// Folds each `2 × by` bits of both words to `by` bits: those of `a` where `low` is set, those of `b` above them.
 #[inline(always)]
 fn fold(a: u64, b: u64, by: u32, low: u64) -> u64 {
     (a ^ a >> by) & low | (b ^ b << by) & !low
@@ -82,7 +91,7 @@ fn gathered(bytes: u64) -> u32 {
     ((bytes & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
 }
 
-/// Bit `j`: the parity of the j-th 32-bit half word.
+/// Bit `j` is the parity of the j-th 32-bit half word.
 #[inline(always)]
 fn parities_of_half_words(words: [u64; 4]) -> u32 {
     let pairs: [u64; 2] = std::array::from_fn(|i| fold(words[i], words[i + 2], 16, 0x0000_ffff_0000_ffff));
@@ -90,13 +99,13 @@ fn parities_of_half_words(words: [u64; 4]) -> u32 {
     bytes ^= bytes >> 4;
     bytes ^= bytes >> 2;
     bytes ^= bytes >> 1;
-    // Bytes 0 to 3 are lanes 0, 2, 4, 6, and bytes 4 to 7 lanes 1, 3, 5, 7. Byte b, of lane j, is shifted by 56 + j - 8b: no two sums of
-    // a place and a shift are equal, so nothing is carried.
+    // Bytes 0 to 3 are lanes 0, 2, 4, 6, and bytes 4 to 7 are lanes 1, 3, 5, 7. Byte b of lane j is shifted by 56 + j - 8b. All sums
+    // of a position and a shift differ, so there are no carries.
     let to_lane = 1 << 56 | 1 << 50 | 1 << 44 | 1 << 38 | 1 << 25 | 1 << 19 | 1 << 13 | 1 << 7;
     ((bytes & 0x0101_0101_0101_0101).wrapping_mul(to_lane) >> 56) as u32
 }
 
-/// Bit `i`: the parity of word `i`, where the lower 32 bits of all are zero: two words fit one.
+/// Bit `i` is the parity of word `i`. The lower 32 bits of every word are zero, so two words fit into one.
 #[inline(always)]
 fn parities_of_upper_halves(words: [u64; 4]) -> u32 {
     let pairs = [words[0] >> 32 | words[1], words[2] >> 32 | words[3]];
@@ -105,12 +114,12 @@ fn parities_of_upper_halves(words: [u64; 4]) -> u32 {
     for by in [8, 4, 2, 1] {
         sixteens ^= sixteens >> by;
     }
-    // Sums of a bit's place and a shift, 0, 16, 32, 48 and 48, 34, 17, 3, are all different: nothing is carried, and the places
-    // 48 to 51 are words 0 to 3.
+    // All sums of a bit position (0, 16, 32, 48) and a shift (48, 34, 17, 3) differ, so there are no carries, and bits 48 to 51 stand for
+    // words 0 to 3.
     ((sixteens & 0x0001_0001_0001_0001).wrapping_mul(1 << 48 | 1 << 34 | 1 << 17 | 1 << 3) >> 48) as u32 & 15
 }
 
-/// A word each, with eight more rows of lane `j` in byte `j` of the last word.
+/// One word per lane, and eight more rows of lane `j` in byte `j` of the last word.
 pub(super) struct Seven;
 
 impl Layout for Seven {
@@ -126,7 +135,7 @@ impl Layout for Seven {
     #[inline(always)]
     fn fits(words: &Words, equation: &Equation) -> bool {
         let high = |j: usize| words[7] >> (8 * j) & equation.high;
-        // The parity of a sum is the sum of the parities: one count serves both parts.
+        // The parity of a sum is the sum of the parities, so one count covers both parts.
         parities_of(std::array::from_fn(|j| words[j] & equation.low ^ high(j))) & 0x7f == equation.fingerprint
     }
     fn assemble(lanes: &Lanes, threshold: u32) -> Words {
@@ -136,7 +145,7 @@ impl Layout for Seven {
     }
 }
 
-/// A word each, but for its top bit.
+/// One word per lane, without its top bit.
 pub(super) struct Eight;
 
 impl Layout for Eight {
@@ -158,7 +167,7 @@ impl Layout for Eight {
     }
 }
 
-/// Seven bytes of a word each, and the ninth lane across the top bytes.
+/// Seven bytes of a word per lane, and the ninth lane across the top bytes.
 pub(super) struct Nine;
 
 impl Layout for Nine {
@@ -183,10 +192,10 @@ impl Layout for Nine {
     }
 }
 
-/// Bits 0 to 41 of a word each, and four lanes in the 21 bits above, half in word `i` and half in word `i + 4`.
+/// Bits 0 to 41 of a word for each of eight lanes, and four lanes in the 21 bits above, half in word `i` and half in word `i + 4`.
 pub(super) struct Twelve;
 
-/// Rows of a lane that one word holds in its upper part.
+/// The rows of a lane in the upper part of one word.
 pub(super) const HALF: usize = 21;
 
 impl Layout for Twelve {
@@ -201,7 +210,7 @@ impl Layout for Twelve {
     }
     #[inline(always)]
     fn fits(words: &Words, equation: &Equation) -> bool {
-        // A lane's halves lie at the same bits of two words: 42 to 62, all in the upper 32.
+        // The halves of a lane are at the same bits of two words: 42 to 62, all in the upper 32.
         let upper = || {
             let halves = [(equation.low & mask(HALF)) << Self::ROWS, equation.low >> HALF << Self::ROWS];
             parities_of_upper_halves(std::array::from_fn(|i| words[i] & halves[0] ^ words[i + 4] & halves[1]))
@@ -217,7 +226,7 @@ impl Layout for Twelve {
     }
 }
 
-/// Half a word each, but for its top bit; the threshold has sixteen bits.
+/// Half a word per lane, without its top bit. The threshold has sixteen bits.
 pub(super) struct Sixteen;
 
 impl Layout for Sixteen {
@@ -243,3 +252,32 @@ impl Layout for Sixteen {
         std::array::from_fn(|word| half(2 * word) | half(2 * word + 1) << 32)
     }
 }
+
+/// `for_width!(width, L => expression)` evaluates the expression with `L` as the layout of the width.
+macro_rules! for_width {
+    ($width:expr, $layout:ident => $body:expr) => {
+        match $width {
+            $crate::parity::width::Width::Seven => {
+                use $crate::parity::layout::Seven as $layout;
+                $body
+            }
+            $crate::parity::width::Width::Eight => {
+                use $crate::parity::layout::Eight as $layout;
+                $body
+            }
+            $crate::parity::width::Width::Nine => {
+                use $crate::parity::layout::Nine as $layout;
+                $body
+            }
+            $crate::parity::width::Width::Twelve => {
+                use $crate::parity::layout::Twelve as $layout;
+                $body
+            }
+            $crate::parity::width::Width::Sixteen => {
+                use $crate::parity::layout::Sixteen as $layout;
+                $body
+            }
+        }
+    };
+}
+pub(super) use for_width;

@@ -1,19 +1,18 @@
 //! The linear system of one line: Gauss–Jordan elimination over GF(2).
 //!
-//! All rows are reduced by every pivot, without branches: plain loops over arrays that the compiler turns into vector code, and a
-//! solution that is there when the last pivot is done, without back-substitution. That is more XORs than elimination key by key and
-//! yet much faster (12 ns per key with AVX-512, 8 lanes), because nothing waits and nothing is mispredicted.
+//! Every pivot reduces all rows, without branches. These are plain loops over arrays, which the compiler vectorizes, and the
+//! solution is complete after the last pivot, without back-substitution. This takes more XORs than elimination key by key, yet is much
+//! faster (12 ns per key with AVX-512, 8 lanes), because nothing stalls and no branch is mispredicted.
 
-use super::equation::Equation;
-use super::layout::{Lanes, Layout};
+use super::layout::{Equation, Lanes, Layout};
 
-/// The most equations of one line: more than any width has rows, a multiple of the widest vector.
+/// The most equations of one line: more than the rows of any width, and a multiple of the widest vector.
 pub(super) const MAX_EQUATIONS: usize = 80;
 
-/// The equations of a line in order of descending rank, as arrays. Unused ones are zero and so do nothing.
+/// The equations of a line in descending rank, as arrays. Unused entries are zero and have no effect.
 pub(super) struct System {
     low: [u64; MAX_EQUATIONS],
-    /// Fingerprint in the low 32 bits, coefficients of the rows from 64 on above them.
+    /// The fingerprint in the low 32 bits, and the coefficients of rows 64 and up above it.
     high: [u64; MAX_EQUATIONS],
     len: usize,
 }
@@ -37,7 +36,7 @@ impl System {
         self.len += 1;
     }
 
-    /// Solves as many equations as hold together, from the first on: the lanes, and how many equations they satisfy for sure.
+    /// Solves the equations in order up to the first contradiction. Returns the lanes, and the number of equations they satisfy.
     #[inline(always)]
     pub fn solve<L: Layout>(&mut self) -> (Lanes, usize) {
         let capacity = (L::ROWS + 1).next_multiple_of(8);
@@ -61,7 +60,7 @@ impl System {
             } else if h != 0 {
                 break;
             } else {
-                // Follows from the others (the same hash twice, say): it holds with them, and its zero fingerprint sets no bit.
+                // It follows from the others (a repeated hash, for example), so it holds with them; its zero fingerprint sets no bit.
                 solved += 1;
                 continue;
             }
@@ -72,7 +71,7 @@ impl System {
     }
 }
 
-/// Each pivot's row is its equation's fingerprint; all other rows are zero.
+/// The row of each pivot is the fingerprint of its equation; all other rows are zero.
 #[inline(always)]
 fn lanes_of<L: Layout>(pivots: &[u8], high: &[u64]) -> Lanes {
     let mut lanes = Lanes::default();

@@ -1,44 +1,44 @@
-//! Hashes in ascending order: what a level is built from.
+//! Sorting the hashes of a level.
 
 use crate::error::{Error, Result};
-use crate::lines::ask_for_huge_pages;
+use crate::huge_pages::advise_huge_pages;
 
-/// Puts the hashes of a level of a parity filter in order, in memory or wherever there is room; see
-/// [`LineFilter::from_sorter`](crate::LineFilter::from_sorter). Call order: `push* distinct in_order*`.
+/// Sorts the hashes of a level of a parity filter, in memory or elsewhere; see [`LineFilter::from_sorter`](crate::LineFilter::from_sorter).
+/// Call order: `push* distinct in_order*`.
 pub trait SortHashes: Sized {
-    /// What can go wrong.
+    /// The error of the sorter.
     type Error: From<Error>;
 
-    /// An empty one, for the hashes that a level hands down to the next: a twentieth.
+    /// An empty sorter for the hashes that this level bumps to the next, about a twentieth.
     ///
     /// # Errors
     /// The sorter's own.
     fn another(&self) -> Result<Self, Self::Error>;
 
-    /// Takes a hash; in any order, and more than once.
+    /// Adds a hash. Hashes may come in any order and more than once.
     ///
     /// # Errors
     /// The sorter's own.
     fn push(&mut self, hash: u64) -> Result<(), Self::Error>;
 
-    /// How many different hashes have come. No more will.
+    /// The number of distinct hashes. No more hashes are pushed after this call.
     ///
     /// # Errors
     /// The sorter's own.
     fn distinct(&mut self) -> Result<u64, Self::Error>;
 
-    /// Gives every hash once, in pieces: each piece ascends and stands above the one before it.
+    /// Passes every distinct hash to `each` once, in ascending pieces: each piece is sorted and lies above the one before it.
     ///
     /// # Errors
-    /// The sorter's own, and those of `each`, which end it.
+    /// The sorter's own, and those of `each`, which stop the iteration.
     fn in_order(&mut self, each: EachPiece<'_, Self::Error>) -> Result<(), Self::Error>;
 }
 
-/// What is done with a piece of sorted hashes.
+/// A function that receives a piece of sorted hashes.
 pub type EachPiece<'a, E> = &'a mut dyn FnMut(&[u64]) -> Result<(), E>;
 
-/// All in one vector.
-pub(super) struct InMemory {
+/// A sorter that keeps all hashes in one vector.
+pub(crate) struct InMemory {
     hashes: Vec<u64>,
     in_order: bool,
 }
@@ -74,9 +74,9 @@ impl SortHashes for InMemory {
     }
 }
 
-/// Keys that a bucket of the sort holds on average: a few levels of a comparison sort, within the first cache.
+/// The average number of keys in a bucket of the sort: a few levels of a comparison sort, within L1.
 const BUCKET_KEYS: usize = 256;
-/// Sixteen times as many made no difference at 10 million keys.
+/// Sixteen times as many buckets made no difference at 10 million keys.
 const MAX_BUCKETS: usize = 1 << 11;
 
 /// All distinct hashes in ascending order: a scatter by the high bits, then a sort of each bucket.
@@ -90,7 +90,7 @@ fn sorted(hashes: &[u64]) -> Vec<u64> {
         start += std::mem::replace(end, start);
     }
     let mut sorted = vec![0; hashes.len()];
-    ask_for_huge_pages(&sorted);
+    advise_huge_pages(&sorted);
     for &hash in hashes {
         let end = &mut ends[bucket_of(hash)];
         sorted[*end] = hash;

@@ -1,8 +1,10 @@
-use super::equation::{Equation, next_level, place};
+use super::build::{ParityLines, build_levels};
+use super::equation::{equation_of, next_level, place};
+use super::layout::{Eight, Layout, Nine, Seven, Sixteen, Twelve};
+use super::sort::InMemory;
 use super::*;
-use crate::error::Error;
 use crate::hash::{digest, hash_key};
-use crate::{FilterSpec, LINE_BITS, Line, Prober, Verdict};
+use crate::*;
 use proptest::prelude::*;
 
 const SIZES: [u64; 12] = [0, 1, 2, 31, 61, 62, 63, 64, 65, 200, 1000, 30_000];
@@ -173,8 +175,8 @@ fn degenerate_sets_build_and_deny_no_member() {
 #[test]
 fn what_the_last_level_bumps_is_maybe() {
     let members = hashes(0..2000);
-    let Built { lines, levels, .. } =
-        build::build::<Eight, _>(Isa::best(), &mut InMemory::of(&members), 1e9).unwrap();
+    let ParityLines { lines, levels, .. } =
+        build_levels::<Eight, _>(Isa::best(), &mut InMemory::of(&members), 1e9).unwrap();
     assert_eq!(levels, [1; MAX_LEVELS], "one line per level holds far fewer");
     let kind = FilterKind::Parity { width: Width::Eight, levels };
     assert_members(&BuiltFilter { kind, keys: 2000, lines }, &members, "overfull");
@@ -189,7 +191,7 @@ fn the_same_set_gives_the_same_bytes_in_any_order_and_on_any_isa() {
         assert_eq!(built(&members, width), built(&reversed, width));
     }
     let on = |isa| {
-        let built = build::build::<Seven, _>(isa, &mut InMemory::of(&members), 70.0).unwrap();
+        let built = build_levels::<Seven, _>(isa, &mut InMemory::of(&members), 70.0).unwrap();
         (built.lines, built.levels)
     };
     assert!(Isa::available().all(|isa| on(isa) == on(Isa::SCALAR)));
@@ -269,7 +271,7 @@ fn oracle<L: Layout>(lines: &[Line], mut hash: u64, levels: &Levels) -> bool {
         let (index, rank) = place::<L>(hash, count);
         let line = &lines[base + index as usize];
         let bit = |p: usize| u32::from(line[p / 8] >> (p % 8) & 1);
-        let equation = Equation::of::<L>(hash);
+        let equation = equation_of::<L>(hash);
         if rank >= number(line, &threshold_bits(L::WIDTH)) {
             let coefficients = u128::from(equation.low) | u128::from(equation.high) << 64;
             return (0..L::LANES).all(|j| {
@@ -324,7 +326,7 @@ proptest! {
         let members = hashes(0..keys);
         for width in Width::ALL {
             let mut pieces = Pieces { all: InMemory::of(&members), of };
-            prop_assert_eq!(build_from(&mut pieces, width).unwrap(), built(&members, width));
+            prop_assert_eq!(BuiltFilter::from_sorter(width, &mut pieces).unwrap(), built(&members, width));
         }
     }
 

@@ -1,34 +1,44 @@
-//! From level to level, whichever way a line is read.
+//! The probe, level by level, generic over how a line is read.
 
-use super::equation::{Equation, next_level, place};
-use super::layout::Layout;
-use super::{FilterKind, Reading, scalar};
-use crate::{FetchedAhead, Line, Verdict, isa};
+use super::equation::{equation_of, next_level, place};
+use super::layout::{Equation, Layout};
+use crate::kind::FilterKind;
+use crate::line::Line;
+use crate::prefetch::{Prefetched, prefetch};
+use crate::verdict::Verdict;
 
-/// Asks the first level, and `below` for the levels below it when the line says that the rank was bumped. (In one loop over all levels,
-/// which would be unrolled, a level has more code than gets inlined.)
+/// What a probe reads from a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reading {
+    /// Whether the lanes of the line satisfy the equation.
+    pub fits: bool,
+    pub threshold: u32,
+}
+
+/// Probes the first level, and calls `lower` for the levels below it when the threshold of the line says that the key was bumped. (A loop
+/// over all levels would be unrolled, and each level would then have too much code to be inlined.)
 #[inline(always)]
-pub(super) fn walk<L: Layout>(
+pub(super) fn probe<L: Layout>(
     lines: &[Line],
     hash: u64,
     kind: &FilterKind,
     read: impl Fn(&Line, &Equation) -> Reading,
-    below: impl Fn(&[Line], u64, &[u32]) -> bool,
+    lower: impl Fn(&[Line], u64, &[u32]) -> bool,
 ) -> bool {
     let FilterKind::Parity { levels: [first, further @ ..], .. } = kind else { return true };
     let (line, rank) = place::<L>(hash, *first);
     let Some(line) = lines.get(line as usize) else { return true };
-    let equation = Equation::of::<L>(hash);
+    let equation = equation_of::<L>(hash);
     let reading = read(line, &equation);
     if rank >= reading.threshold {
         return reading.fits;
     }
-    below(lines.get(*first as usize..).unwrap_or_default(), next_level(hash), further)
+    lower(lines.get(*first as usize..).unwrap_or_default(), next_level(hash), further)
 }
 
-/// Asks one of `levels` after the other.
+/// Probes `levels` one after the other.
 #[inline(always)]
-pub(super) fn walk_below<L: Layout>(
+pub(super) fn probe_levels<L: Layout>(
     mut lines: &[Line],
     mut hash: u64,
     levels: &[u32],
@@ -37,7 +47,7 @@ pub(super) fn walk_below<L: Layout>(
     for &count in levels {
         let (line, rank) = place::<L>(hash, count);
         let Some(line) = lines.get(line as usize) else { return true };
-        let equation = Equation::of::<L>(hash);
+        let equation = equation_of::<L>(hash);
         let reading = read(line, &equation);
         if rank >= reading.threshold {
             return reading.fits;
@@ -48,54 +58,29 @@ pub(super) fn walk_below<L: Layout>(
     true
 }
 
-/// Asks all levels, and `believe` for each line before it is read.
-pub(super) fn walk_believed<L: Layout>(
-    lines: &[Line],
-    mut hash: u64,
-    levels: &[u32],
-    believe: &mut dyn FnMut(usize) -> bool,
-) -> Option<Verdict> {
-    let mut first = 0;
-    for &count in levels {
-        let (line, rank) = place::<L>(hash, count);
-        let at = first + line as usize;
-        let Some(line) = lines.get(at) else { break };
-        if !believe(at) {
-            return None;
-        }
-        let reading = scalar::read::<L>(line, &Equation::of::<L>(hash));
-        if rank >= reading.threshold {
-            return Some(Verdict::of(reading.fits));
-        }
-        first += count as usize;
-        hash = next_level(hash);
-    }
-    Some(Verdict::Maybe)
-}
-
-/// Probes that wait for their line of the second level: about those of two hundred hashes.
+/// The number of probes that wait for their line of the second level: about as many as two hundred hashes produce.
 const WAITING: usize = 8;
 
-/// As [`walk`], of many hashes, whose verdicts are all [`Verdict::Maybe`] still. The lines of the first level are fetched ahead; those of
-/// the second as soon as they are known to be needed, and read together.
+/// [`probe`] for many hashes, whose verdicts are all [`Verdict::Maybe`] before the call. Prefetches lines of the first level ahead, and
+/// lines of the second level as soon as a hash needs one; these are read in batches.
 #[inline(always)]
-pub(super) fn walk_many<L: Layout>(
+pub(super) fn probe_many<L: Layout>(
     lines: &[Line],
     hashes: &[u64],
     kind: &FilterKind,
     verdicts: &mut [Verdict],
     read: impl Fn(&Line, &Equation) -> Reading,
-    below: impl Fn(&[Line], u64, &[u32]) -> bool,
+    lower: impl Fn(&[Line], u64, &[u32]) -> bool,
 ) {
     let FilterKind::Parity { levels: [first, further @ ..], .. } = kind else { return };
     let Some((level, rest)) = lines.split_at_checked(*first as usize) else { return };
-    let go_on = |hash| Verdict::of(below(rest, hash, further));
+    let go_on = |hash| Verdict::of(lower(rest, hash, further));
     let mut waiting = [(0, 0); WAITING];
     let mut waiters = 0;
-    for (i, hash) in FetchedAhead::new(level, hashes).enumerate() {
+    for (i, hash) in Prefetched::new(level, hashes).enumerate() {
         let (line, rank) = place::<L>(hash, *first);
         let Some(line) = level.get(line as usize) else { return };
-        let equation = Equation::of::<L>(hash);
+        let equation = equation_of::<L>(hash);
         let reading = read(line, &equation);
         if rank >= reading.threshold {
             verdicts[i] = Verdict::of(reading.fits);
@@ -104,7 +89,7 @@ pub(super) fn walk_many<L: Layout>(
         let hash = next_level(hash);
         let (line, _) = place::<L>(hash, further[0]);
         if let Some(line) = rest.get(line as usize) {
-            isa::prefetch(line);
+            prefetch(line);
         }
         waiting[waiters] = (i, hash);
         waiters += 1;

@@ -1,4 +1,4 @@
-//! How many lines and how many bits per key: false-positive rates of the blocked Bloom filter, computed.
+//! Sizing of blocked Bloom filters: lines, bits per key and computed false-positive rates.
 //!
 //! A line of B = 512 bits gets each of `n` keys with probability 1/lines, and each key sets `k` bits drawn with replacement. (The
 //! number of keys in a line is the Poisson load of Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
@@ -6,28 +6,25 @@
 //! bits as well and is a false positive when all are set.
 //!
 //! The usual inner term (1 − (1 − 1/B)^(ik))^k treats the bits as independent, and is a few per cent low in lines this small
-//! (Bose et al., "On the false-positive rate of Bloom filters", 2008). By inclusion and exclusion over the probe's `d` distinct
-//! bits, a line of `i` keys has them all set with probability Σ_j (−1)^j C(d,j) (1 − j/B)^(ik), and the sum over the loads `i`
+//! (Bose et al., "On the false-positive rate of Bloom filters", 2008). By inclusion and exclusion over the `d` distinct bits of the
+//! probe, a line of `i` keys has them all set with probability Σ_j (−1)^j C(d,j) (1 − j/B)^(ik), and the sum over the loads `i`
 //! then has a closed form, because the binomial's generating function is E\[z^i\] = (1 − (1 − z)/lines)^n:
 //!
 //! FPR = Σ_d P(d) Σ_j (−1)^j C(d,j) (1 − (1 − (1 − j/B)^k) / lines)^n
 //!
 //! where P(d) is the probability that `k` draws hit `d` distinct bits.
 
-use super::blocked::MAX_K;
-use super::{LINE_BITS, LINE_BYTES};
+use super::bits::MAX_K;
 use crate::error::{Error, Result};
+use crate::line::{LINE_BITS, LINE_BYTES, MAX_LINES};
 
-/// The most lines of one filter (256 GiB of them): the line takes the high 32 bits of a hash and leaves the low ones.
-pub const MAX_LINES: u64 = 1 << 32;
-
-/// The least bits per key that a Bloom filter may be asked for; below, it says "maybe" to half of all keys.
+/// The fewest bits per key. With fewer, a filter answers "maybe" for half of all keys.
 pub const MIN_BITS_PER_KEY: f64 = 2.0;
 
-/// The most bits per key; above, the key itself is hardly larger.
+/// The most bits per key. With more, the filter is hardly smaller than the keys.
 pub const MAX_BITS_PER_KEY: f64 = 64.0;
 
-/// Rates below this drown in the rounding of the alternating sum: 2^−53 times its largest binomial, with a margin.
+/// Rates below this are lost in the rounding of the alternating sum: 2^−53 times its largest binomial, with a margin.
 const RATE_FLOOR: f64 = 1e-11;
 
 /// The false-positive rate (0 to 1) of `lines` lines that hold `keys` distinct keys with `k` bits each.
@@ -50,7 +47,7 @@ pub fn blocked_fpr(keys: u64, lines: u64, k: u32) -> f64 {
     sum.clamp(RATE_FLOOR, 1.0)
 }
 
-/// For each `d`, the probability that `k` draws from a line's bits hit `d` distinct ones.
+/// For each `d`, the probability that `k` draws from the bits of a line hit `d` distinct ones.
 fn distinct_draws(k: u32) -> Vec<f64> {
     let mut chance = vec![0.0; k as usize + 1];
     chance[0] = 1.0;
@@ -65,13 +62,13 @@ fn distinct_draws(k: u32) -> Vec<f64> {
     chance
 }
 
-/// The `k` with the lowest false-positive rate for `keys` keys in `lines` lines; the smaller of equals.
+/// The `k` with the lowest false-positive rate for `keys` keys in `lines` lines; the smaller one of a tie.
 pub fn best_k(keys: u64, lines: u64) -> u32 {
     let rate = |k: u32| blocked_fpr(keys, lines, k);
     (1..=MAX_K).min_by(|&a, &b| rate(a).total_cmp(&rate(b))).unwrap_or(1)
 }
 
-/// The lines for `keys` keys at `bits_per_key`, rounded up to one line.
+/// The number of lines for `keys` keys at `bits_per_key`, rounded up; at least one.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for bits per key outside [`MIN_BITS_PER_KEY`] to [`MAX_BITS_PER_KEY`]; [`Error::TooManyKeys`] for more than
@@ -79,7 +76,7 @@ pub fn best_k(keys: u64, lines: u64) -> u32 {
 pub fn lines_for(keys: u64, bits_per_key: f64) -> Result<usize> {
     if !(MIN_BITS_PER_KEY..=MAX_BITS_PER_KEY).contains(&bits_per_key) {
         return Err(Error::InvalidArgument(format!(
-            "a filter of {bits_per_key} bits per key (allowed: {MIN_BITS_PER_KEY} to {MAX_BITS_PER_KEY})"
+            "{bits_per_key} bits per key (allowed: {MIN_BITS_PER_KEY} to {MAX_BITS_PER_KEY})"
         )));
     }
     let lines = (keys as f64 * bits_per_key / LINE_BITS as f64).ceil().max(1.0);

@@ -1,0 +1,47 @@
+//! The entry points of each instruction set.
+
+/// Defines the two functions of a [`ProbeFns`](crate::probe_fns::ProbeFns), compiled with `$features`. The module provides `all_set`, which
+/// tells whether all `K` bits of a hash are set in its line. Without any lines, every hash may have been added.
+macro_rules! entry_points {
+    ($($features:literal)?) => {
+        /// Whether a hash may have been added.
+        ///
+        /// # Safety
+        /// The CPU has the features of this module.
+        $(#[target_feature(enable = $features)])?
+        pub(super) unsafe fn contains<const K: usize>(
+            lines: &[$crate::line::Line],
+            hash: u64,
+            _: &$crate::kind::FilterKind,
+        ) -> bool {
+            match lines.get($crate::line::line_of(hash, lines.len())) {
+                Some(line) => all_set::<K>(line, hash),
+                None => super::entry::no_lines(),
+            }
+        }
+
+        /// [`contains`] for many hashes.
+        ///
+        /// # Safety
+        /// As for [`contains`].
+        $(#[target_feature(enable = $features)])?
+        pub(super) unsafe fn contains_many<const K: usize>(
+            lines: &[$crate::line::Line],
+            hashes: &[u64],
+            kind: &$crate::kind::FilterKind,
+            verdicts: &mut [$crate::verdict::Verdict],
+        ) {
+            for (hash, verdict) in $crate::prefetch::Prefetched::new(lines, hashes).zip(verdicts) {
+                // SAFETY: the same instruction set.
+                *verdict = $crate::verdict::Verdict::of(unsafe { contains::<K>(lines, hash, kind) });
+            }
+        }
+    };
+}
+pub(super) use entry_points;
+
+/// The answer without any lines. Cold, so that it stays off the path of every probe.
+#[cold]
+pub(super) fn no_lines() -> bool {
+    true
+}

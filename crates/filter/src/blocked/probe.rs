@@ -1,0 +1,23 @@
+//! Choosing the probe functions for an instruction set and a number of bits.
+
+use super::bits::MAX_K;
+use crate::isa::{Isa, on_isa};
+use crate::probe_fns::ProbeFns;
+
+/// The functions of a module for `k` bits. There are only [`MAX_K`] multipliers, so a larger `k` sets no further bits.
+macro_rules! for_k {
+    ($module:ident, $k:expr, $($each:literal)*) => {
+        match $k {
+            $($each => ProbeFns { one: $module::contains::<$each>, many: $module::contains_many::<$each> },)*
+            _ => ProbeFns {
+                one: $module::contains::<{ MAX_K as usize }>,
+                many: $module::contains_many::<{ MAX_K as usize }>,
+            },
+        }
+    };
+}
+
+/// The functions that tell whether all `k` bits of a hash are set in its line. Without any lines or bits, nothing is denied.
+pub(crate) fn probe_fns(isa: Isa, k: u32) -> ProbeFns {
+    on_isa!(isa, module => for_k!(module, k, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15))
+}
