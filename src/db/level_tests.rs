@@ -1,4 +1,4 @@
-//! Segments in levels where no public call puts them: a level 1 that overlaps (I10), and quarantines of every kind.
+//! Segments where no public call puts them: overlapping ones in level 1 (I10), and every kind of quarantine.
 
 use super::{Db, Options, repair};
 use crate::Compression;
@@ -42,7 +42,7 @@ fn i10_a_store_whose_sorted_level_overlaps_is_refused_by_name_and_repair_brings_
 /// Level and rows of a segment.
 type InLevel<'a> = (u8, &'a [(&'a str, &'a str)]);
 
-/// A store whose segments, given from the oldest to the newest, are in these levels.
+/// A store with these segments, from the oldest to the newest, in their levels.
 fn store_of(segments: &[InLevel<'_>]) -> (tempfile::TempDir, PathBuf) {
     let dir = fast_dir();
     let path = dir.path().join("store");

@@ -47,9 +47,9 @@ impl Drop for Permit {
 }
 
 /// Bytes of a file, mapped or copied. Page-aligned in both cases.
-pub struct Map(Inner);
+pub struct Map(Backing);
 
-enum Inner {
+enum Backing {
     Empty,
     /// Dropped in this order, so that a range is watched only while it is mapped.
     File {
@@ -67,7 +67,7 @@ impl Map {
     /// As [`Fs::map`](super::Fs::map).
     pub(super) unsafe fn of_file(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
-            return Ok(Map(Inner::Empty));
+            return Ok(Map(Backing::Empty));
         }
         let permit = FILE_MAPS.take().ok_or_else(|| {
             let what =
@@ -77,17 +77,17 @@ impl Map {
         // SAFETY: the caller promises that the file does not change while it is mapped.
         let map = unsafe { memmap2::Mmap::map(file)? };
         let watched = WatchedRange::new(map.as_ptr(), map.len());
-        Ok(Map(Inner::File { watched, map, _permit: permit }))
+        Ok(Map(Backing::File { watched, map, _permit: permit }))
     }
 
     /// Copies `bytes` into anonymous memory, on huge pages if the kernel provides them.
     pub fn copied(bytes: &[u8]) -> io::Result<Self> {
         if bytes.is_empty() {
-            return Ok(Map(Inner::Empty));
+            return Ok(Map(Backing::Empty));
         }
         let mut map = anonymous(bytes.len())?;
         map.copy_from_slice(bytes);
-        Ok(Map(Inner::Anonymous(map)))
+        Ok(Map(Backing::Anonymous(map)))
     }
 
     /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied) does, without mapping the file.
@@ -96,13 +96,13 @@ impl Map {
     /// Those of reading the file; [`Error::Io`] if there is not enough memory.
     pub fn read(file: &dyn ReadFile, bytes: usize) -> Result<Self> {
         if bytes == 0 {
-            return Ok(Map(Inner::Empty));
+            return Ok(Map(Backing::Empty));
         }
         let mut map = anonymous(bytes).map_err(|e| Error::io("allocate memory to pin", file.path(), e))?;
         for (i, piece) in map.chunks_mut(READ_BYTES).enumerate() {
             file.read_exact_at(piece, (i * READ_BYTES) as u64)?;
         }
-        Ok(Map(Inner::Anonymous(map)))
+        Ok(Map(Backing::Anonymous(map)))
     }
 
     /// Whether an access to the mapped file has faulted: see [`catch_sigbus`](super::catch_sigbus). Call it *after* reading the bytes in
@@ -110,14 +110,14 @@ impl Map {
     #[inline]
     pub fn has_faulted(&self) -> bool {
         match &self.0 {
-            Inner::File { watched: Some(watched), .. } => watched.has_faulted(),
+            Backing::File { watched: Some(watched), .. } => watched.has_faulted(),
             _ => false,
         }
     }
 
     /// Reads all pages now, sequentially. Only advice: if the kernel refuses, pages are read on first use.
     pub fn populate(&self) {
-        if let Inner::File { map, .. } = &self.0 {
+        if let Backing::File { map, .. } = &self.0 {
             #[cfg(target_os = "linux")]
             {
                 let _ = map.advise(memmap2::Advice::HugePage);
@@ -143,9 +143,9 @@ impl Deref for Map {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Inner::Empty => &[],
-            Inner::File { map, .. } => map,
-            Inner::Anonymous(map) => map,
+            Backing::Empty => &[],
+            Backing::File { map, .. } => map,
+            Backing::Anonymous(map) => map,
         }
     }
 }

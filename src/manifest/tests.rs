@@ -1,4 +1,4 @@
-//! What a manifest promises, on a simulated disk.
+//! The guarantees of a manifest, on a simulated disk.
 
 mod golden;
 
@@ -45,7 +45,7 @@ fn segment_of(max_seq: u64, level: u8) -> SegmentMeta {
     meta
 }
 
-/// Edits that fit on each other: number n adds segment n and, now and then, removes one or moves one to another level.
+/// A sequence of valid edits: number n adds segment n and sometimes removes one or moves one to another level.
 fn edit(n: u64) -> Edit {
     let mut edit = Edit { added: vec![segment(n)], ..Edit::default() };
     match n % 3 {
@@ -67,7 +67,7 @@ fn disk() -> SimFs {
     fs
 }
 
-/// A store with the edits 1 to n; the states after each, and the length of the file after each.
+/// Writes a manifest with the edits 1 to n. Returns the state and the length of the file after each.
 fn store(fs: &SimFs, n: u64) -> Result<(Vec<ManifestState>, Vec<usize>)> {
     let mut states = vec![ManifestState::new(HEADER)];
     let mut manifest = Manifest::create(Arc::new(fs.clone()), Path::new("db"), &states[0])?;
@@ -83,7 +83,7 @@ fn store(fs: &SimFs, n: u64) -> Result<(Vec<ManifestState>, Vec<usize>)> {
     Ok((states, lens))
 }
 
-/// What readers and writers find, which must be the same.
+/// The state that readers and writers find, which must be the same.
 fn reopened(fs: &SimFs) -> Result<ManifestState> {
     let read_only = read_state(fs, Path::new("db"));
     let opened = Manifest::open(Arc::new(fs.clone()), Path::new("db")).map(|(_, state)| state);
@@ -249,7 +249,7 @@ fn a_manifest_that_outgrows_its_snapshot_is_written_anew() {
     assert_eq!(fs.files(), [Path::new("db/MANIFEST")]);
 }
 
-/// The store that the crash tests run: large segments, so that the manifest is written anew on the way.
+/// The workload of the crash tests: large keys, so that the manifest is rewritten on the way.
 fn run_until_failure(fs: &SimFs) -> (ManifestState, Option<ManifestState>) {
     let mut acknowledged = ManifestState::new(HEADER);
     let mut manifest = match Manifest::create(Arc::new(fs.clone()), Path::new("db"), &acknowledged) {
@@ -294,7 +294,7 @@ fn i4_after_a_crash_at_any_write_the_acknowledged_edits_are_there_and_at_most_on
                 state == acknowledged || Some(&state) == unknown.as_ref(),
                 "stop {stop}, {crash:?} {seed}"
             );
-            // What a process has seen, a later power cut does not take back.
+            // A later power cut does not revert what a process has seen.
             let again = found.crash(Crash::Power, seed);
             assert!(reopened(&again).unwrap() == state, "stop {stop}, {crash:?} {seed}, then a power cut");
         }
@@ -371,7 +371,7 @@ proptest! {
     }
 }
 
-/// A segment on a level that no store has would be in no live set: its keys would be missing without an error.
+/// A segment on an invalid level would be in no live set, and its keys would be missing without an error.
 #[test]
 fn i6_a_level_that_no_store_has_and_a_sequence_number_without_successors_are_refused() {
     let with = |edit: Edit| {

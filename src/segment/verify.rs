@@ -34,7 +34,7 @@ impl Segment {
                 footer_location.damaged("footer or properties have changed since the segment was opened")
             );
         }
-        let mut walk = Verifier {
+        let mut verifier = Verifier {
             segment: self,
             window: Window::uncounted(),
             digest: Digest::default(),
@@ -48,9 +48,9 @@ impl Segment {
             interval: Interval::default(),
         };
         for at in 0..top.len() {
-            walk.partition(&top, at)?;
+            verifier.partition(&top, at)?;
         }
-        walk.finish(&footer, tail.summary.file_bytes)
+        verifier.finish(&footer, tail.summary.file_bytes)
     }
 }
 

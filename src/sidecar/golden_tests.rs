@@ -1,5 +1,5 @@
-//! The committed sidecars: `fixtures/golden/*.bin` are what every build must write and read, `*.hex` their dumps for people.
-//! `UPDATE_GOLDEN=1 cargo test golden` writes both anew; a change of either is a change of the format.
+//! The committed sidecars: every build must write and read `fixtures/golden/*.bin`; `*.hex` are their annotated dumps.
+//! `UPDATE_GOLDEN=1 cargo test golden` rewrites both. A change of either is a change of the format.
 
 use super::tests::maps;
 use super::*;

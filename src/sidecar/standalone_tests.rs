@@ -1,4 +1,4 @@
-//! Files of filters that stand alone: what comes back, and what is refused.
+//! Files of filters that stand alone: what is read back, and what is refused.
 
 use super::tests::maps;
 use super::*;
@@ -19,7 +19,7 @@ fn i1_every_kind_comes_back_from_its_file_and_goes_on() {
         assert_eq!(bytes, fs::metadata(&path).unwrap().len());
         let mut read = read_filter(&path).unwrap();
         assert_same(&filter, &read);
-        // A filter that was read takes keys as the one that was written did.
+        // A filter that was read back takes more keys like the one that was written.
         if filter.name() != "parity" {
             let mut filter = filter.clone();
             assert_eq!(read.insert("new").unwrap(), filter.insert("new").unwrap());
@@ -60,7 +60,7 @@ fn i6_impossible_parameters_are_refused_even_under_right_checksums_and_never_all
     for filter in all_kinds() {
         write_filter(&path, &filter).unwrap();
         let whole = fs::read(&path).unwrap();
-        // kind, hash, lines, and each parameter: all ones.
+        // Sets the kind, the hash, the lines and each parameter to all ones.
         for (at, width) in [(12, 1), (13, 1), (32, 8), (64, 4), (72, 8), (80, 8)] {
             let mut bytes = whole.clone();
             bytes[at..at + width].fill(0xff);

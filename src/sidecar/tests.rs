@@ -24,7 +24,7 @@ const PARITY: FilterSpec = FilterSpec::Parity { width: Width::Nine };
 const KINDS: [FilterSpec; 2] = [BLOOM, PARITY];
 const KEYS: u64 = 300;
 
-/// The maps of a store that has room for a hundred.
+/// A budget of 100 maps.
 pub(super) fn maps() -> Arc<Maps> {
     Arc::new(Maps::new(Arc::new(RealFs), 100, Arc::default()))
 }
@@ -56,7 +56,7 @@ impl Case {
         fs::read(&self.path).unwrap()
     }
 
-    /// Replaces the file's bytes; nobody has it mapped.
+    /// Replaces the file's bytes. It must not be mapped.
     pub fn with(&self, bytes: &[u8]) -> &Self {
         fs::write(&self.path, bytes).unwrap();
         self
@@ -70,7 +70,7 @@ impl Case {
         Sidecar::open(&maps(), &self.path, &EXPECT, residency)
     }
 
-    /// Opens and verifies as a store does; no member may be denied at any point, whatever happened to the file.
+    /// Opens and verifies like a store. No member may be denied at any point, whatever happened to the file.
     fn used(&self) -> Result<Sidecar, Unusable> {
         for order in [Residency::Pinned, Residency::Mapped] {
             let sidecar = self.open_as(order)?;
@@ -101,7 +101,7 @@ pub(super) fn denied(sidecar: &Sidecar, hashes: &[u64]) -> usize {
         .count()
 }
 
-/// Puts a right checksum under a header that was changed, to reach the checks behind it.
+/// Gives a changed header a valid checksum, to reach the checks after it.
 fn with_header_byte(mut bytes: Vec<u8>, at: usize, value: u8) -> Vec<u8> {
     bytes[at] = value;
     let crc = crc32(&[&bytes[..HEADER_BYTES - 4]]);
@@ -185,7 +185,7 @@ fn i1_every_header_byte_is_checked_even_under_a_right_checksum() {
     for spec in KINDS {
         let case = Case::new(spec);
         let whole = case.bytes();
-        // Nothing else depends on `keys`; a count of lines is checked against the length of the file.
+        // Nothing else depends on `keys`. The number of lines is checked against the length of the file.
         let checked = (0..HEADER_BYTES - 4).filter(|at| !(24..32).contains(at));
         for at in checked {
             let changed = with_header_byte(whole.clone(), at, whole[at] ^ 0x40);
@@ -239,7 +239,7 @@ fn a_pinned_sidecar_that_is_cut_after_opening_is_an_error_and_no_signal() {
     }
 }
 
-/// Where a group's lines are, and its checksum.
+/// The offsets of a group's lines and of its checksum.
 type Group = [Range<usize>; 2];
 
 #[test]

@@ -1,5 +1,5 @@
-//! Invariant I4 on a simulated disk: whatever a crash leaves of two logs, what is replayed is a prefix of what was written, and holds
-//! all that was synced.
+//! Invariant I4 on a simulated disk: whatever a crash leaves of two logs, the replay gives a prefix of what was written, including
+//! everything synced.
 
 use super::reader::Replay;
 use super::{Batch, ExpectedLog, LogEnd, LogRecord, LogWriter, replay};
@@ -17,7 +17,7 @@ fn path(id: u64) -> PathBuf {
     Path::new("db").join(FileId(id).file_name(crate::id::FileKind::Wal))
 }
 
-/// What a run wrote, and the sequence number up to which all had been synced.
+/// What a run wrote, and the sequence number up to which everything was synced.
 #[derive(Default)]
 struct Run {
     written: Vec<(Seq, Bytes, u32)>,
@@ -31,7 +31,7 @@ impl Run {
         for _ in 0..1 + rng.below(3) {
             let mut batch = Batch::new();
             for _ in 0..1 + rng.below(3) {
-                // Values of zeros look like sectors that were lost.
+                // Values of zeros look like lost sectors.
                 let byte = if rng.percent(30) { 0 } else { rng.next() as u8 };
                 let size = *rng.pick(&[0, 20, 100, 470, 600, 3000]);
                 batch.put(rng.next().to_be_bytes(), vec![byte; size]);
@@ -43,7 +43,7 @@ impl Run {
         start..self.written.len()
     }
 
-    /// Two logs, the first one synced before anything of the second is, until something fails.
+    /// Writes two logs until something fails. The first is synced before any part of the second.
     fn write(&mut self, fs: &SimFs, rng: &mut Rng, sync_percent: u64) -> Result<()> {
         self.next_seq = 1;
         let mut earlier: Option<LogWriter> = None;
@@ -71,7 +71,7 @@ impl Run {
         Ok(())
     }
 
-    /// Replays what is on the disk; the logs behind a gap do not count.
+    /// Replays the logs on the disk, up to the first gap between two of them.
     fn check(&self, fs: &SimFs, context: &str) {
         let mut replayed = Vec::new();
         let mut next = 1;

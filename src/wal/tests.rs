@@ -1,4 +1,4 @@
-//! What a log promises, checked on whole files.
+//! The guarantees of a log, checked on whole files.
 
 mod golden;
 
@@ -19,12 +19,12 @@ const STORE: u64 = 0x5eed_cafe;
 const FIRST: Seq = 100;
 const EXPECTED: ExpectedLog = ExpectedLog { id: ID, store_id: STORE, next_seq: FIRST, synced: 0 };
 
-/// A log of which the test keeps what it wrote.
+/// A log, with what the test wrote to it.
 struct TestLog {
     fs: SimFs,
     writer: LogWriter,
     written: Vec<(Seq, Bytes, u32)>,
-    /// Offsets at which the records begin, and the end of the last.
+    /// Offsets of the records, and the end of the last one.
     bounds: Vec<usize>,
 }
 
@@ -63,7 +63,7 @@ impl TestLog {
         self.fs.read("log").unwrap()
     }
 
-    /// Replays `bytes` as this log and checks that what comes back is a prefix of what was written: its length, and the end.
+    /// Replays `bytes` as this log and checks that the result is a prefix of what was written. Returns its length and how the log ended.
     fn prefix_in(&self, bytes: &[u8]) -> Result<(usize, LogEnd)> {
         self.fs.write("damaged", bytes);
         let (replayed, outcome) = self.replay_as("damaged", ID, STORE, FIRST);
@@ -92,7 +92,7 @@ impl TestLog {
         (replayed, outcome)
     }
 
-    /// The numbers of the batches that a salvage of `bytes` finds, from 0, and what it cannot read.
+    /// The numbers, from 0, of the batches that a salvage of `bytes` finds, and what it cannot read.
     fn salvaged_from(&self, bytes: &[u8]) -> (Vec<u64>, Unreadable) {
         self.fs.write("damaged", bytes);
         let mut found = Vec::new();
@@ -142,7 +142,7 @@ fn i4_a_log_cut_at_any_byte_gives_exactly_the_records_before_the_cut() {
 
 #[test]
 fn i6_every_flipped_bit_is_corruption_in_the_last_record_too() {
-    // The last record begins and ends at every offset within a sector.
+    // The last record starts and ends at every offset within a sector.
     for fill in 0..520 {
         let mut log = TestLog::new();
         log.append(&[10, 0]).sync().append(&[fill]).append(&[0]);
@@ -219,7 +219,7 @@ fn i4_a_sector_that_a_power_cut_lost_ends_the_log_only_where_nothing_was_synced(
         log.append(&[10]);
         let bytes = log.bytes();
         for sector in 0..bytes.len() / 512 {
-            // A sector keeps what was durable in it: here, the header and the first record.
+            // A sector keeps its durable bytes: here, the header and the first record.
             let (from, to) = ((sector * 512).max(log.bounds[1]), (sector + 1) * 512);
             let mut lost = bytes.clone();
             lost[from..to].fill(0);

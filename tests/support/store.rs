@@ -64,7 +64,7 @@ pub fn assert_holds(db: &Db, expected: &Contents) {
     }
 }
 
-/// The file and the offset that an error of damage names.
+/// The file and the offset that a corruption error names.
 #[track_caller]
 pub fn damage_of(error: &Error) -> (String, u64) {
     match error {
@@ -74,7 +74,7 @@ pub fn damage_of(error: &Error) -> (String, u64) {
     }
 }
 
-/// Polls until `done`, at most a minute.
+/// Polls until `done`, for at most a minute.
 #[track_caller]
 pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     let started = Instant::now();
@@ -84,7 +84,7 @@ pub fn eventually(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// Runs `work` in a thread and fails when it takes longer than a minute: something waits that must not.
+/// Runs `work` in a thread and fails if it takes longer than a minute, because something waits that must not.
 #[track_caller]
 pub fn promptly<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = channel();
@@ -96,8 +96,8 @@ pub fn promptly<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send +
     }
 }
 
-/// A sequence of batches that a seed decides, so that what a store holds after any number of them is known. Batch `i` sets the key
-/// `count` to `i`: it tells how many batches a store has.
+/// A sequence of batches decided by a seed, so the contents after any number of batches are known. Batch `i` sets the key `count` to `i`,
+/// which tells how many batches a store has.
 #[derive(Debug, Clone, Copy)]
 pub struct Sequence(pub u64);
 
@@ -128,7 +128,7 @@ impl Sequence {
         batch
     }
 
-    /// What a store holds after the first `n` batches.
+    /// The contents of a store after the first `n` batches.
     pub fn after(self, n: u64) -> Contents {
         let mut contents = Contents::new();
         for (key, value) in (1..=n).flat_map(|i| self.ops(i)) {
@@ -140,7 +140,7 @@ impl Sequence {
         contents
     }
 
-    /// How many batches the store has, if it has the first so many and nothing else: a prefix, and each batch whole.
+    /// How many batches the store has. Checks that its contents are exactly those of that many first batches.
     #[track_caller]
     pub fn prefix_of(self, db: &Db) -> u64 {
         let found = contents(db);

@@ -1,4 +1,4 @@
-//! Invariant I6: damage gives an error that names file and offset; never a wrong value, never a panic.
+//! Invariant I6: damage gives an error that names the file and the offset; never a wrong value or a panic.
 
 use super::*;
 use crate::codec::{Encode, crc32};
@@ -23,7 +23,7 @@ fn must_name(path: &Path, file_bytes: u64, error: &Error) {
     }
 }
 
-/// Asks `segment` for everything in every way. Whatever it answers must be in the model; returns the errors.
+/// Reads everything from `segment` in every way. Checks all answers against the model and returns the errors.
 fn interrogate(segment: &Arc<Segment>, model: &Model) -> Vec<Error> {
     let mut errors = Vec::new();
     for (key, entry) in model {
@@ -162,7 +162,7 @@ fn i6_decompression_is_never_sized_by_an_unchecked_length() {
     }
 }
 
-/// Entries that share a long prefix take five bytes each in a block, and a block of zeros and fives compresses 200-fold.
+/// Entries that share a long prefix take five bytes each in a block, and such a block compresses 200-fold.
 #[test]
 fn i6_a_small_block_cannot_expand_to_more_keys_than_an_interval_may_have() {
     let block = |key: usize, entries: usize| {
@@ -185,7 +185,7 @@ fn i6_a_small_block_cannot_expand_to_more_keys_than_an_interval_may_have() {
     assert!(decode(block(MAX_KEY_BYTES + 1, 1)).unwrap_err().contains("size limit"));
 }
 
-/// `sound` with one byte of a block changed and the block's crc made right again.
+/// `sound` with one byte of a block changed and the block's CRC updated.
 fn forge(sound: &[u8], BlockHandle { offset, len }: BlockHandle, at: usize, changed: u8) -> Vec<u8> {
     let (start, crc_at) = (offset as usize, (offset + u64::from(len)) as usize - 4);
     assert!((start..crc_at).contains(&at));
@@ -208,8 +208,8 @@ fn i6_verify_finds_by_the_digest_what_every_block_checksum_allows() {
     assert!(verify(&segment).unwrap_err().to_string().contains("digest"));
 }
 
-/// What a broken writer could leave: every byte of every block changed, with the checksums made right again. Answers may be
-/// wrong then; the parsers must not panic and a walk must end.
+/// What a broken writer could leave: every byte of every block is changed in turn, with valid checksums. Answers may be wrong, but the
+/// parsers must not panic and iterations must end.
 #[test]
 fn i6_nonsense_under_sound_checksums_never_panics() {
     let (model, Fixture { path, segment, .. }) = &small(Compression::None);

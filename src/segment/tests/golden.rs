@@ -1,5 +1,5 @@
-//! The format is frozen: `fixtures/golden/segment.bin`, and what each of its bytes means in `segment.hex`. Written anew only with
-//! `UPDATE_GOLDEN=1`, which means a new format version.
+//! The format is frozen: `fixtures/golden/segment.bin`, with the meaning of each byte in `segment.hex`. Only `UPDATE_GOLDEN=1` rewrites
+//! them, and that means a new format version.
 
 use super::*;
 use crate::codec::Decoder;
@@ -45,7 +45,7 @@ fn written_bytes_are_frozen() {
     must_hold_the_model("segment.bin");
 }
 
-/// Only read back: the compressor may learn to compress better.
+/// Only read: a newer compressor may produce other bytes.
 #[test]
 fn compressed_golden_file_is_still_read() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -84,7 +84,7 @@ impl<'a> Dump<'a> {
         self.take(8, &format!("{what} {value}"));
     }
 
-    /// Takes some varints as one field; the names say how many.
+    /// Dumps several varints as one field, one for each name.
     fn varints<const N: usize>(&mut self, names: [&str; N]) -> [usize; N] {
         let mut ahead = self.fields;
         let values = names.map(|_| ahead.length().unwrap());

@@ -21,7 +21,7 @@ const ID: FileId = FileId(7);
 const STORE: StoreIdentity =
     StoreIdentity { store_id: 0x5349_4445, hasher: KeyHasher::siphash13([0xb100, 0xb101]) };
 
-/// The compressions that this build has.
+/// The compressions that this build supports.
 const COMPRESSIONS: &[Compression] = &[
     Compression::None,
     Compression::Lz4,
@@ -29,7 +29,7 @@ const COMPRESSIONS: &[Compression] = &[
     Compression::Zstd,
 ];
 
-/// What a segment should hold.
+/// The expected contents of a segment.
 type Model = BTreeMap<Vec<u8>, Entry>;
 
 fn put(seq: Seq, value: impl Into<Vec<u8>>) -> Entry {
@@ -53,7 +53,7 @@ fn open(path: &Path, cache_bytes: u64) -> Result<Arc<Segment>> {
     Segment::open(&RealFs, path, ID, cache, Arc::default()).map(Arc::new)
 }
 
-/// A segment in a directory of its own.
+/// A segment in its own directory.
 struct Fixture {
     _dir: tempfile::TempDir,
     path: PathBuf,
@@ -81,7 +81,7 @@ fn songs(count: u64) -> Model {
     (0..count).map(|i| (format!("song:{i:06}").into_bytes(), entry(i))).collect()
 }
 
-/// All that a cursor gives, in its order.
+/// Everything that a cursor returns, in its order.
 fn collect(
     segment: &Arc<Segment>,
     direction: Direction,

@@ -1,10 +1,10 @@
-//! A segment gives what went into it, and nothing else: checked against a map.
+//! A segment returns exactly what was written to it: checked against a map.
 
 use super::*;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
-/// Few letters, so that keys share prefixes, are prefixes of one another, and differ by one byte from what is sought.
+/// Keys of few letters, so that they share prefixes, are prefixes of one another, and differ by one byte from what is looked up.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => vec(prop_oneof![Just(0u8), Just(b'a'), Just(b'b'), Just(0xff)], 0..10),
@@ -70,7 +70,7 @@ proptest! {
         prop_assert_eq!(segment.summary(), summary);
     }
 
-    /// Every string of up to five letters is asked for: neighbours of all kinds around every key, most of them absent.
+    /// Looks up every string of up to five letters: neighbors of every kind around every key, most of them absent.
     #[test]
     fn get_finds_exactly_the_keys_that_are_there(chosen in proptest::sample::subsequence(words(), 1..63)) {
         let model: Model = chosen.iter().enumerate().map(|(i, word)| (word.clone(), put(i as u64, word.clone()))).collect();

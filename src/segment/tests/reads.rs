@@ -1,4 +1,4 @@
-//! What reading costs: reads, cache, counters.
+//! The cost of reads: block reads, the cache, the counters.
 
 use super::*;
 

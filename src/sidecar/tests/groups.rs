@@ -1,8 +1,8 @@
-//! Sidecars of several groups of lines, some of them damaged.
+//! Sidecars with several groups of lines, some of them damaged.
 
 use super::*;
 
-/// A case of many groups, its hashes and its bytes.
+/// A case with many groups, its hashes and its bytes.
 fn large(spec: FilterSpec) -> (Case, Vec<u64>, Vec<u8>, Vec<Group>) {
     let hashes: Vec<u64> = (0..60_000u64).map(|i| HASHER.hash(&i.to_le_bytes())).collect();
     let case = Case::new(spec);
