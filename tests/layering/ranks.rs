@@ -21,7 +21,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
     ),
 ];
 /// Every file of these crates that has unsafe code, and what for.
-const UNSAFE_HOMES: [(&str, &str); 16] = [
+const UNSAFE_HOMES: [(&str, &str); 17] = [
     ("crates/filter/src/blocked/eights.rs", "SIMD loads"),
     ("crates/filter/src/blocked/entry.rs", "functions compiled for an instruction set"),
     ("crates/filter/src/huge_pages.rs", "the advice for huge pages"),
@@ -31,6 +31,7 @@ const UNSAFE_HOMES: [(&str, &str); 16] = [
     ("crates/filter/src/parity/build.rs", "calls of SIMD functions that detection has allowed"),
     ("crates/filter/src/parity/entry.rs", "functions compiled for an instruction set"),
     ("crates/filter/src/prefetch.rs", "the prefetch instruction"),
+    ("crates/filter/src/probe_fns.rs", "the types of the functions that a prober calls"),
     ("crates/filter/src/prober.rs", "calls of SIMD functions that detection has allowed"),
     ("src/fs/map.rs", "the mapping"),
     ("src/fs/seam.rs", "the contract of a mapping"),
