@@ -75,8 +75,9 @@ fn rows_that_cannot_be_taken_leave_the_store_as_it_was() {
     let twice = rows(ROWS).chain([Ok(row(ROWS - 1))]);
     let failing = rows(ROWS).chain([broken()]);
     let too_long = rows(ROWS).chain([Ok((long, vec![]))]);
-    let is_out_of_order = |error: &Error| matches!(error, Error::KeyOutOfOrder { .. });
-    let bad: [(Box<dyn Iterator<Item = _>>, fn(&Error) -> bool); 4] = [
+    type IsExpected = fn(&Error) -> bool;
+    let is_out_of_order: IsExpected = |error| matches!(error, Error::KeyOutOfOrder { .. });
+    let bad: [(Box<dyn Iterator<Item = _>>, IsExpected); 4] = [
         (Box::new(out_of_order), is_out_of_order),
         (Box::new(twice), is_out_of_order),
         (Box::new(failing), |error| matches!(error, Error::InvalidArgument(_))),
