@@ -1,6 +1,7 @@
 //! The guard against a model: random changes and lookups, with refreshes and reopenings in between, and never a wrong "no".
 //! `SIDEBLOOM_TEST_LONG=1` runs the full million operations.
 
+#[cfg(feature = "unicode")]
 use crate::guard_support::fine;
 use crate::support::is_long;
 use sidebloom::filter::Verdict;

@@ -161,7 +161,7 @@ fn add_and_remove_change_the_file_and_a_full_or_static_filter_is_left_alone() {
     assert!(ran.err.contains("not in the filter: not there"), "{}", ran.err);
 
     case.ok("build --kind parity in -o f");
-    case.refused("add f more", "build it again from all of them");
+    case.refused("add f more", "build it again from all keys");
     case.refused("remove f in", "only a counting filter");
     case.refused("build --kind bloom --keys 10 in -o h", "the filter is full");
     assert!(!case.path("h").exists());
@@ -223,7 +223,7 @@ fn filters_with_secret_keys_are_combined_when_one_was_built_with_the_same_hash_a
     build("--kind counting a -o fa");
     build("--kind counting b -o alone");
     for combine in ["union fa alone -o f", "intersect fa alone -o f", "overlap fa alone"] {
-        case.refused(combine, "with a secret key, but not the same one");
+        case.refused(combine, "with a secret key, but the keys differ");
     }
     case.ok("send fa -o wire");
     case.ok("receive wire -o received");
@@ -266,7 +266,7 @@ fn send_and_receive_give_the_same_file_and_the_limit_is_kept() {
     case.refused("receive wire -o h --limit 100", "the limit is 100");
     let wire = std::fs::read(case.path("wire")).unwrap();
     std::fs::write(case.path("cut"), &wire[..wire.len() - 1]).unwrap();
-    case.refused("receive cut -o h", "it ends too early");
+    case.refused("receive cut -o h", "the stream ends too early");
     std::fs::write(case.path("long"), [&wire[..], b"x"].concat()).unwrap();
     case.refused("receive long -o h", "trailing data");
     case.refused("receive in -o h", "it does not begin as a filter");

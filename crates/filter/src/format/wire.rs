@@ -9,7 +9,7 @@
 //! | | 8 | digest | of all lines | does not match |
 //!
 //! A block is its length on the wire (4 bytes), then that many bytes. If the length is that of the lines, the bytes are the lines. If it is
-//! less, they are coded by [`super::rans`]. A greater length is invalid.
+//! less, they are coded by an order-0 rANS coder (`rans.rs`). A greater length is invalid.
 //!
 //! Compression pays off for filters that are far from half full: Bloom filters with fewer positions and more bits than the optimum for their
 //! memory (Mitzenmacher, "Compressed Bloom Filters", 2002), filters that are still filling up, and counting filters. A full Bloom filter
