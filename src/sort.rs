@@ -326,7 +326,9 @@ impl<R: Record> RunReader<R> {
         for record in bytes.chunks(R::BYTES) {
             self.records.push(R::decode(record).ok_or_else(damaged)?);
         }
-        Ok(())
+        // The merge takes only what is below a buffer's last record. If that were too small, the merge would end early, before the digest
+        // is checked.
+        if self.records.is_sorted() { Ok(()) } else { Err(damaged()) }
     }
 }
 
@@ -385,5 +387,17 @@ mod tests {
         std::fs::write(&path, bytes).unwrap();
         let error = sorter.counted().unwrap().find_map(Result::err).unwrap().to_string();
         assert!(error.contains(path.to_str().unwrap()), "{error}");
+    }
+
+    #[test]
+    fn zeros_at_the_end_of_a_buffer_are_an_error_and_not_an_early_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sort");
+        let mut sorter = ExternalSorter::new(Arc::new(RealFs), &path, 16 << 10);
+        (0..4096u64).for_each(|i| sorter.push(i + 1).unwrap());
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[3072..4096].fill(0);
+        std::fs::write(&path, bytes).unwrap();
+        assert!(sorter.counted().unwrap().any(|record| record.is_err()));
     }
 }
