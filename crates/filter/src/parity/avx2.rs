@@ -1,4 +1,4 @@
-//! Reading a line in AVX2: four lanes a vector, folded until a table of sixteen parities can be asked.
+//! Reading a line in AVX2: four lanes per vector, folded to nibbles whose parities come from a table of sixteen bits.
 
 use super::entry::entry_points;
 use super::layout::{Equation, HALF, Layout, Twelve, mask};
@@ -81,7 +81,7 @@ fn parities_of_doublewords(lanes: __m256i) -> u32 {
     _mm256_movemask_ps(_mm256_castsi256_ps(to_top_bits(lanes))) as u32
 }
 
-/// The parity of each 32-bit lane in its top bit; the other bits are nothing.
+/// The parity of each 32-bit lane in its top bit; the other bits are undefined.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn to_top_bits(lanes: __m256i) -> __m256i {

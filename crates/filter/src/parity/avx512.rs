@@ -59,7 +59,7 @@ fn seven(line: __m512i, equation: &Equation) -> u32 {
     parities(_mm512_xor_si512(low, high)) & 0x7f
 }
 
-/// The parities of the lanes that are in a word each.
+/// The parities of the lanes that have a word each.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
 fn eight(line: __m512i, equation: &Equation) -> u32 {
@@ -79,7 +79,7 @@ fn ninth(line: __m512i, equation: &Equation) -> u32 {
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
 fn upper_four(line: __m512i, equation: &Equation) -> u32 {
     const _: () = assert!(HALF == 21 && Twelve::ROWS == 42);
-    // Rows 0 to 20 are asked from words 0 to 3, rows 21 to 41 from words 4 to 7, at bits 42 to 62 of both.
+    // Rows 0 to 20 are in words 0 to 3, rows 21 to 41 in words 4 to 7, both at bits 42 to 62.
     let to_upper = _mm512_set_epi64(21, 21, 21, 21, 42, 42, 42, 42);
     let coefficients = _mm512_sllv_epi64(_mm512_set1_epi64(equation.low as i64), to_upper);
     let upper = _mm512_set1_epi64((mask(HALF) << Twelve::ROWS) as i64);
