@@ -127,8 +127,8 @@ impl GuardedRocks {
 
     /// Keeps other writers of these keys out.
     fn lock<'k>(&self, keys: impl Iterator<Item = &'k Vec<u8>>) -> Vec<MutexGuard<'_, ()>> {
-        let stripe =
-            |key: &Vec<u8>| key.iter().fold(0usize, |sum, byte| sum * 31 + usize::from(*byte)) % STRIPES;
+        let add = |sum: usize, byte: &u8| sum.wrapping_mul(31).wrapping_add(usize::from(*byte));
+        let stripe = |key: &Vec<u8>| key.iter().fold(0, add) % STRIPES;
         let touched: BTreeSet<usize> = keys.map(stripe).collect();
         let stripes = touched.into_iter().map(|stripe| &self.stripes[stripe]);
         stripes.map(|stripe| stripe.lock().unwrap_or_else(PoisonError::into_inner)).collect()
@@ -217,6 +217,15 @@ mod tests {
         let stats = guarded.guard().stats();
         assert_eq!((stats.rows, stats.keys), (model.len() as u64, model.len() as u64), "each key once");
         assert!((0..2000).all(|n| guarded.get(&key(n)).unwrap() == model.get(&key(n)).cloned()));
+    }
+
+    #[test]
+    fn keys_of_any_length_are_written_and_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let guarded = open(dir.path());
+        let keys: Vec<Vec<u8>> = (1..100).map(|len| vec![0xff; len]).collect();
+        keys.iter().for_each(|key| guarded.put(key, b"value").unwrap());
+        assert!(keys.iter().all(|key| guarded.get(key).unwrap().is_some()));
     }
 
     #[test]
