@@ -42,6 +42,7 @@ impl Args {
         cx.report(&report, |out| report.print(out))?;
         match report.problems.len() {
             0 => Ok(Outcome::Found),
+            1 => Err(Failure::message(format!("{} is damaged: 1 problem found", cx.db.display()))),
             n => Err(Failure::message(format!("{} is damaged: {n} problems found", cx.db.display()))),
         }
     }
