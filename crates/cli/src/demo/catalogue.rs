@@ -4,7 +4,7 @@ use super::words::{ADJECTIVES, BAND_ADJECTIVES, BAND_NOUNS, FIRST_NAMES, LAST_NA
 use crate::bench::mix;
 
 /// Artist, title and year of real songs, as facts; TAB-separated under a header.
-const SONGS: &str = include_str!("../../../../fixtures/songs.tsv");
+const SONGS: &str = include_str!("songs.tsv");
 
 /// One row of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
