@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# BF.EXISTS of `sidebloom guard serve` beside GET of redis-server, with the same keys, by the same redis-benchmark, in turns.
+# BF.EXISTS of `sidebloom guard serve` against GET of redis-server, with the same keys and the same redis-benchmark, in alternating rounds.
 #
 #   benches/guard_serve.sh [SIDEBLOOM]        default: target/release/sidebloom
 #
 # Needs redis-server and redis-benchmark (Debian: redis-server, redis-tools). Each server has one core, the load another. Half of the
-# keys that are asked for are there. Environment: KEYS, ROUNDS, REQUESTS, CLIENTS, PIPELINE.
+# queried keys exist. Environment: KEYS, ROUNDS, REQUESTS, CLIENTS, PIPELINE.
 set -euo pipefail
 binary=$(realpath "${1:-target/release/sidebloom}")
 keys=${KEYS:-1000000} rounds=${ROUNDS:-5} requests=${REQUESTS:-1000000} clients=${CLIENTS:-50} pipeline=${PIPELINE:-16}
@@ -63,7 +63,7 @@ for ((round = 1; round <= rounds; round++)); do
 done
 
 redis=$(median < "$work/redis") guard=$(median < "$work/guard")
-printf '%d keys, half of those asked for are there; %d clients, %d commands at once; medians of %d rounds\n' \
+printf '%d keys, half of the queried ones exist; %d clients, %d commands at once; medians of %d rounds\n' \
   "$keys" "$clients" "$pipeline" "$rounds"
 printf '%-24s %12s %14s   %s\n' "" "per second" "us of CPU each" "all rounds, per second"
 row() { # title, name

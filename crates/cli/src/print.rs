@@ -78,9 +78,9 @@ pub struct JsonRow<'a> {
 #[derive(serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JsonKey<'a> {
-    /// It is UTF-8.
+    /// A key in UTF-8.
     Key(&'a str),
-    /// It is not, or hex was asked for.
+    /// Any other key, and every key with `--hex`.
     KeyHex(String),
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 ///
 /// # Chosen keys
 /// An attacker who knows the seed, or attacks XXH3 without it ([`KeyHash::Xxh3`]), can choose keys that are false positives. In a filter
-/// that only grows, this costs one false positive per chosen key. Where keys are removed, it can make the filter deny keys that are there.
+/// that only grows, this costs one false positive per chosen key. Where keys are removed, it can make the filter deny existing keys.
 /// A [`CountingBloom`](super::CountingBloom) therefore uses SipHash-1-3 under a secret key by default.
 ///
 /// # The positions (frozen: filters on disk depend on them)

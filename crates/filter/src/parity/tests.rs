@@ -142,7 +142,7 @@ fn i1_a_probe_of_lines_that_are_believed_one_by_one_reads_no_other_line_and_answ
             let mut others_gone = vec![[0xa5; 64]; filter.lines.len()];
             read.iter().for_each(|&line| others_gone[line] = filter.lines[line]);
             assert_eq!(verdict, Some(prober.probe(&others_gone, hash)));
-            // Each of them is asked for, and refused is refused.
+            // Refusing any of the lines that were read leaves no verdict.
             for refused in &read {
                 let believed = prober.probe_believed(&filter.lines, hash, &mut |line| line != *refused);
                 assert_eq!(believed, None);
@@ -197,7 +197,7 @@ fn the_same_set_gives_the_same_bytes_in_any_order_and_on_any_isa() {
     assert!(Isa::available().all(|isa| on(isa) == on(Isa::SCALAR)));
 }
 
-/// Gives its hashes in pieces of so many.
+/// Hands out its hashes in pieces of `of` hashes.
 struct Pieces {
     all: InMemory,
     of: usize,

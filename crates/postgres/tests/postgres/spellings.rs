@@ -5,7 +5,7 @@ use sidebloom::filter::Verdict;
 use sidebloom::guard::Source;
 use sidebloom_postgres::PostgresSource;
 
-/// Columns, their rows, and the types by which their keys may be asked for.
+/// Columns, their rows, and the types that queries may use for their keys.
 const COLUMNS: &str = "
     CREATE EXTENSION citext; CREATE DOMAIN serial_number AS int8; CREATE DOMAIN ident AS uuid;
     CREATE TABLE t (a int2, b int4, c serial_number, d uuid, e ident, f char(6), g citext, h text, n name, l bool, w timestamptz);

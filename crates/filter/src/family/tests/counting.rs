@@ -85,7 +85,7 @@ fn keys_chosen_by_the_default_hash_pass_a_counting_filter_no_more_often_than_oth
     }
     let chosen: Vec<_> =
         (0..).map(|i| key(1, i)).filter(|key| public.contains(key) == Verdict::Maybe).take(500).collect();
-    // With the hash that everybody knows, removing them denies keys that are there.
+    // With a hash that everybody knows, removing them makes the filter deny existing keys.
     chosen.iter().for_each(|key| _ = public.remove(key));
     assert!((0..2000).any(|i| public.contains(key(0, i)) == Verdict::Absent));
     let passed = chosen.iter().filter(|key| secret.contains(key) == Verdict::Maybe).count();

@@ -22,7 +22,7 @@ fn a_full_bloom_filter_has_the_rate_of_the_formula_with_both_hashes() {
             let plan = plan(keys, fpr, hash);
             let filter = bloom_of(plan, 0..keys);
             let case = format!("{keys} keys at {fpr}, {}", hash.name());
-            // The predicted rate is the mean over all sets of so many keys: this set's own fill decides what can be measured of it.
+            // The predicted rate is the mean over all key sets of this size; what can be measured depends on how full this one is.
             assert_near(filter.fpr(), plan.shape.fpr(keys), &case);
             assert_near(measured(probes(fpr), |key| filter.contains(key)), filter.fpr(), &case);
         }
