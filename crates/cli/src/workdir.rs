@@ -20,14 +20,23 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 static TEMPORARY: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 impl WorkDir {
-    /// A new directory on disk, removed on drop. If the default directory for temporary files is in memory, uses /var/tmp, which survives
-    /// reboots and so is on disk.
+    /// A new directory on disk, removed on drop.
     pub fn temporary(name: &str) -> Result<Self, Failure> {
+        Self::create_temporary(Self::temporary_path(name))
+    }
+
+    /// The path of a temporary directory to be. If the default directory for temporary files is in memory, it is in /var/tmp, which
+    /// survives reboots and so is on disk.
+    pub fn temporary_path(name: &str) -> PathBuf {
         let places = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
         let place =
             places.iter().find(|place| place.is_dir() && !system::is_memory(place)).unwrap_or(&places[0]);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = place.join(format!("sidebloom-{name}-{}-{number}", std::process::id()));
+        place.join(format!("sidebloom-{name}-{}-{number}", std::process::id()))
+    }
+
+    /// Creates a directory at a [`temporary_path`](Self::temporary_path), removed on drop.
+    pub fn create_temporary(path: PathBuf) -> Result<Self, Failure> {
         fs::create_dir(&path).map_err(|e| Failure::file("create", &path, e))?;
         remove_on_signal(&path)?;
         Ok(WorkDir { path, temporary: true })

@@ -144,7 +144,7 @@ impl Args {
                 Width::Sixteen.fpr()
             )));
         };
-        let mut hashes = LineHashSorter::new()?;
+        let mut hashes = LineHashSorter::new();
         Lines::open(&self.lines, "hashing")?
             .for_each(|line| hashes.push(KeyHasher::from(self.seed()).hash(line)))?;
         Ok(AnyFilter::Lines(LineFilter::from_sorter(width, hashes, self.seed())?))

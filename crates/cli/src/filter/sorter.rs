@@ -6,7 +6,8 @@ use crate::workdir::WorkDir;
 use sidebloom::filter::{EachPiece, SortHashes};
 use sidebloom::fs::RealFs;
 use sidebloom::sort::ExternalSorter;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,10 +16,20 @@ const MEMORY_BYTES: usize = 16 << 20;
 /// Hashes handed to the filter at once.
 const PIECE_HASHES: usize = 64 << 10;
 
-/// The directory for the temporary files of all levels of a filter.
+/// The directory for the temporary files of all levels of a filter, created for the first of them.
 struct SortDir {
-    dir: WorkDir,
+    path: PathBuf,
+    created: OnceCell<WorkDir>,
     files: Cell<u32>,
+}
+
+impl SortDir {
+    fn create(&self) -> Result<(), Failure> {
+        if self.created.get().is_none() {
+            let _ = self.created.set(WorkDir::create_temporary(self.path.clone())?);
+        }
+        Ok(())
+    }
 }
 
 /// Sorts hashes in [`MEMORY_BYTES`] of memory, and in the directory for temporary files beyond that.
@@ -30,18 +41,21 @@ pub struct LineHashSorter {
 
 impl LineHashSorter {
     /// An empty sorter.
-    pub fn new() -> Result<Self, Failure> {
+    pub fn new() -> Self {
         Self::with_memory(MEMORY_BYTES)
     }
 
-    fn with_memory(memory_bytes: usize) -> Result<Self, Failure> {
-        let dir = SortDir { dir: WorkDir::temporary("build")?, files: Cell::new(0) };
-        Ok(LineHashSorter::at(Rc::new(dir), memory_bytes))
+    fn with_memory(memory_bytes: usize) -> Self {
+        let path = WorkDir::temporary_path("build");
+        LineHashSorter::at(
+            Rc::new(SortDir { path, created: OnceCell::new(), files: Cell::new(0) }),
+            memory_bytes,
+        )
     }
 
     fn at(dir: Rc<SortDir>, memory_bytes: usize) -> Self {
         let number = dir.files.replace(dir.files.get() + 1);
-        let path = dir.dir.path().join(format!("hashes.{number}"));
+        let path = dir.path.join(format!("hashes.{number}"));
         LineHashSorter {
             dir,
             memory_bytes,
@@ -59,6 +73,9 @@ impl SortHashes for LineHashSorter {
 
     #[inline]
     fn push(&mut self, hash: u64) -> Result<(), Failure> {
+        if self.sorter.is_about_to_spill() {
+            self.dir.create()?;
+        }
         Ok(self.sorter.push(hash)?)
     }
 
@@ -101,10 +118,11 @@ mod tests {
     #[test]
     fn what_is_built_from_the_disk_is_what_is_built_in_memory() {
         let width = Width::Eight;
-        let mut sorter = LineHashSorter::with_memory(64 << 10).unwrap_or_else(|e| panic!("{e}"));
+        let mut sorter = LineHashSorter::with_memory(64 << 10);
+        assert!(!sorter.dir.path.exists(), "no file yet");
         hashes().for_each(|hash| sorter.push(hash).unwrap());
         let dir = Rc::clone(&sorter.dir);
-        let path = dir.dir.path().to_path_buf();
+        let path = dir.path.clone();
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1, "the hashes are on disk");
         let from_disk = LineFilter::from_sorter(width, sorter, 3).unwrap_or_else(|e| panic!("{e}"));
         let all: Vec<u64> = hashes().collect();
@@ -118,9 +136,9 @@ mod tests {
 
     #[test]
     fn a_file_that_has_changed_on_disk_is_named() {
-        let mut sorter = LineHashSorter::with_memory(8 << 10).unwrap_or_else(|e| panic!("{e}"));
+        let mut sorter = LineHashSorter::with_memory(8 << 10);
         (0..8192).for_each(|i| sorter.push(i).unwrap());
-        let path = sorter.dir.dir.path().join("hashes.0");
+        let path = sorter.dir.path.join("hashes.0");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[100] ^= 0xff;
         std::fs::write(&path, bytes).unwrap();
