@@ -251,7 +251,7 @@ impl From<sidebloom_filter::Error> for Error {
             Filter::Io { op, stream, source } => Error::Io { path: stream.into(), op, source },
             denied @ Filter::SelfCheck { .. } => Error::corruption("a new filter", 0, denied.to_string()),
             Filter::InvalidArgument(what) => Error::InvalidArgument(what),
-            other => Error::InvalidArgument(other.to_string()),
+            other => Error::Internal(other.to_string()),
         }
     }
 }

@@ -68,7 +68,7 @@ impl KeyHasher {
         self.function
     }
 
-    /// The seed of XXH3; `None` for SipHash, whose key stays secret.
+    /// The seed of XXH3; `None` for SipHash, whose key is secret.
     pub fn seed(&self) -> Option<u64> {
         let [seed, _] = self.key;
         (self.function == KeyHash::Xxh3).then_some(seed)
@@ -100,7 +100,7 @@ impl KeyHasher {
         }
     }
 
-    /// The stored form: the code of the function, and the key.
+    /// The stored form: the code of the function, and the key. It contains SipHash's secret key: write it to files only.
     pub fn to_code(self) -> (u8, [u64; 2]) {
         let code = match self.function {
             KeyHash::Xxh3 => XXH3_64,
