@@ -41,7 +41,7 @@ impl<R: Record> ExternalSorter<R> {
     /// Adds a record, in any order and any number of times.
     ///
     /// # Errors
-    /// [`Error::Io`] when the temporary file cannot be written. The sorter is then of no use.
+    /// [`Error::Io`](crate::Error::Io) when the temporary file cannot be written. The sorter is then of no use.
     #[inline]
     pub fn push(&mut self, record: R) -> Result<()> {
         let spills = self.is_about_to_spill();
@@ -69,8 +69,8 @@ impl<R: Record> ExternalSorter<R> {
     /// Every distinct record in ascending order, with how often it was pushed. Can be called again, for another pass.
     ///
     /// # Errors
-    /// [`Error::Io`] here and from the iterator; [`Error::Corruption`] from the iterator, at the latest at its end, when the temporary
-    /// file does not read back as it was written.
+    /// [`Error::Io`](crate::Error::Io) here and from the iterator. [`Error::Corruption`](crate::Error::Corruption) from the iterator, at
+    /// its end at the latest, when the temporary file does not read back as it was written.
     pub fn counted(&mut self) -> Result<Counted<'_, R>> {
         if self.runs.is_empty() {
             self.records.sort_unstable();
