@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use sidebloom_cli::rows::escape::{unescape, write_escaped};
 use sidebloom_cli::rows::{ColumnChoice, Row, RowError, Rows};
-use sidebloom_cli::rows::{csv::Csv, jsonl::Jsonl, lines::Lines, scanned::Scanned, tsv::Tsv};
+use sidebloom_cli::rows::{csv::Csv, jsonl::Jsonl, lines::LineRows, scanned::Scanned, tsv::Tsv};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, text)) = bytes.split_first() else { return };
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
         _ => ColumnChoice { key: columns(&["a"]), value: columns(&["b"]), header: true },
     };
     match choice % 5 {
-        0 => read(&mut Lines::new(text), text),
+        0 => read(&mut LineRows::new(text), text),
         1 => read(&mut Tsv::new(text, chosen), text),
         2 => read(&mut Csv::new(text, chosen), text),
         3 => read(&mut Jsonl::new(text, chosen), text),

@@ -21,7 +21,7 @@ pub struct Args {
 }
 
 #[derive(serde::Serialize)]
-struct Answer<'a> {
+struct GetReport<'a> {
     #[serde(flatten)]
     row: JsonRow<'a>,
     found: bool,
@@ -40,7 +40,10 @@ impl Args {
         for (key, value) in keys.iter().zip(&values) {
             let value = value.as_deref();
             if cx.json {
-                cx.print_json(&Answer { row: JsonRow::new(key, value, self.hex), found: value.is_some() })?;
+                cx.print_json(&GetReport {
+                    row: JsonRow::new(key, value, self.hex),
+                    found: value.is_some(),
+                })?;
             } else if value.is_some() {
                 RowFormat::new(false, self.hex).write(&mut *cx.out(), key, value)?;
             }

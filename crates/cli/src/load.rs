@@ -133,7 +133,7 @@ impl Args {
         let chosen =
             ColumnChoice { key: self.key.clone(), value: self.value.clone(), header: self.header || named };
         Ok(match format {
-            Format::Lines => Box::new(lines::Lines::new(input)),
+            Format::Lines => Box::new(lines::LineRows::new(input)),
             Format::Scan => Box::new(scanned::Scanned::new(input)),
             Format::Tsv => Box::new(tsv::Tsv::new(input, chosen)),
             Format::Csv => Box::new(csv::Csv::new(input, chosen)),

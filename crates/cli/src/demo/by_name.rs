@@ -14,7 +14,7 @@ const SHOWN: usize = 4;
 
 /// One lookup.
 #[derive(Serialize)]
-pub struct Answer {
+pub struct LookedUp {
     key: String,
     year: Option<u64>,
     ns: u64,
@@ -22,7 +22,7 @@ pub struct Answer {
 }
 
 /// Looks up present songs and songs that were left out, spread over the alphabet.
-pub fn look_up(dir: &Path, songs: &Songs) -> Result<Vec<Answer>, Failure> {
+pub fn look_up(dir: &Path, songs: &Songs) -> Result<Vec<LookedUp>, Failure> {
     let db = Options::new().block_cache_bytes(BLOCK_CACHE_BYTES).read_only(true).open(dir)?;
     db.warm()?;
     let some = |songs: &[Song]| {
@@ -31,10 +31,10 @@ pub fn look_up(dir: &Path, songs: &Songs) -> Result<Vec<Answer>, Failure> {
     let mut asked = some(&songs.present);
     asked.truncate(SHOWN);
     asked.extend(some(&songs.left_out).into_iter().take(SHOWN));
-    asked.iter().map(|song| Answer::new(&db, song)).collect()
+    asked.iter().map(|song| LookedUp::new(&db, song)).collect()
 }
 
-impl Answer {
+impl LookedUp {
     fn new(db: &Db, song: &Song) -> Result<Self, Failure> {
         let key = song.key();
         let blocks = db.stats().block_reads;
@@ -43,7 +43,7 @@ impl Answer {
         let ns = start.elapsed().as_nanos() as u64;
         let row: Option<serde_json::Value> = value.and_then(|value| serde_json::from_slice(&value).ok());
         let year = row.and_then(|row| row.get("year")?.as_u64());
-        Ok(Answer { key, year, ns, block_reads: db.stats().block_reads - blocks })
+        Ok(LookedUp { key, year, ns, block_reads: db.stats().block_reads - blocks })
     }
 
     /// The columns of its row.

@@ -1,7 +1,7 @@
 //! The demo's results.
 
 use super::build::BuiltStore;
-use super::by_name::Answer;
+use super::by_name::LookedUp;
 use super::measure::Costs;
 use crate::system::PageCache;
 
@@ -10,7 +10,7 @@ use crate::system::PageCache;
 pub struct Report {
     pub built: BuiltStore,
     pub page_cache: PageCache,
-    pub by_name: Vec<Answer>,
+    pub by_name: Vec<LookedUp>,
     pub filters_on: Costs,
     pub filters_off: Costs,
 }

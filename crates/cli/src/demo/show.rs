@@ -1,7 +1,7 @@
 //! Prints the demo's results.
 
 use super::build::BuiltStore;
-use super::by_name::Answer;
+use super::by_name::LookedUp;
 use super::catalogue::Songs;
 use super::measure::{BLOCK_CACHE_BYTES, COLD_LOOKUPS, Cost};
 use super::report::Report;
@@ -43,7 +43,7 @@ pub fn built(cx: &Context, built: &BuiltStore) -> Result<(), Failure> {
 }
 
 /// The lookups by name.
-pub fn answers(cx: &Context, answers: &[Answer]) -> Result<(), Failure> {
+pub fn answers(cx: &Context, answers: &[LookedUp]) -> Result<(), Failure> {
     if cx.json {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! `sidebloom filter add`: adds lines to a filter.
 
 use super::files;
-use super::input::Lines;
+use super::input::InputLines;
 use crate::context::{Context, Failure, Outcome};
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub struct Args {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let mut filter = sidebloom::read_filter(&self.filter)?;
-        Lines::open(&self.lines, "adding")?.for_each(|line| Ok(filter.insert(line).map(drop)?))?;
+        InputLines::open(&self.lines, "adding")?.for_each(|line| Ok(filter.insert(line).map(drop)?))?;
         files::write(cx, self.output.as_ref().unwrap_or(&self.filter), &filter)?;
         Ok(Outcome::Found)
     }

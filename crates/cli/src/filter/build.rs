@@ -14,7 +14,7 @@
 //! | scalable, from 10,000 on | 56 s | 175 MiB | 40 s |
 
 use super::files;
-use super::input::{Lines, can_be_read_twice};
+use super::input::{InputLines, can_be_read_twice};
 use super::sorter::LineHashSorter;
 use crate::context::{Context, Failure, Outcome};
 use crate::human::parse_rate;
@@ -43,7 +43,7 @@ pub struct Args {
     output: PathBuf,
     /// What to build
     #[arg(long, value_enum)]
-    kind: Kind,
+    kind: BuildKind,
     /// False-positive rate, as 0.01 or 1% [default: 1%]
     #[arg(long, value_name = "RATE", value_parser = parse_rate, conflicts_with = "bits_per_key")]
     fpp: Option<f64>,
@@ -66,7 +66,7 @@ pub struct Args {
 
 /// Kinds of filters, each with its strength.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Kind {
+enum BuildKind {
     /// Smallest; cannot take more lines once built
     Parity,
     /// One cache line per probe; can take more lines
@@ -91,7 +91,7 @@ const DEFAULT_FPP: f64 = 0.01;
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let by_line = matches!(self.kind, Kind::Parity | Kind::Blocked);
+        let by_line = matches!(self.kind, BuildKind::Parity | BuildKind::Blocked);
         if by_line && (self.hash.is_some() || self.same_hash_as.is_some()) {
             return Err(Failure::message(
                 "--hash and --same-hash-as do not apply to kinds parity and blocked, which always use xxh3",
@@ -103,13 +103,15 @@ impl Args {
             ));
         }
         let filter = match self.kind {
-            Kind::Parity => self.parity()?,
-            Kind::Blocked => self.filled(AnyFilter::Lines(self.blocked(self.count()?)?))?,
-            Kind::Bloom => self.filled(AnyFilter::Bloom(Bloom::with_plan(self.plan(self.count()?)?)?))?,
-            Kind::Counting => {
+            BuildKind::Parity => self.parity()?,
+            BuildKind::Blocked => self.filled(AnyFilter::Lines(self.blocked(self.count()?)?))?,
+            BuildKind::Bloom => {
+                self.filled(AnyFilter::Bloom(Bloom::with_plan(self.plan(self.count()?)?)?))?
+            }
+            BuildKind::Counting => {
                 self.filled(AnyFilter::Counting(CountingBloom::with_plan(self.plan(self.count()?)?)?))?
             }
-            Kind::Scalable => self.filled(AnyFilter::Scalable(self.scalable()?))?,
+            BuildKind::Scalable => self.filled(AnyFilter::Scalable(self.scalable()?))?,
         };
         files::write(cx, &self.output, &filter)?;
         Ok(Outcome::Found)
@@ -121,7 +123,7 @@ impl Args {
             Some(0) => Err(Failure::message("--keys must be at least 1")),
             Some(keys) => Ok(keys),
             None if can_be_read_twice(&self.lines)? => {
-                Ok(Lines::open(&self.lines, "counting")?.for_each(|_| Ok(()))?.max(1))
+                Ok(InputLines::open(&self.lines, "counting")?.for_each(|_| Ok(()))?.max(1))
             }
             None => Err(Failure::message(format!(
                 "{} can be read only once: give the number of lines with --keys, or choose --kind scalable",
@@ -145,7 +147,7 @@ impl Args {
             )));
         };
         let mut hashes = LineHashSorter::new();
-        Lines::open(&self.lines, "hashing")?
+        InputLines::open(&self.lines, "hashing")?
             .for_each(|line| hashes.push(KeyHasher::from(self.seed()).hash(line)))?;
         Ok(AnyFilter::Lines(LineFilter::from_sorter(width, hashes, self.seed())?))
     }
@@ -189,7 +191,7 @@ impl Args {
             return hash_of(other);
         }
         // A seed asks for a hash function that has one.
-        let is_secret = self.kind == Kind::Counting && self.seed.is_none();
+        let is_secret = self.kind == BuildKind::Counting && self.seed.is_none();
         match self.hash {
             Some(Hash::Siphash) => Ok(HashFunction::secret()?),
             None if is_secret => Ok(HashFunction::secret()?),
@@ -199,7 +201,7 @@ impl Args {
     }
 
     fn filled(&self, mut filter: AnyFilter) -> Result<AnyFilter, Failure> {
-        Lines::open(&self.lines, "adding")?.for_each_batch(|lines| Ok(filter.insert_many(lines)?))?;
+        InputLines::open(&self.lines, "adding")?.for_each_batch(|lines| Ok(filter.insert_many(lines)?))?;
         Ok(filter)
     }
 }

@@ -8,7 +8,7 @@
 //! of an Intel Xeon (Sapphire Rapids): 94 s, 15 million lines printed, at most 51.4 MiB resident, including filters and code. With 256M:
 //! 61 s and 129 MiB. The peak is VmHWM of `/proc/self/status`, which `-v` prints.
 
-use super::input::{Lines, can_be_read_twice, estimated_lines};
+use super::input::{InputLines, can_be_read_twice, estimated_lines};
 use crate::context::{Context, Failure, Outcome};
 use crate::human::{self, parse_bytes};
 use crate::print::write_line;
@@ -83,7 +83,7 @@ impl Args {
             .compression(Compression::Lz4)
             .open(dir.path().join("seen"))?;
         let mut out = cx.out();
-        let (mut lines, mut first) = (Lines::open(&self.lines, "reading")?, 0u64);
+        let (mut lines, mut first) = (InputLines::open(&self.lines, "reading")?, 0u64);
         while let Some(line) = lines.next()? {
             if seen.contains_key(line)? {
                 continue;

@@ -18,7 +18,7 @@ const BATCH_BYTES: usize = 256 << 10;
 const BAR_STEP: u64 = 1 << 20;
 
 /// An open input.
-pub struct Lines {
+pub struct InputLines {
     input: BufReader<Box<dyn Read>>,
     line: Vec<u8>,
     number: u64,
@@ -28,7 +28,7 @@ pub struct Lines {
     bar: ProgressBar,
 }
 
-impl Lines {
+impl InputLines {
     /// Opens a file, or standard input for `-`. The bar is named `label`.
     pub fn open(path: &Path, label: &str) -> Result<Self, Failure> {
         let (input, bytes): (Box<dyn Read>, _) = if is_stdin(path) {
@@ -38,7 +38,7 @@ impl Lines {
             let meta = file.metadata().map_err(|e| Failure::file("read", path, e))?;
             (Box::new(file), meta.is_file().then_some(meta.len()))
         };
-        Ok(Lines {
+        Ok(InputLines {
             input: BufReader::with_capacity(BUFFER_BYTES, input),
             line: Vec::new(),
             number: 0,
@@ -146,7 +146,7 @@ pub fn can_be_read_twice(path: &Path) -> Result<bool, Failure> {
 /// The number of lines in a file, estimated from its size and the mean length of the first lines.
 pub fn estimated_lines(path: &Path) -> Result<u64, Failure> {
     const SAMPLE: u64 = 10_000;
-    let mut lines = Lines::open(path, "measuring")?;
+    let mut lines = InputLines::open(path, "measuring")?;
     let mut bytes = 0;
     while lines.number() < SAMPLE
         && let Some(line) = lines.next()?

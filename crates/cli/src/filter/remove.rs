@@ -1,7 +1,7 @@
 //! `sidebloom filter remove`: removes lines from a counting filter.
 
 use super::files;
-use super::input::Lines;
+use super::input::InputLines;
 use crate::context::{Context, Failure, Outcome};
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let mut filter = sidebloom::read_filter(&self.filter)?;
         let mut missing = 0u64;
-        Lines::open(&self.lines, "removing")?.for_each(|line| {
+        InputLines::open(&self.lines, "removing")?.for_each(|line| {
             if !filter.remove(line)? {
                 missing += 1;
                 match missing {

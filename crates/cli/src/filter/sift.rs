@@ -1,6 +1,6 @@
 //! Looks up lines in batches and prints them by their verdict.
 
-use super::input::Lines;
+use super::input::InputLines;
 use crate::context::{Context, Failure, Outcome};
 use crate::print::write_line;
 use sidebloom::filter::Verdict;
@@ -31,7 +31,7 @@ impl Sift {
         let wanted = if self.invert > 0 { Verdict::Absent } else { Verdict::Maybe };
         let mut found = 0u64;
         let mut out = cx.out();
-        let asked = Lines::open(&self.lines, "checking")?.for_each_batch(|lines| {
+        let asked = InputLines::open(&self.lines, "checking")?.for_each_batch(|lines| {
             for (line, _) in lines.iter().zip(ask(lines)?).filter(|(_, verdict)| *verdict == wanted) {
                 found += 1;
                 if !self.count {

@@ -1,7 +1,7 @@
 //! Keys to insert or remove: arguments, or lines of a file.
 
 use crate::context::Failure;
-use crate::filter::input::Lines;
+use crate::filter::input::InputLines;
 use sidebloom::guard::{Changes, Guard};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -54,7 +54,7 @@ impl Keys {
             return Ok(changes.len() as u64);
         };
         let mut applied = 0;
-        Lines::open(path, label)?.for_each(|line| {
+        InputLines::open(path, label)?.for_each(|line| {
             change(&mut changes, line);
             if changes.len() == BATCH {
                 guard.write(&std::mem::take(&mut changes))?;

@@ -1,7 +1,7 @@
 //! The source of a guard's keys: `--sqlite`, `--postgres` or `--lines`.
 
 use crate::context::Failure;
-use crate::filter::input::Lines;
+use crate::filter::input::InputLines;
 use crate::progress;
 use indicatif::ProgressBar;
 use sidebloom::guard::{Canonical, Change, Source};
@@ -130,7 +130,8 @@ impl FromLines {
 
 impl Source for FromLines {
     fn stream(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let mut lines = Lines::open(&self.lines, &self.label).map_err(|failure| self.failed(&failure))?;
+        let mut lines =
+            InputLines::open(&self.lines, &self.label).map_err(|failure| self.failed(&failure))?;
         while let Some(line) = lines.next().map_err(|failure| self.failed(&failure))? {
             visit(line)?;
         }

@@ -4,16 +4,16 @@ use super::source::{LineReader, Row, RowError, Rows};
 use std::io::BufRead;
 
 /// A reader of this format.
-pub struct Lines<R>(LineReader<R>);
+pub struct LineRows<R>(LineReader<R>);
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LineRows<R> {
     /// Reads `input`.
     pub fn new(input: R) -> Self {
-        Lines(LineReader::bytes(input))
+        LineRows(LineReader::bytes(input))
     }
 }
 
-impl<R: BufRead> Rows for Lines<R> {
+impl<R: BufRead> Rows for LineRows<R> {
     fn next(&mut self, row: &mut Row) -> Result<bool, RowError> {
         let Some((number, line)) = self.0.next()? else { return Ok(false) };
         row.line = number;
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn each_line_is_a_key_as_it_is() {
-        let (rows, errors) = read_all(&mut Lines::new(&b"\xef\xbb\xbfb\na\tc\r\n\n\xff"[..]));
+        let (rows, errors) = read_all(&mut LineRows::new(&b"\xef\xbb\xbfb\na\tc\r\n\n\xff"[..]));
         assert_eq!(
             rows,
             [("\\xef\\xbb\\xbfb", ""), ("a\\tc\\r", ""), ("", ""), ("\\xff", "")]

@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 const GROUP_MAX: usize = 1 << 16;
 
 /// For each change, whether it changed a count; or why nothing was changed.
-pub type Answer = Result<Vec<bool>, Arc<str>>;
+pub type WriteOutcome = Result<Vec<bool>, Arc<str>>;
 
 struct Job {
     changes: Changes,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<WriteOutcome>,
 }
 
 /// A handle to the writing thread, which ends when the last handle is dropped.
@@ -35,7 +35,7 @@ impl Writer {
     }
 
     /// Applies changes and waits until they are durable (as the guard's options define it).
-    pub async fn write(&self, changes: Changes) -> Answer {
+    pub async fn write(&self, changes: Changes) -> WriteOutcome {
         let (answer, written) = oneshot::channel();
         let gone = || Arc::from("the server is stopping");
         self.0.send(Job { changes, answer }).map_err(|_| gone())?;

@@ -21,7 +21,7 @@
 mod line_set;
 mod parts;
 
-use super::input::{Lines, can_be_read_twice, estimated_lines};
+use super::input::{InputLines, can_be_read_twice, estimated_lines};
 use crate::context::{Context, Failure, Outcome};
 use crate::human::{self, parse_bytes};
 use crate::print::write_line;
@@ -141,7 +141,7 @@ impl Comparison {
     fn filter_of_file(&self, path: &Path) -> Result<Option<AtomicBloom>, Failure> {
         let keys = estimated_lines(path)?;
         let Some(filter) = self.new_filter(keys)? else { return Ok(None) };
-        Lines::open(path, "0/3 reading the smaller file")?.for_each(|line| {
+        InputLines::open(path, "0/3 reading the smaller file")?.for_each(|line| {
             filter.insert(self.filter_hash.hash(line));
             Ok(())
         })?;
@@ -185,7 +185,8 @@ impl Comparison {
             Some(filter) => filter.probe(self.filter_hash.hash(line)) == Verdict::Maybe,
             None => true,
         };
-        Lines::open(path, label)?.for_each(|line| if passes(line) { dealer.deal(line) } else { Ok(()) })?;
+        InputLines::open(path, label)?
+            .for_each(|line| if passes(line) { dealer.deal(line) } else { Ok(()) })?;
         self.finish(dealer)
     }
 

@@ -1,7 +1,7 @@
 //! Lines on disk, partitioned into files by hash, so that equal lines are in the same file.
 
 use crate::context::Failure;
-use crate::filter::input::Lines;
+use crate::filter::input::InputLines;
 use sidebloom::KeyHasher;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -61,8 +61,8 @@ impl Dealer {
 
 impl PartFile {
     /// Opens it for reading.
-    pub fn read(&self, label: &str) -> Result<Lines, Failure> {
-        Lines::open(&self.path, label)
+    pub fn read(&self, label: &str) -> Result<InputLines, Failure> {
+        InputLines::open(&self.path, label)
     }
 
     /// Removes the file, to free disk space early.

@@ -25,7 +25,7 @@ pub struct Args {
     keys: u64,
     /// Measure this kind only; may be repeated [default: all]
     #[arg(long, value_enum)]
-    kind: Vec<Kind>,
+    kind: Vec<MeasuredKind>,
     /// What the keys look like
     #[arg(long, value_enum, value_name = "LOOK", default_value_t = Look::Integers)]
     of: Look,
@@ -35,7 +35,7 @@ pub struct Args {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Kind {
+enum MeasuredKind {
     /// All widths of the parity filter
     Parity,
     #[value(name = "parity-7")]
@@ -63,22 +63,22 @@ enum Task {
     Counting(f64),
 }
 
-impl Kind {
+impl MeasuredKind {
     fn tasks(self) -> Vec<Task> {
         let parity = |widths: &[Width]| {
             widths.iter().map(|&width| Task::Lines(FilterSpec::Parity { width })).collect()
         };
         let blocked = |bits_per_key| Task::Lines(FilterSpec::BlockedBloom { bits_per_key });
         match self {
-            Kind::Parity => parity(&Width::ALL),
-            Kind::Parity7 => parity(&[Width::Seven]),
-            Kind::Parity8 => parity(&[Width::Eight]),
-            Kind::Parity9 => parity(&[Width::Nine]),
-            Kind::Parity12 => parity(&[Width::Twelve]),
-            Kind::Parity16 => parity(&[Width::Sixteen]),
-            Kind::Blocked => [8.0, 10.0, 12.0, 16.0].map(blocked).into(),
-            Kind::Bloom => [0.01, 0.001].map(Task::Bloom).into(),
-            Kind::Counting => vec![Task::Counting(0.01)],
+            MeasuredKind::Parity => parity(&Width::ALL),
+            MeasuredKind::Parity7 => parity(&[Width::Seven]),
+            MeasuredKind::Parity8 => parity(&[Width::Eight]),
+            MeasuredKind::Parity9 => parity(&[Width::Nine]),
+            MeasuredKind::Parity12 => parity(&[Width::Twelve]),
+            MeasuredKind::Parity16 => parity(&[Width::Sixteen]),
+            MeasuredKind::Blocked => [8.0, 10.0, 12.0, 16.0].map(blocked).into(),
+            MeasuredKind::Bloom => [0.01, 0.001].map(Task::Bloom).into(),
+            MeasuredKind::Counting => vec![Task::Counting(0.01)],
         }
     }
 }
@@ -89,7 +89,7 @@ impl Args {
             return sizes::print(cx);
         }
         let kinds = match &self.kind[..] {
-            [] => &[Kind::Parity, Kind::Blocked, Kind::Bloom, Kind::Counting],
+            [] => &[MeasuredKind::Parity, MeasuredKind::Blocked, MeasuredKind::Bloom, MeasuredKind::Counting],
             chosen => chosen,
         };
         let tasks: Vec<Task> = kinds.iter().flat_map(|kind| kind.tasks()).collect();
