@@ -17,6 +17,7 @@ mod hex;
 mod human;
 mod load;
 mod man;
+mod notice;
 mod print;
 mod progress;
 mod put;
@@ -34,6 +35,7 @@ mod workdir;
 use clap::parser::ValueSource;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use context::{Context, Failure, Outcome};
+use notice::notice;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -124,7 +126,7 @@ pub fn main() -> ExitCode {
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
             let _ = cx.flush(); // Results found before the failure come first.
-            eprintln!("sidebloom: {failure}");
+            notice(failure);
             ExitCode::from(2)
         }
     }
@@ -138,6 +140,8 @@ fn log_to_stderr(verbose: u8) {
     };
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
+        // Otherwise a message that cannot be written panics.
+        .log_internal_errors(false)
         .with_max_level(level)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)

@@ -1,6 +1,7 @@
 //! `sidebloom load`: rows of a file into the store.
 
 use crate::context::{Context, Failure, Outcome};
+use crate::notice::notice;
 use crate::rows::{Column, ColumnChoice, Row, RowError, Rows, csv, jsonl, lines, scanned, tsv};
 use crate::{hex, human, progress};
 use sidebloom::{Batch, Db, MAX_KEY_BYTES, MAX_VALUE_BYTES};
@@ -194,10 +195,10 @@ impl Args {
     fn name_skipped(&self, nth: u64, line: u64, why: &str) {
         match nth {
             n if n <= SKIPPED_LINES_NAMED => {
-                eprintln!("sidebloom: {}: line {line}: {why}; skipped", self.file.display())
+                notice(format_args!("{}: line {line}: {why}; skipped", self.file.display()))
             }
             n if n == SKIPPED_LINES_NAMED + 1 => {
-                eprintln!("sidebloom: further malformed lines are skipped without a message")
+                notice("further malformed lines are skipped without a message")
             }
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! Working directories, removed when a command ends or the user presses Ctrl-C.
 
 use crate::context::Failure;
+use crate::notice::notice;
 use crate::system;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,7 +79,7 @@ fn remove(path: &Path) {
             return;
         }
     }
-    eprintln!("sidebloom: cannot remove {}", path.display());
+    notice(format_args!("cannot remove {}", path.display()));
 }
 
 fn remove_on_signal(path: &Path) -> Result<(), Failure> {

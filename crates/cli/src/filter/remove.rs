@@ -3,6 +3,7 @@
 use super::files;
 use super::input::InputLines;
 use crate::context::{Context, Failure, Outcome};
+use crate::notice::notice;
 use std::path::PathBuf;
 
 /// Remove lines from a counting filter
@@ -33,8 +34,8 @@ impl Args {
             if !filter.remove(line)? {
                 missing += 1;
                 match missing {
-                    n if n <= NAMED => eprintln!("sidebloom: not in the filter: {}", line.escape_ascii()),
-                    n if n == NAMED + 1 => eprintln!("sidebloom: further absent lines are not reported"),
+                    n if n <= NAMED => notice(format_args!("not in the filter: {}", line.escape_ascii())),
+                    n if n == NAMED + 1 => notice("further absent lines are not reported"),
                     _ => {}
                 }
             }

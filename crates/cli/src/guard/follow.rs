@@ -1,6 +1,7 @@
 //! `sidebloom guard follow`: keeps a guard up to date with a PostgreSQL table.
 
 use crate::context::{Context, Failure, Outcome};
+use crate::notice::notice;
 use std::path::PathBuf;
 
 /// Keep a guard up to date with a PostgreSQL table that others write
@@ -54,7 +55,7 @@ impl Args {
         if self.remove_trigger {
             let removed = PostgresSource::remove_triggers_at(&self.postgres, &self.table, &self.column)?;
             if !removed {
-                eprintln!("sidebloom: nothing is installed for {} of {}", self.column, self.table);
+                notice(format_args!("nothing is installed for {} of {}", self.column, self.table));
             }
             return Ok(Outcome::found(removed));
         }
@@ -96,15 +97,15 @@ fn print(cx: &Context, event: &sidebloom_postgres::FollowEvent) -> Result<(), Fa
             return cx.flush();
         }
         FollowEvent::Disconnected { error, retry_in } => {
-            eprintln!("sidebloom: {error}; trying again in {:.1} s", retry_in.as_secs_f64());
+            notice(format_args!("{error}; trying again in {:.1} s", retry_in.as_secs_f64()));
             return Ok(());
         }
         FollowEvent::Suspended { reason } => {
-            eprintln!("sidebloom: every answer is \"maybe\" from now on: {reason}");
+            notice(format_args!("every answer is \"maybe\" from now on: {reason}"));
             return Ok(());
         }
         FollowEvent::Renamed { table, column } => {
-            eprintln!("sidebloom: the column is now {column} of {table}; use these names at the next start");
+            notice(format_args!("the column is now {column} of {table}; use these names at the next start"));
             return Ok(());
         }
         _ => return Ok(()),

@@ -310,6 +310,7 @@ fn i5_a_write_that_the_disk_refuses_is_an_error_reply_and_what_was_answered_stay
     // Beyond the largest file allowed, a write fails, when the signal that comes with it is ignored.
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
+    shell.stderr(std::fs::File::create("/dev/full").unwrap()); // A log on a full disk stops nothing.
     let server = Server::spawn(shell);
     let limit = Rlimit { current: Some(64 << 10), maximum: None };
     prlimit(Pid::from_raw(server.pid() as i32), Resource::Fsize, limit).unwrap();
