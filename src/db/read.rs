@@ -117,10 +117,7 @@ impl View {
                     true => found,
                     false => self.get_from_quarantine(key, filters, counters, found)?,
                 };
-                match in_memory.as_ref().map(|e| e.seq) > found.as_ref().map(|e| e.seq) {
-                    true => in_memory,
-                    false => found,
-                }
+                newer(found, in_memory)
             }
         };
         Ok(found.and_then(Entry::visible))
@@ -150,13 +147,7 @@ impl View {
                     break;
                 }
             }
-            let entry = match filters {
-                true => get_behind_filter(segment, key, counters)?,
-                false => segment.file.get(key.key)?,
-            };
-            if entry.as_ref().map(|e| e.seq) > best.as_ref().map(|e| e.seq) {
-                best = entry;
-            }
+            best = newer(best, get_from_segment(segment, key, filters, counters)?);
         }
         Ok(best)
     }
@@ -175,13 +166,7 @@ impl View {
             if best.as_ref().is_some_and(|best| best.seq >= segment.meta.max_seq) {
                 break; // The remaining segments are older still.
             }
-            let entry = match filters {
-                true => get_behind_filter(segment, key, counters)?,
-                false => segment.file.get(key.key)?,
-            };
-            if entry.as_ref().map(|e| e.seq) > best.as_ref().map(|e| e.seq) {
-                best = entry;
-            }
+            best = newer(best, get_from_segment(segment, key, filters, counters)?);
         }
         Ok(best)
     }
@@ -241,14 +226,21 @@ fn prefetch_ahead<'a>(
     ahead.into_iter().flatten().chain(segments)
 }
 
-/// Probes the segment's filter and reads the segment only on "maybe", or without a filter.
+/// The entry that was written later; the first one if both are the same or missing.
 #[inline]
-fn get_behind_filter(
+fn newer(first: Option<Entry>, second: Option<Entry>) -> Option<Entry> {
+    if second.as_ref().map(|e| e.seq) > first.as_ref().map(|e| e.seq) { second } else { first }
+}
+
+/// Probes the segment's filter, if filters are used, and reads the segment only on "maybe", or without a filter.
+#[inline]
+fn get_from_segment(
     segment: &LiveSegment,
     key: HashedKey<'_>,
+    filters: bool,
     counters: FilterCounters<'_>,
 ) -> Result<Option<Entry>> {
-    match probe_filter(segment, key, counters) {
+    match filters.then(|| probe_filter(segment, key, counters)).flatten() {
         Some(Verdict::Absent) => Ok(None),
         Some(Verdict::Maybe) => {
             let entry = segment.file.get(key.key)?;
