@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The suffix of a file that is renamed once it is complete.
+pub(crate) const TEMPORARY: &str = ".tmp";
+
 /// The number of a file of a store. A segment and its sidecar share one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u64);

@@ -1,12 +1,10 @@
 //! The names of a store's files, apart from the numbered ones in [`FileKind`].
 
-use crate::id::FileKind;
+use crate::id::{FileKind, TEMPORARY};
 use crate::manifest::{MANIFEST_TMP, ManifestState};
 
 /// The lock file.
 pub(crate) const LOCK: &str = "LOCK";
-/// The suffix of a file that is renamed once it is complete.
-pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Whether a file still has its temporary name: it is a sidecar or a manifest that was never completed.
 pub(crate) fn is_unfinished(name: &str) -> bool {

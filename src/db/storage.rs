@@ -1,12 +1,11 @@
 //! The files of a store: how they are named, checked, opened and created. Recovery needs nothing more than this.
 
 use super::metrics::{Metrics, add};
-use super::names::TEMPORARY;
 use super::options::Options;
 use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
 use crate::fs::{Fs, SparingFs};
-use crate::id::{FileId, FileKind};
+use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::manifest::SegmentMeta;
 use crate::segment::{OpenFiles, StoreIdentity};
 use crate::sidecar::{self, Binding, Expect, Maps, Sidecar};

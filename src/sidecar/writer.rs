@@ -6,6 +6,7 @@ use crate::filter::format::{Binding, Header, StoredKind};
 use crate::filter::{BuiltFilter, FilterSpec, LINE_BYTES, Line};
 use crate::fs::{AppendFile, Fs};
 use crate::hash::KeyHasher;
+use crate::id::TEMPORARY;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -78,9 +79,9 @@ fn fill(mut file: Box<dyn AppendFile>, header: &Header, parts: &[&[Line]]) -> Re
     file.sync()
 }
 
-/// The name of an unfinished sidecar: its own, followed by ".tmp".
+/// The name of an unfinished sidecar.
 fn temporary_name(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
-    name.push(".tmp");
+    name.push(TEMPORARY);
     name.into()
 }

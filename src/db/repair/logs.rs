@@ -11,10 +11,10 @@
 
 use super::report::{LogSalvage, LostRange};
 use super::workspace::Repair;
-use crate::db::names::{TEMPORARY, next_free_id};
+use crate::db::names::next_free_id;
 use crate::db::replay::{needed_logs, replay_all};
 use crate::error::{Error, Result};
-use crate::id::{FileId, FileKind};
+use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::key::Seq;
 use crate::manifest::{LogMark, Manifest, ManifestState};
 use crate::segment::is_damage;
