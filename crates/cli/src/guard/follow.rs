@@ -1,6 +1,7 @@
 //! `sidebloom guard follow`: keeps a guard up to date with a PostgreSQL table.
 
 use crate::context::{Context, Failure, Outcome};
+#[cfg(feature = "postgres")]
 use crate::notice::notice;
 use std::path::PathBuf;
 
