@@ -137,10 +137,11 @@ impl Storage {
         }
     }
 
+    /// Logs an unusable sidecar, then counts it: whoever sees the count can find the warning.
     pub fn report_unusable(&self, id: FileId, reason: &sidecar::Unusable) {
-        add(&self.metrics.filters_unavailable, 1);
         let file = self.path_of(id, FileKind::Filter);
         tracing::warn!(file = %file.display(), %reason, "filter is unusable; its segment is read instead until the filter is rebuilt");
+        add(&self.metrics.filters_unavailable, 1);
     }
 
     /// Removes an unfinished file. If that fails, the next opening removes it.
