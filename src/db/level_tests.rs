@@ -79,7 +79,7 @@ fn a_segment_returns_from_quarantine_above_what_is_older_and_below_what_is_newer
         &[(2, returning), (was(1, 3), last), (3, newer)],
         &[(was(2, 2), returning), (was(1, 3), last), (3, newer)],
     ];
-    for (number, segments) in cases.iter().enumerate() {
+    let run = |number: usize, segments: &[InLevel<'_>]| {
         let (_dir, path) = store_of(segments);
         let db = Options::new().compression(Compression::None).open(&path).unwrap();
         let is_overwritten = segments.iter().any(|(_, rows)| *rows == last);
@@ -96,5 +96,11 @@ fn a_segment_returns_from_quarantine_above_what_is_older_and_below_what_is_newer
         assert!(db.verify().unwrap().is_ok());
         db.compact().unwrap();
         check("compacted");
-    }
+    };
+    // All at once: each waits a second for the return.
+    std::thread::scope(|scope| {
+        for (number, segments) in cases.into_iter().enumerate() {
+            scope.spawn(move || run(number, segments));
+        }
+    });
 }

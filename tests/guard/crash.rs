@@ -1,7 +1,7 @@
 //! I4 and I5 for guards: the disk fails at every write of builds, changes and refreshes, and the guard is reopened. Acknowledged
 //! keys stay "maybe", and the counts are those before or after the change in progress.
 
-use crate::support::{Crash, Fault, OpKind, SimFs};
+use crate::support::{Crash, Fault, OpKind, SimFs, sized};
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Change, Changes, Guard, GuardOptions, Source};
 use sidebloom::{Error, Result};
@@ -159,7 +159,7 @@ fn i4_what_was_acknowledged_survives_a_crash_at_every_write() {
     check(&undisturbed, &told, "undisturbed");
     let writes = work_writes();
     assert!(writes > 300, "{writes}");
-    for stop in 0..writes {
+    for stop in (0..writes).step_by(sized(4, 1)) {
         let fs = SimFs::new();
         fs.fail(Fault::stop(stop));
         let told = work(&fs);

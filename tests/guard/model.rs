@@ -3,7 +3,7 @@
 
 #[cfg(feature = "unicode")]
 use crate::guard_support::fine;
-use crate::support::is_long;
+use crate::support::sized;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Change, Changes, Guard, GuardOptions, HashWidth, Source};
 use sidebloom::{Durability, Result};
@@ -61,7 +61,7 @@ fn check(guard: &Guard, rows: &Rows) {
 
 /// Refreshes and reopens the guard five times for either length: those are where keys could get lost.
 fn operations(steps: u32, seed: u64, width: HashWidth) {
-    let steps = if is_long() { steps } else { steps / 5 };
+    let steps = steps / sized(10, 1);
     let cycle = steps / 5;
     let mut random = fastrand::Rng::with_seed(seed);
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! Refreshes beside changes: a change is before or after the snapshot in the guard and in the database, in every combination.
 
 use crate::guard_support::fine;
+use crate::support::sized;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Change, Changes, Guard, GuardOptions, Source};
 use sidebloom::{Durability, Error, FilterPolicy, Result};
@@ -323,7 +324,7 @@ fn no_wrong_no_while_writers_and_refreshes_go_on() {
                 }
             });
         }
-        let until = Instant::now() + Duration::from_secs(3);
+        let until = Instant::now() + Duration::from_secs(sized(1, 3));
         while Instant::now() < until {
             guard.refresh(&mut Hooked::new(&database)).unwrap();
             refreshes.fetch_add(1, Ordering::Relaxed);

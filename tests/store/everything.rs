@@ -5,7 +5,7 @@
 mod threads;
 mod workload;
 
-use crate::support::{Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, tiny_on};
+use crate::support::{Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, sized, tiny_on};
 use sidebloom::{Db, Error, FilterPolicy};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::channel;
@@ -316,7 +316,7 @@ fn setting(name: &str, default: u64) -> u64 {
 #[test]
 fn everything_at_once_with_passing_faults_and_crashes() {
     let from = setting("EVERYTHING_SEED", 1);
-    for seed in from..from + setting("EVERYTHING_COUNT", 10) {
+    for seed in from..from + setting("EVERYTHING_COUNT", sized(3, 10)) {
         watched(seed, 4, setting("EVERYTHING_OPS", 150));
     }
 }

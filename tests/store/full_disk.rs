@@ -1,7 +1,7 @@
 //! I5 on a full disk: no failed write is acknowledged, no failed file is written again, and the store resumes once there is space.
 
 use crate::support::{
-    Crash, Errno, Fault, OpKind, STORE, Sequence, SimFs, assert_holds, contents, eventually, promptly,
+    Crash, Errno, Fault, OpKind, STORE, Sequence, SimFs, assert_holds, contents, eventually, promptly, sized,
     tiny_on,
 };
 use sidebloom::{Db, Durability, Error, Result};
@@ -100,7 +100,7 @@ fn assert_tidy(fs: &SimFs) {
 #[test]
 fn i5_a_store_on_a_full_disk_goes_on_by_itself_when_there_is_space_wherever_it_became_full() {
     let mut full = 0;
-    for space in (0..60_000).step_by(487) {
+    for space in (0..60_000).step_by(sized(1949, 487)) {
         let (fs, sequence) = (SimFs::new(), Sequence(space));
         let db = tiny_on(&fs).background_threads(2 + space as usize % 3).open(STORE).unwrap();
         fs.limit_space(space);
@@ -112,7 +112,7 @@ fn i5_a_store_on_a_full_disk_goes_on_by_itself_when_there_is_space_wherever_it_b
         promptly("closing", move || drop(db));
         assert_tidy(&fs);
     }
-    assert!(full > 60, "{full}");
+    assert!(full > sized(15, 60), "{full}");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn i5_a_full_disk_at_any_single_append_sync_or_create_loses_nothing() {
         (OpKind::Create, false),
         (OpKind::Rename, false),
     ] {
-        for after in (0..240).step_by(3) {
+        for after in (0..240).step_by(sized(15, 3)) {
             let (fs, sequence) = (SimFs::new(), Sequence(after));
             let db = tiny_on(&fs).background_threads(3).open(STORE).unwrap();
             let fault = Fault { forever: true, short, ..Fault::once(kind, after) };
@@ -140,8 +140,9 @@ fn i5_a_full_disk_at_any_single_append_sync_or_create_loses_nothing() {
 
 #[test]
 fn i5_no_file_whose_write_or_sync_failed_is_written_again() {
-    for (kind, after) in
-        [(OpKind::Append, 0..60), (OpKind::Sync, 0..60)].into_iter().flat_map(|(k, r)| r.map(move |n| (k, n)))
+    for (kind, after) in [(OpKind::Append, 0..60), (OpKind::Sync, 0..60)]
+        .into_iter()
+        .flat_map(|(k, r)| r.step_by(sized(3, 1)).map(move |n| (k, n)))
     {
         let (fs, sequence) = (SimFs::new(), Sequence(after));
         let db = tiny_on(&fs).open(STORE).unwrap();
@@ -171,7 +172,7 @@ fn i5_no_file_whose_write_or_sync_failed_is_written_again() {
 
 #[test]
 fn i5_a_disk_that_stays_full_keeps_everything_readable_and_closes_without_loss() {
-    for space in (0..40_000).step_by(1900) {
+    for space in (0..40_000).step_by(sized(4900, 1900)) {
         let (fs, sequence) = (SimFs::new(), Sequence(space));
         let db = tiny_on(&fs).open(STORE).unwrap();
         fs.limit_space(space);

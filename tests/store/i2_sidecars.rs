@@ -3,7 +3,7 @@
 
 use crate::support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, copy_store, count_warnings,
-    eventually, fast_dir, files_with, fill_deep, fingerprints, tiny, tiny_on, warnings_about,
+    eventually, fast_dir, files_with, fill_deep, fingerprints, sized, tiny, tiny_on, warnings_about,
 };
 use sidebloom::{Db, FilterPolicy, Options, Residency};
 use std::fs;
@@ -253,7 +253,7 @@ fn i2_a_read_only_opening_of_damaged_sidecars_answers_right_and_changes_nothing(
 #[test]
 fn i2_warming_while_the_background_checks_warns_of_each_sidecar_once() {
     count_warnings();
-    for seed in 0..20 {
+    for seed in 0..sized(10, 20) {
         let dir = fast_dir();
         let expected = filled(dir.path(), 0);
         let sidecars = files_with(dir.path(), ".filter");
@@ -268,7 +268,9 @@ fn i2_warming_while_the_background_checks_warns_of_each_sidecar_once() {
         });
         eventually("all sidecars are sound again", || is_whole(&db));
         // A thread may have removed a bad sidecar from the view and not have said so yet.
-        eventually("every bad sidecar is counted", || db.stats().filters_unavailable as usize >= sidecars.len());
+        eventually("every bad sidecar is counted", || {
+            db.stats().filters_unavailable as usize >= sidecars.len()
+        });
         sidecars.iter().for_each(|path| assert_eq!(warnings_about(path), 1));
         assert_eq!(db.stats().filters_unavailable as usize, sidecars.len());
         assert_holds(&db, &expected);
@@ -364,14 +366,14 @@ fn verification_reads_sidecars_and_maps_none_so_that_a_failing_disk_is_a_finding
 
 #[test]
 fn sidecars_that_cannot_be_written_fail_no_write_and_hold_up_no_compaction() {
-    for threads in [2, 4] {
+    for &threads in sized(&[4][..], &[2, 4]) {
         let dir = fast_dir();
         let db = tiny().background_threads(threads).open(dir.path()).unwrap();
         // Directories in place of the sidecars to be written.
         (1..30_000).for_each(|id| fs::create_dir(dir.path().join(format!("{id:06}.filter.tmp"))).unwrap());
         for i in 0..20_000 {
             db.put(Rng::new(i).next().to_be_bytes(), [7; 40]).unwrap();
-            if i % 4000 == 3999 {
+            if i % sized(10_000, 4000) == 3999 {
                 // The background retries after half a second, and repeatedly from then on.
                 std::thread::sleep(Duration::from_millis(600));
             }

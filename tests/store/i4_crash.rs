@@ -1,7 +1,7 @@
 //! I4, durability: a simulated disk stops after any of its writes and loses power; then the store is reopened.
 //! `CRASH_SEED=n cargo test --test store i4_crash` runs one workload alone.
 
-use crate::support::{Crash, Fault, Rng, STORE, Sequence, SimFs, is_long, tiny_on};
+use crate::support::{Crash, Fault, Rng, STORE, Sequence, SimFs, sized, tiny_on};
 use sidebloom::{Db, Durability, FilterPolicy};
 
 const BATCHES: u64 = 40;
@@ -93,7 +93,7 @@ const CRASHES: [Crash; 3] = [Crash::Kill, Crash::PowerOrdered, Crash::Power];
 
 #[test]
 fn i4_synced_batches_survive_and_the_rest_is_a_prefix_of_whole_batches_wherever_the_disk_stops() {
-    stops(8, if is_long() { 400 } else { 150 }, |sequence, stop| {
+    stops(sized(4, 8), sized(60, 400), |sequence, stop| {
         let fs = SimFs::new();
         fs.fail(Fault::stop(stop));
         let told = work(&fs, sequence, 0);
@@ -112,7 +112,7 @@ fn i4_synced_batches_survive_and_the_rest_is_a_prefix_of_whole_batches_wherever_
 
 #[test]
 fn i4_a_recovered_store_takes_writes_and_they_survive_the_next_crash() {
-    stops(6, 40, |sequence, stop| {
+    stops(sized(2, 6), 40, |sequence, stop| {
         let mut fs = SimFs::new();
         fs.fail(Fault::stop(stop));
         let mut told = work(&fs, sequence, 0);
@@ -128,7 +128,7 @@ fn i4_a_recovered_store_takes_writes_and_they_survive_the_next_crash() {
 
 #[test]
 fn i4_recovery_can_crash_at_each_of_its_writes_and_start_again() {
-    stops(5, 12, |sequence, stop| {
+    stops(sized(2, 5), 12, |sequence, stop| {
         let stopped = SimFs::new();
         stopped.fail(Fault::stop(stop));
         let told = work(&stopped, sequence, 0);

@@ -2,7 +2,7 @@
 //! ever wrong.
 
 use crate::support::{
-    Contents, Errno, Fault, OpKind, STORE, SimFs, assert_holds, contents, promptly, tiny_on,
+    Contents, Errno, Fault, OpKind, STORE, SimFs, assert_holds, contents, promptly, sized, tiny_on,
 };
 use sidebloom::{Db, Durability, Error, FilterPolicy};
 
@@ -100,7 +100,7 @@ fn fail_each(kind: OpKind, step: u64, plan: impl Fn(Fault) -> Fault) {
                 std::panic::resume_unwind(panic);
             }
         }
-        if struck == 60 {
+        if struck == sized(16, 60) {
             break;
         }
     }

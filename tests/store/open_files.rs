@@ -1,6 +1,6 @@
 //! Descriptors: a store with any number of segments opens, reads, flushes and compacts with few of them.
 
-use crate::support::{Rng, assert_holds, fast_dir, files_with, tiny};
+use crate::support::{Rng, assert_holds, fast_dir, files_with, sized, tiny};
 use sidebloom::{Db, FilterPolicy, Options, Result};
 use std::path::Path;
 
@@ -68,7 +68,7 @@ fn readers_in_many_threads_share_a_few_files() {
             let db = db.clone();
             scope.spawn(move || {
                 let mut rng = Rng::new(thread);
-                for _ in 0..2000 {
+                for _ in 0..sized(600, 2000) {
                     let (key, value) = row(rng.below(ROWS));
                     assert_eq!(db.get(&key).unwrap().as_deref(), Some(value.as_slice()));
                 }

@@ -14,6 +14,7 @@ mod files;
 mod layout;
 mod rng;
 mod sim_fs;
+mod sized;
 mod store;
 mod warnings;
 
@@ -23,6 +24,7 @@ pub use files::*;
 pub use layout::*;
 pub use rng::Rng;
 pub use sim_fs::SimFs;
+pub use sized::sized;
 pub use store::*;
 pub use warnings::*;
 
@@ -30,9 +32,4 @@ pub use warnings::*;
 pub fn fast_dir() -> tempfile::TempDir {
     let memory = std::path::Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
-}
-
-/// Whether to run the longest tests at full length, as CI does.
-pub fn is_long() -> bool {
-    std::env::var_os("SIDEBLOOM_TEST_LONG").is_some()
 }

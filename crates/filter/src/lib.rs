@@ -66,6 +66,9 @@ mod all_kinds;
 #[cfg(test)]
 #[path = "../../../fixtures/golden.rs"]
 mod golden;
+#[cfg(test)]
+#[path = "../../../tests/support/sized.rs"]
+mod sized;
 
 pub use blocked::{AtomicBloom, sizing};
 pub use built::BuiltFilter;
