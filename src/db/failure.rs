@@ -38,6 +38,8 @@ impl Remedy {
             Error::Io { op: "sync directory", .. } => Remedy::Poison,
             Error::Io { source, .. } if is_full(source) => Remedy::Retry,
             Error::Io { path, .. } if is_sidecar(path) => Remedy::Retry,
+            // Only building a filter fails this way.
+            Error::OutOfMemory { .. } => Remedy::Retry,
             Error::Io { op: "read" | "open" | "map" | "inspect", .. } => Remedy::Quarantine,
             Error::Corruption { .. } | Error::UnsupportedVersion { .. } => Remedy::Quarantine,
             _ => Remedy::Poison,
@@ -161,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_waited_for_a_failed_read_is_no_failed_write_and_the_rest_poisons() {
+    fn i2_i5_shortages_are_waited_for_a_failed_read_is_no_failed_write_and_the_rest_poisons() {
         let io = |op, code| Error::io(op, "f", std::io::Error::from_raw_os_error(code));
         let (eio, enospc, edquot, enfile, emfile) = (5, 28, 122, 23, 24);
         for op in ["write", "sync", "create", "rename"] {
@@ -183,6 +185,7 @@ mod tests {
                 Error::io("write", Path::new("db").join(file), std::io::Error::from_raw_os_error(eio));
             assert_eq!(Remedy::of(&error), remedy, "{file}");
         }
+        assert_eq!(Remedy::of(&Error::OutOfMemory { bytes: 1 << 40 }), Remedy::Retry);
         assert_eq!(Remedy::of(&io("read", eio)), Remedy::Quarantine);
         assert_eq!(Remedy::of(&Error::corruption("f", 0, "bad")), Remedy::Quarantine);
         assert_eq!(Remedy::of(&Error::InvalidArgument("x".into())), Remedy::Poison);
