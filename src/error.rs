@@ -20,8 +20,8 @@ pub enum Error {
         /// The operating system's error.
         source: Arc<std::io::Error>,
     },
-    /// Another process has the store open.
-    #[error("{} is locked by another process; close the store there first (read-only openings can share it)", path.display())]
+    /// The store is already open, in this or another process.
+    #[error("{} is locked: the store is already open; close it first (read-only opens can share it)", path.display())]
     Locked {
         /// The lock file.
         path: PathBuf,

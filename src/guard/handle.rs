@@ -74,12 +74,13 @@ impl Guard {
     }
 
     /// Reports that the database does not have a key for which the guard said "maybe". With
-    /// [`GuardOptions::known_absent`](super::GuardOptions::known_absent) the guard remembers the key and answers "absent" until a row with this key is inserted,
-    /// like the whitelist of known false positives beside a filter of spam addresses. Returns whether the guard now remembers it. It does not remember a key of which it
-    /// knows a row: that row may be about to be committed, or may have been removed without telling the guard.
+    /// [`GuardOptions::known_absent`](super::GuardOptions::known_absent), the guard remembers the key and answers
+    /// "absent" until a row with this key is inserted, like the whitelist of known false positives beside a spam
+    /// filter. Returns whether the guard now remembers the key. It does not if the list is full, or if the guard counts
+    /// a row with this key: the row may be about to be committed, or may have been removed without telling the guard.
     ///
     /// # Errors
-    /// As [`contains`](Self::contains), and as [`insert`](Self::insert).
+    /// The errors of [`contains`](Self::contains) and [`insert`](Self::insert).
     pub fn confirm_absent(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let hash = self.shared.hash(key.as_ref())?;
         add(&self.shared.counters.false_positives, 1);

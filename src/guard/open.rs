@@ -107,8 +107,9 @@ impl GuardOptions {
     /// Opens the guard in the directory `path`. Reads and verifies its filters.
     ///
     /// # Errors
-    /// [`Error::NotAGuard`] if there is no guard, or its canonical form differs from the given one; [`Error::FeatureMissing`] if its
-    /// canonical form folds case and this build lacks the feature `unicode`; [`Error::Locked`] while another process has it open; [`Error::Corruption`] when its settings or its log are damaged.
+    /// [`Error::NotAGuard`] if there is no guard, or its canonical form differs from the given one;
+    /// [`Error::FeatureMissing`] if its canonical form folds case and this build lacks the feature `unicode`;
+    /// [`Error::Locked`] while it is open elsewhere; [`Error::Corruption`] when its settings or its log are damaged.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Guard> {
         let dir = path.as_ref();
         let fs = Arc::clone(&self.fs);

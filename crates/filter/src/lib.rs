@@ -19,14 +19,14 @@
 //! | type | choose it when |
 //! |---|---|
 //! | [`LineFilter`] | all keys are known (parity, the smallest), or few more will come (blocked Bloom); one cache line per probe |
-//! | [`Bloom`] | filters are to be united, compared, folded or sent |
+//! | [`Bloom`] | filters are to be combined, compared, folded or sent |
 //! | [`CountingBloom`] | keys are added and removed |
 //! | [`ScalableBloom`] | the number of keys is unknown |
 //! | [`NoisyBloom`] | several parties hold parts, and each part alone must reveal little |
 //!
-//! [`AnyFilter`] is any of these except the noisy one (whose parts are [`Bloom`] filters): it has a wire form ([`send_filter`]) and a
-//! file form ([`format`](mod@format)). No filter lets its false-positive rate degrade silently: beyond its capacity it refuses new keys with
-//! [`Error::Full`].
+//! [`AnyFilter`] is any of these except the noisy one (whose parts are [`Bloom`] filters): it has a wire form
+//! ([`send_filter`]) and a file form ([`format`](mod@format)). Inserting never degrades the false-positive rate
+//! silently: a full filter refuses new keys with [`Error::Full`].
 //!
 //! # Lower-level parts
 //! The filters of a store's segments share one 64-bit hash per lookup ([`KeyHasher`]). Such a filter is an array of 64-byte lines and a

@@ -186,9 +186,10 @@ fn range_of(gap: Gap, ends: Option<&(Vec<u8>, Vec<u8>)>) -> LostRange {
     }
 }
 
-/// The level to which an intact segment can return from quarantine by its age: every segment that overlaps it is newer if above, older if
-/// below, and none is in the same level. `None` if there is no such level: the segment stays in quarantine, and the open store takes it back
-/// with a compaction (see `take_back.rs`).
+/// The level to which an intact segment can return from quarantine by its age: every segment that overlaps it is newer
+/// if above and older if below; none is in the same level, unless that is level 0; and none is itself in quarantine.
+/// `None` if there is no such level: the segment stays in quarantine, and an open store takes it back with a compaction
+/// (see `take_back.rs`).
 fn home_of(meta: &SegmentMeta, all: &BTreeMap<FileId, SegmentMeta>) -> Option<u8> {
     let overlapping: Vec<&SegmentMeta> = all
         .values()

@@ -21,7 +21,8 @@ impl Plan {
     /// The smallest filter for `keys` keys at a false-positive rate of `fpr`, with the default hash and seed 0.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`].
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
+    /// [`Error::TooManyKeys`].
     pub fn new(keys: u64, fpr: f64) -> Result<Self> {
         let shape = Shape::for_keys(keys, fpr)?;
         Ok(Plan { shape, hash: HashFunction::default(), fpr })
@@ -69,7 +70,8 @@ impl Bloom {
     /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with the default hash and seed 0.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
+    /// [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn new(keys: u64, fpr: f64) -> Result<Self> {
         Bloom::with_plan(Plan::new(keys, fpr)?)
     }
@@ -77,7 +79,8 @@ impl Bloom {
     /// An empty filter with the given plan.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a rate outside (0, 1); [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
+    /// [`Error::OutOfMemory`].
     pub fn with_plan(plan: Plan) -> Result<Self> {
         plan.check()?;
         Ok(Bloom { plan, keys: 0, lines: Lines::zeroed(plan.shape.lines())? })

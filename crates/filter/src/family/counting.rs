@@ -46,8 +46,9 @@ impl CountingBloom {
     /// combine filters, create them [with one plan](Self::with_plan), for example the [`plan`](Self::plan) of the first.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`]; [`Error::OutOfMemory`]; [`Error::Io`] if
-    /// the operating system provides no random numbers.
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
+    /// [`Error::TooManyKeys`]; [`Error::OutOfMemory`]; [`Error::Io`] if the operating system provides no random
+    /// numbers.
     pub fn new(keys: u64, fpr: f64) -> Result<Self> {
         CountingBloom::with_plan(Plan { hash: HashFunction::secret()?, ..Plan::new(keys, fpr)? })
     }
@@ -55,7 +56,8 @@ impl CountingBloom {
     /// An empty filter with the given plan.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a rate outside (0, 1); [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
+    /// [`Error::OutOfMemory`].
     pub fn with_plan(plan: Plan) -> Result<Self> {
         plan.check()?;
         let lines = Lines::zeroed((plan.shape.bits() / COUNTERS_PER_LINE) as usize)?;

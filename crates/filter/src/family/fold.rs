@@ -32,7 +32,7 @@ impl Bloom {
     /// be halved at that rate is returned unchanged, with its old rate.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a rate outside (0, 1).
+    /// [`Error::InvalidArgument`] for a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1.
     pub fn folded_to(&self, fpr: f64) -> Result<Bloom> {
         check_fpr(fpr)?;
         let mut folded = self.clone();

@@ -20,8 +20,8 @@ impl NoisyBloom {
     /// `parts` empty filters for `keys` keys, each at a false-positive rate of `part_fpr` (0 to 1), with the seeds `seed`, `seed` + 1, …
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, a rate outside (0, 1), or a number of parts outside 1 to 64; [`Error::TooManyKeys`];
-    /// [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for no keys, a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1, or a
+    /// number of parts outside 1 to 64; [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn new(keys: u64, parts: u32, part_fpr: f64, seed: u64) -> Result<Self> {
         if !(1..=64).contains(&parts) {
             return Err(Error::InvalidArgument(format!(

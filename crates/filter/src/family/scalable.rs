@@ -51,7 +51,8 @@ impl ScalableBloom {
     /// An empty series that starts with a filter for `first_keys` keys and stays below a false-positive rate of `fpr` (0 to 1).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
+    /// [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn new(first_keys: u64, fpr: f64) -> Result<Self> {
         ScalableBloom::with_series(Series { first_keys, fpr, hash: HashFunction::default() })
     }
@@ -59,7 +60,8 @@ impl ScalableBloom {
     /// An empty series.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
+    /// [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn with_series(series: Series) -> Result<Self> {
         check_fpr(series.fpr)?;
         Ok(ScalableBloom { series, layers: vec![Bloom::with_plan(series.plan(0)?)?] })

@@ -40,7 +40,8 @@ pub fn check_fpr(fpr: f64) -> Result<()> {
 /// The fewest bits for `keys` keys at a false-positive rate of `fpr`: −n ln p / (ln 2)², rounded up.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`] for more than [`MAX_BITS`].
+/// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`] or not below 1; [`Error::TooManyKeys`] for more
+/// than [`MAX_BITS`].
 pub fn optimal_bits(keys: u64, fpr: f64) -> Result<u64> {
     check_fpr(fpr)?;
     if keys == 0 {
@@ -145,7 +146,8 @@ impl Shape {
     /// The smallest shape for `keys` keys at a false-positive rate of `fpr`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys or a rate outside (0, 1); [`Error::TooManyKeys`] for more than [`MAX_BITS`].
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`] or not below 1; [`Error::TooManyKeys`] for
+    /// more than [`MAX_BITS`].
     pub fn for_keys(keys: u64, fpr: f64) -> Result<Self> {
         let bits = round_up(optimal_bits(keys, fpr)?);
         Ok(Shape { bits, hashes: optimal_hashes(bits, keys) })
