@@ -104,13 +104,13 @@ fn replay_from_header(log: &mut LogReader, expected: ExpectedLog, sink: BatchSin
         ));
     }
     if header.first_seq > expected {
-        log.records(header.first_seq, &mut |_, _, _| Ok(()))?;
+        log.records(header.first_seq, &mut |_, _, _, _| Ok(()))?;
         let end = LogEnd::Gap { first_seq: header.first_seq, had_synced: log.had_synced };
         return Ok(Replay { next_seq: expected, end });
     }
     // An interrupted recovery leaves a log that repeats the previous ones, batch by batch.
     let file = Arc::clone(&log.file);
-    let replay = log.records(header.first_seq, &mut |first_seq, payload, count| {
+    let replay = log.records(header.first_seq, &mut |at, first_seq, payload, count| {
         if first_seq >= expected {
             return sink(first_seq, payload, count);
         }
@@ -118,8 +118,10 @@ fn replay_from_header(log: &mut LogReader, expected: ExpectedLog, sink: BatchSin
             true => Ok(()),
             false => Err(Error::corruption(
                 file.path(),
-                0,
-                format!("a batch that starts at sequence number {first_seq} ends after {expected}, where a batch must start"),
+                at,
+                format!(
+                    "the batch at sequence number {first_seq} runs past {expected}, where a batch must start"
+                ),
             )),
         }
     })?;
@@ -129,7 +131,7 @@ fn replay_from_header(log: &mut LogReader, expected: ExpectedLog, sink: BatchSin
 /// The header of a log, for a repair without a manifest. `None` when a crash at creation left no header.
 ///
 /// # Errors
-/// As [`replay`].
+/// The errors of [`replay`].
 pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<LogHeader>> {
     LogReader::open(fs, path, 0)?.header()
 }
@@ -209,8 +211,12 @@ impl LogReader {
         Ok(decoded)
     }
 
-    /// Replays all records; the first has sequence number `next`.
-    fn records(&mut self, mut next: Seq, sink: BatchSink<'_>) -> Result<Replay> {
+    /// Replays all records; the first has sequence number `next`. `sink` also gets the offset of each.
+    fn records(
+        &mut self,
+        mut next: Seq,
+        sink: &mut dyn FnMut(u64, Seq, Bytes, u32) -> Result<()>,
+    ) -> Result<Replay> {
         let mut at = HEADER_BYTES as u64;
         while at < self.len {
             let Some((head, after)) = self.record(at, 0)? else {
@@ -232,7 +238,7 @@ impl LogReader {
             }
             if !is_gap {
                 let payload = Bytes::copy_from_slice(payload);
-                sink(next, payload, head.count)?;
+                sink(at, next, payload, head.count)?;
             }
             next = after;
             at += head.record_len();
