@@ -80,7 +80,7 @@ pub fn comparison(cx: &Context, report: &Report) -> Result<(), Failure> {
     let (absent, expected) = (&on.absent, on.absent.expected_false_positives);
     writeln!(
         cx.out(),
-        "Disk reads are of the whole machine, bytes of this process.\n\nOf {} absent titles, filters let {} through ({:.0} expected).",
+        "Disk reads are for the whole machine; bytes are for this process.\n\nOf {} absent titles, filters let {} through ({:.0} expected).",
         human::count(absent.lookups),
         human::count(absent.false_positives),
         expected,
