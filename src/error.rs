@@ -66,7 +66,7 @@ pub enum Error {
         what: String,
     },
     /// The database behind a guard reported an error or became unreachable. The guard is unchanged.
-    #[error("the database {name}: {what}")]
+    #[error("database {name}: {what}")]
     Database {
         /// The database: a path or an address.
         name: String,
@@ -97,7 +97,7 @@ pub enum Error {
         cause: Arc<str>,
     },
     /// The last handle of the store was dropped while this call waited for background work.
-    #[error("the store is closing; reopen it to go on")]
+    #[error("the store is closing; reopen it to continue")]
     Closing,
     /// A key larger than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES).
     #[error("a key of {len} bytes is too large (at most {max} bytes)")]

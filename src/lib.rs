@@ -37,8 +37,8 @@
 //! # Invariants (tests name them by number)
 //! - **I1** No false negative. A sidecar is trusted only if its header is valid, it is bound to its segment, and the checksum of the 64 lines
 //!   around the probed one was verified since it was mapped. Otherwise the answer is "maybe".
-//! - **I2** A filter is derived data. Without sidecars, or with damaged ones, every answer is the same, and the background rebuilds them. A
-//!   sidecar that cannot be written stops no write.
+//! - **I2** A filter is derived data. Without sidecars, or with damaged ones, every answer is the same, and a
+//!   background thread rebuilds them. A sidecar that cannot be written stops no write.
 //! - **I3** Retuning never rewrites data. [`Db::rebuild_filters`] only writes sidecars.
 //! - **I4** Synced writes survive any crash, and losing one to damage is an error. Of unsynced writes, a prefix survives. A batch is atomic.
 //! - **I5** A failed write or fsync is never acknowledged, and its file is never written again. On a full disk, the store rewrites the
@@ -53,9 +53,9 @@
 //! - **I12** [`Options`] bound the open files, the maps and the memory of compactions, whatever the size of the store.
 //!
 //! # Limits
-//! Keys have 0 to [`MAX_KEY_BYTES`] bytes and are ordered bytewise; the empty key is valid. Values have up to [`MAX_VALUE_BYTES`] bytes, and
-//! batches up to 1 GiB. One process at a time can write; read-only openings can share a store. Unix only: the store uses positioned reads,
-//! memory maps and file locks.
+//! Keys have 0 to [`MAX_KEY_BYTES`] bytes and are ordered bytewise; the empty key is valid. Values have up to
+//! [`MAX_VALUE_BYTES`] bytes, and batches up to 1 GiB. One process at a time can write; read-only opens can share a
+//! store. Unix only: the store uses positioned reads, memory maps and file locks.
 //!
 //! Sidecars are mapped by default. As with every mapped file, the process dies of SIGBUS if somebody truncates a sidecar while the store is
 //! open, or if the disk fails to read its pages. [`Residency`] and [`fs::catch_sigbus`] describe how to avoid that.

@@ -182,8 +182,8 @@ impl Inner {
         Some(BackgroundTask::Retune(id, spec))
     }
 
-    /// How long until there may be a task that nobody signals: a pause after a failure ends, a check is due again, or the store becomes idle
-    /// and has something to compact then.
+    /// How long until there may be a task that nobody signals: a pause after a failure ends, a check is due again, or
+    /// the store becomes idle with something to compact.
     fn until_next_task(&self, control: &Control, now: Instant) -> Option<Duration> {
         if self.failure.get().is_some() {
             return None;

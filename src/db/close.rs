@@ -1,7 +1,7 @@
 //! Closing a store, when its last handle is dropped.
 //!
 //! 1. Running compactions are abandoned and the background threads end.
-//! 2. A short log is synced and kept. A long one is flushed, so that the next opening is quick.
+//! 2. A short log is synced and kept. A long one is flushed, so that the next open is quick.
 //! 3. A level 0 over its limit is merged: a store that is never open for long would not get to that otherwise.
 
 use super::inner::Inner;

@@ -46,8 +46,10 @@ impl Db {
     /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge), [`Error::ValueTooLarge`](crate::Error::ValueTooLarge), [`Error::ReadOnly`](crate::Error::ReadOnly). [`Error::Io`](crate::Error::Io) if the log cannot be written: on a full disk,
-    /// writes fail until there is space; after any other failure, they fail with [`Error::Poisoned`](crate::Error::Poisoned).
+    /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge), [`Error::ValueTooLarge`](crate::Error::ValueTooLarge),
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly). [`Error::Io`](crate::Error::Io) if the log cannot be written: on a
+    /// full disk, writes fail until there is space; after any other failure, they fail with
+    /// [`Error::Poisoned`](crate::Error::Poisoned).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(key, value);
@@ -67,12 +69,12 @@ impl Db {
     /// Applies a batch atomically: all of it or nothing, even after a crash. Readers see it all at once.
     ///
     /// # Errors
-    /// The errors of [`put`](Self::put). No part of the batch is applied then.
+    /// The errors of [`put`](Self::put). On error, no part of the batch is applied.
     pub fn write(&self, batch: Batch) -> Result<()> {
         self.write_with(batch, self.inner().storage.options.durability)
     }
 
-    /// Like [`write`](Self::write), with another durability than that of the options.
+    /// Like [`write`](Self::write), but with this durability instead of the one in the options.
     ///
     /// # Errors
     /// The errors of [`write`](Self::write).
@@ -83,7 +85,8 @@ impl Db {
     /// The value of `key`.
     ///
     /// # Errors
-    /// [`Error::Corruption`](crate::Error::Corruption) if the block that should hold the key is damaged, [`Error::Io`](crate::Error::Io) if it cannot be read.
+    /// [`Error::Corruption`](crate::Error::Corruption) if the block that should hold the key is damaged,
+    /// [`Error::Io`](crate::Error::Io) if it cannot be read.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.inner().get(key.as_ref())
@@ -114,8 +117,9 @@ impl Db {
     /// meanwhile, even by `rows`, but any write makes it non-empty.
     ///
     /// # Errors
-    /// The first error among the rows; [`Error::KeyOutOfOrder`](crate::Error::KeyOutOfOrder); [`Error::NotEmpty`](crate::Error::NotEmpty). The store is unchanged then. The errors of
-    /// [`sync`](Self::sync) if the segments cannot be published.
+    /// The first error among the rows; [`Error::KeyOutOfOrder`](crate::Error::KeyOutOfOrder);
+    /// [`Error::NotEmpty`](crate::Error::NotEmpty). These leave the store unchanged. The errors of [`sync`](Self::sync)
+    /// if the segments cannot be published.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
@@ -155,9 +159,9 @@ impl Db {
         self.snapshot().prefix(prefix)
     }
 
-    /// A snapshot of the store as it is now. It keeps its memtables in memory and its segments on disk while the store is open. Drop
-    /// snapshots and iterators before the last [`Db`]: segment files are opened on demand, so a later read fails with [`Error::Io`](crate::Error::Io) once
-    /// another opening of the store has removed the file.
+    /// A snapshot of the store as it is now. It keeps its memtables in memory and its segments on disk while the store
+    /// is open. Drop snapshots and iterators before the last [`Db`]: segment files are opened on demand, so a later
+    /// read fails with [`Error::Io`](crate::Error::Io) once another open of the store has removed the file.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.store.inner))
     }
@@ -178,12 +182,14 @@ impl Db {
         self.inner().flush()
     }
 
-    /// Flushes, then merges everything written before this call into one sorted run without tombstones. The store takes writes meanwhile.
-    /// The merge proceeds in small steps and no writer waits for it. Finished steps persist: after a crash, the next call continues where
-    /// this one stopped. Needs free disk space for a few segments. Tombstones stay where a segment in quarantine has keys.
+    /// Flushes, then merges everything written before this call into one sorted run without tombstones. The store stays
+    /// writable. The merge proceeds in small steps and no writer waits for it. Finished steps persist: after a crash,
+    /// the next call continues where this one stopped. Needs free disk space for a few segments. Tombstones stay where
+    /// a segment in quarantine has keys.
     ///
     /// # Errors
-    /// The errors of [`sync`](Self::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is damaged: it goes to quarantine, and the next call skips it.
+    /// The errors of [`sync`](Self::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is damaged: it
+    /// goes to quarantine, and the next call skips it.
     pub fn compact(&self) -> Result<()> {
         self.inner().compact_range((Bound::Unbounded, Bound::Unbounded))
     }
@@ -210,8 +216,10 @@ impl Db {
     /// Segments in quarantine are skipped ([`RebuildReport::quarantined`]).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a policy out of range or without filters; the errors of [`sync`](Self::sync). [`Error::Io`](crate::Error::Io) or
-    /// [`Error::Corruption`](crate::Error::Corruption) if a segment cannot be read: it goes to quarantine, and the others still get their filters.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a policy out of range or without filters; the
+    /// errors of [`sync`](Self::sync). [`Error::Io`](crate::Error::Io) or
+    /// [`Error::Corruption`](crate::Error::Corruption) if a segment cannot be read: it goes to quarantine, and the
+    /// others still get their filters.
     pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
         self.rebuild_filters_with(policy, |_| ControlFlow::Continue(()))
     }
@@ -228,7 +236,7 @@ impl Db {
         self.inner().rebuild_filters(policy, &mut progress)
     }
 
-    /// Reads and verifies all filters and index partitions now. Otherwise the background does so after opening.
+    /// Reads and verifies all filters and index partitions now. Otherwise a background thread does so after the open.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) if an index is damaged.
@@ -236,11 +244,12 @@ impl Db {
         self.inner().warm()
     }
 
-    /// Creates a copy of the store in a new directory. Hard links let both stores share the segment files. On another file system, the
-    /// files are copied and synced instead. The store takes writes meanwhile.
+    /// Creates a copy of the store in a new directory. Hard links let both stores share the segment files. On another
+    /// file system, the files are copied and synced instead. The store stays writable.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists. [`Error::Io`](crate::Error::Io); the target is removed again then.
+    /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists. [`Error::Io`](crate::Error::Io),
+    /// after which the target is removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         self.inner().checkpoint(target.as_ref())
     }

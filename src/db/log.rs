@@ -1,4 +1,4 @@
-//! The log that takes the writes, and the queue of batches in front of it.
+//! The log that accepts writes, and the queue of batches in front of it.
 
 use crate::error::Result;
 use crate::hash::KeyHasher;
@@ -36,7 +36,7 @@ impl ActiveLog {
     }
 }
 
-/// Whether a log takes writes.
+/// Whether a log accepts writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum LogHealth {
     #[default]

@@ -1,6 +1,6 @@
 //! Manual compaction: a range of keys becomes one run without tombstones, in steps as small as those of background compactions.
 //!
-//! 1. It covers what was written before the call, by sequence number. So it ends even if the store takes writes meanwhile.
+//! 1. It covers what was written before the call, by sequence number. So it finishes even if writes keep coming in.
 //! 2. From the top down, each level is emptied into the next: level 0 in groups, any other level segment by segment, each together with
 //!    what it overlaps below. In the deepest level, segments with tombstones are rewritten. Other segments there stay.
 //! 3. Each step runs in the caller's thread and reserves its keys like any other compaction; background compactions run beside it. When
@@ -120,7 +120,7 @@ impl Inner {
         self.flush()?;
         let live = self.live();
         let bytes: u64 = live.levels().iter().map(|level| level.file_bytes()).sum();
-        // The background would empty a level that is too small for the run at once.
+        // A background thread would empty a level that is too small for the run at once.
         let fits = |level: &usize| target_bytes(*level, self.storage.options.segment_bytes) >= bytes;
         let level = (live.deepest().max(1)..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
         let manual = ManualCompaction { range, newest, level };

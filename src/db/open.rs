@@ -37,7 +37,10 @@ fn open(path: &Path, options: Options) -> Result<Db> {
     let fs = Arc::clone(&options.fs);
     let exists = is_store(&*fs, path)?;
     if !exists && (options.read_only || !options.create_if_missing) {
-        return Err(Error::NotAStore { path: path.to_path_buf(), what: "there is no store".into() });
+        return Err(Error::NotAStore {
+            path: path.to_path_buf(),
+            what: "nothing has been created there yet".into(),
+        });
     }
     let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
     if !exists {
@@ -74,7 +77,7 @@ fn is_store(fs: &dyn Fs, path: &Path) -> Result<bool> {
         return Ok(true);
     }
     if names.iter().any(|name| FileKind::parse(name).is_some()) {
-        return not_a_store("it has files of a store but no MANIFEST: `sidebloom repair` rebuilds it".into());
+        return not_a_store("it has store files but no MANIFEST: `sidebloom repair` rebuilds it".into());
     }
     match names.iter().find(|name| *name != LOCK && !is_unfinished(name)) {
         Some(foreign) => not_a_store(format!("the directory holds other files ({foreign})")),

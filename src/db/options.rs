@@ -22,7 +22,7 @@ pub enum Durability {
     Sync,
 }
 
-/// The settings of a store. None of them changes what is readable, so each may differ at the next opening.
+/// The settings of a store. None of them changes what is readable, so each may differ at the next open.
 /// [`key_hash`](Self::key_hash) only affects a new store.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -115,9 +115,9 @@ impl Options {
         self
     }
 
-    /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]. Choose [`KeyHash::SipHash13`] if outsiders choose keys and must not be
-    /// able to force useless block reads. A store keeps the hash that it was created with, whatever later openings ask for;
-    /// [`Stats::key_hash`](crate::Stats::key_hash) returns it.
+    /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]. Choose [`KeyHash::SipHash13`] if outsiders choose
+    /// keys and must not be able to force useless block reads. A store keeps the hash that it was created with,
+    /// whatever later opens ask for; [`Stats::key_hash`](crate::Stats::key_hash) returns it.
     pub fn key_hash(mut self, key_hash: KeyHash) -> Self {
         self.key_hash = key_hash;
         self
@@ -166,8 +166,8 @@ impl Options {
         self
     }
 
-    /// Whether to open the store without changing a byte. Any number of read-only openings can share a store, and a read-only directory
-    /// suffices. Default false.
+    /// Whether to open the store without changing a byte. Any number of read-only opens can share a store, and a
+    /// read-only directory suffices. Default false.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self

@@ -167,14 +167,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Unlinks the logs from `from` to before `to`. If one cannot be removed, the next opening removes it.
+    /// Unlinks the logs from `from` to before `to`. If one cannot be removed, the next open removes it.
     fn remove_logs(&self, from: FileId, to: FileId) {
         let ids = (from.0..to.0).map(FileId);
         for path in ids.map(|id| self.storage.path_of(id, FileKind::Wal)) {
             if let Ok(Some(_)) = self.storage.fs.file_len(&path)
                 && let Err(error) = self.storage.fs.remove(&path)
             {
-                tracing::warn!(%error, "cannot remove a flushed log; the next opening will");
+                tracing::warn!(%error, "cannot remove a flushed log; the next open will retry");
             }
         }
     }

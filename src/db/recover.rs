@@ -7,8 +7,8 @@
 //! 3. One manifest edit adds those segments, moves the floor past the old logs and reserves the file numbers seen.
 //! 4. Unknown files are removed: outputs that were never published, logs below the floor, orphaned sidecars.
 //!
-//! A crash before the edit of step 3 leaves the old manifest and the old logs, and recovery starts again. The new log may exist then;
-//! batches that it repeats are skipped. A crash after the edit only leaves files to remove.
+//! A crash before the edit of step 3 leaves the old manifest and the old logs, and recovery starts again. The new log
+//! may already exist; batches that it repeats are skipped. A crash after the edit only leaves files to remove.
 
 use super::log::{ActiveLog, apply};
 use super::names::is_unfinished;
@@ -46,7 +46,7 @@ pub(crate) struct ReplayedLogs {
 /// A store that is being opened.
 pub(crate) struct Recovery<'a> {
     pub storage: &'a Storage,
-    /// The directory as it was before this opening wrote anything.
+    /// The directory as it was before this open wrote anything.
     pub names: &'a [String],
 }
 
@@ -148,7 +148,7 @@ impl Recovery<'_> {
         for name in unknown {
             tracing::info!(name, "removing an unknown file");
             if let Err(error) = self.storage.fs.remove(&self.storage.dir.join(name)) {
-                tracing::warn!(%error, "cannot remove an unknown file; the next opening will try again");
+                tracing::warn!(%error, "cannot remove an unknown file; the next open will retry");
             }
         }
     }

@@ -213,7 +213,7 @@ impl Inner {
         Ok(segment)
     }
 
-    /// If the sidecar of a new segment could not be created, the background tries again after a while (I2).
+    /// If the sidecar of a new segment could not be created, a background thread tries again after a while (I2).
     pub fn note_missing_sidecar(&self, segment: &LiveSegment) {
         if segment.sidecar.is_none() && self.storage.filters_on() {
             self.recheck_missing_later();
@@ -237,7 +237,7 @@ impl Inner {
         });
     }
 
-    /// Has the background check segments without a sidecar after a pause, which grows each time.
+    /// Has a background thread check segments without a sidecar after a pause, which grows each time.
     pub fn recheck_missing_later(&self) {
         let mut control = lock(&self.control);
         if control.missing_sidecars_due.is_none() {
@@ -330,7 +330,7 @@ impl Inner {
                 Ok(()) => {}
             }
             while self.live().segments().any(|s| s.meta.id == id && s.waits_for_verification()) {
-                std::thread::sleep(Duration::from_millis(1)); // The background is verifying it.
+                std::thread::sleep(Duration::from_millis(1)); // A background thread is verifying it.
                 self.check_sidecar(id)?;
             }
         }

@@ -25,7 +25,7 @@ pub(crate) struct Storage {
     pub maps: Arc<Maps>,
     pub metrics: Metrics,
     next_id: AtomicU64,
-    /// The lowest file number that this opening may have written.
+    /// The lowest file number that this open may have written.
     pub first_own_id: FileId,
 }
 
@@ -144,12 +144,12 @@ impl Storage {
         add(&self.metrics.filters_unavailable, 1);
     }
 
-    /// Removes an unfinished file. If that fails, the next opening removes it.
+    /// Removes an unfinished file. If that fails, the next open removes it.
     pub fn remove_if_there(&self, path: &Path) {
         if let Ok(Some(_)) = self.fs.file_len(path)
             && let Err(error) = self.fs.remove(path)
         {
-            tracing::warn!(%error, "cannot remove an unfinished file; the next opening will");
+            tracing::warn!(%error, "cannot remove an unfinished file; the next open will retry");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Back from quarantine: a segment that could not be read once may be readable later, for example after a timeout or a bad cable.
 //!
-//! 1. `compact`, and the background after a growing pause, read each segment in quarantine completely. It comes back once every byte matches
-//!    its checksums.
+//! 1. `compact`, and a background thread after a growing pause, read each segment in quarantine completely. It comes
+//!    back once every byte matches its checksums.
 //! 2. When the segment left its level, all older entries of its keys were below that level (or beside it in level 0), and entries only ever
 //!    move down. Newer entries were above it, and compactions may have moved them below it since: [`Quarantine`] records how deep. So the
 //!    segment is merged with everything that overlaps it between the two levels. Often that is nothing, and it only changes its level.

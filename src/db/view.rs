@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// one, so a reader misses nothing that a compaction dropped. A view keeps its memtables in memory and its segments on disk.
 #[derive(Clone)]
 pub(crate) struct View {
-    /// The memtable that takes the writes.
+    /// The memtable that accepts writes.
     pub active: Arc<Memtable>,
     /// Full memtables that wait for a flush, newest first.
     pub immutable: Vec<Arc<Memtable>>,

@@ -135,7 +135,8 @@ impl Inner {
     /// Rotates a full memtable. Slows the writer down while level 0 grows, and stalls it while compaction or flushing cannot keep up.
     fn make_room(&self, log: &mut ActiveLog, bytes: usize) -> Result<()> {
         let level0 = self.view.load().live.levels()[0].segments().len();
-        // Even with room in the memtable: a process that never runs long enough to fill it would add a segment at each opening.
+        // Even with room in the memtable: a process that never runs long enough to fill it would add a segment at each
+        // open.
         if self.level0_is_at_stop() {
             self.stall(|_| self.level0_is_at_stop().then_some(TaskKind::Compaction))?;
         } else if level0 >= LEVEL0_SLOWDOWN {
@@ -182,14 +183,14 @@ impl Inner {
         }
     }
 
-    /// Starts a new log and memtable, and hands the full memtable to the background.
+    /// Starts a new log and memtable, and hands the full memtable to a background thread.
     pub fn rotate(&self, log: &mut ActiveLog) -> Result<()> {
         let id = self.storage.take_id();
         let fresh = Arc::new(Memtable::new(self.storage.options.memtable_bytes)?);
         let path = self.storage.path_of(id, FileKind::Wal);
         let writer =
             wal::LogWriter::create(&*self.storage.fs, &path, id, self.storage.header.store_id, log.next_seq)
-                .inspect_err(|_| self.storage.remove_if_there(&path)) // It is empty, so no opening needs it.
+                .inspect_err(|_| self.storage.remove_if_there(&path)) // It is empty, so no open needs it.
                 .inspect_err(|e| self.count_shortage(e))
                 .map_err(|e| self.fail(e))?;
         let earlier = std::mem::replace(&mut log.writer, writer);

@@ -64,14 +64,16 @@ impl Map {
     /// Maps the whole of `file`.
     ///
     /// # Safety
-    /// As [`Fs::map`](super::Fs::map).
+    /// Same as [`Fs::map`](super::Fs::map).
     pub(super) unsafe fn of_file(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
             return Ok(Map(Backing::Empty));
         }
         let permit = FILE_MAPS.take().ok_or_else(|| {
-            let what =
-                format!("this process maps {} files, which leaves little of vm.max_map_count", FILE_MAPS.max);
+            let what = format!(
+                "this process already maps {} files, three quarters of vm.max_map_count",
+                FILE_MAPS.max
+            );
             io::Error::new(io::ErrorKind::OutOfMemory, what)
         })?;
         // SAFETY: the caller promises that the file does not change while it is mapped.

@@ -93,7 +93,8 @@ fn action(handler: libc::sighandler_t, flags: c_int) -> libc::sigaction {
 pub(super) struct WatchedRange(usize);
 
 impl WatchedRange {
-    /// Watches a mapped range. `None` if all slots are taken or the range does not fit a slot; the handler does not cover it then.
+    /// Watches a mapped range. `None` if all slots are taken or the range does not fit a slot; in both cases the
+    /// handler does not cover it.
     pub fn new(start: *const u8, bytes: usize) -> Option<Self> {
         let (page, pages) = (start.addr() as u64 >> PAGE_BITS, bytes.div_ceil(1 << PAGE_BITS) as u64);
         if page >> (u64::BITS - LENGTH_BITS) != 0 || pages >> LENGTH_BITS != 0 || pages == 0 {

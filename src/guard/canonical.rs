@@ -39,9 +39,10 @@ impl Canonical {
     /// Every byte counts.
     pub const EXACT: Canonical = Canonical { fold: false, pad: false, any: false, values: Values::Texts };
 
-    /// Ignores letter case and the different ways in which Unicode can spell a letter: canonical caseless matching
-    /// (The Unicode Standard, section 3.13, D145), stored in normal form C. Keys must be UTF-8 without NUL, where SQLite's `NOCASE` stops
-    /// comparing. In addition, i with and without a dot are equal in both cases: which of them are each other's capitals depends on the database's locale.
+    /// Ignores letter case and the different ways in which Unicode can spell a letter: canonical caseless matching (The
+    /// Unicode Standard, section 3.13, D145), stored in normal form C. Keys must be UTF-8 without NUL, where SQLite's
+    /// `NOCASE` stops comparing. In addition, i with and without a dot are equal in both cases: which of them are each
+    /// other's capitals depends on the database's locale.
     #[cfg(feature = "unicode")]
     pub const fn fold_case(self) -> Self {
         Canonical { fold: true, ..self }
@@ -142,7 +143,7 @@ impl Canonical {
     }
 }
 
-/// Nothing can be folded without the feature. No guard that folds is opened or built then.
+/// Nothing can be folded without the feature. Without it, no guard that folds is opened or built.
 #[cfg(not(feature = "unicode"))]
 fn fold(_: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     Err("cannot be folded without the cargo feature `unicode`")

@@ -176,7 +176,7 @@ impl Settings {
         let width = match width {
             8 => HashWidth::Bits64,
             16 => HashWidth::Bits128,
-            _ => return Err(damaged(12, "key hashes must have 8 or 16 bytes")),
+            _ => return Err(damaged(12, "key hashes must be 8 or 16 bytes long")),
         };
         let canonical =
             canonical_from_bits(canonical).ok_or_else(|| damaged(13, "unknown canonical form"))?;

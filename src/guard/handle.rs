@@ -58,8 +58,8 @@ impl Guard {
     /// Whether a row has this key, as far as the guard knows: resolves a "maybe" without the database. May read a block from disk.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not allow; as
-    /// [`Db::get`](crate::Db::get).
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not allow; the
+    /// errors of [`Db::get`](crate::Db::get).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.count(key)? > 0)
     }
@@ -67,7 +67,7 @@ impl Guard {
     /// How many rows have this key, as far as the guard knows. May read a block from disk.
     ///
     /// # Errors
-    /// As [`contains`](Self::contains).
+    /// The errors of [`contains`](Self::contains).
     pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64> {
         let hash = self.shared.hash(key.as_ref())?;
         self.shared.live.load_full().count(hash)
@@ -100,7 +100,7 @@ impl Guard {
     /// The note that the last [`Changes::note`](super::Changes::note) wrote: a caller's position in a stream of changes.
     ///
     /// # Errors
-    /// As [`Db::get`](crate::Db::get).
+    /// The errors of [`Db::get`](crate::Db::get).
     pub fn note(&self) -> Result<Option<Vec<u8>>> {
         self.shared.live.load_full().note()
     }
@@ -125,7 +125,7 @@ impl Guard {
     /// Makes all changes so far durable; for a guard with [`Durability::Os`](crate::Durability::Os).
     ///
     /// # Errors
-    /// As [`Db::sync`](crate::Db::sync).
+    /// The errors of [`Db::sync`](crate::Db::sync).
     pub fn sync(&self) -> Result<()> {
         self.shared.live.load_full().db.sync()
     }

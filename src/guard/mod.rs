@@ -1,4 +1,5 @@
-//! A guard before a slow database: it knows every key that exists, and answers lookups for missing keys from memory.
+//! A guard in front of a slow database: it knows every key that exists, and answers lookups for missing keys from
+//! memory.
 //!
 //! When to use one: a service looks up keys that are mostly not in its database (titles, addresses, user names), and every
 //! lookup costs a round trip. Ask the guard first, and the database only on [`Verdict::Maybe`].

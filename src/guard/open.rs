@@ -21,7 +21,7 @@ impl Guard {
     /// Builds a guard of exact keys in a new directory; see [`GuardOptions::build`].
     ///
     /// # Errors
-    /// As [`GuardOptions::build`].
+    /// The errors of [`GuardOptions::build`].
     pub fn build<K: AsRef<[u8]>>(path: impl AsRef<Path>, keys: impl IntoIterator<Item = K>) -> Result<Self> {
         GuardOptions::new().build(path, keys)
     }
@@ -29,7 +29,7 @@ impl Guard {
     /// Opens a guard with default options.
     ///
     /// # Errors
-    /// As [`GuardOptions::open`].
+    /// The errors of [`GuardOptions::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         GuardOptions::new().open(path)
     }
@@ -57,8 +57,8 @@ impl GuardOptions {
     /// treats keys as equal when the database's column does ([`Guard::canonical`] returns the form).
     ///
     /// # Errors
-    /// As [`build`](Self::build), the database's, and [`Error::InvalidArgument`] when the database treats keys as equal that the
-    /// guard would distinguish ([`Source::equality`]).
+    /// The errors of [`build`](Self::build) and of the database, and [`Error::InvalidArgument`] when the database
+    /// treats keys as equal that the guard would distinguish ([`Source::equality`]).
     pub fn build_from(self, path: impl AsRef<Path>, source: &mut dyn Source) -> Result<Guard> {
         let canonical = self.canonical.unwrap_or_else(|| source.equality());
         check_equality(canonical, source)?;

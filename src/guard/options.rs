@@ -83,8 +83,8 @@ impl GuardOptions {
         self
     }
 
-    /// How many known false positives to remember ([`Guard::confirm_absent`](super::Guard::confirm_absent)), so that they do not reach the database again. Default 0. About 70
-    /// bytes of memory each.
+    /// How many known false positives to remember ([`Guard::confirm_absent`](super::Guard::confirm_absent)), so that
+    /// they do not reach the database again. Default 0. About 70 bytes of memory each.
     pub fn known_absent(mut self, max: usize) -> Self {
         self.known_absent = max;
         self

@@ -5,13 +5,15 @@
 //!
 //! 1. Before the snapshot: from here on every insertion is logged, and so are those of transactions that are open now, because their
 //!    rows may be committed after the snapshot.
-//! 2. The first key arrives, so the snapshot has been taken. The epoch is incremented. A transaction that begins from here on deletes its rows after the
-//!    snapshot, so its removals are logged too. Any other removal may be of a row that the snapshot no longer had, and is left out.
+//! 2. The first key arrives, so the snapshot has been taken. The epoch is incremented. A transaction that begins from
+//!    here on deletes its rows after the snapshot, so its removals are logged too. Any other removal may be of a row
+//!    that the snapshot no longer had, and is left out.
 //! 3. The keys are sorted and become the next generation. The log is applied to it as it grows.
 //! 4. While all changes are locked out for a moment, the rest of the log is applied, the settings file durably names the new generation, and
 //!    lookups switch to it.
 //!
-//! A crash before the settings file is replaced leaves the old generation, which has every change; the next opening removes the new one.
+//! A crash before the settings file is replaced leaves the old generation, which has every change; the next open
+//! removes the new one.
 
 use super::changes::ChangeKind;
 use super::format::{Settings, remove_store};
@@ -73,7 +75,7 @@ impl Guard {
     /// commit and the database's, or after writers that bypassed it.
     ///
     /// # Errors
-    /// As [`refresh`](Self::refresh).
+    /// The errors of [`refresh`](Self::refresh).
     pub fn reconcile(&self, source: &mut dyn Source) -> Result<ReconcileReport> {
         let mut report = ReconcileReport::default();
         let refresh = self.shared().refresh(source, |before, after| compare(before, after, &mut report))?;
@@ -108,7 +110,7 @@ impl Shared {
                 if self.failure.get().is_none()
                     && let Err(error) = remove_store(&*self.options.fs, &next.store(&self.dir))
                 {
-                    tracing::debug!(%error, "cannot remove the files of the failed refresh, if any; the next opening will");
+                    tracing::debug!(%error, "cannot remove the files of the failed refresh, if any; the next open will retry");
                 }
                 return Err(error);
             }
@@ -198,7 +200,7 @@ impl Shared {
             std::thread::sleep(Duration::from_millis(1));
         }
         if let Err(error) = remove_store(&*self.options.fs, &path) {
-            tracing::warn!(%error, "cannot remove the keys of the previous generation; the next opening will");
+            tracing::warn!(%error, "cannot remove the keys of the previous generation; the next open will retry");
         }
     }
 }

@@ -50,7 +50,7 @@ impl Transaction<'_> {
     /// returned. A key counts once, so the removal by a writer that deleted it earlier could otherwise undo this insertion.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn insert_new(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self> {
         self.push(key.as_ref(), ChangeKind::InsertNew)
     }
@@ -58,7 +58,7 @@ impl Transaction<'_> {
     /// Removes a row with this key.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self> {
         self.push(key.as_ref(), ChangeKind::Remove)
     }

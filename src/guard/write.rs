@@ -32,20 +32,21 @@ impl Guard {
     /// between this call and the commit would miss the row.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not allow; as
-    /// [`Db::put`](crate::Db::put). In both cases do not commit the row.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not allow; the
+    /// errors of [`Db::put`](crate::Db::put). In both cases do not commit the row.
     pub fn insert(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write(Changes::new().insert(key))
     }
 
-    /// Removes a row with this key, whose deletion the database has committed. The key stays until its last row is removed. Removing a key that the
-    /// guard does not have is no error; [`GuardStats::unknown_removals`](super::GuardStats) counts it.
+    /// Removes a row with this key, whose deletion the database has committed. The key stays until its last row is
+    /// removed. Removing a key that the guard does not have is no error;
+    /// [`GuardStats::unknown_removals`](super::GuardStats) counts it.
     ///
     /// Use [`transaction`](Self::transaction) if a [`refresh`](Self::refresh) may run at the same time: one that begins and ends
     /// between the deletion and this call has counted without the row, and this call would remove another row with the same key.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert). The key then stays, which is safe.
+    /// The errors of [`insert`](Self::insert). The key then stays, which is safe.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write(Changes::new().remove(key))
     }
@@ -55,7 +56,7 @@ impl Guard {
     /// For a guard that is itself a set of keys. Rows of a database are counted: use [`insert`](Self::insert) for them.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert).
+    /// The errors of [`insert`](Self::insert).
     pub fn insert_new(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.write_each(Changes::new().insert_new(key))?.contains(&true))
     }
@@ -63,16 +64,16 @@ impl Guard {
     /// Applies several changes: all or none, even after a crash.
     ///
     /// # Errors
-    /// As [`insert`](Self::insert); nothing is applied then.
+    /// The errors of [`insert`](Self::insert). On error, nothing is applied.
     pub fn write(&self, changes: &Changes) -> Result<()> {
         self.write_each(changes).map(drop)
     }
 
-    /// As [`write`](Self::write). Returns for each change whether it changed a count: `false` for the removal of a missing key, and for
-    /// [`insert_new`](Changes::insert_new) of an existing one.
+    /// Like [`write`](Self::write). Returns for each change whether it changed a count: `false` for the removal of a
+    /// missing key, and for [`insert_new`](Changes::insert_new) of an existing one.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn write_each(&self, changes: &Changes) -> Result<Vec<bool>> {
         let hash = |(kind, key)| Ok((self.shared().hash(key)?, kind));
         let hashed: Vec<(StoredHash, ChangeKind)> = changes.iter().map(hash).collect::<Result<_>>()?;

@@ -96,14 +96,14 @@ impl Manifest {
     }
 }
 
-/// [`ManifestState::check_levels`] as an error of the manifest in `dir`. A read consults one segment of a sorted level; if two overlapped,
-/// existing keys would be missed.
+/// Reports a failed [`ManifestState::check_levels`] as damage to the manifest in `dir`. A read consults one segment per
+/// sorted level; if two overlapped, it would miss existing keys.
 pub fn check_levels(state: &ManifestState, dir: &Path) -> Result<()> {
     let overlap = |what| Error::corruption(dir.join(MANIFEST), 0, format!("{what}; run `sidebloom repair`"));
     state.check_levels().map_err(overlap)
 }
 
-/// The state of the store in `dir`, without writing anything. Errors as for [`Manifest::open`].
+/// The state of the store in `dir`, without writing anything. Returns the errors of [`Manifest::open`].
 pub fn read_state(fs: &dyn Fs, dir: &Path) -> Result<ManifestState> {
     let path = dir.join(MANIFEST);
     if fs.file_len(&path)?.is_none() {

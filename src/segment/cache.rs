@@ -90,7 +90,7 @@ impl BlockCache {
         }
     }
 
-    /// As [`data`](Self::data), without affecting eviction.
+    /// Like [`data`](Self::data), without affecting eviction.
     pub(super) fn peek_data(&self, id: FileId, offset: u64) -> Option<Block> {
         match self.blocks.peek(&(id, offset)) {
             Some(CachedBlock::Data(block)) => Some(block),

@@ -84,7 +84,7 @@ impl OpenFiles {
     /// Opens segment `id` outside the budget, for checks. `digest` tells it from any other segment of that number.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Corruption`] when its footer is damaged or it is another segment.
+    /// [`Error::Io`]; [`Error::Corruption`] when its footer is damaged or the file is another segment.
     pub fn open_apart(&self, id: FileId, digest: u64) -> Result<Segment> {
         let path = self.dir.join(id.file_name(FileKind::Segment));
         let segment = match self.open_at(&path, id) {
@@ -218,7 +218,7 @@ impl SegmentFile {
     /// The open segment, for longer use: it stays open until dropped.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Corruption`] when its footer is damaged or it is another segment.
+    /// [`Error::Io`]; [`Error::Corruption`] when its footer is damaged or the file is another segment.
     pub fn open(&self) -> Result<Arc<Segment>> {
         match self.slot.segment.load_full() {
             Some(segment) => {

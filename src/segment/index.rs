@@ -194,7 +194,7 @@ fn append_separator(fields: &mut Decoder<'_>, keys: &mut Vec<u8>, before: &Range
         return Err("a separator has impossible lengths");
     }
     if keys.len() + shared + rest.len() > MAX_BLOCK_BYTES {
-        return Err("the separators expand to more than the largest block");
+        return Err("the separators expand beyond the maximum block size");
     }
     keys.extend_from_within(before.start..before.start + shared);
     keys.extend_from_slice(rest);

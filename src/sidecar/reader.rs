@@ -36,17 +36,19 @@ pub struct Expect {
 pub enum Residency {
     /// In the page cache, through a map of the file. The kernel may evict pages and read them again.
     ///
-    /// Filters answer as soon as the store is open. A lookup verifies what it touches, 4 KiB at a time, and the background verifies the rest.
-    /// **As with every mapped file, touching a missing page raises SIGBUS, which kills the process by default.** That happens if somebody
-    /// truncates a `.filter` file of an open store (this crate never does), or if the disk fails to read the page. To avoid it, use
-    /// [`Pinned`](Self::Pinned), or call [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then answers "maybe" and is rebuilt.
-    /// Only `Pinned` protects against truncation within a page, which raises no signal.
+    /// Filters answer as soon as the store is open. A lookup verifies what it touches, 4 KiB at a time, and a
+    /// background thread verifies the rest. **As with every mapped file, touching a missing page raises SIGBUS, which
+    /// kills the process by default.** That happens if somebody truncates a `.filter` file of an open store (this crate
+    /// never does), or if the disk fails to read the page. To avoid it, use [`Pinned`](Self::Pinned), or call
+    /// [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then answers "maybe" and is rebuilt. Only
+    /// `Pinned` protects against truncation within a page, which raises no signal.
     #[default]
     Mapped,
     /// In anonymous memory, on huge pages if the kernel has them, and never evicted. Takes as much memory as the filters have bytes.
     ///
-    /// The background reads the copy with ordinary reads after opening. Until it is complete and verified, the filter answers "maybe". No
-    /// file is mapped, so a truncated or unreadable file is an error that is counted and logged, never a SIGBUS.
+    /// A background thread reads the copy with ordinary reads after opening. Until it is complete and verified, the
+    /// filter answers "maybe". No file is mapped, so a truncated or unreadable file is an error that is counted and
+    /// logged, never a SIGBUS.
     Pinned,
 }
 

@@ -112,7 +112,7 @@ impl<R> Drop for ExternalSorter<R> {
         if self.file.take().is_some()
             && let Err(error) = self.fs.remove(&self.path)
         {
-            tracing::warn!(%error, "cannot remove the temporary file of a sort");
+            tracing::warn!(%error, "cannot remove a sort's temporary file");
         }
     }
 }

@@ -234,7 +234,7 @@ fn a_refresh_that_fails_leaves_the_guard_as_it_was() {
     source.fails = true;
     source.behind = Box::new(|| guard.insert("new").unwrap());
     let error = guard.refresh(&mut source).unwrap_err();
-    assert_eq!(error.to_string(), "the database test: the connection broke");
+    assert_eq!(error.to_string(), "database test: the connection broke");
     drop(source);
     assert_eq!(listing(), before);
     assert_eq!(guard.may_contain("new"), Verdict::Maybe);

@@ -9,8 +9,8 @@ use std::ops::Bound;
 
 /// Print rows in key order
 ///
-/// Prints one row per line as KEY TAB VALUE, escaped as described in `sidebloom --help`; `load --format scan` reads it back exactly.
-/// Exits 1 when the range holds no row.
+/// Prints one row per line as KEY TAB VALUE, escaped as described in `sidebloom --help`; `load --format scan` reads it
+/// back exactly. Exits 1 if the range has no rows.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only keys that start with this

@@ -21,9 +21,9 @@ pub enum KeyHash {
     /// collision costs a block read, and changes no answer.
     #[default]
     Xxh3,
-    /// SipHash-1-3 under a secret random 128-bit key. Nobody without the key can choose keys that collide. A 64-bit hash of a key of 24
-    /// bytes takes 10.0 ns instead of 1.9, a 128-bit hash 13.5 ns instead of 3.3 (Intel Xeon, Sapphire Rapids; the fastest samples of
-    /// `cargo bench -p micro --bench parts -- hash`).
+    /// SipHash-1-3 under a secret random 128-bit key. Nobody without the key can choose keys that collide. A 64-bit
+    /// hash of a 24-byte key takes 10.0 ns instead of 1.9, a 128-bit hash 13.5 ns instead of 3.3 (Intel Xeon, Sapphire
+    /// Rapids; the fastest samples of `cargo bench -p micro --bench parts -- hash`).
     SipHash13,
 }
 
@@ -46,7 +46,7 @@ pub struct KeyHasher {
 }
 
 impl KeyHasher {
-    /// A hasher with a seed or secret key from the random numbers of the operating system.
+    /// A hasher with a random seed or secret key from the operating system.
     ///
     /// # Errors
     /// [`Error::Io`] if the operating system provides none.

@@ -56,8 +56,9 @@ impl Prober {
         Verdict::of(present)
     }
 
-    /// As [`probe`](Self::probe), for lines that may not all be trusted: calls `believe` with the number of each line before reading it.
-    /// Returns `None` as soon as `believe` returns false. A bumped key of a parity filter has a line in more than one level.
+    /// Like [`probe`](Self::probe), for lines that may not all be trusted: calls `believe` with the number of each line
+    /// before reading it. Returns `None` as soon as `believe` returns false. A bumped key of a parity filter has a line
+    /// in more than one level.
     pub fn probe_believed(
         &self,
         lines: &[Line],

@@ -22,8 +22,8 @@ pub struct Catalog {
     pub names: Option<[String; 3]>,
 }
 
-/// Every change of a trigger changes its row's `xmin`. Row triggers are cloned to partitions; before version 15 the clones fire at the
-/// origin only.
+/// Every change to a trigger changes its row's `xmin`. Row triggers are cloned to partitions; before version 15, the
+/// clones fire only in the replication roles `origin` and `local`.
 const CATALOG: &str = "
     WITH RECURSIVE tree AS (
         SELECT $1::oid AS relid

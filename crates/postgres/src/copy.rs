@@ -5,7 +5,7 @@
 //! for each row: 1 i16, length of the field i32 (-1: NULL), the field
 //! -1 i16
 //! ```
-//! All numbers big-endian; PostgreSQL documentation, COPY, "Binary Format".
+//! All numbers are big-endian (PostgreSQL documentation, COPY, "Binary Format").
 
 use sidebloom::{Error, Result};
 use std::io::{self, ErrorKind, Read};

@@ -25,9 +25,9 @@ impl PostgresSource {
     /// outbox up to now. Reconnects when the connection is lost; meanwhile the guard answers as of the last change.
     ///
     /// # Errors
-    /// [`Error::Database`] when the triggers or the column are missing, when another guard takes over the outbox, or for an error
-    /// of the server that a retry would not change; the guard's own, as for [`Guard::write`] and [`Guard::refresh`]. The guard
-    /// stays consistent and can follow again.
+    /// [`Error::Database`] when the triggers or the column are missing, when another guard takes over the outbox, or
+    /// for an error of the server that a retry would not change; the errors of [`Guard::write`] and [`Guard::refresh`].
+    /// The guard stays consistent and can follow again.
     pub fn follow(
         &mut self,
         guard: &Guard,

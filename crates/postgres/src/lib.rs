@@ -1,21 +1,23 @@
 //! Guards a column of a PostgreSQL table with [`sidebloom::guard`], and follows other writers of the table.
 //!
 //! # Keys
-//! A key is the bytes of a `bytea`, or the text of a `text`, `varchar`, `char(n)` (without the padding), `citext`, integer, `uuid` or enum, and of domains
-//! over them. Rows with NULL are skipped. Rows that row-level security hides from the connecting role are an error. Other types are
-//! refused: `numeric` treats 1.0 and 1.00 as equal and has no unique text; `name` truncates long texts.
+//! A key is the bytes of a `bytea`, or the text of a `text`, `varchar`, `char(n)` (without the padding), `citext`,
+//! integer, `uuid` or enum, and of domains over them. Rows with NULL are skipped. Rows that row-level security hides
+//! from the connecting role are an error. Other types are refused: `numeric` treats 1.0 and 1.00 as equal and has no
+//! unique text; `name` truncates long texts.
 //!
-//! A guard treats keys as equal when the column's type does ([`Source::equality`]): `citext` folds case, `char(n)` ignores padding, and integers
-//! and uuids may be spelled in every way that PostgreSQL accepts. Columns with a nondeterministic collation are refused.
+//! A guard treats keys as equal when the column's type does ([`Source::equality`]): `citext` folds case, `char(n)`
+//! ignores padding, and integers and uuids may be spelled in every way that PostgreSQL accepts. Columns with a
+//! nondeterministic collation are refused.
 //!
 //! # Writers that do not know the guard
 //! [`PostgresSource::install_trigger`] makes every change of the table write its key to an *outbox*, a table written in the same
 //! transaction. [`PostgresSource::follow`] applies the outbox to the guard and then waits for the next `NOTIFY`.
 //!
-//! **A followed guard answers as of the last change that it has applied.** Until the insertion of a row arrives, its key gets a "no":
-//! normally for some milliseconds, and for as long as the follower is stopped or disconnected. [`FollowEvent`] reports the lag. Where
-//! that is too long, let the writers use [`Guard::transaction`] with [`commit`] and do not follow: a change that arrives both ways
-//! counts twice.
+//! **A followed guard answers as of the last change that it has applied.** Until the insertion of a row arrives, its
+//! key gets a "no": normally for a few milliseconds, and for as long as the follower is stopped or disconnected.
+//! [`FollowEvent`] reports the lag. Where that is too long, let the writers use [`Guard::transaction`] with [`commit`]
+//! and do not follow: a change that arrives both ways counts twice.
 //!
 //! # How each change counts once
 //! 1. Outbox ids are drawn in one order and committed in another, so a position in the outbox means nothing. The follower takes every
@@ -26,23 +28,24 @@
 //!    they are deleted and not applied again. A removal applied twice would be a wrong "no".
 //! 4. A refresh reads all keys in one snapshot, and in the same snapshot the ids in the outbox: the keys include the effect of these changes.
 //!    The ids become the note that is stored with the keys, and are deleted as in step 3.
-//! 5. The note also contains the outbox's *token*, which the follower draws anew at each refresh. If the two differ (the guard is new, the
-//!    outbox was recreated, or another guard has followed since), changes may be missing, and the guard is refreshed before it follows.
-//!    So one outbox serves one guard.
+//! 5. The note also contains the outbox's *token*, which the follower redraws at each refresh. If the two differ (the
+//!    guard is new, the outbox was recreated, or another guard has followed since), changes may be missing, and the
+//!    guard is refreshed before it follows. So one outbox serves one guard.
 //!
 //! TRUNCATE leaves a mark in the outbox that asks for a refresh.
 //!
 //! # Schema changes
-//! The triggers know their column by its number and look up its name, so renaming the column, the table or the schema breaks no write,
-//! and a running follower continues; the next one to start needs the new names. Every [`FollowOptions::check`] a follower looks at the catalog.
-//! If changes may have bypassed the triggers (one was disabled, dropped or recreated; a partition was attached, created or detached;
-//! the column was dropped; an enum label was renamed), the guard is *suspended*: it answers "maybe" to everything
-//! ([`Guard::is_suspended`]) until all triggers are back and all rows have been counted again, which the follower does by itself. The
-//! database remembers what the last refresh saw, so this also covers schema changes made while nobody follows.
+//! The triggers know their column by its number and look up its name, so renaming the column, the table or the schema
+//! breaks no write, and a running follower continues; the next one to start needs the new names. A follower checks the
+//! catalog every [`FollowOptions::check`]. If changes may have bypassed the triggers (one was disabled, dropped or
+//! recreated; a partition was attached, created or detached; the column was dropped; an enum label was renamed), the
+//! guard is *suspended*: it answers "maybe" to everything ([`Guard::is_suspended`]) until all triggers are back and all
+//! rows have been counted again, which the follower does by itself. The database remembers what the last refresh saw,
+//! so this also covers schema changes made while nobody follows.
 //!
-//! Until the next check, keys that bypassed the triggers get a wrong "no". The follower cannot notice that a server was restored from a backup,
-//! failed over to a lagging replica, or lost commits in a crash (`synchronous_commit = off`): refresh the guard after that. A guard
-//! without a follower does not notice a renamed label either.
+//! Until the next check, keys that bypassed the triggers get a wrong "no". The follower cannot notice that a server was
+//! restored from a backup, failed over to a lagging replica, or lost commits in a crash (`synchronous_commit = off`):
+//! refresh the guard after that. A guard without a follower does not notice a renamed label either.
 //!
 //! [`Source::equality`]: sidebloom::guard::Source::equality
 //! [`Guard::transaction`]: sidebloom::guard::Guard::transaction

@@ -43,7 +43,7 @@ impl PostgresSource {
     /// name in errors.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The errors of [`connect`](Self::connect).
     pub fn connect_with(
         name: &str,
         mut connect: impl FnMut() -> Result<Client, postgres::Error> + Send + 'static,

@@ -158,7 +158,7 @@ fn key_type<'t>(
     kind: &str,
     formatted: &'t str,
 ) -> Result<(Canonical, &'t str), TableError> {
-    const KEYS: &str = "keys are text, varchar, char, citext, bytea, integers, uuid or an enum";
+    const KEYS: &str = "keys must be text, varchar, char, citext, bytea, an integer type, uuid or an enum";
     match (base, kind) {
         ("text" | "varchar" | "bytea", "b") | (_, "e") => Ok((Canonical::EXACT, formatted)),
         ("int2" | "int4" | "int8", "b") => Ok((Canonical::EXACT.integers(), formatted)),

@@ -8,7 +8,7 @@ use sidebloom::guard::Transaction;
 /// [`Transaction::commit`] does: first the insertions, then the database, then the removals.
 ///
 /// # Errors
-/// As [`Transaction::commit`].
+/// The errors of [`Transaction::commit`].
 pub fn commit(changes: Transaction<'_>, tx: postgres::Transaction<'_>) -> Result<()> {
     changes.commit(|| tx.commit().map_err(|error| failed("PostgreSQL", &error)))
 }

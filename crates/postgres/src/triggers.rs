@@ -31,7 +31,7 @@ impl PostgresSource {
     /// [`remove_triggers_of`](Self::remove_triggers_of), connecting as [`connect`](Self::connect) does.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), except that a missing table or column is no error.
+    /// The errors of [`connect`](Self::connect), except that a missing table or column is no error.
     pub fn remove_triggers_at(url: &str, table: &str, column: &str) -> Result<bool> {
         let (name, config) = parse(url)?;
         Self::remove_triggers_of(&name, || config.connect(NoTls), table, column)

@@ -78,7 +78,7 @@ impl GuardedRocks {
     /// Sets a key.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let mut batch = GuardedBatch::default();
         batch.put(key, value);
@@ -88,7 +88,7 @@ impl GuardedRocks {
     /// Deletes a key, and syncs the deletion.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// The errors of [`write`](Self::write).
     pub fn delete(&self, key: &[u8]) -> Result<()> {
         let mut batch = GuardedBatch::default();
         batch.delete(key);

@@ -71,7 +71,7 @@ impl SqliteSource {
             ValueRef::Text(bytes) | ValueRef::Blob(bytes) => visit(bytes),
             ValueRef::Integer(number) => visit(number.to_string().as_bytes()),
             ValueRef::Real(number) => Err(self.wrong(format!(
-                "{} contains the REAL {number}, which has many spellings: keys are TEXT, BLOB or INTEGER",
+                "{} contains the REAL {number}, which has many spellings: keys must be TEXT, BLOB or INTEGER",
                 self.full_name()
             ))),
         }

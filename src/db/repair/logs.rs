@@ -1,6 +1,6 @@
 //! Repair of logs: everything readable in them, before and after the damage, becomes one new log.
 //!
-//! 1. If the logs replay without an error, as they would at an opening, they stay as they are.
+//! 1. If the logs replay without an error, as they would when the store is opened, they stay as they are.
 //! 2. Otherwise every readable batch goes into a new log under its own sequence number, with gaps where numbers are missing. Bytes that the
 //!    disk cannot read count as damaged. Later batches are newer than the lost ones, so it is safe to keep them. But a lost operation leaves
 //!    its key with an older value, and nobody knows which key that is.

@@ -7,7 +7,8 @@
 //! 3. Without a manifest, every segment goes to level 0. Their ages may interleave, so reads and compactions compare the sequence numbers
 //!    of the entries, until the next compaction sorts level 0 out. Obsolete segments that a reader still held have another name
 //!    (`FileKind::Obsolete`) and are left out: compaction has dropped tombstones that hide their rows.
-//! 4. The logs stay, and the next opening replays them. If that would fail, every readable batch is written to a new log (see `logs.rs`).
+//! 4. The logs stay, and the next open replays them. If that would fail, every readable batch is written to a new log
+//!    (see `logs.rs`).
 //! 5. A file is set aside by renaming it to `*.damaged`, never removed, and only once its replacement is complete and durable. So a repair
 //!    that a crash interrupted can start again without loss.
 

@@ -13,11 +13,12 @@ use crate::wal;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Repairs the store in directory `path`, which nobody may have open. It keeps everything readable and removes no file. Bytes that the disk
-/// cannot read are reported as lost, like any other damage.
+/// Repairs the store in directory `path`, which must not be open. Everything readable is kept, and damaged files are
+/// set aside, not removed. Bytes that the disk cannot read are reported as lost, like any other damage.
 ///
 /// # Errors
-/// [`Error::NotAStore`] if the directory has no file of a store; [`Error::Locked`]; [`Error::Io`] if a file cannot be opened or written.
+/// [`Error::NotAStore`] if the directory contains no store files; [`Error::Locked`]; [`Error::Io`] if a file cannot be
+/// opened or written.
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     Options::new().repair(path)
 }
@@ -39,7 +40,7 @@ fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
         None => Vec::new(),
     };
     if !names.iter().any(|name| name == MANIFEST || FileKind::parse(name).is_some()) {
-        let what = "it has no file of a store".to_owned();
+        let what = "it contains no store files".to_owned();
         return Err(Error::NotAStore { path: path.to_path_buf(), what });
     }
     let _lock = fs.lock(&path.join(LOCK), LockMode::Exclusive)?;
@@ -77,7 +78,7 @@ impl Repair<'_> {
         Ok(self.report)
     }
 
-    /// The state of the manifest, or `None` if the manifest has lost its last edits. It is set aside then.
+    /// The state of the manifest, or `None` if the manifest has lost its last edits. In that case it is set aside.
     fn keep_if_complete(&mut self, state: ManifestState) -> Result<Option<ManifestState>> {
         let manifest = self.path.join(MANIFEST);
         for id in state.segments.keys() {

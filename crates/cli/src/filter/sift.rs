@@ -16,7 +16,7 @@ pub struct Sift {
     // Replaces the global -v, which uses the same letter: clap skips a global option whose id is taken.
     #[arg(id = "verbose", short = 'v', long = "invert-match", action = clap::ArgAction::Count)]
     invert: u8,
-    /// Print only their number
+    /// Print only the number of lines
     #[arg(short, long)]
     count: bool,
 }

@@ -19,7 +19,7 @@ pub struct Args {
     /// The PostgreSQL server, as for `build`
     #[arg(long, value_name = "URL")]
     postgres: String,
-    /// The table that has the keys, or SCHEMA.TABLE
+    /// The table that has the keys, as TABLE or SCHEMA.TABLE
     #[arg(long, value_name = "TABLE")]
     table: String,
     /// The column of the keys

@@ -82,10 +82,10 @@ enum When {
 /// Which table.
 #[derive(clap::Args)]
 struct Followed {
-    /// Follow a table of this PostgreSQL server, as `guard follow` does. Clients cannot change the guard then
+    /// Follow a table of this PostgreSQL server, as `guard follow` does. Clients then cannot change the guard
     #[arg(long, value_name = "URL", requires = "table", requires = "column")]
     postgres: Option<String>,
-    /// The table that has the keys, or SCHEMA.TABLE
+    /// The table that has the keys, as TABLE or SCHEMA.TABLE
     #[arg(long, value_name = "TABLE", requires = "postgres")]
     table: Option<String>,
     /// The column of the keys

@@ -23,7 +23,7 @@ macro_rules! entry_points {
         /// [`contains`] for many hashes.
         ///
         /// # Safety
-        /// As for [`contains`].
+        /// Same as [`contains`].
         $(#[target_feature(enable = $features)])?
         pub(super) unsafe fn contains_many<const K: usize>(
             lines: &[$crate::line::Line],

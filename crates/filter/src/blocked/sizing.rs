@@ -1,9 +1,9 @@
 //! Sizing of blocked Bloom filters: lines, bits per key and computed false-positive rates.
 //!
-//! A line of B = 512 bits gets each of `n` keys with probability 1/lines, and each key sets `k` bits drawn with replacement. (The
-//! number of keys in a line is the Poisson load of Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
-//! 2007, eq. 3, for many lines; here the binomial, so that filters of one line are right too.) A probe of an absent key draws `k`
-//! bits as well and is a false positive when all are set.
+//! A line of B = 512 bits gets each of `n` keys with probability 1/lines, and each key sets `k` bits drawn with
+//! replacement. (For many lines, the number of keys in a line is the Poisson load of Putze, Sanders, Singler, "Cache-,
+//! Hash- and Space-Efficient Bloom Filters", 2007, eq. 3. Here it is binomial, so that filters of one line are right
+//! too.) A probe of an absent key draws `k` bits as well and is a false positive when all are set.
 //!
 //! The usual inner term (1 − (1 − 1/B)^(ik))^k treats the bits as independent, and is a few per cent low in lines this small
 //! (Bose et al., "On the false-positive rate of Bloom filters", 2008). By inclusion and exclusion over the `d` distinct bits of the

@@ -1,8 +1,9 @@
 //! Set algebra on filters: union, intersection, sizes and overlap.
 //!
-//! The OR of two filters of one plan is bit for bit the filter of the union. Their AND holds every key of the intersection, and more
-//! bits than a filter of just the intersection; its rate is at most that of either. Sizes are estimated from the bits set, X of m
-//! (Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007):
+//! The OR of two filters with the same plan is bit for bit the filter of the union. Their AND holds every key of the
+//! intersection, and more bits than a filter of just the intersection; its rate is at most that of either. Sizes are
+//! estimated from the bits set, X of m (Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity
+//! Measures to Improve Chemical Retrieval", 2007):
 //!
 //! > n* = −(m/k) ln(1 − X/m)
 //!

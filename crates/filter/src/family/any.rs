@@ -86,7 +86,7 @@ impl AnyFilter {
     /// Adds many keys, in order, prefetching their lines.
     ///
     /// # Errors
-    /// As for [`insert`](Self::insert), for the first key that is refused. The keys before it have been added.
+    /// The errors of [`insert`](Self::insert) for the first key that is refused. The keys before it have been added.
     pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
         if let AnyFilter::Lines(filter) = self {
             return filter.insert_many(keys);

@@ -46,7 +46,7 @@ impl LineFilter {
     /// Builds a filter from the hashes of all keys ([`KeyHasher::hash`]), and checks that it denies none of them.
     ///
     /// # Errors
-    /// As for [`LineFilter::build`]; [`Error::SelfCheck`].
+    /// The errors of [`LineFilter::build`]; [`Error::SelfCheck`].
     pub fn from_hashes(spec: FilterSpec, hashes: &[u64], hasher: impl Into<KeyHasher>) -> Result<Self> {
         let built = BuiltFilter::build(spec, hashes)?;
         built.check_members(hashes)?;
@@ -57,7 +57,7 @@ impl LineFilter {
     /// filter is bit for bit the one built from a slice of the hashes.
     ///
     /// # Errors
-    /// As for [`LineFilter::from_hashes`], and those of the sorter.
+    /// The errors of [`LineFilter::from_hashes`] and of the sorter.
     pub fn from_sorter<S: SortHashes>(
         width: Width,
         mut hashes: S,
@@ -112,7 +112,7 @@ impl LineFilter {
     /// Adds many keys, in order, prefetching their lines.
     ///
     /// # Errors
-    /// As for [`insert`](Self::insert), for the first key that is refused. The keys before it have been added.
+    /// The errors of [`insert`](Self::insert) for the first key that is refused. The keys before it have been added.
     pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
         for keys in keys.chunks(PREFETCH_BATCH) {
             let mut hashes = [0; PREFETCH_BATCH];

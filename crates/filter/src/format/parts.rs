@@ -39,7 +39,7 @@ pub fn filter_of(header: &Header, lines: Lines) -> Result<AnyFilter> {
             let too_few = || {
                 Error::damaged(
                     KEYS_AT as u64,
-                    format!("{keys} keys cannot fill the first filters of a series of {layers}"),
+                    format!("{keys} keys are too few for a series of {layers} filters"),
                 )
             };
             AnyFilter::Scalable(filter.ok_or_else(too_few)?)

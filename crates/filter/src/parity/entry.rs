@@ -22,7 +22,7 @@ macro_rules! entry_points {
         /// [`contains`] for many hashes. All verdicts are [`Maybe`]($crate::verdict::Verdict::Maybe) before the call.
         ///
         /// # Safety
-        /// As for [`contains`].
+        /// Same as [`contains`].
         $(#[target_feature(enable = $features)])?
         pub(super) unsafe fn contains_many<L: Layout>(
             lines: &[$crate::line::Line],
@@ -43,7 +43,7 @@ macro_rules! entry_points {
         }
 
         /// # Safety
-        /// As for [`contains`].
+        /// Same as [`contains`].
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
         unsafe fn lower_levels<L: Layout>(lines: &[$crate::line::Line], hash: u64, levels: &[u32]) -> bool {
@@ -53,7 +53,7 @@ macro_rules! entry_points {
         /// [`System::solve`](super::solve::System::solve), compiled for this instruction set.
         ///
         /// # Safety
-        /// As for [`contains`].
+        /// Same as [`contains`].
         $(#[target_feature(enable = $features)])?
         pub(super) unsafe fn solve<L: Layout>(
             system: &mut super::solve::System,

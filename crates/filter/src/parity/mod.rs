@@ -77,10 +77,11 @@
 //! | 12 × 42 | 3.2 | 4.3 | 9.2 | 34 |
 //! | 16 × 31 | 3.1 | 4.2 | 8.1 | 36 |
 //!
-//! With a GiB of lines (`cargo bench -p micro --bench memory`, 8 and 12 lanes), a probe that waits for the one before it takes 1.07 to 1.08 times
-//! as long as a plain load, which takes 219 to 224 ns. In `probe_many`, 4,096 hashes take 15.3 to 15.6 ns each, the same as plain loads
-//! in consecutive batches of 32. A call with only 32 hashes takes 22 ns each, because its last misses overlap with nothing; plain
-//! loads take as long when each batch waits for the one before it.
+//! With a GiB of lines (`cargo bench -p micro --bench memory`, 8 and 12 lanes), a probe that waits for the one before
+//! it takes 1.07 to 1.08 times as long as a plain load, which takes 219 to 224 ns. In `probe_many`, 4,096 hashes take
+//! 15.3 to 15.6 ns each, the same as plain loads in consecutive batches of 32. A call with only 32 hashes takes 22 ns
+//! each, because its last misses overlap with nothing; plain loads take as long when each batch waits for the one
+//! before it.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

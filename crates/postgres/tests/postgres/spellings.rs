@@ -100,6 +100,6 @@ fn no_spelling_that_the_column_treats_as_one_of_its_keys_gets_a_no() {
         [("n", "truncates longer texts"), ("l", "more than one spelling"), ("w", "more than one spelling")]
     {
         let refused = PostgresSource::connect(&url, "t", column).err().unwrap().to_string();
-        assert!(refused.contains(why) && refused.contains("keys are text"), "{refused}");
+        assert!(refused.contains(why) && refused.contains("keys must be text"), "{refused}");
     }
 }
