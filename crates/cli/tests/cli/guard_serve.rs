@@ -265,7 +265,7 @@ fn what_cannot_be_served_is_refused_with_the_reason() {
     let options = ["--create", "--listen", "127.0.0.1:0", "--password-file", empty.to_str().unwrap()];
     assert!(fails(&guard, &options).contains("the password is empty"));
     let server = Server::start(dir.path(), &[]);
-    assert!(fails(&guard, &["--listen", "127.0.0.1:0"]).contains("process"), "locked");
+    assert!(fails(&guard, &["--listen", "127.0.0.1:0"]).contains("already open"), "locked");
     let taken = fails(&dir.path().join("other"), &["--create", "--listen", &server.address.to_string()]);
     assert!(taken.contains("cannot listen on") && taken.contains("--listen"), "{taken}");
 }
