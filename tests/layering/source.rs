@@ -147,8 +147,10 @@ fn item_end(tokens: &[&str], start: usize) -> usize {
         "macro_rules",
     ];
     let begin = tokens.get(start).copied().unwrap_or_default();
-    let (is_item, is_use) =
-        (ITEMS.contains(&begin), tokens[start..].iter().take(5).any(|token| *token == "use"));
+    let is_item = ITEMS.contains(&begin);
+    // After `pub(in …)` at most, and not in the first line of a module's body.
+    let mut head = tokens[start..].iter().take(5).take_while(|token| **token != "{");
+    let is_use = head.any(|token| *token == "use");
     let mut at = start;
     while let Some(token) = tokens.get(at) {
         match *token {
@@ -175,6 +177,8 @@ fn comments_literals_and_test_code_are_no_tokens() {
         mod tests;
         #[cfg(test)]
         use crate::{f, g};
+        #[cfg(test)]
+        mod inline { use super::*; }
         struct G { #[cfg(test)] hits: crate::Hits, misses: u64 }
         #[cfg(test)]
         impl<A, B> H<A, B> { fn h() {} }
@@ -184,5 +188,5 @@ fn comments_literals_and_test_code_are_no_tokens() {
     let tokens = tokens(text);
     let (code, test_modules) = without_tests(&tokens);
     assert_eq!(code.join(" ").replace("- >", "->"), expected);
-    assert_eq!(test_modules, ["tests"]);
+    assert_eq!(test_modules, ["tests", "inline"]);
 }
