@@ -52,7 +52,7 @@ impl Failure {
     #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
     pub fn not_built_in(database: &str, feature: &str) -> Self {
         Failure::message(format!(
-            "this sidebloom was built without {database} support; install it with `cargo install sidebloom-cli --features {feature}`"
+            "this sidebloom was built without {database} support; build it again with `--features {feature}`"
         ))
     }
 
