@@ -124,7 +124,7 @@ fn i5_a_full_disk_at_any_single_append_sync_or_create_loses_nothing() {
         (OpKind::Create, false),
         (OpKind::Rename, false),
     ] {
-        for after in (0..240).step_by(sized(15, 3)) {
+        for after in (0..240).step_by(sized(23, 3)) {
             let (fs, sequence) = (SimFs::new(), Sequence(after));
             let db = tiny_on(&fs).background_threads(3).open(STORE).unwrap();
             let fault = Fault { forever: true, short, ..Fault::once(kind, after) };

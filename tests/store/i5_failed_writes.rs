@@ -1,7 +1,9 @@
 //! I5: a failed write or sync is never retried or acknowledged. The store names the file that failed, becomes read-only with that cause,
 //! keeps serving reads, and has every acknowledged write after reopening. `full_disk.rs` has the one failure that is temporary.
 
-use crate::support::{Crash, Fault, OpKind, STORE, Sequence, SimFs, contents, eventually, promptly, tiny_on};
+use crate::support::{
+    Crash, Fault, OpKind, STORE, Sequence, SimFs, contents, eventually, promptly, sized, tiny_on,
+};
 use sidebloom::{Db, Durability, Error, FilterPolicy};
 
 const BATCHES: u64 = 70;
@@ -188,8 +190,8 @@ fn i5_a_failed_create_poisons_the_store() {
 #[test]
 fn i2_a_sidecar_that_cannot_be_written_stops_no_write() {
     for kind in [OpKind::Create, OpKind::Append, OpKind::Sync, OpKind::Rename] {
-        let (_, derived) = fail_each(kind, 1, |fault| fault);
-        assert!(derived >= 3, "the workload has too few {kind:?}");
+        let (_, derived) = fail_each(kind, sized(3, 1), |fault| fault);
+        assert!(derived >= sized(1, 3), "the workload has too few {kind:?}");
     }
 }
 

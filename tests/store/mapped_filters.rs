@@ -1,6 +1,6 @@
 //! I12: a store with any number of segments maps at most as many filters as its options allow, and gives the same answers.
 
-use crate::support::{Contents, Rng, assert_holds, eventually, fast_dir, files_with, tiny};
+use crate::support::{Contents, Rng, assert_holds, eventually, fast_dir, files_with, sized, tiny};
 use sidebloom::{Db, Options, Residency, Result};
 use std::fs;
 use std::ops::Range;
@@ -67,7 +67,9 @@ fn i12_a_store_of_hundreds_of_segments_maps_as_few_filters_as_it_is_told() {
         assert_eq!(verified(&db), segments(&db), "those without a map are verified too");
         for n in (0..ROWS).rev() {
             assert_eq!(db.get(row(n).0).unwrap().is_some(), n % 2 == 0, "row {n}");
-            assert!(mapped(dir.path()) <= BUDGET, "{} at row {n}", mapped(dir.path()));
+            if n % sized(8, 1) == 0 {
+                assert!(mapped(dir.path()) <= BUDGET, "{} at row {n}", mapped(dir.path()));
+            }
         }
         assert!(db.stats().filters_mapped <= BUDGET as u64);
         assert_eq!(db.stats().filters_unavailable, 0, "nothing is wrong with a filter that is not mapped");

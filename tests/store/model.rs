@@ -1,5 +1,5 @@
 //! Random operations against a `BTreeMap`, with memtables and segments so small that flushes and compactions never rest.
-//! A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone. `SIDEBLOOM_TEST_LONG=1` runs 300 seeds instead of 30.
+//! A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone. `SIDEBLOOM_TEST_LONG=1` runs 300 seeds instead of 20.
 
 use crate::support::sized;
 use fastrand::Rng;
@@ -16,7 +16,7 @@ const STEPS: usize = 400;
 fn every_answer_equals_the_models_for_hundreds_of_seeds() {
     let seeds = match std::env::var("MODEL_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
-        Err(_) => (0..sized(30, 300)).collect(),
+        Err(_) => (0..sized(20, 300)).collect(),
     };
     for seed in seeds {
         let outcome = std::panic::catch_unwind(|| run(seed));

@@ -75,7 +75,7 @@ fn readers_in_many_threads_share_a_few_files() {
             });
         }
         scope.spawn(|| {
-            for n in (0..ROWS).step_by(3) {
+            for n in (0..ROWS).step_by(sized(24, 3)) {
                 db.put(row(n).0, row(n).1).unwrap();
             }
             db.flush().unwrap();
