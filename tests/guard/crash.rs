@@ -159,7 +159,7 @@ fn i4_what_was_acknowledged_survives_a_crash_at_every_write() {
     check(&undisturbed, &told, "undisturbed");
     let writes = work_writes();
     assert!(writes > 300, "{writes}");
-    for stop in (0..writes).step_by(sized(4, 1)) {
+    for stop in (0..writes).step_by(sized(7, 1)) {
         let fs = SimFs::new();
         fs.fail(Fault::stop(stop));
         let told = work(&fs);

@@ -61,7 +61,7 @@ fn check(guard: &Guard, rows: &Rows) {
 
 /// Refreshes and reopens the guard five times for either length: those are where keys could get lost.
 fn operations(steps: u32, seed: u64, width: HashWidth) {
-    let steps = steps / sized(10, 1);
+    let steps = steps / sized(20, 1);
     let cycle = steps / 5;
     let mut random = fastrand::Rng::with_seed(seed);
     let dir = tempfile::tempdir().unwrap();

@@ -20,7 +20,7 @@ fn count(db: &Db) -> (usize, usize) {
 #[test]
 fn i10_keys_do_not_vanish_when_a_flush_falls_into_the_gap_of_a_running_compaction_with_three_threads_or_more()
 {
-    for threads in [2, 3, 4, 8] {
+    for &threads in sized(&[3, 8][..], &[2, 3, 4, 8]) {
         for _ in 0..sized(1, 3) {
             let dir = fast_dir();
             let path = dir.path().join("store");

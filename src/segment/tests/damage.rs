@@ -66,7 +66,7 @@ fn i6_any_flipped_byte_gives_the_right_answer_or_a_named_error_and_verify_finds_
         let opened_before = open(path, 0).unwrap();
         let sound = std::fs::read(path).unwrap();
         let file = std::fs::File::options().write(true).open(path).unwrap();
-        for (at, byte) in sound.iter().enumerate().step_by(sized(5, 1)) {
+        for (at, byte) in sound.iter().enumerate().step_by(sized(11, 1)) {
             file.write_all_at(&[byte ^ (1 << (at % 8))], at as u64).unwrap();
             let mut errors = match open(path, 0) {
                 Ok(segment) => interrogate(&segment, model),
@@ -222,7 +222,7 @@ fn i6_nonsense_under_sound_checksums_never_panics() {
         let partition = segment.partition(at, Access::Cached).unwrap();
         blocks.extend((0..partition.len()).map(|at| partition.handle(at)));
     }
-    let (mut found, step) = (0, sized(7, 1));
+    let (mut found, step) = (0, sized(13, 1));
     for block in blocks {
         let (start, crc_at) = (block.offset as usize, block.end() as usize - 4);
         let changes = (start..crc_at).flat_map(|at| [0u8, 1, 0x7f, 0xff].map(|changed| (at, changed)));

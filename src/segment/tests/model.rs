@@ -1,6 +1,7 @@
 //! A segment returns exactly what was written to it: checked against a map.
 
 use super::*;
+use crate::support::sized;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
@@ -37,7 +38,7 @@ fn expected(model: &Model, direction: Direction, start: Bound<&[u8]>) -> Vec<(Ve
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(sized(60, 150)))]
     #[test]
     fn segment_answers_as_the_map_it_was_written_from(
         model in btree_map(key(), entry(), 1..150),

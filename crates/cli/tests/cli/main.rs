@@ -17,4 +17,6 @@ mod readme;
 mod rows;
 mod sandbox;
 mod server;
+#[path = "../../../../tests/support/sized.rs"]
+mod sized;
 mod store;

@@ -2,6 +2,7 @@ use super::bits::positions;
 use super::*;
 use crate::hash::hash_key;
 use crate::line::line_of;
+use crate::sized::sized;
 use crate::*;
 use proptest::prelude::*;
 
@@ -64,7 +65,7 @@ fn no_lines_deny_nothing_and_neither_do_no_bits() {
 #[test]
 fn measured_rate_is_within_three_per_cent_of_the_theory() {
     let members = hashes(0..400_000);
-    for bits_per_key in [6.0, 8.0, 10.0, 12.0, 16.0, 20.0] {
+    for &bits_per_key in sized(&[6.0, 10.0, 16.0][..], &[6.0, 8.0, 10.0, 12.0, 16.0, 20.0]) {
         let filter = built(&members, bits_per_key);
         let prober = Prober::new(filter.kind);
         let expected = filter.kind.expected_fpr(filter.keys, filter.lines.len() as u64);

@@ -19,7 +19,8 @@ fn assert_near(measured: f64, predicted: f64, case: &str) {
 #[test]
 fn a_full_bloom_filter_has_the_rate_of_the_formula_with_both_hashes() {
     for hash in HASHES {
-        for (keys, fpr) in [(1000, 0.1), (1000, 0.01), (50_000, 0.01), (10_000, 0.001), (3000, 0.0002)] {
+        let all = [(1000, 0.1), (1000, 0.01), (50_000, 0.01), (10_000, 0.001), (3000, 0.0002)];
+        for (keys, fpr) in all.into_iter().take(sized(4, 5)) {
             let plan = plan(keys, fpr, hash);
             let filter = bloom_of(plan, 0..keys);
             let case = format!("{keys} keys at {fpr}, {}", hash.name());
