@@ -266,7 +266,7 @@ fn against_the_model(is_set: bool) {
             }
         }
     }
-    assert!(refreshed > sized(50, 300), "{refreshed}");
+    assert!(refreshed > sized(60, 300), "{refreshed}");
 }
 
 #[test]

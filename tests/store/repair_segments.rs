@@ -266,7 +266,7 @@ fn segments_that_return_from_quarantine_neither_hide_newer_rows_nor_bring_back_d
             assert_holds(&db, &expected);
         }
     }
-    assert!(returned > sized(15, 50) && went > returned, "{returned} of {went} returned to a level");
+    assert!(returned > sized(16, 50) && went > returned, "{returned} of {went} returned to a level");
 }
 
 #[test]

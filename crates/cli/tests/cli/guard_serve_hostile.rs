@@ -92,7 +92,7 @@ fn memory_for_large_requests_has_an_end_for_all_clients_together() {
         hold.push(client);
     }
     for client in &mut hold {
-        client.stream.get_ref().set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        client.stream.get_ref().set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         let mut said = [0; 64];
         match client.stream.read(&mut said) {
             Ok(len) if len > 0 => {

@@ -17,6 +17,4 @@ mod readme;
 mod rows;
 mod sandbox;
 mod server;
-#[path = "../../../../tests/support/sized.rs"]
-mod sized;
 mod store;

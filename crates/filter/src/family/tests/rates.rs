@@ -7,9 +7,9 @@ fn measured(probes: u64, contains: impl Fn([u8; 16]) -> Verdict) -> f64 {
     (0..probes).filter(|&i| contains(key(1, i)) == Verdict::Maybe).count() as f64 / probes as f64
 }
 
-/// Probes for about 1500 false positives: three standard deviations are under 8 %.
+/// Probes for about 1500 or 4000 false positives: three standard deviations are under 8 or 5 %.
 fn probes(fpr: f64) -> u64 {
-    (1500.0 / fpr) as u64
+    (sized(1500.0, 4000.0) / fpr).min(40_000_000.0) as u64
 }
 
 fn assert_near(measured: f64, predicted: f64, case: &str) {
@@ -38,8 +38,10 @@ fn from_6_to_16_bits_per_key_the_rate_is_within_three_per_cent_of_the_formula() 
         let shape = Shape::with_bits_per_key(keys, bits).unwrap();
         let predicted = shape.fpr(keys);
         let filter = bloom_of(Plan { shape, hash: HashFunction::Xxh3(3), fpr: 1.1 * predicted }, 0..keys);
-        // 10,000 false positives: chance moves the measurement by 1 % in one standard deviation.
-        let off = measured((10_000.0 / predicted) as u64, |key| filter.contains(key)) / predicted - 1.0;
+        // 10,000 or 20,000 false positives: chance moves the measurement by 1 or 0.7 % in one standard deviation.
+        let off = measured((sized(10_000.0, 20_000.0) / predicted) as u64, |key| filter.contains(key))
+            / predicted
+            - 1.0;
         println!("{bits} bits: {:+.2} % off", 100.0 * off);
         assert!(off.abs() < 0.03, "{bits} bits: {off}");
     }
@@ -51,11 +53,11 @@ fn a_small_filter_of_a_very_low_rate_is_not_spoilt_by_double_hashing() {
     let plan = plan(1000, 1e-6, HashFunction::default());
     let filters: Vec<Bloom> =
         (0..8).map(|seed| bloom_of(Plan { hash: HashFunction::Xxh3(seed), ..plan }, 0..1000)).collect();
-    let (probes, limit) = sized((3_000_000, 1.6e-6), (12_000_000, 1.35e-6));
+    let probes = sized(3_000_000, 12_000_000);
     let rates = filters.iter().map(|filter| measured(probes, |key| filter.contains(key)));
     let mean = rates.sum::<f64>() / filters.len() as f64;
     // About 24 or 96 expected: three standard deviations are 61 or 31 %.
-    assert!(mean < limit, "{mean}");
+    assert!(mean < 1.35e-6, "{mean}");
 }
 
 #[test]
