@@ -38,7 +38,7 @@ impl Remedy {
             Error::Io { op: "sync directory", .. } => Remedy::Poison,
             Error::Io { source, .. } if is_full(source) => Remedy::Retry,
             Error::Io { path, .. } if is_sidecar(path) => Remedy::Retry,
-            // Only building a filter fails this way.
+            // No memory to build a filter in: nothing was written.
             Error::OutOfMemory { .. } => Remedy::Retry,
             Error::Io { op: "read" | "open" | "map" | "inspect", .. } => Remedy::Quarantine,
             Error::Corruption { .. } | Error::UnsupportedVersion { .. } => Remedy::Quarantine,
