@@ -39,7 +39,7 @@ impl Db {
         Db { store: Arc::new(store) }
     }
 
-    fn inner(&self) -> &Inner {
+    pub(super) fn inner(&self) -> &Inner {
         &self.store.inner
     }
 

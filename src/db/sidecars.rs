@@ -170,12 +170,13 @@ impl Inner {
         }
     }
 
-    /// Removes a damaged sidecar from the view. Counts and logs it once, however many threads detect it.
-    fn drop_damaged(&self, id: FileId, bad: &Arc<Sidecar>, reason: &Unusable) {
+    /// Removes a damaged sidecar, or the unmapped copy that has replaced it, from the view. Counts and logs it once, however many threads
+    /// detect it.
+    fn drop_damaged(&self, id: FileId, bad: &Sidecar, reason: &Unusable) {
         let mut is_news = false;
         self.change_view(&mut lock(&self.control), |view| {
             let is_bad =
-                |s: &&LiveSegment| s.sidecar.as_ref().is_some_and(|sidecar| Arc::ptr_eq(sidecar, bad));
+                |s: &&LiveSegment| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_same_opening(bad));
             let now = view.live.segments().filter(|s| s.meta.id == id).find(is_bad).cloned();
             if let Some(now) = now {
                 let without = LiveSegment { sidecar: None, ..now };
@@ -335,5 +336,42 @@ impl Inner {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::support::{eventually, fast_dir};
+
+    #[test]
+    fn i2_a_damaged_sidecar_is_counted_once_also_if_it_was_unmapped_meanwhile() {
+        let dir = fast_dir();
+        let options = Options { level0_trigger: 32, ..Options::new().max_mapped_filters(8) };
+        let db = options.open(dir.path()).unwrap();
+        let key = |segment: u8| [b'a' + segment, b'1'];
+        for segment in 0..8 {
+            db.put(key(segment), "").unwrap();
+            db.put([key(segment).as_slice(), b"2"].concat(), "").unwrap();
+            db.flush().unwrap();
+        }
+        let inner = db.inner();
+        let now = || inner.live().segments().next().map(|s| (s.meta.id, s.sidecar.clone())).unwrap();
+        let (id, Some(bad)) = now() else { panic!("no sidecar") };
+        eventually("it was unmapped", || {
+            (0..8).for_each(|segment| {
+                assert!(db.get([key(segment).as_slice(), b"1"].concat()).unwrap().is_none())
+            });
+            inner.unmap_cold();
+            now().1.is_some_and(|copy| !Arc::ptr_eq(&copy, &bad))
+        });
+        let drop_it = || inner.drop_damaged(id, &bad, &Unusable::Faulted);
+        drop_it();
+        drop_it();
+        assert_eq!(db.stats().filters_unavailable, 1);
+        inner.check_sidecar(id).unwrap();
+        drop_it();
+        assert!(now().1.is_some(), "another opening of the file stays");
     }
 }

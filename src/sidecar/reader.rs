@@ -15,7 +15,7 @@ use crate::fs::Map;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{
     AtomicBool, AtomicU8,
     Ordering::{AcqRel, Acquire, Relaxed},
@@ -73,7 +73,7 @@ pub struct Sidecar {
     pub(super) verified: Verified,
     pub(super) seal: Seal,
     pub(super) header: Header,
-    pub(super) path: PathBuf,
+    pub(super) path: Arc<Path>,
     pub(super) residency: Residency,
     pub(super) maps: Arc<Maps>,
     /// Probed since [`was_asked`](Self::was_asked). Not set while the state is `WHOLE`.
@@ -113,12 +113,12 @@ impl Sidecar {
         if hasher != expect.hasher {
             return Err(Unusable::OtherHash);
         }
-        Ok(Sidecar::new(maps, path, header, Seal::of(&page), Prober::new(kind), residency))
+        Ok(Sidecar::new(maps, path.into(), header, Seal::of(&page), Prober::new(kind), residency))
     }
 
     fn new(
         maps: &Arc<Maps>,
-        path: &Path,
+        path: Arc<Path>,
         header: Header,
         seal: Seal,
         prober: Prober,
@@ -136,7 +136,7 @@ impl Sidecar {
             verified: Verified::none_of(header.groups()),
             seal,
             header,
-            path: path.to_path_buf(),
+            path,
             residency,
             maps: Arc::clone(maps),
             asked: AtomicBool::new(false),
@@ -149,9 +149,14 @@ impl Sidecar {
     /// A copy without a map, to replace this sidecar. It is mapped again when it is probed, and trusted by groups.
     pub fn unmapped(&self) -> Self {
         let sidecar =
-            Sidecar::new(&self.maps, &self.path, self.header, self.seal, self.prober, self.residency);
+            Sidecar::new(&self.maps, self.path.clone(), self.header, self.seal, self.prober, self.residency);
         sidecar.checked.store(self.is_verified(), Relaxed);
         sidecar
+    }
+
+    /// Whether both are the same opening of a file, perhaps copied by [`unmapped`](Self::unmapped).
+    pub fn is_same_opening(&self, other: &Sidecar) -> bool {
+        Arc::ptr_eq(&self.path, &other.path) // Copies share it.
     }
 
     /// Whether it holds a map of its file.
