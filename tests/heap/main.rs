@@ -1,4 +1,4 @@
-//! Tests that bound memory use. They have their own process, because the allocator counts for the whole process.
+//! Tests that bound memory use, or find none left. They have their own process, because the allocator counts for the whole process.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 mod allocator;
@@ -6,4 +6,5 @@ mod allocator;
 mod support;
 
 mod compaction_memory;
+mod no_memory_for_filters;
 mod parity_build_memory;
