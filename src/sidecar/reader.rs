@@ -154,7 +154,7 @@ impl Sidecar {
         sidecar
     }
 
-    /// Whether both are the same opening of a file, perhaps copied by [`unmapped`](Self::unmapped).
+    /// Whether both come from one [`open`](Self::open): either may be an [`unmapped`](Self::unmapped) copy.
     pub fn is_same_opening(&self, other: &Sidecar) -> bool {
         Arc::ptr_eq(&self.path, &other.path) // Copies share it.
     }
