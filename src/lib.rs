@@ -79,6 +79,7 @@ mod memtable;
 mod merge;
 mod segment;
 mod sidecar;
+mod sync;
 mod wal;
 
 pub use db::{

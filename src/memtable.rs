@@ -6,13 +6,13 @@
 use crate::error::Result;
 use crate::filter::{AtomicBloom, Verdict};
 use crate::key::{Entry, EntryKind, Seq, Value, prefix8};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Memory};
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Memory};
 
 /// Memory of an entry besides its key and value, in bytes: 64 for [`MemKey`], 8 for the node's header, 16 for a mean tower (two pointers),
 /// and the allocator's header and rounding.
@@ -170,7 +170,7 @@ impl Memtable {
     #[inline]
     pub fn get(&self, key: &[u8], hash: u64, seq: Seq) -> Option<Entry> {
         // Set by the first insert, before readers may see the entry. Spares an empty memtable the filter probe.
-        if self.last_seq() == 0 {
+        if self.bytes() == 0 {
             return None;
         }
         match self.filter.probe(hash) {
@@ -207,7 +207,12 @@ impl Memtable {
         self.map.is_empty()
     }
 
-    /// The largest sequence number inserted; 0 when empty.
+    /// Leaves out the sequence numbers up to `seq`: they belong to no entry.
+    pub fn skip(&self, seq: Seq) {
+        self.last_seq.fetch_max(seq, Memory::Relaxed);
+    }
+
+    /// The largest sequence number inserted or skipped; 0 if there is none.
     pub fn last_seq(&self) -> Seq {
         self.last_seq.load(Memory::Relaxed)
     }

@@ -2,7 +2,6 @@
 
 use super::control::Control;
 use super::inner::Inner;
-use super::lock::lock;
 use super::pick::{Compaction, pick};
 use super::retry::TaskKind;
 use crate::error::{Error, Result};
@@ -10,9 +9,9 @@ use crate::filter::FilterSpec;
 use crate::fs::sigbus_faults;
 use crate::id::FileId;
 use crate::memtable::Memtable;
-use std::sync::{Arc, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use crate::sync::{self, Instant, JoinHandle, lock};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// A signal handler cannot wake a thread. With [`catch_sigbus`](crate::fs::catch_sigbus), the threads poll for faults at this interval.
 const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
@@ -70,7 +69,7 @@ pub(crate) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     let threads = if inner.storage.options.read_only { 1 } else { inner.storage.options.background_threads };
     let spawn_one = |n: usize| {
         let inner = Arc::clone(inner);
-        let builder = std::thread::Builder::new().name(format!("sidebloom-{n}"));
+        let builder = sync::Builder::new().name(format!("sidebloom-{n}"));
         builder.spawn(move || inner.work_until_closed())
     };
     let handles: std::io::Result<Vec<_>> = (0..threads).map(spawn_one).collect();
@@ -125,8 +124,8 @@ impl Inner {
                 later = Some(later.map_or(LOOK_FOR_FAULTS_EVERY, |time| time.min(LOOK_FOR_FAULTS_EVERY)));
             }
             control = match later {
-                None => self.work.wait(control).unwrap_or_else(PoisonError::into_inner),
-                Some(time) => self.work.wait_timeout(control, time).unwrap_or_else(PoisonError::into_inner).0,
+                None => sync::wait(&self.work, control),
+                Some(time) => sync::wait_timeout(&self.work, &self.control, control, time),
             };
         }
     }

@@ -1,12 +1,12 @@
 //! Checkpoints: a second store made of hard links, or of copies where the file system has no links.
 
 use super::inner::Inner;
-use super::lock::lock;
 use super::names::LOCK;
 use crate::error::{Error, Result};
 use crate::fs::create_dir_durably;
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, MANIFEST_TMP, Manifest, ManifestState};
+use crate::sync::lock;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -32,8 +32,9 @@ impl Inner {
         };
         let next_id = self.storage.next_id();
         let state = ManifestState { next_id, log_floor: next_id, log_mark: None, ..state };
-        create_dir_durably(&*self.storage.fs, target)?;
-        let result = self.fill_checkpoint(&state, target);
+        // Even a directory that could not be made durable is there.
+        let created = create_dir_durably(&*self.storage.fs, target);
+        let result = created.and_then(|()| self.fill_checkpoint(&state, target));
         if result.is_err() {
             self.remove_checkpoint(&state, target);
         }
@@ -52,6 +53,7 @@ impl Inner {
             }
         }
         self.storage.fs.create(&target.join(LOCK))?;
+        self.storage.fs.sync_dir(target)?; // After a power cut, a manifest without its files would look like a damaged store.
         Manifest::create(Arc::clone(&self.storage.fs), target, state).map(|_| ())
     }
 
@@ -101,7 +103,9 @@ impl Inner {
                 let _ = self.storage.fs.remove(&path);
             }
         }
-        if let Err(error) = self.storage.fs.remove_dir(target) {
+        if !matches!(self.storage.fs.file_len(target), Ok(None))
+            && let Err(error) = self.storage.fs.remove_dir(target)
+        {
             tracing::warn!(%error, "cannot remove a failed checkpoint; remove it yourself");
         }
     }

@@ -5,13 +5,12 @@
 //! 3. A level 0 over its limit is merged: a store that is never open for long would not get to that otherwise.
 
 use super::inner::Inner;
-use super::lock::lock;
 use super::log::{ActiveLog, LogHealth};
 use super::recover::LOG_KEPT_BYTES;
 use crate::error::Result;
 use crate::fs::LockGuard;
+use crate::sync::{JoinHandle, lock};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 /// An open store with its threads and its lock file. Dropped with the last [`Db`](crate::Db).
 pub(crate) struct OpenStore {

@@ -4,7 +4,6 @@
 //! tombstone only if a deeper level may have an entry that it hides.
 
 use super::inner::Inner;
-use super::lock::lock;
 use super::metrics::add;
 use super::pick::{Compaction, pick, pick_level0};
 use super::plan::LevelSizes;
@@ -12,11 +11,12 @@ use super::publish::LiveSetChange;
 use super::retry::TaskKind;
 use super::segment_builder::{SegmentBuilder, UnpublishedSegments};
 use super::write::LEVEL0_SLOWDOWN;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::EntryKind;
 use crate::manifest::LiveSegment;
 use crate::merge::{MergeCursor, MergeSource, RunCursor};
 use crate::segment::{Access, Direction};
+use crate::sync::lock;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ impl Inner {
                 flushed: None,
             });
         }
-        let Some(added) = self.merge(compaction)? else { return Ok(()) };
+        let merged = self.merge(compaction).map_err(|error| self.trace_to_input(compaction, error));
+        let Some(added) = merged? else { return Ok(()) };
         let removed = compaction.inputs().cloned().collect();
         self.publish(LiveSetChange { added, removed, flushed: None })
     }
@@ -46,6 +47,17 @@ impl Inner {
     fn merge(&self, compaction: &Compaction) -> Result<Option<Vec<LiveSegment>>> {
         let mut built = UnpublishedSegments::new(&self.storage);
         Ok(self.merge_into(compaction, &mut built.segments)?.then(|| built.take()))
+    }
+
+    /// Entries that no segment may have come from a damaged input whose checksums are right. That input is then at fault, not the writing:
+    /// it goes to quarantine, and the store stays writable.
+    fn trace_to_input(&self, compaction: &Compaction, error: Error) -> Error {
+        match error {
+            Error::KeyOutOfOrder { .. } | Error::KeyTooLarge { .. } | Error::ValueTooLarge { .. } => {
+                compaction.inputs().find_map(|s| self.check_whole(&s.meta).err()).unwrap_or(error)
+            }
+            error => error,
+        }
     }
 
     fn merge_into(&self, compaction: &Compaction, built: &mut Vec<LiveSegment>) -> Result<bool> {

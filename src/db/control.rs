@@ -5,9 +5,10 @@ use super::retry::{Retries, TaskKind};
 use crate::id::FileId;
 use crate::manifest::{LiveSegment, LogMark};
 use crate::memtable::Memtable;
+use crate::sync::Instant;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A store is idle once no memtable has filled up for this long.
 const IDLE_AFTER: Duration = Duration::from_secs(5);

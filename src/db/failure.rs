@@ -7,11 +7,11 @@
 
 use super::control::Control;
 use super::inner::Inner;
-use super::lock::lock;
 use super::metrics::add;
 use super::retry::TaskKind;
 use crate::error::{Error, Result};
 use crate::id::{FileKind, TEMPORARY};
+use crate::sync::lock;
 use std::any::Any;
 use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};

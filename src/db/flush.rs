@@ -1,13 +1,13 @@
 //! Flush: the oldest full memtable becomes a segment of level 0, and its log is removed.
 
 use super::inner::Inner;
-use super::lock::lock;
 use super::publish::{FlushedMemtable, LiveSetChange};
 use super::retry::TaskKind;
 use super::segment_builder::build_level0;
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::memtable::Memtable;
+use crate::sync::lock;
 use std::sync::Arc;
 
 impl Inner {
@@ -18,7 +18,7 @@ impl Inner {
         let built = build_level0(&self.storage, table, &self.live(), policy).map_err(|e| self.fail(e))?;
         built.iter().for_each(|segment| self.note_missing_sidecar(segment));
         // A failed log is removed with its memtable, even if that is empty.
-        let last_seq = (!table.is_empty()).then(|| table.last_seq());
+        let last_seq = Some(table.last_seq()).filter(|seq| *seq > 0);
         let flushed = FlushedMemtable { table: Arc::clone(table), last_seq, next_log };
         self.publish(LiveSetChange {
             added: built.into_iter().collect(),

@@ -1,21 +1,24 @@
 //! Bulk loading: sorted rows bypass the log and the memtable and go straight into segments of the level that fits them.
+//!
+//! All rows have one sequence number, which the log leaves out, and a new log begins behind it. So a manifest that has lost them contradicts
+//! that log, as it would after a flush, and the loss is noticed.
 
 use super::inner::Inner;
-use super::lock::lock;
 use super::log::ActiveLog;
 use super::metrics::add;
 use super::pick::target_bytes;
 use super::plan::LevelSizes;
-use super::publish::LiveSetChange;
+use super::publish::{FlushedMemtable, LiveSetChange};
 use super::segment_builder::{SegmentBuilder, UnpublishedSegments};
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq};
 use crate::manifest::{LEVELS, LiveSegment};
+use crate::sync::atomic::Ordering;
+use crate::sync::lock;
+use std::sync::Arc;
 
 /// The level that segments are built for. They move to the one that fits once their total size is known.
 const LEVEL: u8 = 1;
-/// The sequence number of ingested rows. Every write to the store is newer.
-const BEFORE_ALL_WRITES: Seq = 0;
 
 impl Inner {
     /// All rows become visible at once. `rows` is the caller's code and may use the store, so no lock is held while it runs.
@@ -24,9 +27,9 @@ impl Inner {
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
         self.check_writable()?;
-        self.check_empty(lock(&self.log).as_ref().ok_or(Error::ReadOnly)?)?;
+        let seq = self.reserve_number()?;
         let mut built = UnpublishedSegments::new(&self.storage);
-        self.build_sorted(rows, &mut built.segments)?;
+        self.build_sorted(rows, seq, &mut built.segments)?;
         let bytes: u64 = built.segments.iter().map(|segment| segment.meta.file_bytes).sum();
         let raw_bytes = built.segments.iter().map(|segment| segment.meta.raw_bytes).sum();
         let fits = |level: &usize| target_bytes(*level, self.storage.options.segment_bytes) >= bytes;
@@ -34,12 +37,40 @@ impl Inner {
         let level = u8::try_from(level).unwrap_or(LEVEL);
 
         // Holding the log keeps other writers out, so a store that is empty now stays empty until the rows are published.
-        let log = lock(&self.log);
-        self.check_empty(log.as_ref().ok_or(Error::ReadOnly)?)?;
+        let mut log = lock(&self.log);
+        let log = self.sound_log(&mut log)?;
+        self.check_empty(log)?;
+        self.start_log(log)?;
         add(&self.storage.metrics.flush_bytes, bytes);
         add(&self.storage.metrics.user_bytes, raw_bytes);
         let added = built.take().iter().map(|segment| segment.at_level(level)).collect();
-        self.publish(LiveSetChange { added, removed: Vec::new(), flushed: None })
+        let before = FlushedMemtable {
+            table: Arc::clone(&log.memtable), // It is empty.
+            last_seq: Some(log.next_seq - 1),
+            next_log: log.id,
+        };
+        self.publish(LiveSetChange { added, removed: Vec::new(), flushed: Some(before) })
+    }
+
+    /// The locked log, if the store takes writes. It may have failed while this thread waited for the lock.
+    fn sound_log<'a>(&self, log: &'a mut Option<ActiveLog>) -> Result<&'a mut ActiveLog> {
+        self.check_writable()?;
+        let log = log.as_mut().ok_or(Error::ReadOnly)?;
+        self.resume(log)?;
+        Ok(log)
+    }
+
+    /// The sequence number of the rows, which the log skips.
+    fn reserve_number(&self) -> Result<Seq> {
+        let mut log = lock(&self.log);
+        let log = self.sound_log(&mut log)?;
+        self.check_empty(log)?;
+        let seq = log.next_seq;
+        log.writer.append_gap(seq + 1).map_err(|e| self.fail_log(log, e))?;
+        log.memtable.skip(seq);
+        log.next_seq = seq + 1;
+        self.visible.store(seq, Ordering::Release);
+        Ok(seq)
     }
 
     fn check_empty(&self, log: &ActiveLog) -> Result<()> {
@@ -53,6 +84,7 @@ impl Inner {
     fn build_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
+        seq: Seq,
         built: &mut Vec<LiveSegment>,
     ) -> Result<()> {
         let mut sizes = LevelSizes::of(&self.live(), []);
@@ -62,7 +94,7 @@ impl Inner {
         while rows.peek().is_some() {
             let mut builder = SegmentBuilder::new(&self.storage, LEVEL, plan.as_ref())?;
             let before = built.last().map(|segment| segment.meta.largest.as_slice());
-            self.fill(&mut builder, &mut rows, before)?;
+            self.fill(&mut builder, &mut rows, seq, before)?;
             built.push(self.finish_segment(builder)?);
         }
         Ok(())
@@ -73,6 +105,7 @@ impl Inner {
         &self,
         builder: &mut SegmentBuilder<'_>,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
+        seq: Seq,
         mut before: Option<&[u8]>,
     ) -> Result<()> {
         while builder.file_bytes() < self.storage.options.segment_bytes {
@@ -82,7 +115,7 @@ impl Inner {
             if let Some(last) = before.take().filter(|last| *last >= key) {
                 return Err(Error::key_out_of_order(key, last));
             }
-            builder.append(key, BEFORE_ALL_WRITES, EntryKind::Put, value.as_ref())?;
+            builder.append(key, seq, EntryKind::Put, value.as_ref())?;
         }
         Ok(())
     }

@@ -6,7 +6,6 @@
 //! 3. `control`: held briefly, never during I/O. Whoever holds it may replace the view and assign background work.
 
 use super::control::Control;
-use super::lock::lock;
 use super::log::{ActiveLog, QueuedBatch};
 use super::policy::FilterPolicy;
 use super::storage::Storage;
@@ -15,10 +14,11 @@ use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::manifest::{LiveSet, Manifest, ManifestState};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{self, Condvar, Mutex, lock};
 use crate::wal;
 use arc_swap::ArcSwap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// An open store.
 pub(crate) struct Inner {
@@ -115,7 +115,7 @@ impl Inner {
             if control.closing {
                 return Err(Error::Closing);
             }
-            control = self.progress.wait(control).unwrap_or_else(PoisonError::into_inner);
+            control = sync::wait(&self.progress, control);
         }
         Ok(())
     }

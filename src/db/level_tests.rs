@@ -4,7 +4,9 @@ use super::{Db, Options, repair};
 use crate::Compression;
 use crate::error::Error;
 use crate::fs::RealFs;
+use crate::id::FileKind;
 use crate::manifest::{Manifest, Quarantine, read_state};
+use crate::segment::format::block_crc;
 use crate::support::{eventually, fast_dir};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -103,4 +105,46 @@ fn a_segment_returns_from_quarantine_above_what_is_older_and_below_what_is_newer
             scope.spawn(move || run(number, segments));
         }
     });
+}
+
+/// Compacts a store with a segment that no writer writes: the error names its file, and the store stays writable (I5).
+fn compaction_names(path: &std::path::Path, segment: &str) {
+    let db = Db::open(path).unwrap();
+    ["b", "y"].iter().for_each(|key| db.put(key, "new").unwrap());
+    match db.compact() {
+        Err(Error::Corruption { file, .. }) => assert!(file.ends_with(segment), "{}", file.display()),
+        other => panic!("not refused by name: {other:?}"),
+    }
+    db.put("e", "new").unwrap();
+    db.flush().unwrap();
+    assert_eq!(db.stats().segments_quarantined, 1);
+    assert_eq!(db.get("e").unwrap().as_deref(), Some(b"new".as_slice()));
+}
+
+#[test]
+fn i5_keys_out_of_order_under_right_checksums_are_damage_to_their_segment() {
+    let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2"), ("c", "3")])]);
+    let state = read_state(&RealFs, &path).unwrap();
+    let id = state.segments.values().next().unwrap().id;
+    let file = path.join(id.file_name(FileKind::Segment));
+    let mut bytes = std::fs::read(&file).unwrap();
+    let crc_at = |bytes: &[u8], at: usize| block_crc(id, 0, &bytes[..at]).to_le_bytes() == bytes[at..at + 4];
+    let end = (1..bytes.len() - 4).find(|&at| crc_at(&bytes, at)).unwrap();
+    let b = bytes[..end].iter().rposition(|&byte| byte == b'b').unwrap();
+    bytes[b] = b'0';
+    let crc = block_crc(id, 0, &bytes[..end]).to_le_bytes();
+    bytes[end..end + 4].copy_from_slice(&crc);
+    std::fs::write(&file, bytes).unwrap();
+    compaction_names(&path, &id.file_name(FileKind::Segment));
+}
+
+#[test]
+fn i5_bounds_that_the_manifest_has_wrong_are_damage_to_their_segment() {
+    let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2")]), (1, &[("c", "3"), ("d", "4")])]);
+    let mut state = read_state(&RealFs, &path).unwrap();
+    let first = state.segments.values_mut().next().unwrap();
+    (first.summary.smallest, first.summary.largest) = (b"x".to_vec(), b"y".to_vec());
+    let id = first.id;
+    Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+    compaction_names(&path, &id.file_name(FileKind::Segment));
 }

@@ -6,9 +6,10 @@ use crate::id::FileId;
 use crate::key::Seq;
 use crate::manifest::LogMark;
 use crate::memtable::Memtable;
+use crate::sync::Mutex;
 use crate::wal;
 use bytes::{Bytes, BytesMut};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The current log with its memtable. The writer at the head of the queue holds it.

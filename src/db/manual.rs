@@ -9,14 +9,14 @@
 
 use super::control::Control;
 use super::inner::Inner;
-use super::lock::lock;
 use super::pick::{Compaction, level0_is_due, pick_level0, target_bytes};
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::manifest::{LEVELS, LiveSegment, LiveSet};
+use crate::sync::atomic::Ordering;
+use crate::sync::lock;
 use std::ops::Bound;
-use std::sync::atomic::Ordering;
 
 /// The bounds of a range of keys.
 pub(crate) type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);

@@ -11,7 +11,6 @@ mod flush;
 mod handle;
 mod ingest;
 mod inner;
-mod lock;
 mod log;
 mod manual;
 mod metrics;
@@ -46,7 +45,6 @@ mod write;
 mod level_tests;
 
 pub use handle::Db;
-pub(crate) use lock::{lock, try_lock};
 pub(crate) use metrics::add;
 pub use options::{Durability, Options};
 pub use policy::FilterPolicy;

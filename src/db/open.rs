@@ -15,9 +15,10 @@ use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, check_levels, read_state};
 use crate::segment::StoreIdentity;
+use crate::sync::Condvar;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 
 impl Options {
     /// Opens the store in directory `path`.

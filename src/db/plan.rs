@@ -57,6 +57,12 @@ impl FilterChoice {
     }
 }
 
+/// The filter that every level gets at least. Computed once, because every background thread that looks for work plans the filters.
+fn smallest() -> FilterChoice {
+    static SMALLEST: OnceLock<FilterChoice> = OnceLock::new();
+    *SMALLEST.get_or_init(|| FilterChoice::bloom(SMALLEST_BITS))
+}
+
 /// The steps up the hull, each as (from, to): Bloom filters below the narrowest parity filter, then the parity widths.
 fn hull() -> &'static [(FilterChoice, FilterChoice)] {
     static HULL: OnceLock<Vec<(FilterChoice, FilterChoice)>> = OnceLock::new();
@@ -112,7 +118,7 @@ impl LevelSizes {
 
     /// Steps 2 and 3: spends at most `budget_bits`, and stops once Σ FPR is down to `rate`.
     fn allocate(&self, budget_bits: f64, rate: f64) -> FilterPlan {
-        let smallest = FilterChoice::bloom(SMALLEST_BITS);
+        let smallest = smallest();
         let mut bits: f64 = self.levels.iter().map(|level| level.keys as f64 * smallest.bits).sum();
         let mut sum_fpr: f64 = self.levels.iter().map(|level| f64::from(level.runs) * smallest.fpr).sum();
         let mut plan = FilterPlan::uniform(smallest.spec, sum_fpr);

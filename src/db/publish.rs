@@ -2,7 +2,6 @@
 //! segment durable → sidecar durable → directory fsync → manifest edit durable → visible → old files unlinked.
 
 use super::inner::Inner;
-use super::lock::lock;
 use super::view::View;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
@@ -11,6 +10,7 @@ use crate::manifest::{
     Edit, LEVELS, LiveSegment, LiveSet, LogMark, Manifest, ManifestState, Quarantine, check_levels,
 };
 use crate::memtable::Memtable;
+use crate::sync::lock;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(crate) struct LiveSetChange {
 /// A memtable that was written to a segment.
 pub(crate) struct FlushedMemtable {
     pub table: Arc<Memtable>,
-    /// Its newest sequence number; `None` if it is empty.
+    /// The newest sequence number before `next_log`; `None` if there is none since the last flush.
     pub last_seq: Option<Seq>,
     /// The first log that is still needed.
     pub next_log: FileId,
@@ -101,6 +101,7 @@ impl Inner {
                 view.immutable.retain(|table| !Arc::ptr_eq(table, &flushed.table));
             }
         });
+        debug_assert!(self.live().is_of(state), "the live set and the manifest differ");
         let old_floor = control.log_floor;
         control.log_floor = edit.log_floor.unwrap_or(old_floor);
         let new_floor = control.log_floor;

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Entry, EntryKind, Seq, Value};
 use crate::manifest::{LEVELS, LiveSegment};
-use std::sync::atomic::Ordering;
+use crate::sync::atomic::Ordering;
 
 /// Keys of a multi-key read whose filter lines are prefetched together: about as many cache misses as a core can have outstanding.
 const KEYS_AHEAD: usize = 16;

@@ -115,6 +115,7 @@ impl Recovery<'_> {
             }
             false => table,
         };
+        active.skip(next_seq - 1); // A repair may have left out the last numbers.
         let id = storage.take_id();
         let path = storage.path_of(id, FileKind::Wal);
         let mut writer = wal::LogWriter::create(&*storage.fs, &path, id, storage.header.store_id, first_seq)?;

@@ -9,15 +9,15 @@
 
 use super::failure::Remedy;
 use super::inner::Inner;
-use super::lock::lock;
 use super::log::{ActiveLog, LogHealth};
 use super::retry::TaskKind;
 use crate::error::{Error, Result};
 use crate::id::FileId;
+use crate::sync::lock;
 use crate::wal;
 
 impl Inner {
-    /// Keeps a log that a rotation has replaced for the next sync. After a failure, neither that log nor earlier ones are synced: their writes
+    /// Keeps a log that another one has replaced for the next sync. After a failure, neither that log nor earlier ones are synced: their writes
     /// are flushed before the new log takes any.
     pub fn retire(&self, log: &mut ActiveLog, earlier: (FileId, wal::LogWriter)) {
         let mut unsynced = lock(&self.unsynced);

@@ -1,7 +1,8 @@
 //! Background work that failed is attempted again after a pause, which doubles from one failure to the next.
 
 use crate::error::{Error, Result};
-use std::time::{Duration, Instant};
+use crate::sync::Instant;
+use std::time::Duration;
 
 /// The pause before the first retry.
 const PAUSE_MIN: Duration = Duration::from_millis(50);

@@ -3,9 +3,8 @@
 //! A locked addition delays every later load. So each thread has a shard of its own and increments it with a plain load and store. Once
 //! these shards run out, further threads share the last one, with locked additions.
 
-use super::lock::lock;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of shards. The last one is shared.
 const SHARDS: usize = 64;
@@ -64,14 +63,19 @@ impl<S> OwnShard<'_, S> {
 /// next.
 struct ShardNumber(usize);
 
+/// Not behind the seam of [`crate::sync`]: it outlives stores and schedules.
 static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+fn free() -> MutexGuard<'static, Vec<usize>> {
+    FREE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 thread_local!(static MINE: ShardNumber = ShardNumber::take());
 
 impl ShardNumber {
     fn take() -> Self {
-        let free = lock(&FREE).pop();
+        let free = free().pop();
         ShardNumber(free.unwrap_or_else(|| NEXT.fetch_add(1, Relaxed).min(SHARED)))
     }
 }
@@ -79,7 +83,7 @@ impl ShardNumber {
 impl Drop for ShardNumber {
     fn drop(&mut self) {
         if self.0 != SHARED {
-            lock(&FREE).push(self.0);
+            free().push(self.0);
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::control::Control;
 use super::inner::Inner;
-use super::lock::lock;
 use super::plan::LevelSizes;
 use super::policy::FilterPolicy;
 use super::segment_builder::SegmentBuilder;
@@ -13,10 +12,11 @@ use crate::id::FileId;
 use crate::manifest::LiveSegment;
 use crate::segment::{Access, Direction};
 use crate::sidecar::{Sidecar, Unusable};
+use crate::sync::{Instant, lock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The first wait before segments without a sidecar are checked again. It doubles each time.
 const RECHECK_MIN: Duration = Duration::from_millis(500);
@@ -108,7 +108,7 @@ impl Inner {
         // Unmapping many files takes a while. Do it here rather than in the last reader of the old view, unless a snapshot keeps that.
         let since = Instant::now();
         while Arc::strong_count(&before) > 1 && since.elapsed() < UNMAP_WAIT {
-            std::thread::sleep(Duration::from_millis(1));
+            crate::sync::sleep(Duration::from_millis(1));
         }
     }
 
@@ -331,7 +331,7 @@ impl Inner {
                 Ok(()) => {}
             }
             while self.live().segments().any(|s| s.meta.id == id && s.waits_for_verification()) {
-                std::thread::sleep(Duration::from_millis(1)); // A background thread is verifying it.
+                crate::sync::sleep(Duration::from_millis(1)); // A background thread is verifying it.
                 self.check_sidecar(id)?;
             }
         }

@@ -9,9 +9,10 @@ use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::manifest::SegmentMeta;
 use crate::segment::{OpenFiles, StoreIdentity};
 use crate::sidecar::{self, Binding, Expect, Maps, Sidecar};
+use crate::sync::Condvar;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 
 /// What is fixed when a store is opened, and the means to work on its files.
 pub(crate) struct Storage {

@@ -11,14 +11,14 @@
 
 use super::control::Control;
 use super::inner::Inner;
-use super::lock::lock;
 use super::options::Options;
 use super::pick::{Compaction, with_bound};
 use super::reserve::Reservation;
-use crate::error::Result;
-use crate::id::FileId;
-use crate::manifest::{LiveSegment, LiveSet, Quarantine, hull};
-use std::time::{Duration, Instant};
+use crate::error::{Error, Result};
+use crate::id::{FileId, FileKind};
+use crate::manifest::{LiveSegment, LiveSet, Quarantine, SegmentMeta, hull};
+use crate::sync::{Instant, lock};
+use std::time::Duration;
 
 /// The first wait before segments in quarantine are read again. It doubles each time.
 const TRY_AGAIN_MIN: Duration = Duration::from_secs(1);
@@ -107,13 +107,25 @@ impl Inner {
 
     /// Whether every byte of a segment is readable, bypassing every cache.
     pub fn is_readable(&self, segment: &LiveSegment) -> bool {
-        let meta = &segment.meta;
-        self.storage
-            .check_segment_file(meta)
-            .and_then(|()| self.storage.files.open_apart(meta.id, meta.digest))
-            .and_then(|file| file.verify(&mut |_, _, _| Ok(())))
+        self.check_whole(&segment.meta)
             .inspect_err(|error| tracing::debug!(%error, "a segment in quarantine is still unreadable"))
             .is_ok()
+    }
+
+    /// Reads a whole segment, bypassing every cache. Fails unless everything in it is as its writer and the manifest say.
+    pub fn check_whole(&self, meta: &SegmentMeta) -> Result<()> {
+        self.storage.check_segment_file(meta)?;
+        let file = self.storage.files.open_apart(meta.id, meta.digest)?;
+        file.verify(&mut |_, _, _| Ok(()))?;
+        if *file.summary() != meta.summary {
+            let path = self.storage.path_of(meta.id, FileKind::Segment);
+            return Err(Error::corruption(
+                path,
+                0,
+                "the manifest has other bounds or counts for this segment",
+            ));
+        }
+        Ok(())
     }
 
     /// Takes a readable segment back from quarantine.

@@ -63,14 +63,12 @@ impl Inner {
         let meta = &live.meta;
         let path = self.storage.path_of(meta.id, FileKind::Filter);
         // Pinned: ordinary reads report a failing disk as an error instead of a SIGBUS.
-        let opened =
-            Sidecar::open(&self.storage.maps, &path, &self.storage.expected_sidecar(meta), Residency::Pinned);
-        let sidecar = opened.and_then(|sidecar| sidecar.verify().map(|_| sidecar));
-        if let Err(reason) = &sidecar
-            && self.storage.filters_on()
-        {
-            report.unusable_filters.push(format!("{}: {reason}", path.display()));
-        }
+        let expected = self.storage.expected_sidecar(meta);
+        let open = || {
+            let sidecar = Sidecar::open(&self.storage.maps, &path, &expected, Residency::Pinned)?;
+            sidecar.verify().map(|_| sidecar)
+        };
+        let sidecar = open().or_else(|_| open()); // A new one may have replaced it between its opening and its reading.
         let mut denied: Option<Vec<u8>> = None;
         let mut entries = 0;
         let checked = self
@@ -89,6 +87,11 @@ impl Inner {
             });
         if live.file.is_obsolete() {
             return; // It was compacted away meanwhile and no longer belongs to the store.
+        }
+        if let Err(reason) = &sidecar
+            && self.storage.filters_on()
+        {
+            report.unusable_filters.push(format!("{}: {reason}", path.display()));
         }
         report.problems.extend(checked.err());
         if entries != meta.entries {

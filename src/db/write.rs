@@ -7,7 +7,6 @@
 
 use super::control::Control;
 use super::inner::Inner;
-use super::lock::{lock, try_lock};
 use super::log::{ActiveLog, EncodedBatch, QueuedBatch, apply};
 use super::metrics::add;
 use super::options::Durability;
@@ -16,10 +15,12 @@ use crate::error::{Error, Result};
 use crate::id::FileKind;
 use crate::key::Seq;
 use crate::memtable::Memtable;
+use crate::sync::Instant;
+use crate::sync::atomic::Ordering;
+use crate::sync::{lock, try_lock};
 use crate::wal::{self, Batch};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How many full memtables may wait for a flush, or be in one, before writers stall.
 const MEMTABLES_WAITING_MAX: usize = 2;
@@ -177,7 +178,7 @@ impl Inner {
         log.sleep_debt += Duration::from_nanos(bytes as u64 * 1_000_000_000 / bytes_per_sec);
         if log.sleep_debt >= SLEEP_MIN {
             let started = Instant::now();
-            std::thread::sleep(log.sleep_debt);
+            crate::sync::sleep(log.sleep_debt);
             add(&self.storage.metrics.stall_micros, started.elapsed().as_micros() as u64);
             log.sleep_debt = Duration::ZERO;
         }
@@ -185,8 +186,23 @@ impl Inner {
 
     /// Starts a new log and memtable, and hands the full memtable to a background thread.
     pub fn rotate(&self, log: &mut ActiveLog) -> Result<()> {
-        let id = self.storage.take_id();
         let fresh = Arc::new(Memtable::new(self.storage.options.memtable_bytes)?);
+        self.start_log(log)?;
+        let full = std::mem::replace(&mut log.memtable, fresh);
+        let mut control = lock(&self.control);
+        control.to_flush.push_back((Arc::clone(&full), log.id));
+        control.last_full = Some(Instant::now());
+        self.change_view(&mut control, |view| {
+            view.active = Arc::clone(&log.memtable);
+            view.immutable.insert(0, full);
+        });
+        self.work.notify_all();
+        Ok(())
+    }
+
+    /// Continues in a new log, with the same memtable.
+    pub fn start_log(&self, log: &mut ActiveLog) -> Result<()> {
+        let id = self.storage.take_id();
         let path = self.storage.path_of(id, FileKind::Wal);
         let writer =
             wal::LogWriter::create(&*self.storage.fs, &path, id, self.storage.header.store_id, log.next_seq)
@@ -196,15 +212,6 @@ impl Inner {
         let earlier = std::mem::replace(&mut log.writer, writer);
         let earlier = (std::mem::replace(&mut log.id, id), earlier);
         self.retire(log, earlier);
-        let full = std::mem::replace(&mut log.memtable, fresh);
-        let mut control = lock(&self.control);
-        control.to_flush.push_back((Arc::clone(&full), id));
-        control.last_full = Some(Instant::now());
-        self.change_view(&mut control, |view| {
-            view.active = Arc::clone(&log.memtable);
-            view.immutable.insert(0, full);
-        });
-        self.work.notify_all();
         Ok(())
     }
 }

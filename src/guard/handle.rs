@@ -4,11 +4,12 @@ use super::canonical::Canonical;
 use super::generation::STRIPES;
 use super::shared::Shared;
 use super::stored_hash::StoredHash;
-use crate::db::{add, lock};
+use crate::db::add;
 use crate::error::Result;
 use crate::filter::Verdict;
+use crate::sync::atomic::Ordering;
+use crate::sync::lock;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// An open guard. A clone is another handle to the same guard, to share between threads; dropping the last one closes the guard.
 ///

@@ -12,10 +12,11 @@ use super::stored_hash::StoredHash;
 use crate::db::FilterPolicy;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockGuard, LockMode, create_dir_durably};
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicBool;
 use arc_swap::ArcSwap;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 impl Guard {
     /// Builds a guard of exact keys in a new directory; see [`GuardOptions::build`].

@@ -23,11 +23,12 @@ use super::hash_sorter::HashSorter;
 use super::shared::{ChangeLog, Shared};
 use super::source::{Source, check_equality};
 use super::stored_hash::StoredHash;
-use crate::db::{Durability, lock, try_lock};
+use crate::db::Durability;
 use crate::error::{Error, Result};
+use crate::sync::{Instant, lock, try_lock};
 use std::cmp::Ordering;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A log of at most this many changes is applied while other changes wait.
 const SHORT_LOG: usize = 1000;
@@ -197,7 +198,7 @@ impl Shared {
                 Ok(unused) => break drop(unused),
                 Err(used) => old = used,
             }
-            std::thread::sleep(Duration::from_millis(1));
+            crate::sync::sleep(Duration::from_millis(1));
         }
         if let Err(error) = remove_store(&*self.options.fs, &path) {
             tracing::warn!(%error, "cannot remove the keys of the previous generation; the next open will retry");

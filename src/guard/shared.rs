@@ -8,11 +8,12 @@ use super::options::GuardOptions;
 use super::stored_hash::StoredHash;
 use crate::error::{Error, Result};
 use crate::fs::LockGuard;
+use crate::sync::Mutex;
+use crate::sync::atomic::AtomicBool;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 /// Locks are always taken in this order, and never by a lookup: `refreshing`, `stripes` in ascending order, `in_flight`.
 pub(super) struct Shared {

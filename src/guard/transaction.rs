@@ -10,8 +10,8 @@ use super::changes::ChangeKind;
 use super::handle::Guard;
 use super::stored_hash::StoredHash;
 use super::write::CommitPhase;
-use crate::db::lock;
 use crate::error::{Error, Result};
+use crate::sync::lock;
 use std::collections::HashSet;
 
 /// Changes of keys that belong to one transaction of the database. Call order: `(insert | insert_new | remove)* commit`.

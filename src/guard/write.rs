@@ -9,10 +9,10 @@ use super::generation::STRIPES;
 use super::handle::Guard;
 use super::shared::Shared;
 use super::stored_hash::StoredHash;
-use crate::db::{add, lock};
+use crate::db::add;
 use crate::error::Result;
+use crate::sync::{MutexGuard, lock};
 use std::collections::BTreeSet;
-use std::sync::MutexGuard;
 
 /// How changes relate to a transaction of the database.
 #[derive(Clone, Copy)]

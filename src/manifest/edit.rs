@@ -46,7 +46,7 @@ pub struct Edit {
     pub log_floor: Option<FileId>,
     /// New files have at least this number.
     pub next_id: Option<FileId>,
-    /// The largest sequence number in any segment.
+    /// The number before the first operation that a log may hold; no segment has a greater one.
     pub last_seq: Option<Seq>,
     /// How much of the logs is known to be durable. Ignored if less than the state's mark.
     pub log_mark: Option<LogMark>,
@@ -64,7 +64,7 @@ pub struct ManifestState {
     /// The smallest number that no file had when the last edit was written. Logs take numbers without an edit, so opening a store also
     /// looks at its directory.
     pub next_id: FileId,
-    /// The largest sequence number in any segment.
+    /// The number before the first operation that a log may hold; no segment has a greater one.
     pub last_seq: Seq,
     /// How much of the logs is known to be durable; `None` before the first log.
     pub log_mark: Option<LogMark>,
@@ -86,8 +86,8 @@ impl ManifestState {
     /// Applies `edit`, removals first. `next_id` never decreases and stays above every added segment.
     ///
     /// # Errors
-    /// A message, with the state unchanged, if the edit removes a missing segment, adds one that exists, or lowers the log floor or the last
-    /// sequence number.
+    /// A message, with the state unchanged, if the edit removes a missing segment, adds one that exists, lowers the log floor or the last
+    /// sequence number, or sets the log floor above the next file number.
     pub fn apply(&mut self, edit: &Edit) -> Result<(), String> {
         self.check(edit)?;
         for id in &edit.removed {
@@ -121,6 +121,11 @@ impl ManifestState {
             || edit.last_seq.is_some_and(|seq| seq < self.last_seq)
         {
             return Err("the edit lowers the log floor or the last sequence number".into());
+        }
+        let next_id = self.next_id.max(edit.next_id.unwrap_or(self.next_id));
+        let next_id = added.last().map_or(next_id, |id| next_id.max(FileId(id.0.saturating_add(1))));
+        if edit.log_floor.is_some_and(|floor| floor > next_id) {
+            return Err("the log floor is above the next file number".into());
         }
         Ok(())
     }

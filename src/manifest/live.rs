@@ -3,7 +3,7 @@
 //! A live set is immutable. A flush, a compaction or a rebuilt sidecar makes a new one that shares segments with the old. Readers keep
 //! the one they loaded for as long as they need it. An obsolete segment's files are unlinked when the last live set with it is dropped.
 
-use super::edit::SegmentMeta;
+use super::edit::{ManifestState, SegmentMeta};
 use super::level::LEVELS;
 use crate::id::FileId;
 use crate::key::{common_prefix, prefix8, same_bytes};
@@ -185,6 +185,13 @@ impl LiveSet {
     pub fn with(&self, added: Vec<LiveSegment>, removed: &BTreeSet<FileId>) -> Self {
         let stay = self.segments().filter(|s| !removed.contains(&s.meta.id)).cloned();
         LiveSet::new(stay.chain(added))
+    }
+
+    /// Whether these are the segments of the manifest, each in its level.
+    pub fn is_of(&self, state: &ManifestState) -> bool {
+        let recorded =
+            |s: &LiveSegment| state.segments.get(&s.meta.id).is_some_and(|meta| meta.level == s.meta.level);
+        self.segments().all(recorded) && self.segments().count() == state.segments.len()
     }
 
     /// The levels, 0 first.

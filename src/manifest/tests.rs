@@ -138,7 +138,8 @@ fn an_edit_that_does_not_fit_changes_nothing() {
     let twice_added = Edit { added: vec![segment(9), segment(9)], ..Edit::default() };
     let lower_floor = Edit { log_floor: Some(FileId(2)), ..Edit::default() };
     let lower_seq = Edit { last_seq: Some(5), ..Edit::default() };
-    for edit in [unknown, twice_removed, duplicate, twice_added, lower_floor, lower_seq] {
+    let floor_of_no_file = Edit { log_floor: Some(FileId(5)), next_id: Some(FileId(4)), ..Edit::default() };
+    for edit in [unknown, twice_removed, duplicate, twice_added, lower_floor, lower_seq, floor_of_no_file] {
         assert!(state.apply(&edit).is_err(), "{edit:?}");
         assert_eq!(state, before);
     }
@@ -371,9 +372,10 @@ proptest! {
     }
 }
 
-/// A segment on an invalid level would be in no live set, and its keys would be missing without an error.
+/// A segment on an invalid level would be in no live set, and its keys would be missing without an error. A log floor that no file has
+/// reached would have the next log below it.
 #[test]
-fn i6_a_level_that_no_store_has_and_a_sequence_number_without_successors_are_refused() {
+fn i6_a_level_that_no_store_has_a_sequence_number_without_successors_and_a_floor_of_no_file_are_refused() {
     let with = |edit: Edit| {
         let bytes = [encode_header(HEADER), encode_edit(&edit, tag(HEADER)).unwrap()].concat();
         read_state(&with_bytes(&bytes), Path::new("db"))
@@ -383,4 +385,11 @@ fn i6_a_level_that_no_store_has_and_a_sequence_number_without_successors_are_ref
     assert!(is_corruption(&with(added(SegmentMeta { level: 8, ..segment(1) }))));
     assert!(is_corruption(&with(added(segment_of(1 << 63, 1)))));
     assert!(is_corruption(&with(Edit { last_seq: Some(u64::MAX), ..Edit::default() })));
+    let floor = |log_floor, next_id| Edit {
+        log_floor: Some(FileId(log_floor)),
+        next_id: Some(FileId(next_id)),
+        ..Edit::default()
+    };
+    assert!(with(floor(7, 7)).is_ok());
+    assert!(is_corruption(&with(floor(8, 7))));
 }

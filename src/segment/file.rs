@@ -14,15 +14,16 @@ use crate::error::{Error, Result};
 use crate::fs::{Fs, Reclaim, with_descriptor};
 use crate::id::{FileId, FileKind};
 use crate::key::Entry;
+use crate::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use crate::sync::{Mutex, MutexGuard, lock};
 use arc_swap::ArcSwapOption;
 use std::fmt;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{
-    AtomicBool, AtomicU64,
-    Ordering::{Acquire, Relaxed, Release},
-};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 /// Opens the segments of a store and keeps the number of open ones within a budget.
 pub struct OpenFiles {
@@ -89,7 +90,10 @@ impl OpenFiles {
         let path = self.dir.join(id.file_name(FileKind::Segment));
         let segment = match self.open_at(&path, id) {
             Err(missing) if is_missing(&missing) => {
-                self.open_at(&self.dir.join(id.file_name(FileKind::Obsolete)), id).map_err(|_| missing)?
+                match self.open_at(&self.dir.join(id.file_name(FileKind::Obsolete)), id) {
+                    Err(error) if is_missing(&error) => return Err(missing),
+                    opened => opened?,
+                }
             }
             opened => opened?,
         };
@@ -110,7 +114,7 @@ impl OpenFiles {
     }
 
     fn clock(&self) -> MutexGuard<'_, Clock> {
-        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.clock)
     }
 
     /// Stores `segment` in `slot`, closing another one if too many are open. Returns the segment to use: another thread may have stored

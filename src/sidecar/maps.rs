@@ -6,9 +6,10 @@
 //!    of a live set that includes it.
 
 use crate::fs::Fs;
+use crate::sync::Condvar;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 
 /// Maps sidecars, counts the maps, and tells the store when it must act.
 pub struct Maps {

@@ -14,12 +14,12 @@ use crate::filter::{FilterKind, LINE_BYTES, Line, Prober, Verdict};
 use crate::fs::Map;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
-use std::fmt;
-use std::path::Path;
-use std::sync::atomic::{
+use crate::sync::atomic::{
     AtomicBool, AtomicU8,
     Ordering::{AcqRel, Acquire, Relaxed},
 };
+use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// What a sidecar must be to be trusted: the filter of one segment, whose keys are hashed with the store's hash.

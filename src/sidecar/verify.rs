@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::filter::format::HEADER_BYTES;
 use crate::filter::format::groups::{CHECKSUM_BYTES, GROUP_BYTES, Seal};
 use crate::fs::Map;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::io::ErrorKind;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 
 /// The outcome of [`Sidecar::verify`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,8 +26,8 @@
 //!   from zero, so that the start of a record never looks like a lost sector.
 //! - *payload length*: a record ends within its file. The head has its own checksum, which tells a record that is cut short by the end
 //!   of the file from one with a damaged payload.
-//! - *number of operations*: exactly as many as the payload holds. 0 in a *gap*, which has no payload: repair writes one where operations
-//!   are lost.
+//! - *number of operations*: exactly as many as the payload holds. 0 in a *gap*, which has no payload: the numbers before it belong to rows
+//!   that were ingested, or to operations that a repair could not read.
 //! - *sequence number*: continues the previous record, or the header. Operation n of the record has this number plus n. In a gap it is the
 //!   next sequence number, not below the one that the gap follows.
 //! - *synced length*: how many bytes of this file were known to be durable when the record was written; at most the record's own offset.

@@ -11,6 +11,7 @@ mod tests;
 mod writer;
 
 pub use batch::{Batch, ops};
+pub use format::LogHeader;
 pub use reader::{ExpectedLog, LogEnd, identify, replay};
 pub use salvage::salvage;
 pub use writer::{LogRecord, LogWriter};

@@ -281,7 +281,7 @@ impl LogReader {
 
     /// Why there is no valid record at `offset`, where sequence number `next` would follow.
     fn end_at(&mut self, offset: u64, next: Seq) -> Result<LogEnd> {
-        let may_be_torn = self.may_be_torn(offset)?;
+        let may_be_torn = self.may_be_torn(offset, next)?;
         let Some((first_later, mut head, mut after)) = self.find_record(offset, next)? else {
             return if may_be_torn {
                 Ok(LogEnd::Torn { offset })
@@ -329,9 +329,17 @@ impl LogReader {
     }
 
     /// Whether a crash explains that there is no valid record (at 0: no header) at `offset`: the file ends within it, or one of its
-    /// sectors is zero from the record's start on. A lost sector holds nothing of what was appended with the record or later.
-    fn may_be_torn(&mut self, offset: u64) -> Result<bool> {
+    /// sectors is zero from the record's start on. A lost sector holds nothing of what was appended with the record or later. The head of
+    /// a record that does not belong here was written here by mistake: its record may extend beyond the end of the file.
+    fn may_be_torn(&mut self, offset: u64, next: Seq) -> Result<bool> {
         let head = if offset == 0 { None } else { self.head(offset)? };
+        let belongs = |head: &RecordHead| {
+            let follows = head.first_seq == next || head.count == 0 && head.first_seq > next;
+            follows && head.synced <= offset
+        };
+        if head.as_ref().is_some_and(|head| !belongs(head)) {
+            return Ok(false);
+        }
         let end = match head {
             Some(head) => offset + head.record_len(),
             None if offset == 0 => HEADER_BYTES as u64,

@@ -5,6 +5,7 @@ use super::reader::{BatchSink, ExpectedLog, LogReader};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The unreadable parts of a log.
@@ -25,7 +26,8 @@ impl Unreadable {
     }
 }
 
-/// Passes every batch of a log from the expected sequence number on to `sink`, in order. There may be gaps between batches.
+/// Passes every batch of a log from the expected sequence number on to `sink`, in order. There may be gaps between batches. A gap that the log
+/// itself records behind a sound record is passed on as a batch without operations.
 ///
 /// # Errors
 /// [`Error::UnsupportedVersion`], a file that cannot be opened, and those of `sink`. Damage and unreadable bytes are not errors.
@@ -37,28 +39,41 @@ pub fn salvage(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<
         Err(error) => return Err(error),
     };
     let mut at = if has_header { HEADER_BYTES as u64 } else { 0 };
-    let (mut next, mut unreadable) = (expected.next_seq, Unreadable::default());
+    let (mut records, mut unreadable) = (Vec::new(), Unreadable::default());
     while at < log.len {
         let found = match log.record(at, 0)? {
-            Some((head, after)) => Some((at, head, after)),
-            None => log.find_record(at, next)?,
+            Some((head, _)) => Some((at, head)),
+            None => log.find_record(at, expected.next_seq)?.map(|(start, head, _)| (start, head)),
         };
-        let Some((start, head, after)) = found else {
+        let Some((start, head)) = found else {
             unreadable.add(at, log.len);
             break;
         };
         unreadable.add(at, start);
         at = start + head.record_len();
-        let payload = log.payload(start, &head)?;
-        if !is_well_formed(payload, head.count) {
-            unreadable.add(start, at);
-        } else if head.first_seq >= next {
-            let payload = Bytes::copy_from_slice(payload);
-            if head.count > 0 {
-                sink(head.first_seq, payload, head.count)?;
-            }
-            next = after;
+        match is_well_formed(log.payload(start, &head)?, head.count) {
+            true => records.push((head.first_seq, start, at)),
+            false => unreadable.add(start, at),
         }
+    }
+    let mut sound_ends: BTreeSet<u64> = records.iter().map(|(_, _, end)| *end).collect();
+    sound_ends.extend(has_header.then_some(HEADER_BYTES as u64));
+    // A misdirected write may have left a second copy of a record anywhere, before older ones too.
+    records.sort_unstable();
+    let mut next = expected.next_seq;
+    for (first_seq, start, end) in records {
+        if first_seq < next {
+            continue;
+        }
+        let Some((head, after)) = log.record(start, 0)? else {
+            unreadable.add(start, end); // It was readable a moment ago.
+            continue;
+        };
+        if head.count > 0 || sound_ends.contains(&start) {
+            let payload = Bytes::copy_from_slice(log.payload(start, &head)?);
+            sink(first_seq, payload, head.count)?;
+        }
+        next = after;
     }
     Ok(unreadable)
 }

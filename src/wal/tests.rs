@@ -1,6 +1,7 @@
 //! The guarantees of a log, checked on whole files.
 
 mod golden;
+mod misdirected;
 
 use super::format::{HEADER_BYTES, LogHeader, RECORD_FRAME_BYTES, RecordHead, encode_record};
 use super::reader::Replay;

@@ -74,7 +74,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Continues at sequence number `next_seq`: the operations before it are lost.
+    /// Continues at sequence number `next_seq`: no operation of this log has the numbers before it.
     pub fn append_gap(&mut self, next_seq: Seq) -> Result<()> {
         if next_seq < self.next_seq {
             let next = self.next_seq;

@@ -3,7 +3,7 @@
 use crate::{Files, workspace};
 
 /// In order: a package sees only those above it.
-const DEPENDENCIES: [(&str, &[&str]); 9] = [
+const DEPENDENCIES: [(&str, &[&str]); 10] = [
     ("sidebloom-filter", &[]),
     ("sidebloom", &["sidebloom-filter"]),
     ("sidebloom-sqlite", &["sidebloom"]),
@@ -13,6 +13,7 @@ const DEPENDENCIES: [(&str, &[&str]); 9] = [
     ("micro", &["sidebloom-filter", "sidebloom"]),
     ("versus", &["sidebloom-filter", "sidebloom", "sidebloom-rocksdb"]),
     ("sidebloom-fuzz", &["sidebloom-filter", "sidebloom", "sidebloom-cli"]),
+    ("sidebloom-harness", &["sidebloom"]),
 ];
 
 /// What the packages that others embed may pull in. Each name more is a wait for everybody.
@@ -30,6 +31,7 @@ const FOREIGN: [(&str, &[&str]); 2] = [
             "memmap2",
             "quick_cache",
             "rustix",
+            "shuttle",
             "thiserror",
             "tracing",
             "unicode-normalization",
@@ -126,6 +128,7 @@ fn package_of(path: &str) -> &str {
     match inner.and_then(|rest| rest.find('/').map(|len| path.len() - rest.len() + len)) {
         Some(end) => &path[..end],
         None if path.starts_with("fuzz/") => "fuzz",
+        None if path.starts_with("harness/") => "harness",
         None => "",
     }
 }

@@ -10,7 +10,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
     (
         "src",
         &[
-            &["error", "id"],
+            &["error", "id", "sync"],
             &["key", "fs"],
             &["sort"],
             &["sidecar", "segment", "wal", "memtable"],
@@ -50,6 +50,19 @@ const IO: [&[&str]; 6] = [
     &["OpenOptions"],
 ];
 
+/// What schedules threads without the seam in `src/sync.rs`.
+const THREADS: [&[&str]; 7] = [
+    &["std", "thread"],
+    &["std", "time", "Instant"],
+    &["std", "sync", "Barrier"],
+    &["std", "sync", "Condvar"],
+    &["std", "sync", "Mutex"],
+    &["std", "sync", "RwLock"],
+    &["std", "sync", "mpsc"],
+];
+/// May use it: the seam itself, and what outlives the stores of a process.
+const UNSCHEDULED: [&str; 3] = ["src/sync", "src/fs/", "src/db/shards.rs"];
+
 /// What is wrong with a crate of the table, in words.
 fn violations(dir: &str, files: &Files) -> Vec<String> {
     let (modules, mut found) = (Modules::new(files), Vec::new());
@@ -74,6 +87,12 @@ fn violations(dir: &str, files: &Files) -> Vec<String> {
         let io = IO
             .iter()
             .filter(|io| paths.iter().any(|path| path.starts_with(io) && (io.len() > 1 || path.len() > 1)));
+        if dir == "src" && UNSCHEDULED.iter().all(|allowed| !home.starts_with(allowed)) {
+            let threads = THREADS.iter().filter(|item| paths.iter().any(|path| path.starts_with(item)));
+            found.extend(threads.map(|item| {
+                format!("{home} uses {}: threads, locks and time go through src/sync.rs", item.join("::"))
+            }));
+        }
         if !home.starts_with("src/fs/") {
             found.extend(
                 io.map(|io| format!("{home} uses {}: all I/O goes through src/fs (I8)", io.join("::"))),
@@ -139,6 +158,9 @@ fn each_kind_of_violation_is_found() {
         ("segment/reader.rs", "use std::{fs, io};"),
         ("db/open.rs", "let file = File::open(path);"),
         ("sidecar/verify.rs", "let map = memmap2::Mmap::map(&file);"),
+        ("db/open.rs", "use std::sync::{Arc, Mutex};"),
+        ("db/open.rs", "fn f() { std::thread::yield_now(); }"),
+        ("guard/open.rs", "use std::time::{Duration, Instant};"),
     ];
     for (file, text) in planted {
         assert_eq!(with(file, text).len(), 1, "{file}: {text}");

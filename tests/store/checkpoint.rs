@@ -155,18 +155,25 @@ fn a_checkpoint_on_another_file_system_is_a_durable_copy() {
 
 #[test]
 fn a_checkpoint_that_fails_leaves_no_directory_and_can_be_tried_again() {
-    for (kind, errno) in
-        [(OpKind::Link, Errno::Io), (OpKind::Append, Errno::NoSpace), (OpKind::Sync, Errno::Io)]
-    {
+    // The directories that are synced: the parent of the store's, the store's, and the copy.
+    for (kind, after, errno) in [
+        (OpKind::Link, 0, Errno::Io),
+        (OpKind::Append, 0, Errno::NoSpace),
+        (OpKind::Sync, 0, Errno::Io),
+        (OpKind::SyncDir, 0, Errno::Io),
+        (OpKind::SyncDir, 1, Errno::NoSpace),
+        (OpKind::SyncDir, 2, Errno::Io),
+    ] {
         let (fs, sequence) = (SimFs::new(), Sequence(7));
         let db = tiny_on(&fs).open(STORE).unwrap();
         (1..=60).for_each(|i| db.write(sequence.batch(i)).unwrap());
         db.flush().unwrap();
         db.wait_for_compaction().unwrap();
-        fs.fail(Fault::once(kind, 0).with(errno));
+        fs.fail(Fault::once(kind, after).with(errno));
         let error = db.checkpoint("disk/copy").unwrap_err();
         assert!(matches!(error, Error::Io { .. }), "{error}");
-        assert!(fs.files().iter().all(|path| !path.starts_with("disk/copy")), "{kind:?}: {:?}", fs.files());
+        let left = sidebloom::fs::Fs::file_len(&fs, "disk/copy".as_ref()).unwrap();
+        assert_eq!(left, None, "{kind:?} {after}: {:?}", fs.files());
         db.checkpoint("disk/copy").unwrap();
         assert_eq!(sequence.prefix_of(&tiny_on(&fs).open("disk/copy").unwrap()), 60);
     }

@@ -4,9 +4,9 @@ use crate::support::{Crash, Errno, Fault, OpKind, SimFs, tiny_on};
 use sidebloom::filter::Verdict;
 use sidebloom::fs::create_dir_durably;
 use sidebloom::guard::GuardOptions;
-use sidebloom::{Batch, Durability};
+use sidebloom::{Batch, Durability, Error};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 const DEEP: &str = "a/b/c/songs.db";
 const POWER: [Crash; 2] = [Crash::PowerOrdered, Crash::Power];
@@ -64,6 +64,28 @@ fn i4_a_checkpoint_in_new_directories_survives_a_power_cut() {
     db.checkpoint("backups/monday/songs.db").unwrap();
     for crash in POWER {
         (0..40).for_each(|seed| assert_there(&fs.crash(crash, seed), "backups/monday/songs.db"));
+    }
+}
+
+#[test]
+fn i4_a_checkpoint_that_loses_power_is_complete_or_not_a_store() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open("songs.db").unwrap();
+    db.put(b"k", b"v").unwrap();
+    let stops = Arc::new(Mutex::new(Vec::new()));
+    let images = Arc::clone(&stops);
+    fs.watch(move |moment| images.lock().unwrap().push(moment.crash(Crash::Kill, 0)));
+    db.checkpoint("copy").unwrap();
+    let stops = std::mem::take(&mut *stops.lock().unwrap());
+    for (i, image) in stops.iter().enumerate() {
+        for seed in 0..100 {
+            let after = image.crash(POWER[(seed % 2) as usize], seed);
+            match tiny_on(&after).create_if_missing(false).open("copy") {
+                Ok(copy) => assert_eq!(copy.get(b"k").unwrap().as_deref(), Some(b"v".as_slice())),
+                Err(Error::NotAStore { .. }) => {}
+                Err(error) => panic!("operation {i}, seed {seed}: {error}"),
+            }
+        }
     }
 }
 

@@ -278,6 +278,23 @@ fn a_repair_keeps_the_batches_behind_damage_and_in_later_logs_and_says_what_is_l
 }
 
 #[test]
+fn a_repair_keeps_every_batch_of_a_log_that_has_the_header_of_a_later_one() {
+    let (sound, counts) = two_logs();
+    let [first, second] = &logs(&sound)[..] else { panic!() };
+    let [mut bytes, mut header] = [first, second].map(|log| sound.read(log).unwrap());
+    header.truncate(36);
+    header[28..].copy_from_slice(&(counts[0] + counts[1] + 1).to_le_bytes()); // Its first sequence number.
+    header.extend(crc32fast::hash(&header).to_le_bytes());
+    bytes[..40].copy_from_slice(&header);
+    let fs = with(&sound, first, &bytes);
+    let refused = options(&fs).open(STORE).map(|_| ()).unwrap_err();
+    assert_eq!(damage_of(&refused), (first.display().to_string(), 0));
+    let logs = repair(&fs).logs.unwrap();
+    assert_eq!((logs.operations_lost, logs.bytes_unreadable), (vec![], 40));
+    assert_works(&fs, 0..counts[0] + counts[1]);
+}
+
+#[test]
 fn a_repair_of_damaged_logs_can_crash_at_each_of_its_writes_and_start_again() {
     let (fs, counts) = two_logs();
     let first = &logs(&fs)[0];

@@ -1,8 +1,8 @@
 //! `Db::ingest`: sorted rows become segments of an empty store all at once, or not at all.
 
-use crate::support::{Crash, Fault, STORE, SimFs, promptly, tiny_on};
+use crate::support::{Crash, Fault, OpKind, STORE, SimFs, eventually, promptly, tiny_on};
 use sidebloom::filter::Verdict;
-use sidebloom::{Db, Error, MAX_KEY_BYTES, Options, Result};
+use sidebloom::{Batch, Db, Durability, Error, MAX_KEY_BYTES, Options, Result};
 
 const ROWS: u32 = 3000;
 
@@ -185,4 +185,48 @@ fn of_two_ingests_at_once_one_is_refused() {
     promptly("ingest", move || outer.ingest(nested).unwrap_err());
     assert_eq!(db.iter().count(), 5);
     assert!(db.verify().unwrap().is_ok());
+}
+
+/// The rows are in no log. What notices that a manifest has lost them is the log that begins behind them.
+#[test]
+fn i4_a_manifest_from_before_the_rows_is_an_error_and_not_an_empty_store() {
+    let manifest = std::path::Path::new(STORE).join("MANIFEST");
+    for (writes, closed) in [(0, true), (0, false), (3, true), (3, false)] {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        let before = fs.read(&manifest).unwrap();
+        db.ingest(rows(50)).unwrap();
+        (0..writes).for_each(|n| db.put(format!("later {n}"), "value").unwrap());
+        let after = if closed { None } else { Some(fs.crash(Crash::Kill, 1)) };
+        drop(db);
+        let after = after.unwrap_or_else(|| fs.crash(Crash::Kill, 1));
+        assert_eq!(tiny_on(&after.crash(Crash::Kill, 2)).open(STORE).unwrap().iter().count(), 50 + writes);
+        after.write(&manifest, before);
+        for read_only in [true, false] {
+            let error = tiny_on(&after).read_only(read_only).open(STORE).map(|_| ()).unwrap_err();
+            assert!(matches!(error, Error::Corruption { .. }), "{writes} writes, closed {closed}: {error}");
+        }
+        let report = tiny_on(&after).repair(STORE).unwrap();
+        assert!(report.lost.is_empty(), "{report:?}");
+        assert_eq!(tiny_on(&after).open(STORE).unwrap().iter().count(), 50 + writes, "repaired");
+    }
+}
+
+#[test]
+fn i5_an_ingest_that_waited_for_a_sync_that_fails_leaves_that_log_alone() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let (writer, ingester, appends) = (db.clone(), db.clone(), fs.ops_of(OpKind::Append));
+    fs.fail(Fault::once(OpKind::Sync, 0));
+    let held = fs.hold(OpKind::Sync);
+    let mut batch = Batch::new();
+    batch.put("key", "value");
+    let write = std::thread::spawn(move || writer.write_with(batch, Durability::Sync));
+    eventually("the writer has the log", || fs.ops_of(OpKind::Append) > appends);
+    let ingest = std::thread::spawn(move || ingester.ingest(rows(5)));
+    std::thread::sleep(std::time::Duration::from_millis(100)); // By then it waits for the log.
+    drop(held);
+    assert!(matches!(write.join().unwrap(), Err(Error::Io { .. })));
+    assert!(matches!(ingest.join().unwrap(), Err(Error::Poisoned { .. })));
+    assert_eq!(fs.written_again(), [""; 0].map(std::path::PathBuf::from));
 }

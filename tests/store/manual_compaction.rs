@@ -1,8 +1,8 @@
 //! Manual compaction of a range of keys: small, restartable steps while the store is in use, and one run without tombstones at the end.
 
 use crate::support::{
-    Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, fill_deep, promptly, sized,
-    tiny_on,
+    Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, eventually, fill_deep,
+    promptly, sized, tiny_on,
 };
 use sidebloom::fs::Fs;
 use sidebloom::{Compression, Db, Result};
@@ -40,6 +40,7 @@ fn i7_level_0_is_compacted_and_writers_go_on_during_a_manual_compaction() {
         expected.insert(key, value);
     }
     db.flush().unwrap(); // What the compaction would wait for otherwise, metered.
+    eventually("level 0 is compacted", || level0(&db) < 8);
     assert!(segments(&fs).len() > 60);
     fs.meter("compaction", 0);
     let compacting = db.clone();

@@ -1,8 +1,8 @@
 //! Repair: whatever a store has lost, everything readable comes back, and no file is removed.
 
 use crate::support::{
-    Contents, Rng, Sequence, assert_holds, contents, copy_store, fast_dir, files_with, fill_deep,
-    fingerprints, sized, tiny,
+    Contents, Rng, STORE, Sequence, SimFs, assert_holds, contents, copy_store, fast_dir, files_with,
+    fill_deep, fingerprints, sized, tiny, tiny_on,
 };
 use sidebloom::{Db, Error, Options, repair};
 use std::fs;
@@ -300,4 +300,43 @@ fn a_get_in_a_level_0_of_any_age_finds_the_newest_value_not_the_first() {
         db.warm().unwrap();
         assert_holds(&db, &expected);
     }
+}
+
+/// Damages the last record of the only log.
+fn damage_last_record(fs: &SimFs) {
+    let log = fs.files().into_iter().find(|path| path.to_str().unwrap().ends_with(".wal")).unwrap();
+    let mut bytes = fs.read(&log).unwrap();
+    let last = bytes.len() - 2;
+    bytes[last] ^= 0xff;
+    fs.write(&log, bytes);
+}
+
+/// The number after the lost operations is in the log alone: a flush takes it over into the manifest.
+#[test]
+fn a_flush_right_after_a_repair_that_lost_the_end_of_a_log_leaves_a_store_that_opens() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    (0..20).for_each(|n| db.put(format!("key{n:02}"), "value").unwrap());
+    drop(db);
+    damage_last_record(&fs);
+    let report = tiny_on(&fs).repair(STORE).unwrap();
+    assert_eq!(report.logs.unwrap().operations_lost, [20..=20]);
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    db.flush().unwrap();
+    drop(db);
+    assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count(), 19);
+}
+
+/// An ingestion that failed has taken a sequence number that no operation has.
+#[test]
+fn a_number_that_the_log_leaves_out_is_no_lost_operation() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    db.ingest([("b", "1"), ("a", "2")].map(Ok)).unwrap_err();
+    ["x", "y", "z"].into_iter().for_each(|key| db.put(key, "value").unwrap());
+    drop(db);
+    damage_last_record(&fs);
+    let report = tiny_on(&fs).repair(STORE).unwrap();
+    assert_eq!(report.logs.unwrap().operations_lost, [4..=4]);
+    assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count(), 2);
 }

@@ -1,6 +1,9 @@
 //! Snapshots: they show one moment for as long as they are held, and no longer.
 
-use crate::support::{Contents, Sequence, contents, eventually, fast_dir, files_with, tiny};
+use crate::support::{
+    Contents, Errno, Fault, OpKind, STORE, Sequence, SimFs, contents, eventually, fast_dir, files_with, tiny,
+    tiny_on,
+};
 use sidebloom::{FilterPolicy, Snapshot};
 use std::path::PathBuf;
 
@@ -83,4 +86,29 @@ fn values_outlive_the_store_that_they_were_read_from() {
     std::fs::remove_dir_all(dir.path()).unwrap();
     assert_eq!((&*one, &*two), (b"one".as_slice(), b"two".as_slice()));
     assert_eq!(walk.count(), 2);
+}
+
+/// What a snapshot still reads has another name by then. Looking for both names must not hide why the second one cannot be opened.
+#[test]
+fn a_snapshot_that_is_out_of_descriptors_says_so_and_not_that_a_file_is_missing() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).max_open_files(8).open(STORE).unwrap();
+    let keys: Vec<_> = (0..40).map(|n| format!("key{n:02}")).collect();
+    for key in &keys {
+        db.put(key, [b'v'; 3000]).unwrap();
+        db.flush().unwrap();
+    }
+    let snapshot = db.snapshot();
+    keys.iter().for_each(|key| db.delete(key).unwrap());
+    db.compact().unwrap();
+    let everywhere = Fault { forever: true, only: Some(".obsolete"), ..Fault::once(OpKind::Open, 0) };
+    fs.fail(everywhere.with(Errno::TooManyFiles));
+    let errors: Vec<_> = keys.iter().filter_map(|key| snapshot.get(key).err()).collect();
+    assert!(!errors.is_empty(), "every segment of the snapshot stayed open");
+    for error in errors {
+        let text = error.to_string();
+        assert!(text.contains(".obsolete") && text.contains("os error 24"), "{text}");
+    }
+    fs.heal();
+    assert!(keys.iter().all(|key| snapshot.get(key).unwrap().is_some()));
 }

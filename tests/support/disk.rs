@@ -1,6 +1,6 @@
 //! The contents of a simulated disk: files, and names that may not be durable yet.
 
-use super::faults::{Fault, OpKind};
+use super::faults::{Fault, OpKind, Strike};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -60,6 +60,8 @@ pub struct Contents {
     pub append_ends: Vec<usize>,
     /// A sync failed: the pages that it should have written are marked clean, and no later sync writes them.
     pub sync_failed: bool,
+    /// An append or a sync failed.
+    pub failed: bool,
 }
 
 impl Contents {
@@ -77,7 +79,7 @@ impl Contents {
 
     /// A file whose bytes are all durable.
     pub fn durable(bytes: Arc<Vec<u8>>) -> Self {
-        Contents { synced: bytes.len(), bytes, append_ends: Vec::new(), sync_failed: false }
+        Contents { synced: bytes.len(), bytes, ..Contents::default() }
     }
 }
 
@@ -143,6 +145,10 @@ pub struct Disk {
     pub pending: Vec<NameOp>,
     pub locks: BTreeMap<PathBuf, Holder>,
     pub faults: Vec<Fault>,
+    /// The planned failures that occurred, in order.
+    pub strikes: Vec<Strike>,
+    /// Files that were appended to or synced after one of these had failed.
+    pub written_again: Vec<PathBuf>,
     /// Unreadable bytes of files.
     pub unreadable: Vec<(PathBuf, Range<u64>)>,
     /// Kinds of operations that wait.
@@ -152,7 +158,10 @@ pub struct Disk {
     /// How many bytes can still be appended; `None` without a limit.
     pub space: Option<u64>,
     pub ops: u64,
+    pub ops_by_kind: BTreeMap<OpKind, u64>,
     pub writes: u64,
+    /// Appends to files with the name of a manifest, without temporary ones.
+    pub publications: u64,
     pub log: VecDeque<String>,
 }
 
@@ -164,12 +173,14 @@ impl Disk {
     /// Counts an operation, logs it if it writes, and returns how it fails.
     pub fn begin(&mut self, kind: OpKind, path: &Path) -> Option<Fault> {
         self.ops += 1;
+        *self.ops_by_kind.entry(kind).or_default() += 1;
         if let Some((name, left)) = &mut self.metered
             && kind == OpKind::Read
             && is_this_thread(name)
         {
             *left = left.saturating_sub(1);
         }
+        self.publications += u64::from(kind == OpKind::Append && path.ends_with("MANIFEST"));
         if kind.is_write() {
             self.writes += 1;
             if self.log.len() == LOGGED {
@@ -179,13 +190,25 @@ impl Disk {
         }
         let mut struck = None;
         self.faults.retain_mut(|fault| {
-            let strikes = fault.strikes(kind);
+            let strikes = fault.strikes(kind, path);
             if strikes {
                 struck = Some(*fault);
+                fault.times = fault.times.saturating_sub(1);
             }
-            !strikes || fault.forever
+            !strikes || fault.forever || fault.times > 0
         });
+        if let Some(Fault { errno, short, .. }) = struck {
+            self.strikes.push(Strike { kind, path: path.to_path_buf(), errno, short });
+        }
         struck
+    }
+
+    /// Notes an append to a file or a sync of it.
+    pub fn note_write(&mut self, contents: &mut Contents, path: &Path, fails: bool) {
+        if contents.failed {
+            self.written_again.push(path.to_path_buf());
+        }
+        contents.failed |= fails;
     }
 
     /// Whether this is a read and the calling thread has used up its reads.

@@ -1,9 +1,10 @@
 //! Planned faults.
 
 use std::io;
+use std::path::{Path, PathBuf};
 
 /// The operations of a file system, for fault plans and the operation log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OpKind {
     CreateDir,
     Create,
@@ -71,8 +72,8 @@ pub enum Errno {
 }
 
 impl Errno {
-    pub fn error(self) -> io::Error {
-        io::Error::from_raw_os_error(match self {
+    pub fn code(self) -> i32 {
+        match self {
             Errno::Io => 5,
             Errno::NoSpace => 28,
             Errno::OtherDevice => 18,
@@ -81,7 +82,11 @@ impl Errno {
             Errno::TooManyFilesInSystem => 23,
             Errno::NoMemory => 12,
             Errno::Panic => panic!("a planned panic"),
-        })
+        }
+    }
+
+    pub fn error(self) -> io::Error {
+        io::Error::from_raw_os_error(self.code())
     }
 }
 
@@ -96,19 +101,32 @@ pub struct Fault {
     pub forever: bool,
     /// Their error.
     pub errno: Errno,
-    /// Whether a failing append writes part of its bytes first.
+    /// Whether a failing append writes part of its bytes first. A failing read finds the end of the file in the middle of its bytes.
+    pub short: bool,
+    /// How many fail, unless they fail forever.
+    pub times: u64,
+    /// Only operations on files whose names include this.
+    pub only: Option<&'static str>,
+}
+
+/// A failure that occurred.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Strike {
+    pub kind: OpKind,
+    pub path: PathBuf,
+    pub errno: Errno,
     pub short: bool,
 }
 
 impl Fault {
     /// One operation of this kind fails with EIO after `after` successful ones.
     pub fn once(kind: OpKind, after: u64) -> Self {
-        Fault { kind: Some(kind), after, forever: false, errno: Errno::Io, short: false }
+        Fault { kind: Some(kind), forever: false, ..Fault::stop(after) }
     }
 
     /// Every write fails with EIO after `after` successful ones, which leaves the disk as it is when power is lost.
     pub fn stop(after: u64) -> Self {
-        Fault { kind: None, after, forever: true, errno: Errno::Io, short: false }
+        Fault { kind: None, after, forever: true, errno: Errno::Io, short: false, times: 1, only: None }
     }
 
     /// The same fault with another error.
@@ -122,8 +140,11 @@ impl Fault {
     }
 
     /// Counts an operation. Returns whether it fails.
-    pub(super) fn strikes(&mut self, kind: OpKind) -> bool {
-        if !self.kind.map_or(kind.is_write(), |only| only == kind) {
+    pub(super) fn strikes(&mut self, kind: OpKind, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !self.kind.map_or(kind.is_write(), |only| only == kind)
+            || self.only.is_some_and(|part| !name.contains(part))
+        {
             return false;
         }
         match self.after.checked_sub(1) {

@@ -16,10 +16,12 @@ mod rng;
 mod sim_fs;
 mod sized;
 mod store;
+mod struck;
 mod warnings;
+mod watch;
 
 pub use crash::Crash;
-pub use faults::{Errno, Fault, OpKind};
+pub use faults::{Errno, Fault, OpKind, Strike};
 pub use files::*;
 pub use layout::*;
 pub use rng::Rng;
@@ -27,6 +29,7 @@ pub use sim_fs::SimFs;
 pub use sized::sized;
 pub use store::*;
 pub use warnings::*;
+pub use watch::Moment;
 
 /// A directory for stores in tests that are not about durability: in memory if possible, where an fsync costs nothing.
 pub fn fast_dir() -> tempfile::TempDir {

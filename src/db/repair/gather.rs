@@ -8,14 +8,12 @@ use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::ManifestState;
 use crate::segment::{StoreIdentity, is_damage};
-use crate::wal;
 
 impl Repair<'_> {
     /// The state, from the segments and the first log alone.
     pub(super) fn gather(&mut self) -> Result<ManifestState> {
         let logs = self.files(FileKind::Wal);
-        let identify = |id: &FileId| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal)));
-        let first_log = logs.iter().find_map(|id| identify(id).ok().flatten());
+        let first_log = logs.iter().find_map(|id| self.log_header(*id).ok().flatten());
         let mut header = None;
         let (mut metas, mut damaged) = (Vec::new(), Vec::new());
         for id in self.files(FileKind::Segment) {

@@ -20,7 +20,7 @@ use crate::manifest::{LogMark, Manifest, ManifestState};
 use crate::segment::is_damage;
 use crate::wal::{self, ExpectedLog, LogRecord};
 use bytes::Bytes;
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -43,7 +43,8 @@ impl Repair<'_> {
         }
         let writer = wal::LogWriter::create(&*self.fs, &tmp, id, state.header.store_id, state.last_seq + 1)?;
         let in_segments = state.segments.values().map(|meta| meta.max_seq).max().unwrap_or(0);
-        let mut merged = MergedLog { writer, in_segments, salvage: LogSalvage::default() };
+        let mut merged =
+            MergedLog { writer, in_segments, left_out: Vec::new(), salvage: LogSalvage::default() };
         let mut damaged = Vec::new();
         for log in self.by_age(needed_logs(state, &names)) {
             let from = ExpectedLog {
@@ -103,7 +104,7 @@ impl Repair<'_> {
         let mut first_seq = 0;
         let mut aged: Vec<(Seq, FileId)> = Vec::with_capacity(logs.len());
         for id in logs {
-            if let Ok(Some(header)) = wal::identify(&*self.fs, &self.path_of(id)) {
+            if let Ok(Some(header)) = self.log_header(id) {
                 first_seq = header.first_seq;
             }
             aged.push((first_seq, id));
@@ -118,11 +119,18 @@ struct MergedLog {
     writer: wal::LogWriter,
     /// The greatest sequence number in any segment.
     in_segments: Seq,
+    /// Numbers that the logs leave out: no operation had them, or an earlier repair has reported their loss. What follows is believed rather
+    /// than these, because a misdirected write may have put them here.
+    left_out: Vec<Range<Seq>>,
     salvage: LogSalvage,
 }
 
 impl MergedLog {
     fn append(&mut self, first_seq: Seq, payload: &[u8], count: u32) -> Result<()> {
+        if count == 0 {
+            self.left_out.push(self.writer.next_seq()..first_seq);
+            return Ok(());
+        }
         self.skip_to(first_seq)?;
         self.salvage.operations_kept += u64::from(count);
         self.writer.append_group(&[LogRecord { first_seq, count, payload }])
@@ -133,7 +141,10 @@ impl MergedLog {
         if next_seq <= self.writer.next_seq() {
             return Ok(());
         }
-        let first_lost = self.writer.next_seq().max(self.in_segments + 1);
+        let mut first_lost = self.writer.next_seq().max(self.in_segments + 1);
+        for numbers in self.left_out.drain(..).filter(|numbers| numbers.end <= next_seq) {
+            first_lost = if numbers.contains(&first_lost) { numbers.end } else { first_lost };
+        }
         if first_lost < next_seq {
             self.salvage.operations_lost.push(first_lost..=next_seq - 1);
         }

@@ -9,7 +9,6 @@ use crate::fs::{Fs, LockMode};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
 use crate::segment::is_damage;
-use crate::wal;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -91,9 +90,7 @@ impl Repair<'_> {
             }
         }
         let needed = self.files(FileKind::Wal).into_iter().find(|id| *id >= state.log_floor);
-        let first_log =
-            needed.map(|id| wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal))));
-        match first_log {
+        match needed.map(|id| self.log_header(id)) {
             // An unnamed segment proves that edits were lost. Without one, a log was lost instead.
             Some(Ok(Some(log))) if log.first_seq > state.last_seq + 1 && self.has_unnamed_segment(&state) => {
                 let what = format!(

@@ -4,6 +4,7 @@ use super::report::RepairReport;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, read_around_errors};
 use crate::id::{FileId, FileKind};
+use crate::wal::{self, LogHeader};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -34,6 +35,12 @@ impl Repair<'_> {
         ids.retain(|(_, kind)| *kind == wanted);
         ids.sort();
         ids.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// The header of a log. `None` if it has none, or that of another log, which a misdirected write has put there.
+    pub fn log_header(&self, id: FileId) -> Result<Option<LogHeader>> {
+        let header = wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal)))?;
+        Ok(header.filter(|header| header.id == id))
     }
 
     pub fn set_aside(&mut self, name: &str, why: Error) -> Result<()> {

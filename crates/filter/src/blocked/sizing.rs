@@ -32,13 +32,18 @@ pub fn blocked_fpr(keys: u64, lines: u64, k: u32) -> f64 {
     if keys == 0 {
         return 0.0;
     }
+    let none_set: Vec<f64> = (0..=k)
+        .map(|j| {
+            let missed = (1.0 - f64::from(j) / LINE_BITS as f64).powi(k as i32);
+            ((-(1.0 - missed) / lines as f64).ln_1p() * keys as f64).exp()
+        })
+        .collect();
     let all_set = |distinct: usize| -> f64 {
         let mut binomial = 1.0;
         let mut sum = 0.0;
-        for j in 0..=distinct {
+        for (j, none_set) in none_set.iter().enumerate().take(distinct + 1) {
             let sign = if j % 2 == 0 { 1.0 } else { -1.0 };
-            let missed = (1.0 - j as f64 / LINE_BITS as f64).powi(k as i32);
-            sum += sign * binomial * ((-(1.0 - missed) / lines as f64).ln_1p() * keys as f64).exp();
+            sum += sign * binomial * none_set;
             binomial *= (distinct - j) as f64 / (j + 1) as f64;
         }
         sum
@@ -64,8 +69,8 @@ fn distinct_draws(k: u32) -> Vec<f64> {
 
 /// The `k` with the lowest false-positive rate for `keys` keys in `lines` lines; the smaller one of a tie.
 pub fn best_k(keys: u64, lines: u64) -> u32 {
-    let rate = |k: u32| blocked_fpr(keys, lines, k);
-    (1..=MAX_K).min_by(|&a, &b| rate(a).total_cmp(&rate(b))).unwrap_or(1)
+    let rates = (1..=MAX_K).map(|k| (k, blocked_fpr(keys, lines, k)));
+    rates.min_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(1, |(k, _)| k)
 }
 
 /// The number of lines for `keys` keys at `bits_per_key`, rounded up; at least one.

@@ -1,0 +1,64 @@
+//! Locks, signals, threads and time: the one seam between the engine and what schedules its threads.
+//!
+//! They are the standard library's. With `--cfg sidebloom_schedules` they are [shuttle](https://docs.rs/shuttle)'s: all threads of a store
+//! run in one thread of the machine, each use of a lock, a signal or an atomic is a point where another one may go on, and a seed decides
+//! which. `cargo harness schedules` builds the engine that way.
+//!
+//! The view's `ArcSwap`, the skip list and `OnceLock` are no such points, and all atomics are sequentially consistent there.
+//! Counters that decide nothing stay atomics of the standard library, which are no such points.
+
+#[cfg(sidebloom_schedules)]
+mod scheduled;
+
+#[cfg(sidebloom_schedules)]
+pub(crate) use scheduled::{Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, atomic, sleep};
+#[cfg(not(sidebloom_schedules))]
+pub(crate) use std::{
+    sync::{Condvar, Mutex, MutexGuard, atomic},
+    thread::{Builder, JoinHandle, sleep},
+    time::Instant,
+};
+
+use std::sync::{PoisonError, TryLockError};
+use std::time::Duration;
+
+/// Locks a mutex, even if a thread panicked while it held the lock: every critical section leaves its data valid at each step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks a mutex if no other thread holds it.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Releases the lock until the condition is signalled. May return earlier.
+pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Releases the lock of `mutex`, which `guard` holds, until the condition is signalled or the time is over. May return earlier.
+pub(crate) fn wait_timeout<'a, T>(
+    condition: &Condvar,
+    mutex: &'a Mutex<T>,
+    guard: MutexGuard<'a, T>,
+    time: Duration,
+) -> MutexGuard<'a, T> {
+    #[cfg(not(sidebloom_schedules))]
+    {
+        _ = mutex;
+        condition.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
+    }
+    // Shuttle's own never ends early. A signal that nobody waits for is lost, as one that comes just before the wait.
+    #[cfg(sidebloom_schedules)]
+    {
+        _ = condition;
+        drop(guard);
+        sleep(time);
+        lock(mutex)
+    }
+}

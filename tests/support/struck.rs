@@ -1,0 +1,22 @@
+//! What planned failures hit, and which operations there were for them to hit.
+
+use super::faults::{OpKind, Strike};
+use super::sim_fs::SimFs;
+use std::path::PathBuf;
+
+impl SimFs {
+    /// The planned failures that occurred, in order.
+    pub fn strikes(&self) -> Vec<Strike> {
+        self.disk().strikes.clone()
+    }
+
+    /// The files that were appended to or synced although one of these had failed before.
+    pub fn written_again(&self) -> Vec<PathBuf> {
+        self.disk().written_again.clone()
+    }
+
+    /// How many operations of this kind there were so far.
+    pub fn ops_of(&self, kind: OpKind) -> u64 {
+        self.disk().ops_by_kind.get(&kind).copied().unwrap_or(0)
+    }
+}
