@@ -1,0 +1,143 @@
+//! The structure of a store's files, read independently of the engine, from the descriptions in the `format.rs` of each. For sound files.
+
+use crate::support::Layout;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// What a manifest says after its last edit.
+#[derive(Debug, Default)]
+pub struct Manifest {
+    /// Header and edits.
+    pub pieces: Vec<Range<usize>>,
+    /// The first and the last key of each segment.
+    pub segments: BTreeMap<u64, (Vec<u8>, Vec<u8>)>,
+    pub log_floor: u64,
+    pub last_seq: u64,
+    /// The log and its synced bytes.
+    pub mark: Option<(u64, u64)>,
+}
+
+/// A record of a log; the header counts as one without operations.
+#[derive(Debug)]
+pub struct Record {
+    pub bytes: Range<usize>,
+    /// The sequence number of its first operation, or of the next one if it has none.
+    pub first_seq: u64,
+    pub count: u64,
+    /// Bytes of the log that were synced when it was written.
+    pub synced: usize,
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+/// The fields of an edit, from the front.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn u8(&mut self) -> u8 {
+        let byte = self.0[0];
+        self.0 = &self.0[1..];
+        byte
+    }
+
+    fn varint(&mut self) -> u64 {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let byte = self.u8();
+            value |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 {
+                return value;
+            }
+        }
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        let len = self.varint() as usize;
+        let (bytes, rest) = self.0.split_at(len);
+        self.0 = rest;
+        bytes.to_vec()
+    }
+}
+
+pub fn manifest(bytes: &[u8]) -> Manifest {
+    const HEADER: usize = 44;
+    const HEAD: usize = 16;
+    let mut found = Manifest { pieces: std::iter::once(0..HEADER).collect(), ..Manifest::default() };
+    let mut at = HEADER;
+    while at < bytes.len() {
+        let end = at + HEAD + u32_at(bytes, at + 4);
+        let mut fields = Fields(&bytes[at + HEAD..end]);
+        let mut added = Vec::new();
+        loop {
+            match fields.u8() {
+                1 => _ = found.segments.remove(&fields.varint()),
+                2 => {
+                    let id = fields.varint();
+                    (0..9).for_each(|_| _ = fields.u8()); // level, digest
+                    (0..2).for_each(|_| _ = fields.varint()); // entries, tombstones
+                    added.push((id, (fields.bytes(), fields.bytes())));
+                    (0..5).for_each(|_| _ = fields.varint()); // sequence numbers, lengths
+                }
+                3 => found.log_floor = fields.varint(),
+                4 => _ = fields.varint(),
+                5 => found.last_seq = fields.varint(),
+                6 => {
+                    let mark = (fields.varint(), fields.varint());
+                    found.mark = found.mark.max(Some(mark));
+                    fields.varint();
+                }
+                0xff => break,
+                other => panic!("field {other} in an edit"),
+            }
+        }
+        assert!(fields.0.is_empty(), "bytes after the end of an edit");
+        found.segments.extend(added);
+        found.pieces.push(at..end);
+        at = end;
+    }
+    found
+}
+
+pub fn log(bytes: &[u8]) -> Vec<Record> {
+    const HEADER: usize = 40;
+    const FRAME: usize = 37;
+    let mut next = u64_at(bytes, 28);
+    let mut records = vec![Record { bytes: 0..HEADER, first_seq: next, count: 0, synced: 0 }];
+    while records[records.len() - 1].bytes.end < bytes.len() {
+        let at = records[records.len() - 1].bytes.end;
+        let (count, first_seq) = (u32_at(bytes, at + 8) as u64, u64_at(bytes, at + 12));
+        let end = at + FRAME + u32_at(bytes, at + 4);
+        records.push(Record { bytes: at..end, first_seq, count, synced: u64_at(bytes, at + 20) as usize });
+        assert!(first_seq == next || count == 0, "a log without order");
+        next = first_seq + count;
+    }
+    records
+}
+
+/// The blocks of a segment, and the fields of its footer.
+pub fn segment_pieces(bytes: &[u8], layout: &Layout) -> Vec<Range<usize>> {
+    let footer = bytes.len() - 56;
+    let properties = u64_at(bytes, footer + 16) as usize;
+    let top = layout.rest.bytes.start;
+    let blocks = layout.data.iter().chain(&layout.partitions).map(|part| part.bytes.clone());
+    let fields = [0, 8, 16, 24, 32, 36, 40, 44, 52, 56];
+    let fields = fields.windows(2).map(|field| footer + field[0]..footer + field[1]);
+    blocks.chain([top..properties, properties..footer]).chain(fields).collect()
+}
+
+/// The fields in the header of a sidecar, its lines and their checksums.
+pub fn sidecar_pieces(bytes: &[u8]) -> Vec<Range<usize>> {
+    const HEADER: usize = 4096;
+    let fields = (0..128).step_by(8).map(|at| at..at + 8);
+    let lines = (HEADER..bytes.len().max(HEADER + 1)).step_by(64).map(|at| at..(at + 64).min(bytes.len()));
+    let checksum = HEADER - 4..HEADER;
+    let last = bytes.len().saturating_sub(8)..bytes.len();
+    fields.chain([checksum, last]).chain(lines).filter(|piece| piece.start < piece.end).collect()
+}

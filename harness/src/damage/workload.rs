@@ -1,0 +1,222 @@
+//! Random stores to damage: small, with all that a store can have, and with known contents.
+
+use crate::config;
+use crate::support::{Contents, Crash, OpKind, Rng, SimFs};
+use sidebloom::{Batch, Db, Durability, FilterPolicy, Options};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The names and bytes of all files at some moment.
+pub type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// One put or delete. Operation `i` has sequence number `i + 1`.
+pub type Op = (Vec<u8>, Option<Vec<u8>>);
+
+/// A store as its workload has left it.
+#[derive(Debug)]
+pub struct Built {
+    pub options: Options,
+    /// Whether they ask for filters.
+    pub has_filters: bool,
+    pub files: Files,
+    /// Earlier states of the same store, the oldest first.
+    pub earlier: Vec<Files>,
+    /// Rows that were ingested before the first operation.
+    pub ingested: Contents,
+    pub ops: Vec<Op>,
+}
+
+/// The shape of keys and values.
+struct Shape {
+    style: u64,
+    keys: u64,
+    gap: u64,
+    long: Vec<u8>,
+    huge_percent: u64,
+}
+
+impl Shape {
+    fn random(rng: &mut Rng) -> Shape {
+        let long = (0..20 + rng.below(160)).map(|i| b'a' + (i % 26) as u8).collect();
+        let huge_percent = *rng.pick(&[0, 0, 1, 1, 3]);
+        let keys = *rng.pick(&[30, 100, 100, 300]);
+        Shape { style: rng.below(5), keys, gap: *rng.pick(&[1, 1, 7, 1000]), long, huge_percent }
+    }
+
+    fn key(&self, rng: &mut Rng) -> Vec<u8> {
+        let n = rng.below(self.keys) * self.gap;
+        let style = if self.style == 4 { n % 4 } else { self.style };
+        match style {
+            0 => format!("key{n:06}").into_bytes(),
+            1 => [self.long.as_slice(), &n.to_be_bytes()].concat(),
+            2 => n.to_be_bytes().to_vec(),
+            _ => vec![(n % 251) as u8; (n % 11) as usize], // Some are empty.
+        }
+    }
+
+    fn value(&self, rng: &mut Rng) -> Vec<u8> {
+        if rng.percent(self.huge_percent) {
+            let len = 3000 + rng.below(30_000);
+            return (0..len).map(|at| if at % 3 == 0 { rng.next() as u8 } else { 7 }).collect();
+        }
+        match rng.below(12) {
+            0 => Vec::new(),
+            1 => vec![0; 400 + rng.below(1200) as usize],
+            2..5 => vec![rng.next() as u8; rng.below(200) as usize],
+            5..11 => (0..rng.below(60)).map(|_| rng.next() as u8).collect(),
+            _ => (0..rng.below(600)).map(|_| rng.next() as u8).collect(),
+        }
+    }
+}
+
+/// A store that is being filled.
+struct Filling {
+    fs: SimFs,
+    dir: PathBuf,
+    options: Options,
+    shape: Shape,
+    ops: Vec<Op>,
+}
+
+impl Filling {
+    fn open(&self) -> Db {
+        self.options.clone().open(&self.dir).unwrap()
+    }
+
+    fn write(&mut self, rng: &mut Rng, db: &Db, batches: u64) {
+        for _ in 0..batches {
+            let mut batch = Batch::new();
+            for _ in 0..1 + rng.below(5) {
+                let key = self.shape.key(rng);
+                let value = (!rng.percent(25)).then(|| self.shape.value(rng));
+                match &value {
+                    Some(value) => batch.put(&key, value),
+                    None => batch.delete(&key),
+                }
+                self.ops.push((key, value));
+            }
+            let durability = *rng.pick(&[Durability::Os, Durability::Os, Durability::Os, Durability::Sync]);
+            db.write_with(batch, durability).unwrap();
+        }
+    }
+
+    fn rearrange(&mut self, rng: &mut Rng, db: &Db) {
+        let (a, b) = (self.shape.key(rng), self.shape.key(rng));
+        match rng.below(10) {
+            0..4 => db.flush().unwrap(),
+            4 | 5 => db.compact().unwrap(),
+            6 | 7 => db.compact_range(a.clone().min(b.clone())..=a.max(b)).unwrap(),
+            _ => {
+                db.rebuild_filters(config::filters(rng)).unwrap();
+            }
+        }
+    }
+
+    /// Writes while no flush can end, so that there are several logs.
+    fn fill_logs(&mut self, rng: &mut Rng, db: &Db) {
+        // With a flush under way, writers would soon wait for it.
+        db.wait_for_compaction().unwrap();
+        let held = [self.fs.hold(OpKind::Open), self.fs.hold(OpKind::Rename)];
+        let logs = || self.fs.files().iter().filter(|path| is_kind(path, "wal")).count();
+        let before = logs();
+        for _ in 0..200 {
+            if logs() > before {
+                break;
+            }
+            let mut batch = Batch::new();
+            let (key, value) = (self.shape.key(rng), vec![rng.next() as u8; 200]);
+            batch.put(&key, &value);
+            db.write_with(batch, *rng.pick(&[Durability::Os, Durability::Os, Durability::Sync])).unwrap();
+            self.ops.push((key, Some(value)));
+        }
+        let mut left = 2000;
+        for _ in 0..rng.below(8) {
+            let (key, value) = (self.shape.key(rng), self.shape.value(rng));
+            if value.len() + key.len() > left {
+                break;
+            }
+            left -= value.len() + key.len();
+            db.put(&key, &value).unwrap();
+            self.ops.push((key, Some(value)));
+        }
+        self.fs = self.fs.crash(Crash::Kill, 0);
+        drop(held);
+    }
+
+    fn files(&self) -> Files {
+        let fs = self.fs.crash(Crash::Kill, 0);
+        fs.files().into_iter().filter_map(|path| Some((path.clone(), fs.read(&path)?))).collect()
+    }
+}
+
+pub fn is_kind(path: &Path, ending: &str) -> bool {
+    path.to_str().is_some_and(|path| path.ends_with(ending))
+}
+
+/// Builds the store of a seed in directory `dir` of a disk of its own.
+pub fn build(seed: u64, dir: &Path) -> Built {
+    let mut rng = Rng::new(seed);
+    let fs = SimFs::new();
+    // Every segment has a filter, or none has.
+    let policy = match rng.percent(15) {
+        true => FilterPolicy::OFF,
+        false => config::policy_with_filters(&mut rng),
+    };
+    let options = config::random(&mut rng, Arc::new(fs.clone())).filter_policy(policy);
+    let has_filters = policy.is_on();
+    let shape = Shape::random(&mut rng);
+    let mut filling = Filling { fs, dir: dir.to_path_buf(), options, shape, ops: Vec::new() };
+    let mut db = filling.open();
+    let mut ingested = Contents::new();
+    if rng.percent(30) {
+        let keys = (0..rng.below(80)).map(|_| filling.shape.key(&mut rng)).collect::<Vec<_>>();
+        ingested = keys.into_iter().map(|key| (key, filling.shape.value(&mut rng))).collect();
+        db.ingest(ingested.iter().map(Ok)).unwrap();
+        filling.ops.push((b"takes the number of the ingestion".to_vec(), None));
+    }
+    let mut earlier = Vec::new();
+    // At times nothing is written after an ingestion, so that no flush stands behind it.
+    let rounds = if !ingested.is_empty() && rng.percent(50) { 0 } else { 1 + rng.below(4) };
+    for _ in 0..rounds {
+        let batches = 5 + rng.below(60);
+        filling.write(&mut rng, &db, batches);
+        filling.rearrange(&mut rng, &db);
+        earlier.push(filling.files());
+        if rng.percent(20) {
+            drop(db);
+            earlier.push(filling.files());
+            db = filling.open();
+        }
+    }
+    if rng.percent(60) {
+        db.flush().unwrap();
+    }
+    db.wait_for_compaction().unwrap();
+    earlier.push(filling.files());
+    let tail = *rng.pick(&[0, 5, 20, 60]);
+    filling.write(&mut rng, &db, tail);
+    if rng.percent(50) {
+        db.wait_for_compaction().unwrap();
+    }
+    match rng.below(10) {
+        0..3 => filling.fill_logs(&mut rng, &db),
+        3..6 => {
+            drop(db);
+            let files = filling.files();
+            return Built {
+                options: filling.options,
+                has_filters,
+                files,
+                earlier,
+                ingested,
+                ops: filling.ops,
+            };
+        }
+        _ => {}
+    }
+    // Killed: what the store still does reaches another disk.
+    let files = filling.files();
+    drop(db);
+    Built { options: filling.options, has_filters, files, earlier, ingested, ops: filling.ops }
+}

@@ -1,0 +1,163 @@
+//! Damage to a store: which files, how, and what an error may say about it.
+
+use super::harm::{Harm, exchanged, random};
+use super::store::{Kind, Store, Victim};
+use super::workload::is_kind;
+use crate::support::{Rng, SimFs};
+use sidebloom::Error;
+use sidebloom::fs::Fs;
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+/// One damaged file.
+#[derive(Debug)]
+pub struct Wound<'a> {
+    pub victim: &'a Victim,
+    pub harm: Harm,
+    /// The bytes that changed.
+    pub changed: Range<usize>,
+}
+
+/// The damaged files: one, or two that exchanged bytes.
+#[derive(Debug)]
+pub struct Wounds<'a> {
+    pub dir: &'a Path,
+    pub kind: Kind,
+    pub all: Vec<Wound<'a>>,
+    /// Whether an error may name another file of the store: the damaged one is valid, but not the one that belongs there.
+    pub others_too: bool,
+}
+
+impl fmt::Display for Wounds<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Wound { victim, harm, changed } in &self.all {
+            let (path, len) = (victim.path.display(), victim.target.bytes.len());
+            writeln!(f, "{path}, {len} bytes: {}; the bytes {changed:?} differ", harm.how)?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Wounds<'a> {
+    pub fn random(rng: &mut Rng, store: &'a Store, kind: Kind) -> Option<Wounds<'a>> {
+        let victims = store.victims(kind);
+        if victims.is_empty() {
+            return None;
+        }
+        let first = rng.pick(victims);
+        let second = rng.pick(victims);
+        let pair = match first.path != second.path && rng.percent(4) {
+            true => exchanged(rng, &first.target, &second.target),
+            false => None,
+        };
+        let harms = match pair {
+            Some([a, b]) => vec![(first, a), (second, b)],
+            None => vec![(first, random(rng, &first.target))],
+        };
+        let wound = |(victim, harm): (&'a Victim, Harm)| {
+            let changed = harm.changed(&victim.target.bytes);
+            Wound { victim, harm, changed }
+        };
+        let mut all: Vec<Wound<'a>> = harms.into_iter().map(wound).collect();
+        all.sort_by_key(|wound| wound.victim.id);
+        let others_too = match kind {
+            Kind::Log => true,
+            Kind::Manifest => all.iter().any(Wound::may_be_another_manifest),
+            _ => false,
+        };
+        Some(Wounds { dir: &store.dir, kind, all, others_too })
+    }
+
+    pub fn inflict(&self, fs: &SimFs) {
+        for Wound { victim, harm, .. } in &self.all {
+            match &harm.bytes {
+                Some(bytes) => fs.write(&victim.path, bytes.clone()),
+                None => fs.remove(&victim.path).unwrap(),
+            }
+        }
+    }
+
+    /// Panics unless the error says where the damage is: the file, and an offset in it that is not beyond the damage.
+    pub fn check(&self, error: &Error) {
+        // Logs and manifests are read from the front. An edit of another place may be valid, and contradict a later one.
+        self.check_up_to(error, |wound| match self.kind {
+            Kind::Log | Kind::Manifest if wound.harm.is_noise => wound.changed.start,
+            Kind::Manifest => wound.whole_len(),
+            _ => wound.changed.end,
+        });
+    }
+
+    /// The same for an offset anywhere in the file: a repair names the first bytes that it could not read.
+    pub fn check_file(&self, error: &Error) {
+        self.check_up_to(error, |wound| wound.whole_len());
+    }
+
+    fn check_up_to(&self, error: &Error, limit: impl Fn(&Wound<'_>) -> usize) {
+        let (file, offset) = match error {
+            Error::Corruption { file, offset, .. } => (file, *offset),
+            Error::UnsupportedVersion { file, .. } => (file, 0),
+            Error::NotAStore { .. } if self.kind == Kind::Manifest && self.all[0].harm.bytes.is_none() => {
+                return;
+            }
+            other => panic!("an error that does not say where the damage is: {other}"),
+        };
+        match self.all.iter().find(|wound| wound.victim.path == *file) {
+            Some(wound) => {
+                let is_within = offset <= limit(wound) as u64;
+                assert!(is_within, "an error that names an offset beyond the damage: {error}");
+            }
+            None => {
+                let may_be = self.kind != Kind::Log || is_kind(file, ".wal");
+                let is_ours = file.parent() == Some(self.dir) && may_be;
+                assert!(self.others_too && is_ours, "an error that names a sound file: {error}");
+            }
+        }
+    }
+}
+
+impl Wound<'_> {
+    /// The length of the file, before or after.
+    fn whole_len(&self) -> usize {
+        self.victim.target.bytes.len().max(self.changed.end)
+    }
+
+    /// Whether a crash may have left these bytes from the damaged piece on: the file ends within the piece, or a sector of it, from its
+    /// start on, is zero.
+    pub fn looks_lost(&self, piece: &Range<usize>) -> bool {
+        const SECTOR: usize = 512;
+        let Some(new) = &self.harm.bytes else { return true };
+        if new.len() < piece.end {
+            return true;
+        }
+        let mut from = piece.start;
+        while from < piece.end {
+            let to = ((from / SECTOR + 1) * SECTOR).min(new.len());
+            if new[from..to.min(piece.end)].iter().all(|&byte| byte == 0) {
+                return true;
+            }
+            from = to;
+        }
+        false
+    }
+
+    /// The piece with the first changed byte; `None` if the file is only longer.
+    pub fn first_piece(&self) -> Option<usize> {
+        let pieces = &self.victim.target.pieces;
+        pieces.iter().position(|piece| piece.end > self.changed.start)
+    }
+
+    /// Whether the piece is as it was.
+    pub fn is_intact(&self, piece: &Range<usize>) -> bool {
+        let new = self.harm.bytes.as_deref().unwrap_or_default();
+        new.get(piece.clone()) == self.victim.target.bytes.get(piece.clone())
+    }
+
+    /// Whether a manifest may be valid though it is not the right one: it lost its last edits, or is an older one or another store's, or
+    /// its edits are in other places.
+    fn may_be_another_manifest(&self) -> bool {
+        self.harm.is_whole
+            || !self.harm.is_noise
+            || self.first_piece().is_none_or(|at| self.looks_lost(&self.victim.target.pieces[at]))
+    }
+}

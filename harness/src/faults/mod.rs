@@ -1,0 +1,122 @@
+//! Each kind of I/O fails, at each index of random workloads, with each error that it can have, once and for good.
+//!
+//! 1. A workload runs undisturbed, which counts its operations of each kind.
+//! 2. It runs again for each fault, which is planned before the store is created, so that openings, closings and repairs meet it too. Every
+//!    call returns the right answer, or an error that names the operation and the path of a fault that the call depends on.
+//! 3. Once the fault is gone: the open store has what it acknowledged, and it takes writes unless it must not; so does the reopened one;
+//!    a crash soon after the fault loses nothing that was synced; no file is left over.
+
+mod after;
+mod history;
+mod judge;
+mod plan;
+mod session;
+mod shared;
+mod state;
+mod workload;
+
+use crate::run::{Args, Counts, Harness, report};
+use crate::support::Fault;
+use plan::KINDS;
+use state::Run;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use workload::Workload;
+
+/// The faults of a workload are spread over this many seeds.
+const SLICES: u64 = 10;
+/// The workloads of the long form.
+const WORKLOADS: u64 = 80;
+/// Runs at the same time, for each seed. Some wait for pauses of the store.
+const RUNS_AT_ONCE: usize = 4;
+/// A run that takes longer hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(40);
+
+const FLOORS: &[(&str, u64)] = &[
+    ("faults", 200_000),
+    ("faults of create directory", 1000),
+    ("faults of create", 1000),
+    ("faults of append", 1000),
+    ("faults of sync", 1000),
+    ("faults of rename", 1000),
+    ("faults of remove", 1000),
+    ("faults of link", 1000),
+    ("faults of directory sync", 1000),
+    ("faults of lock", 1000),
+    ("faults of open", 1000),
+    ("faults of read", 1000),
+    ("faults of map", 1000),
+    ("faults of list", 1000),
+    ("faults of inspect", 1000),
+];
+
+pub fn harness(args: &Args) -> ExitCode {
+    Harness { name: "faults", short: 30, long: WORKLOADS * SLICES, floors: FLOORS }.run(args, seed)
+}
+
+/// Runs one slice of the faults of a workload.
+fn seed(seed: u64, counts: &Counts) {
+    let (workload, slice) = (Workload::new(seed % WORKLOADS), seed / WORKLOADS % SLICES);
+    let mut undisturbed = Run::new(&workload, None);
+    undisturbed.sessions();
+    let operations = KINDS.map(|(kind, _)| (kind, undisturbed.shared.fs.ops_of(kind)));
+    after::check_left(undisturbed);
+    let run = |fault: Fault| {
+        let mut run = Run::new(&workload, Some(fault));
+        run.sessions();
+        let struck = run.strikes() > 0;
+        if struck {
+            after::check_left(run);
+        }
+        struck
+    };
+    let faults = plan::faults(&operations);
+    let faults: Vec<Fault> = faults.into_iter().skip(slice as usize).step_by(SLICES as usize).collect();
+    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let running: Vec<Mutex<Option<(Fault, Instant)>>> = (0..RUNS_AT_ONCE).map(|_| Mutex::new(None)).collect();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = running
+            .iter()
+            .map(|slot| {
+                let work = || {
+                    while let Some(fault) =
+                        faults.get(next.fetch_add(1, Relaxed)).filter(|_| !failed.load(Relaxed))
+                    {
+                        *slot.lock().unwrap() = Some((*fault, Instant::now()));
+                        match catch_unwind(AssertUnwindSafe(|| run(*fault))) {
+                            Ok(struck) => count(counts, fault, struck),
+                            Err(_) => {
+                                failed.store(true, Relaxed);
+                                eprintln!("faults: seed {seed}, {fault:?} failed");
+                            }
+                        }
+                        *slot.lock().unwrap() = None;
+                    }
+                };
+                scope.spawn(work)
+            })
+            .collect();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            std::thread::sleep(Duration::from_millis(5));
+            for (fault, since) in running.iter().filter_map(|slot| *slot.lock().unwrap()) {
+                if since.elapsed() > HANGS_AFTER {
+                    report("faults", seed, &format!("hangs with {fault:?}"));
+                    std::process::exit(1);
+                }
+            }
+        }
+    });
+    assert!(!failed.into_inner(), "seed {seed} failed");
+    counts.add("runs", faults.len() as u64);
+}
+
+fn count(counts: &Counts, fault: &Fault, struck: bool) {
+    let name = KINDS.iter().find(|(kind, _)| Some(*kind) == fault.kind).map(|(_, name)| *name);
+    if let (true, Some(name)) = (struck, name) {
+        counts.add("faults", 1);
+        counts.add(name, 1);
+    }
+}

@@ -1,0 +1,80 @@
+//! The faults of a workload: each kind of operation, each error that it can have, once and for good, at each index.
+
+use crate::support::{Errno, Fault, OpKind};
+
+/// Each kind of operation, and the name under which its faults are counted.
+pub const KINDS: [(OpKind, &str); 14] = [
+    (OpKind::CreateDir, "faults of create directory"),
+    (OpKind::Create, "faults of create"),
+    (OpKind::Append, "faults of append"),
+    (OpKind::Sync, "faults of sync"),
+    (OpKind::Rename, "faults of rename"),
+    (OpKind::Remove, "faults of remove"),
+    (OpKind::Link, "faults of link"),
+    (OpKind::SyncDir, "faults of directory sync"),
+    (OpKind::Lock, "faults of lock"),
+    (OpKind::Open, "faults of open"),
+    (OpKind::Read, "faults of read"),
+    (OpKind::Map, "faults of map"),
+    (OpKind::List, "faults of list"),
+    (OpKind::Inspect, "faults of inspect"),
+];
+
+/// Faults that are limited to the files with this in their name, for good, and the operations on those.
+const BY_FILE: [(&str, &[OpKind]); 4] = {
+    use OpKind::*;
+    [
+        (".filter", &[Create, Append, Sync, Rename, Remove, Link, Open, Read, Map, Inspect]),
+        (".segment", &[Create, Append, Sync, Rename, Link, Open, Read, Inspect]),
+        (".wal", &[Create, Append, Sync, Remove, Open, Read, Inspect]),
+        ("MANIFEST", &[Create, Append, Sync, Rename, Open, Read, Inspect]),
+    ]
+};
+
+/// The errors that a kind of operation can have, besides EIO.
+fn errors(kind: OpKind) -> &'static [Errno] {
+    use Errno::*;
+    match kind {
+        OpKind::CreateDir => &[NoSpace, Denied],
+        OpKind::Create => &[NoSpace, TooManyFiles],
+        OpKind::Append | OpKind::Sync | OpKind::Rename => &[NoSpace],
+        OpKind::Remove | OpKind::Read | OpKind::Inspect => &[],
+        OpKind::Link => &[NoSpace, OtherDevice, Denied],
+        OpKind::SyncDir => &[NoSpace, TooManyFiles],
+        OpKind::Lock => &[TooManyFiles, TooManyFilesInSystem, NoMemory],
+        OpKind::Open => &[TooManyFiles, Denied],
+        OpKind::Map => &[NoMemory, TooManyFiles],
+        OpKind::List => &[TooManyFiles, Denied],
+    }
+}
+
+/// All faults of a workload that does this many operations of each kind.
+pub fn faults(operations: &[(OpKind, u64)]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for &(kind, count) in operations {
+        for after in 0..count {
+            for errno in [Errno::Io].iter().chain(errors(kind)) {
+                let once = Fault::once(kind, after).with(*errno);
+                faults.push(once);
+                // Descriptors come back soon; until then, calls wait.
+                faults.push(match errno {
+                    Errno::TooManyFiles | Errno::TooManyFilesInSystem => Fault { times: 4, ..once },
+                    _ => Fault { forever: true, ..once },
+                });
+                if matches!(kind, OpKind::Append | OpKind::Read) {
+                    faults.push(once.short());
+                }
+            }
+        }
+    }
+    for (only, kinds) in BY_FILE {
+        for (kind, after) in kinds.iter().flat_map(|kind| [0, 1, 2, 5, 11].map(|after| (*kind, after))) {
+            let fault = Fault { only: Some(only), forever: true, ..Fault::once(kind, after) };
+            faults.push(fault);
+            if matches!(kind, OpKind::Create | OpKind::Append | OpKind::Sync) {
+                faults.push(fault.with(Errno::NoSpace));
+            }
+        }
+    }
+    faults
+}

@@ -1,0 +1,240 @@
+//! The process that is killed: checks what the one before it left, then writes from several threads, beside flushes, compactions,
+//! checkpoints and new filters; closes, repairs, opens under other options, and goes on.
+
+use super::check::{check, check_copy, settle};
+use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, value};
+use crate::config;
+use crate::support::Rng;
+use sidebloom::fs::RealFs;
+use sidebloom::{Batch, Db, Durability, Error, Options};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Nobody has killed the child after this time, so its parent is gone.
+const LIVES: Duration = Duration::from_secs(30);
+
+/// What the child does more often, since it is to be killed there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Aim {
+    Anything,
+    Checkpoint,
+    Compaction,
+    Repair,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+pub struct ChildArgs {
+    pub dir: PathBuf,
+    pub seed: u64,
+    pub aim: Aim,
+}
+
+struct Child {
+    dir: PathBuf,
+    rng: Rng,
+    expected: Expected,
+    aim: Aim,
+    what: String,
+}
+
+/// Goes on until it is killed.
+pub fn child(args: &ChildArgs) -> ExitCode {
+    let expected = Expected::open(&args.dir.join("expected")).unwrap();
+    let what = format!("child {:#x}", args.seed);
+    let mut child = Child { dir: args.dir.clone(), rng: Rng::new(args.seed), expected, aim: args.aim, what };
+    let started = Instant::now();
+    child.before();
+    while started.elapsed() < LIVES {
+        child.round();
+    }
+    ExitCode::from(3)
+}
+
+/// Tells the parent.
+fn say(what: &str) {
+    let mut out = std::io::stdout();
+    out.write_all(format!("{what}\n").as_bytes()).unwrap();
+    out.flush().unwrap();
+}
+
+impl Child {
+    fn store(&self) -> PathBuf {
+        self.dir.join("store")
+    }
+
+    fn options(&mut self) -> Options {
+        let durability = if self.rng.percent(20) { Durability::Sync } else { Durability::Os };
+        config::random(&mut self.rng, Arc::new(RealFs)).durability(durability)
+    }
+
+    fn ok<T>(&self, what: &str, outcome: sidebloom::Result<T>) -> T {
+        outcome.unwrap_or_else(|e| panic!("{}: {what}: {e}", self.what))
+    }
+
+    /// What a kill may have left beside the store, or left undone.
+    fn before(&mut self) {
+        let manifest = self.store().join("MANIFEST");
+        if is_without_manifest(&self.store()) {
+            self.repair("an interrupted repair is repeated");
+        } else if manifest.exists() && self.rng.percent(if self.aim == Aim::Repair { 60 } else { 8 }) {
+            self.repair("a repair after a kill");
+        }
+        let copy = self.dir.join("copy");
+        if copy.exists() {
+            match Options::new().read_only(true).open(&copy) {
+                Ok(db) => {
+                    say("a whole checkpoint");
+                    check_copy(&db, &self.expected, &self.what);
+                }
+                Err(Error::NotAStore { .. }) if !copy.join("MANIFEST").exists() => say("half a checkpoint"),
+                Err(error) => panic!("{}: half a checkpoint: {error}", self.what),
+            }
+            std::fs::remove_dir_all(&copy).unwrap();
+        }
+        if manifest.exists() && self.rng.percent(25) {
+            let options = self.options().read_only(true);
+            let db = self.ok("open read-only", options.open(self.store()));
+            self.check(&db);
+        }
+    }
+
+    fn repair(&mut self, why: &str) {
+        say("repair");
+        let repaired = self.options().repair(self.store());
+        let report = self.ok(why, repaired);
+        assert!(report.lost.is_empty(), "{}: {why}: {report:?}", self.what);
+    }
+
+    fn check(&mut self, db: &Db) {
+        let keys = check(db, &self.expected, &mut self.rng, &self.what);
+        say(&format!("checked {keys}"));
+    }
+
+    /// One opening of the store.
+    fn round(&mut self) {
+        let options = self.options();
+        self.what =
+            format!("{}, {}", self.what.split(',').next().unwrap_or_default(), config::describe(&options));
+        let db = self.ok("open", options.open(self.store()));
+        self.check(&db);
+        settle(&db, &self.expected);
+        if self.expected.ingest() == Ingest::No && self.rng.percent(50) && db.iter().next().is_none() {
+            self.ingest(&db);
+        }
+        say("writes");
+        let longest: &[u64] = if self.aim == Aim::Repair { &[1, 10] } else { &[1, 10, 50, 1000] };
+        let until = Instant::now() + Duration::from_millis(*self.rng.pick(longest));
+        let rngs: [Rng; WRITERS] = std::array::from_fn(|_| Rng::new(self.rng.next()));
+        let rng = Rng::new(self.rng.next());
+        let (this, handle) = (&*self, &db);
+        std::thread::scope(|scope| {
+            for (writer, rng) in rngs.into_iter().enumerate() {
+                scope.spawn(move || this.write(handle, writer, until, rng));
+            }
+            this.disturb(handle, until, rng);
+        });
+        if self.rng.percent(30) {
+            let report = self.ok("verify", db.verify());
+            assert!(report.is_ok(), "{}: {:?}", self.what, report.problems);
+        }
+        drop(db);
+        say("closed");
+        if self.rng.percent(if self.aim == Aim::Repair { 90 } else { 10 }) {
+            // All obsolete files are gone, so the segments alone make the store.
+            std::fs::remove_file(self.store().join("MANIFEST")).unwrap();
+            self.repair("a repair without a manifest");
+        }
+    }
+
+    /// Only into an empty store; deletions do not count, and another one may have been killed half-way.
+    fn ingest(&self, db: &Db) {
+        self.expected.set_ingest(Ingest::Pending);
+        match db.ingest((0..INGESTED).map(|row| Ok(ingested(row)))) {
+            Err(Error::NotEmpty { .. }) => self.expected.set_ingest(Ingest::No),
+            done => {
+                self.ok("ingest", done);
+                self.expected.set_ingest(Ingest::Done);
+            }
+        }
+    }
+
+    fn write(&self, db: &Db, writer: usize, until: Instant, mut rng: Rng) {
+        while Instant::now() < until {
+            let len = *rng.pick(&[1, 1, 1, 3, 12]);
+            let keys: BTreeSet<usize> = (0..len).map(|_| rng.below(KEYS as u64) as usize).collect();
+            let number = self.expected.last_number(writer) + 1;
+            self.expected.set_last_number(writer, number);
+            let mut batch = Batch::new();
+            for &index in &keys {
+                let record = self.expected.record(writer, index);
+                self.expected.set_record(writer, index, Record { pending: number, ..record });
+                match value(writer, index, number) {
+                    Some(value) => batch.put(key(writer, index), value),
+                    None => batch.delete(key(writer, index)),
+                }
+            }
+            let written = match rng.percent(5) {
+                true => db.write_with(batch, Durability::Sync),
+                false => db.write(batch),
+            };
+            self.ok("write", written);
+            for &index in &keys {
+                self.expected.set_record(writer, index, Record { pending: number, acknowledged: number });
+            }
+            let index = rng.below(KEYS as u64) as usize;
+            let found = self.ok("get", db.get(key(writer, index)));
+            let expected = value(writer, index, self.expected.record(writer, index).acknowledged);
+            assert_eq!(
+                found.as_deref(),
+                expected.as_deref(),
+                "{}: key {index} of writer {writer}",
+                self.what
+            );
+        }
+    }
+
+    fn disturb(&self, db: &Db, until: Instant, mut rng: Rng) {
+        let copy = self.dir.join("copy");
+        while Instant::now() < until {
+            let often = rng.percent(70);
+            let next = match self.aim {
+                Aim::Checkpoint if often => 6,
+                Aim::Compaction if often => 2,
+                _ => rng.below(12),
+            };
+            let done = match next {
+                0 | 1 => db.flush(),
+                2 => db.compact(),
+                3 => {
+                    let [from, to] = [0, 1].map(|_| key(2, 2 + rng.below(KEYS as u64 - 2) as usize));
+                    db.compact_range(from..to)
+                }
+                4 => db.sync(),
+                5 => db.rebuild_filters(config::filters(&mut rng)).map(|_| ()),
+                6 => {
+                    say("checkpoint");
+                    db.checkpoint(&copy).inspect(|()| std::fs::remove_dir_all(&copy).unwrap())
+                }
+                7 => db.wait_for_compaction(),
+                8 => db.warm(),
+                _ => {
+                    std::thread::sleep(Duration::from_micros(rng.below(3000)));
+                    Ok(())
+                }
+            };
+            self.ok("beside the writers", done);
+        }
+    }
+}
+
+/// Whether a repair was killed before it had a new manifest.
+pub fn is_without_manifest(store: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(store) else { return false };
+    let names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let is_data = |name: &String| name.ends_with(".segment") || name.ends_with(".wal");
+    names.iter().any(is_data) && !names.contains(&"MANIFEST".to_owned())
+}

@@ -1,0 +1,138 @@
+//! Real kills: a process that writes to a store is killed by SIGKILL at random moments, and the next one checks what it left against a
+//! file of expected states.
+
+mod check;
+mod child;
+mod expected;
+
+use child::Aim;
+pub use child::{ChildArgs, child};
+
+use crate::config;
+use crate::run::{Args, Counts, Harness};
+use crate::support::{self, Rng};
+use clap::ValueEnum;
+use expected::Expected;
+use sidebloom::fs::RealFs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Kills per store.
+const KILLS: u64 = 25;
+const SIGKILL: i32 = 9;
+/// What the child does mostly, what it has said before it is killed, and at most how many microseconds later that is.
+const MOMENTS: [(Aim, Option<&str>, u64); 10] = [
+    (Aim::Anything, None, 3000),
+    (Aim::Anything, None, 20_000),
+    (Aim::Anything, Some("closed"), 5000),
+    (Aim::Anything, Some("writes"), 3000),
+    (Aim::Anything, Some("writes"), 30_000),
+    (Aim::Anything, Some("writes"), 100_000),
+    (Aim::Compaction, Some("writes"), 30_000),
+    (Aim::Checkpoint, Some("checkpoint"), 3000),
+    (Aim::Repair, Some("repair"), 1000),
+    (Aim::Repair, Some("repair"), 5000),
+];
+
+pub fn harness(args: &Args) -> ExitCode {
+    let floors = &[("kills", 1000), ("keys checked", 300_000)];
+    Harness { name: "kill", short: 24, long: 120, floors }.run(args, one)
+}
+
+/// A store in memory, or at times on a disk, whose operations take longer.
+fn directory(rng: &mut Rng) -> tempfile::TempDir {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
+    match rng.percent(15) && target.is_dir() {
+        true => tempfile::tempdir_in(target).unwrap(),
+        false => support::fast_dir(),
+    }
+}
+
+fn one(seed: u64, counts: &Counts) {
+    let mut rng = Rng::new(seed);
+    let dir = directory(&mut rng);
+    let file = dir.path().join("expected");
+    Expected::create(&file).unwrap();
+    for kill in 0..KILLS {
+        let what = format!("seed {seed}, kill {kill}");
+        run_and_kill(dir.path(), seed << 8 | kill, &mut rng, &what, counts);
+    }
+    // The last one's leavings, in this process.
+    let what = format!("seed {seed}, at the end");
+    let store = dir.path().join("store");
+    let options = config::random(&mut rng, Arc::new(RealFs));
+    if child::is_without_manifest(&store) {
+        options.clone().repair(&store).unwrap();
+    }
+    let (db, expected) = (options.open(store).unwrap(), Expected::open(&file).unwrap());
+    counts.add("keys checked", check::check(&db, &expected, &mut rng, &what));
+    check::settle(&db, &expected);
+    db.compact().unwrap();
+    counts.add("keys checked", check::check(&db, &expected, &mut rng, &what));
+    let report = db.verify().unwrap();
+    assert!(report.is_ok(), "{what}: {:?}", report.problems);
+}
+
+/// Kills the child also when the parent fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+/// Starts a child and kills it at a random moment.
+fn run_and_kill(dir: &Path, seed: u64, rng: &mut Rng, what: &str, counts: &Counts) {
+    let program = std::env::current_exe().unwrap();
+    let mut command = Command::new(program);
+    let (aim, wait_for, longest) = *rng.pick(&MOMENTS);
+    let aim = aim.to_possible_value().unwrap();
+    command.arg("kill-child").arg(dir).arg(seed.to_string()).arg(aim.get_name());
+    let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null()).spawn();
+    let mut child = Killed(spawned.unwrap());
+    let mut output = BufReader::new(child.0.stdout.take().unwrap()).lines();
+    let mut lines = Vec::new();
+    if let Some(wait_for) = wait_for {
+        for line in output.by_ref().map_while(Result::ok) {
+            let is_here = line == wait_for;
+            lines.push(line);
+            if is_here {
+                break;
+            }
+        }
+    }
+    std::thread::sleep(Duration::from_micros(rng.below(longest)));
+    child.0.kill().unwrap();
+    let status = child.0.wait().unwrap();
+    lines.extend(output.map_while(Result::ok));
+    let mut errors = String::new();
+    _ = child.0.stderr.take().unwrap().read_to_string(&mut errors);
+    assert!(
+        status.signal() == Some(SIGKILL) && errors.is_empty(),
+        "{what}: the child ends by itself: {status}\n{errors}"
+    );
+    let checked = lines.iter().filter_map(|line| line.strip_prefix("checked ")?.parse::<u64>().ok());
+    counts.add("keys checked", checked.sum());
+    counts.add("kills", 1);
+    for line in &lines {
+        match line.as_str() {
+            "a whole checkpoint" => counts.add("checkpoints that a kill left", 1),
+            "half a checkpoint" => counts.add("half checkpoints that a kill left", 1),
+            _ => {}
+        }
+    }
+    let moment = match lines.last().map(String::as_str) {
+        Some("writes") => "kills while writing",
+        Some("checkpoint") => "kills in or after a checkpoint",
+        Some("repair") => "kills in or after a repair",
+        Some("closed") => "kills between closing and opening",
+        _ => "kills while opening or checking",
+    };
+    counts.add(moment, 1);
+}

@@ -1,0 +1,65 @@
+//! Long tests of the store, each with a short form for CI and a long form; see `harness/README.md`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a harness that cannot go on should stop where it is"
+)]
+
+mod config;
+mod damage;
+mod faults;
+mod kill;
+mod model;
+mod plants;
+mod power;
+mod record;
+mod run;
+mod schedules;
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+use clap::{Parser, Subcommand};
+use run::Args;
+use std::process::ExitCode;
+
+/// Looks for mistakes in the store that its tests do not find. Exit code 1 if there is one.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    harness: Harness,
+}
+
+#[derive(Debug, Subcommand)]
+enum Harness {
+    /// Power is lost at each operation of random workloads, and again while the store recovers.
+    Power(Args),
+    /// Each kind of I/O fails, at each index, once or from then on.
+    Faults(Args),
+    /// Bytes change, files are cut, blocks are zeroed, swapped or written to the wrong place.
+    Damage(Args),
+    /// Random operations under random options agree with a model and with each other.
+    Model(Args),
+    /// The process is killed by SIGKILL at random moments, under random options.
+    Kill(Args),
+    /// Patches that make mistakes still apply; with --long, a harness finds each.
+    Plants(plants::Args),
+    /// The engine's threads run in an order that a seed decides.
+    Schedules(Args),
+    /// The process that `kill` kills.
+    #[command(hide = true)]
+    KillChild(kill::ChildArgs),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().harness {
+        Harness::Power(args) => power::harness(&args),
+        Harness::Faults(args) => faults::harness(&args),
+        Harness::Damage(args) => damage::harness(&args),
+        Harness::Model(args) => model::harness(&args),
+        Harness::Kill(args) => kill::harness(&args),
+        Harness::Plants(args) => plants::harness(&args),
+        Harness::Schedules(args) => schedules::harness(&args),
+        Harness::KillChild(args) => kill::child(&args),
+    }
+}

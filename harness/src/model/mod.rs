@@ -1,0 +1,38 @@
+//! Metamorphic model: a seed makes a program of operations, which runs under many random configurations. Each answer must be that of a
+//! `BTreeMap`, and all configurations must give the same answers.
+
+mod blob;
+mod keys;
+mod place;
+mod player;
+mod program;
+mod rows;
+mod threads;
+mod upkeep;
+
+use crate::run::{Args, Counts, Harness};
+use player::play;
+use program::Program;
+use std::process::ExitCode;
+
+/// Configurations per program.
+const CONFIGURATIONS: u64 = 16;
+
+pub fn harness(args: &Args) -> ExitCode {
+    let floors = &[("programs", 2000), ("runs", 32_000), ("operations", 20_000_000)];
+    Harness { name: "model", short: 80, long: 2000, floors }.run(args, one)
+}
+
+fn one(seed: u64, counts: &Counts) {
+    let program = Program::random(seed);
+    let mut first = None;
+    for configuration in 0..CONFIGURATIONS {
+        let transcript = play(&program, seed, configuration, counts);
+        let expected = *first.get_or_insert(transcript);
+        assert_eq!(
+            transcript, expected,
+            "seed {seed}: configurations 0 and {configuration} answer differently"
+        );
+    }
+    counts.add("programs", 1);
+}

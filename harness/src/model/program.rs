@@ -1,0 +1,171 @@
+//! A program: operations that a seed decides, the same for every configuration.
+
+use super::blob::Blob;
+use super::keys::{Keys, value};
+use crate::support::Rng;
+use std::ops::Bound;
+
+/// Calls per program, without those of threads.
+const OPS: usize = 560;
+
+/// A put, or a deletion.
+pub type Write = (Blob, Option<Blob>);
+
+/// What to walk over.
+#[derive(Debug, Clone)]
+pub enum Span {
+    All,
+    Prefix(Blob),
+    Range(Bound<Blob>, Bound<Blob>),
+}
+
+#[derive(Debug, Clone)]
+pub enum Op {
+    /// Into an empty store.
+    Ingest(Vec<(Blob, Blob)>),
+    Put(Blob, Blob),
+    Delete(Blob),
+    Batch(Vec<Write>),
+    Get(Blob),
+    MultiGet(Vec<Blob>),
+    MayContain(Vec<Blob>),
+    /// The number's bits say from which end each step comes.
+    Walk(Span, u64),
+    TakeSnapshot,
+    /// The number picks a snapshot.
+    AskSnapshot(u64, Blob),
+    WalkSnapshot(u64, Span, u64),
+    DropSnapshot(u64),
+    OpenIterator(Span),
+    /// The numbers: which one, how many steps, and from which end each.
+    AdvanceIterator(u64, u64, u64),
+    DropIterator(u64),
+    /// What the configuration likes: flush, compaction, checkpoint, new filters, …
+    Maintain,
+    Reopen,
+    /// Several writers, each with its own keys: their batches.
+    Threads(Vec<Vec<Vec<Write>>>),
+}
+
+#[derive(Debug)]
+pub struct Program {
+    pub ops: Vec<Op>,
+    /// Bounds for compactions of a part.
+    pub keys: Keys,
+}
+
+impl Program {
+    pub fn random(seed: u64) -> Self {
+        let mut rng = Rng::new(seed.wrapping_mul(0x51_7cc1_b727_220b));
+        let mut keys = Keys::random(&mut rng);
+        let mut ops = Vec::with_capacity(OPS + 1);
+        if rng.percent(40) {
+            ops.push(ingest(&mut rng, &keys));
+        }
+        let deletions = *rng.pick(&[10, 30, 60]);
+        while ops.len() < OPS {
+            if rng.percent(2) {
+                keys.refocus(&mut rng);
+            }
+            ops.push(op(&mut rng, &keys, deletions));
+        }
+        Program { ops, keys }
+    }
+}
+
+fn ingest(rng: &mut Rng, keys: &Keys) -> Op {
+    let share = 1 + rng.below(100);
+    let mut rows = Vec::new();
+    for at in 0..keys.len() {
+        if rng.percent(share) {
+            rows.push((keys.at(at), value(rng)));
+        }
+    }
+    Op::Ingest(rows)
+}
+
+fn op(rng: &mut Rng, keys: &Keys, deletions: u64) -> Op {
+    match rng.below(1000) {
+        0..=349 => match write(rng, keys, deletions) {
+            (key, Some(value)) => Op::Put(key, value),
+            (key, None) => Op::Delete(key),
+        },
+        350..=439 => Op::Batch(batch(rng, keys, deletions)),
+        440..=669 => Op::Get(keys.near(rng)),
+        670..=719 => Op::MultiGet(several(rng, keys)),
+        720..=759 => Op::MayContain(several(rng, keys)),
+        760..=809 => Op::Walk(span(rng, keys), rng.next()),
+        810..=834 => Op::TakeSnapshot,
+        835..=869 => Op::AskSnapshot(rng.next(), keys.near(rng)),
+        870..=884 => Op::WalkSnapshot(rng.next(), span(rng, keys), rng.next()),
+        885..=904 => Op::DropSnapshot(rng.next()),
+        905..=919 => Op::OpenIterator(span(rng, keys)),
+        920..=959 => Op::AdvanceIterator(rng.next(), rng.below(20), rng.next()),
+        960..=969 => Op::DropIterator(rng.next()),
+        970..=989 => Op::Maintain,
+        990..=996 => Op::Reopen,
+        _ => Op::Threads(threads(rng, keys, deletions)),
+    }
+}
+
+fn write(rng: &mut Rng, keys: &Keys, deletions: u64) -> Write {
+    let value = (!rng.percent(deletions)).then(|| value(rng));
+    (keys.pick(rng), value)
+}
+
+fn batch(rng: &mut Rng, keys: &Keys, deletions: u64) -> Vec<Write> {
+    let len = if rng.percent(10) { rng.below(60) } else { rng.below(10) } as usize;
+    let from = keys.index(rng);
+    match rng.below(5) {
+        // Neighbours, which make long runs of tombstones.
+        0 => (from..from + len).map(|at| (keys.at(at), None)).collect(),
+        1 => (from..from + len).map(|at| (keys.at(at), Some(value(rng)))).collect(),
+        // The same key again and again: the last one counts.
+        2 => (0..len).map(|_| (keys.at(from), (!rng.percent(deletions)).then(|| value(rng)))).collect(),
+        _ => (0..len).map(|_| write(rng, keys, deletions)).collect(),
+    }
+}
+
+fn several(rng: &mut Rng, keys: &Keys) -> Vec<Blob> {
+    (0..rng.below(20)).map(|_| keys.near(rng)).collect()
+}
+
+fn span(rng: &mut Rng, keys: &Keys) -> Span {
+    let bound = |rng: &mut Rng| match rng.below(5) {
+        0 => Bound::Unbounded,
+        1 | 2 => Bound::Included(keys.near(rng)),
+        _ => Bound::Excluded(keys.near(rng)),
+    };
+    match rng.below(10) {
+        0 => Span::All,
+        1 | 2 => Span::Prefix(keys.near(rng)),
+        3 => Span::Range(bound(rng), bound(rng)),
+        // A few neighbours.
+        _ => {
+            let from = keys.index(rng);
+            let to = (from + 1 + rng.below(20) as usize).min(keys.len() - 1);
+            let end =
+                if rng.percent(50) { Bound::Included(keys.at(to)) } else { Bound::Excluded(keys.at(to)) };
+            let start = keys.at(from);
+            Span::Range(if rng.percent(50) { Bound::Included(start) } else { Bound::Excluded(start) }, end)
+        }
+    }
+}
+
+/// Each writer's keys lie between those of the others.
+fn threads(rng: &mut Rng, keys: &Keys, deletions: u64) -> Vec<Vec<Vec<Write>>> {
+    let writers = 2 + rng.below(3) as usize;
+    let mut all = Vec::with_capacity(writers);
+    for writer in 0..writers {
+        let batches = 5 + rng.below(25);
+        let mine = |rng: &mut Rng| {
+            let at = keys.index(rng) / writers * writers + writer;
+            let value = (!rng.percent(deletions)).then(|| value(rng));
+            (at < keys.len()).then(|| (keys.at(at), value))
+        };
+        let len = 1 + rng.below(8);
+        let batch = |rng: &mut Rng| (0..rng.below(len)).filter_map(|_| mine(rng)).collect();
+        all.push((0..batches).map(|_| batch(rng)).collect());
+    }
+    all
+}

@@ -1,0 +1,109 @@
+//! Comparison of rows, and walks from both ends.
+
+use super::blob::{Blob, Model};
+use super::program::Span;
+use sidebloom::Range;
+use std::collections::VecDeque;
+use std::ops::Bound;
+
+/// Fails with the first difference.
+pub fn assert_same<'a>(
+    mut found: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    mut expected: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    what: &str,
+) {
+    let mut row = 0;
+    loop {
+        let (found, expected) = (found.next(), expected.next());
+        if found != expected {
+            let show = |row: Option<(&[u8], &[u8])>| row.map(|(k, v)| (Blob::from(k), Blob::from(v)));
+            panic!("{what}: row {row}: expected {:?}, found {:?}", show(expected), show(found));
+        }
+        if found.is_none() {
+            return;
+        }
+        row += 1;
+    }
+}
+
+impl Span {
+    pub fn holds(&self, key: &[u8]) -> bool {
+        match self {
+            Span::All => true,
+            Span::Prefix(prefix) => key.starts_with(prefix),
+            Span::Range(lower, upper) => {
+                let above = match lower {
+                    Bound::Included(bound) => key >= &**bound,
+                    Bound::Excluded(bound) => key > &**bound,
+                    Bound::Unbounded => true,
+                };
+                let below = match upper {
+                    Bound::Included(bound) => key <= &**bound,
+                    Bound::Excluded(bound) => key < &**bound,
+                    Bound::Unbounded => true,
+                };
+                above && below
+            }
+        }
+    }
+
+    fn rows(&self, model: &Model) -> VecDeque<(Blob, Blob)> {
+        let rows = model.iter().filter(|(key, _)| self.holds(key));
+        rows.map(|(key, value)| (key.clone(), value.clone())).collect()
+    }
+}
+
+/// An iterator of the store beside what is left of the model's rows.
+pub struct Walk {
+    range: Range,
+    rows: VecDeque<(Blob, Blob)>,
+}
+
+impl Walk {
+    pub fn new(range: Range, span: &Span, model: &Model) -> Self {
+        Walk { range, rows: span.rows(model) }
+    }
+
+    /// Takes a row from one end and compares it; calls `answer` with it. Returns whether there was one.
+    pub fn step(
+        &mut self,
+        from_the_front: bool,
+        what: impl Fn() -> String,
+        mut answer: impl FnMut(&[u8]),
+    ) -> bool {
+        let (found, expected) = match from_the_front {
+            true => (self.range.next(), self.rows.pop_front()),
+            false => (self.range.next_back(), self.rows.pop_back()),
+        };
+        let found = found.map(|row| row.unwrap_or_else(|e| panic!("{}: the iterator fails: {e}", what())));
+        let is_same = match (&found, &expected) {
+            (Some((key, value)), Some(row)) => **key == *row.0 && **value == *row.1,
+            (found, expected) => found.is_none() && expected.is_none(),
+        };
+        if !is_same {
+            let found = found.map(|(key, value)| (Blob::from(key), Blob::from(&*value)));
+            let end = if from_the_front { "front" } else { "back" };
+            panic!("{}: from the {end}: expected {expected:?}, found {found:?}", what());
+        }
+        if let Some((key, value)) = &found {
+            answer(key);
+            answer(value);
+        }
+        found.is_some()
+    }
+
+    /// Walks to the end. The bits of `turns` say from which end each step comes.
+    pub fn finish(mut self, mut turns: u64, what: impl Fn() -> String, mut answer: impl FnMut(&[u8])) {
+        // Walks in one direction, whose blocks are read in order, are the common ones.
+        match turns & 3 {
+            0 => turns = 0,
+            1 => turns = u64::MAX,
+            _ => {}
+        }
+        while self.step(turns & 1 == 0, &what, &mut answer) {
+            turns = turns.rotate_right(1);
+        }
+        let ended = self.range.next().is_none() && self.range.next_back().is_none();
+        assert!(ended, "{}: an ended iterator goes on", what());
+    }
+}

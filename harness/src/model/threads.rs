@@ -1,0 +1,197 @@
+//! Several writers at once, each with its own keys, so that the end is known; beside them readers, and somebody who flushes and compacts.
+//!
+//! Each batch also sets the two counters of its writer, at both ends of the key space. A snapshot with the counters of all writers must hold
+//! exactly the batches that they name.
+
+use super::blob::{Blob, Model};
+use super::program::Write;
+use crate::config;
+use crate::support::Rng;
+use sidebloom::{Batch, Db, Snapshot};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+/// The batches of all writers, and the contents before them.
+pub struct Phase<'a> {
+    pub db: &'a Db,
+    pub before: &'a Model,
+    pub writers: &'a [Vec<Vec<Write>>],
+    /// What the counters are before the first batch; larger than in any earlier phase.
+    pub base: u64,
+    pub what: &'a str,
+}
+
+/// Counts down when a thread ends, even by a panic.
+struct Running<'a>(&'a AtomicUsize);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+fn counters(writer: usize) -> [Blob; 2] {
+    [format!("\0count{writer}"), format!("~count{writer}")].map(|key| Blob::from(key.into_bytes()))
+}
+
+fn counter(value: u64) -> Blob {
+    value.to_be_bytes().to_vec().into()
+}
+
+pub fn apply(model: &mut Model, writes: &[Write]) {
+    for (key, value) in writes {
+        match value {
+            Some(value) => _ = model.insert(key.clone(), value.clone()),
+            None => _ = model.remove(key),
+        }
+    }
+}
+
+pub fn batch_of(writes: &[Write]) -> Batch {
+    let mut batch = Batch::new();
+    for (key, value) in writes {
+        match value {
+            Some(value) => batch.put(key, value),
+            None => batch.delete(key),
+        }
+    }
+    batch
+}
+
+impl Phase<'_> {
+    /// Runs the phase. Returns the contents after it, and how many calls there were.
+    pub fn run(&self, rng: &mut Rng) -> (Model, u64) {
+        let running = AtomicUsize::new(self.writers.len());
+        let calls = std::thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for writer in 0..self.writers.len() {
+                let running = &running;
+                threads.push(scope.spawn(move || {
+                    let _running = Running(running);
+                    self.write(writer)
+                }));
+            }
+            let (mut first, mut second) = (Rng::new(rng.next()), Rng::new(rng.next()));
+            let running = &running;
+            threads.push(scope.spawn(move || self.read(running, &mut first)));
+            threads.push(scope.spawn(move || self.disturb(running, &mut second)));
+            let calls = threads.into_iter().map(|thread| thread.join().unwrap());
+            calls.sum()
+        });
+        let after = self.after(&self.writers.iter().map(|batches| batches.len() as u64).collect::<Vec<_>>());
+        (after, calls)
+    }
+
+    fn write(&self, writer: usize) -> u64 {
+        let [first, last] = counters(writer);
+        for (writes, number) in self.writers[writer].iter().zip(self.base + 1..) {
+            let mut batch = Batch::new();
+            batch.put(&first, counter(number));
+            for (key, value) in writes {
+                match value {
+                    Some(value) => batch.put(key, value),
+                    None => batch.delete(key),
+                }
+            }
+            batch.put(&last, counter(number));
+            self.db.write(batch).unwrap_or_else(|e| panic!("{}: writer {writer}: {e}", self.what));
+            let found = self.db.get(&first).unwrap();
+            assert_eq!(
+                found.as_deref(),
+                Some(&*counter(number)),
+                "{}: writer {writer} reads its own write {number}",
+                self.what
+            );
+        }
+        2 * self.writers[writer].len() as u64
+    }
+
+    /// The contents after so many batches of each writer.
+    fn after(&self, done: &[u64]) -> Model {
+        let mut model = self.before.clone();
+        for (writer, (batches, done)) in self.writers.iter().zip(done).enumerate() {
+            batches.iter().take(*done as usize).for_each(|writes| apply(&mut model, writes));
+            if *done > 0 {
+                counters(writer).into_iter().for_each(|key| _ = model.insert(key, counter(self.base + done)));
+            }
+        }
+        model
+    }
+
+    /// How many batches of each writer a snapshot has. Checks that each is there as a whole.
+    fn done(&self, snapshot: &Snapshot) -> Vec<u64> {
+        (0..self.writers.len())
+            .map(|writer| {
+                let [first, last] = counters(writer).map(|key| snapshot.get(key).unwrap());
+                assert_eq!(first, last, "{}: half a batch of writer {writer}", self.what);
+                let number = first.map_or(0, |value| u64::from_be_bytes(value[..].try_into().unwrap()));
+                number.saturating_sub(self.base)
+            })
+            .collect()
+    }
+
+    fn check(&self, snapshot: &Snapshot, done: &[u64], backwards: bool, when: &str) {
+        let expected = self.after(done);
+        let mut rows: Vec<_> = match backwards {
+            false => snapshot.iter().map(|row| row.unwrap()).collect(),
+            true => snapshot.iter().rev().map(|row| row.unwrap()).collect(),
+        };
+        if backwards {
+            rows.reverse();
+        }
+        let same = rows.iter().map(|(key, value)| (&**key, &**value));
+        let what = format!("{}: after {done:?} batches of the writers, {when}", self.what);
+        super::rows::assert_same(same, expected.iter().map(|(key, value)| (&**key, &**value)), &what);
+    }
+
+    fn read(&self, running: &AtomicUsize, rng: &mut Rng) -> u64 {
+        let kept = self.db.snapshot();
+        let kept_done = self.done(&kept);
+        let (mut seen, mut calls) = (vec![0; self.writers.len()], 1);
+        loop {
+            let last = running.load(SeqCst) == 0;
+            let snapshot = self.db.snapshot();
+            let done = self.done(&snapshot);
+            for (writer, (now, before)) in done.iter().zip(&seen).enumerate() {
+                assert!(now >= before, "{}: writer {writer} goes back from {before} to {now}", self.what);
+            }
+            seen = done;
+            let writer = rng.below(self.writers.len() as u64) as usize;
+            let both = self.db.multi_get(&counters(writer)).unwrap();
+            assert_eq!(both[0], both[1], "{}: multi_get sees half a batch of writer {writer}", self.what);
+            calls += 3 + 2 * seen.len() as u64;
+            if rng.percent(40) {
+                self.check(&snapshot, &seen, rng.percent(50), "in a new snapshot");
+            }
+            if rng.percent(10) || last {
+                self.check(&kept, &kept_done, rng.percent(50), "in an old snapshot");
+            }
+            if last {
+                return calls;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn disturb(&self, running: &AtomicUsize, rng: &mut Rng) -> u64 {
+        let mut calls = 0;
+        while running.load(SeqCst) > 0 {
+            let (db, what) = (self.db, self.what);
+            let bounds = || counters(0).map(|key| key.to_vec());
+            let done = match rng.below(8) {
+                0 | 1 => db.flush(),
+                2 => db.compact(),
+                3 => {
+                    let [from, _] = bounds();
+                    db.compact_range(from..vec![b'k', rng.next() as u8])
+                }
+                4 => db.sync(),
+                5 => db.rebuild_filters(config::filters(rng)).map(|_| ()),
+                6 => db.verify().map(|report| assert!(report.is_ok(), "{what}: {report:?}")),
+                _ => db.wait_for_compaction(),
+            };
+            done.unwrap_or_else(|e| panic!("{what}: beside the writers: {e}"));
+            calls += 1;
+        }
+        calls
+    }
+}

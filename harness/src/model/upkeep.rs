@@ -1,0 +1,161 @@
+//! What changes no answer: flushes, compactions, other filters, checkpoints, reopening under other options, damaged sidecars, repairs.
+
+use super::player::Player;
+use super::program::Span;
+use super::rows::Walk;
+use crate::config;
+use sidebloom::{Db, Error};
+
+impl Player<'_> {
+    /// Something that this configuration likes.
+    pub fn maintain(&mut self) {
+        match self.rng.below(20) {
+            0..=3 => self.ok("flush", self.db().flush()),
+            4 | 5 => self.ok("compact", self.db().compact()),
+            6 | 7 => {
+                let [from, to] =
+                    [self.program.keys.pick(&mut self.rng), self.program.keys.pick(&mut self.rng)];
+                let (from, to) = if self.rng.percent(90) && from > to { (to, from) } else { (from, to) };
+                let compacted = if self.rng.percent(50) {
+                    self.db().compact_range(from..=to)
+                } else {
+                    self.db().compact_range(from..)
+                };
+                self.ok("compact_range", compacted);
+            }
+            8..=10 => self.ok("wait_for_compaction", self.db().wait_for_compaction()),
+            11 | 12 => {
+                let policy = config::filters(&mut self.rng);
+                _ = self.ok("rebuild_filters", self.db().rebuild_filters(policy));
+            }
+            13 => self.ok("sync", self.db().sync()),
+            14 => self.ok("warm", self.db().warm()),
+            15 => self.verify(),
+            16 | 17 => self.checkpoint(),
+            _ => self.check_all(),
+        }
+        self.check_levels();
+    }
+
+    fn verify(&mut self) {
+        let report = self.ok("verify", self.db().verify());
+        assert!(report.is_ok(), "{}: verify: {:?}", self.what(), report.problems);
+        self.calls += 1;
+    }
+
+    /// The numbers of the store agree with each other.
+    pub fn check_levels(&mut self) {
+        let stats = self.db().stats();
+        let sound = stats.segments_quarantined == 0
+            && stats.shortages == 0
+            && stats.filter_negatives + stats.filter_false_positives <= stats.filter_probes
+            && stats.levels.iter().all(|level| {
+                let runs = if level.level == 0 { level.segments } else { level.segments.min(1) };
+                level.runs == runs
+                    && level.filters <= level.segments
+                    && level.keys >= level.segments as u64
+                    && (level.data_bytes > 0) == (level.segments > 0)
+                    && (0.0..=1.0).contains(&level.expected_fpr)
+            });
+        assert!(sound, "{}: stats: {stats:?}", self.what());
+        self.calls += 1;
+    }
+
+    /// A copy holds what the store held, even after that goes on.
+    fn checkpoint(&mut self) {
+        let target = self.place.path("copy");
+        self.ok("checkpoint", self.db().checkpoint(&target));
+        let again = self.db().checkpoint(&target);
+        assert!(matches!(again, Err(Error::AlreadyExists { .. })), "{}: {again:?}", self.what());
+        if self.rng.percent(50) {
+            self.ok("compact beside a checkpoint", self.db().compact());
+        }
+        let read_only = self.rng.percent(50);
+        let options = self.options().read_only(read_only);
+        let copy = self.ok("open a checkpoint", options.open(&target));
+        self.check_other(&copy);
+        if !read_only {
+            self.ok("write to a checkpoint", copy.put(b"only in the copy", b""));
+            self.ok("compact a checkpoint", copy.compact());
+        }
+        drop(copy);
+        self.place.remove_store("copy");
+        self.check_all();
+        self.calls += 3;
+    }
+
+    /// Another opening holds the model's contents.
+    fn check_other(&mut self, db: &Db) {
+        let turns = self.rng.next();
+        Walk::new(db.iter(), &Span::All, &self.model).finish(turns, || self.what(), |_| ());
+        for _ in 0..5 {
+            let key = self.program.keys.near(&mut self.rng);
+            let found = self.ok("get in another opening", db.get(&key));
+            self.same_value("get in another opening", &key, found.as_deref(), &self.model);
+        }
+        self.calls += 6;
+    }
+
+    pub fn reopen(&mut self) {
+        self.close();
+        if self.rng.percent(40) {
+            self.damaged += self.place.damage_sidecars(&mut self.rng);
+        }
+        if self.rng.percent(15) {
+            self.repair();
+        }
+        if self.rng.percent(25) {
+            self.read_only();
+        }
+        if self.rng.percent(20) {
+            let opened = self.options().open(self.place.store());
+            drop(self.ok("open for a moment", opened));
+        }
+        self.open();
+        self.check_all();
+        self.check_levels();
+    }
+
+    /// A repair of a sound store changes no answer, even without the manifest.
+    fn repair(&mut self) {
+        let without = self.rng.percent(50);
+        if without {
+            self.place.remove_manifest();
+        }
+        let repaired = self.options().repair(self.place.store());
+        let report = self.ok("repair", repaired);
+        let kept = report.lost.is_empty() && report.logs.is_none() && report.set_aside.is_empty();
+        assert!(kept, "{}: repair, without manifest {without}: {report:?}", self.what());
+        self.calls += 1;
+    }
+
+    /// Two readers share the closed store and change nothing.
+    fn read_only(&mut self) {
+        let mut open = || {
+            let options = self.options().read_only(true);
+            self.ok("open read-only", options.open(self.place.store()))
+        };
+        let (first, second) = (open(), open());
+        self.check_other(&first);
+        let locked = self.options().open(self.place.store()).err();
+        assert!(matches!(locked, Some(Error::Locked { .. })), "{}: {locked:?}", self.what());
+        drop(first);
+        self.check_other(&second);
+        let refused = [second.put(b"key", b"value"), second.delete(b"key"), second.compact()];
+        let all_refused = refused.iter().all(|refused| matches!(refused, Err(Error::ReadOnly)));
+        assert!(all_refused, "{}: a read-only store takes writes: {refused:?}", self.what());
+    }
+
+    /// The end: everything once more, at rest, and verified.
+    pub fn finish(&mut self) {
+        self.ok("wait_for_compaction", self.db().wait_for_compaction());
+        self.verify();
+        self.ok("compact", self.db().compact());
+        let left: u64 = self.db().stats().levels.iter().map(|level| level.keys).sum();
+        self.same("entries after compact", left, self.model.len() as u64);
+        self.verify();
+        self.check_all();
+        self.check_levels();
+        self.close();
+    }
+}

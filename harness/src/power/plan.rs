@@ -1,0 +1,273 @@
+//! What the writers of a workload write, decided by its seed, so the contents of the store after any number of batches are known.
+
+use crate::support::Rng;
+use sidebloom::{Batch, Db, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// A seed for one part of what another seed decides.
+pub fn mix(parts: &[u64]) -> u64 {
+    let bytes: Vec<u8> = parts.iter().flat_map(|part| part.to_le_bytes()).collect();
+    xxh3_64(&bytes)
+}
+
+type Rows = BTreeMap<Vec<u8>, Arc<Vec<u8>>>;
+
+/// The rows of one writer at one time.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    digest: u64,
+    pub rows: Rows,
+}
+
+/// How far a store is: what it holds, in batches.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Whether the rows that were ingested at the start are there.
+    pub ingested: bool,
+    /// The number of batches of each writer.
+    pub batches: Vec<u64>,
+}
+
+impl Found {
+    pub fn nothing(writers: usize) -> Found {
+        Found { ingested: false, batches: vec![0; writers] }
+    }
+}
+
+#[derive(Debug)]
+pub struct Plan {
+    pub seed: u64,
+    pub writers: usize,
+    pub ingests: bool,
+    /// Whether all segments get filters.
+    pub has_filters: bool,
+    /// Whether each writer's keys are a range of their own. Otherwise those of all writers alternate.
+    is_apart: bool,
+    pub keys: u64,
+    /// For each writer: its rows after each number of batches.
+    states: Vec<Vec<State>>,
+}
+
+impl Plan {
+    pub fn new(seed: u64, batches: u64) -> Plan {
+        let mut rng = Rng::new(mix(&[seed, 1]));
+        let mut plan = Plan {
+            seed,
+            writers: 2 + rng.below(3) as usize,
+            ingests: rng.percent(40),
+            has_filters: rng.percent(60),
+            is_apart: rng.percent(50),
+            keys: *rng.pick(&[10, 30, 60, 100]),
+            states: Vec::new(),
+        };
+        plan.states = (0..plan.writers).map(|writer| plan.states_of(writer, batches)).collect();
+        plan
+    }
+
+    fn states_of(&self, writer: usize, batches: u64) -> Vec<State> {
+        let mut rows = Rows::new();
+        if self.ingests {
+            rows.insert(self.count_key(writer), Arc::new(b"0".to_vec()));
+            let ingested = (0..self.keys).filter(|k| k % 3 == 0);
+            rows.extend(ingested.map(|k| (self.key(writer, k), Arc::new(self.value(writer, 0, k)))));
+        }
+        let mut states = vec![State::of(rows.clone())];
+        for i in 1..=batches {
+            for (key, value) in self.ops(writer, i) {
+                match value {
+                    Some(value) => rows.insert(key, Arc::new(value)),
+                    None => rows.remove(&key),
+                };
+            }
+            states.push(State::of(rows.clone()));
+        }
+        states
+    }
+
+    /// Each writer's key `count` holds the number of its last batch.
+    fn count_key(&self, writer: usize) -> Vec<u8> {
+        self.owned(writer, b"count")
+    }
+
+    /// Keys in clusters of eight with gaps between, some long, and one that is empty.
+    pub fn key(&self, writer: usize, k: u64) -> Vec<u8> {
+        match k {
+            0 if writer == 0 => Vec::new(),
+            1 => self.owned(writer, b""),
+            _ if k % 16 == 5 => self.owned(writer, format!("{}{k}", "0".repeat(300)).as_bytes()),
+            _ => self.owned(writer, format!("{:06}", k / 8 * 700 + k % 8).as_bytes()),
+        }
+    }
+
+    fn owned(&self, writer: usize, body: &[u8]) -> Vec<u8> {
+        let owner = [b'a' + 3 * writer as u8];
+        if self.is_apart { [&owner, body].concat() } else { [body, &owner].concat() }
+    }
+
+    fn owner(&self, key: &[u8]) -> Option<usize> {
+        let owner = if self.is_apart { key.first() } else { key.last() };
+        let Some(owner) = owner else { return Some(0) };
+        let writer = usize::from(owner.checked_sub(b'a')? / 3);
+        (writer < self.writers).then_some(writer)
+    }
+
+    fn value(&self, writer: usize, batch: u64, k: u64) -> Vec<u8> {
+        let mut rng = Rng::new(mix(&[self.seed, 2, writer as u64, batch, k]));
+        let len = match rng.below(100) {
+            0..6 => 0,
+            6..10 => 100 + rng.below(3000),
+            10 => 15_000,
+            _ => rng.below(60),
+        };
+        let compresses = rng.percent(50);
+        let number = format!("{batch} ");
+        let rest = (0..).map(|_| if compresses { b'.' } else { rng.next() as u8 });
+        number.bytes().chain(rest).take(len as usize).collect()
+    }
+
+    /// The operations of a writer's batch number `i`, from 1.
+    fn ops(&self, writer: usize, i: u64) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let mut rng = Rng::new(mix(&[self.seed, 3, writer as u64, i]));
+        let mut ops = vec![(self.count_key(writer), Some(i.to_string().into_bytes()))];
+        let changes = match rng.below(20) {
+            0 => 0,
+            1 => 30,
+            _ => rng.below(6),
+        };
+        for _ in 0..changes {
+            let k = rng.below(self.keys);
+            let deletes = rng.percent(35);
+            ops.push((self.key(writer, k), (!deletes).then(|| self.value(writer, i, k))));
+        }
+        if rng.percent(8) {
+            let from = rng.below(self.keys);
+            let gap = (from..self.keys).take(self.keys as usize / 3);
+            ops.extend(gap.map(|k| (self.key(writer, k), None)));
+        }
+        ops
+    }
+
+    pub fn batch(&self, writer: usize, i: u64) -> Batch {
+        let mut batch = Batch::new();
+        for (key, value) in self.ops(writer, i) {
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        batch
+    }
+
+    /// The rows to ingest before anything is written, in order.
+    pub fn ingested(&self) -> Rows {
+        let states = self.states.iter().filter_map(|states| states.first());
+        states.flat_map(|state| state.rows.clone()).collect()
+    }
+
+    pub fn state(&self, writer: usize, batches: u64) -> &State {
+        &self.states[writer][batches as usize]
+    }
+
+    /// How far the store is that has exactly these rows. An error if there was never such a store.
+    pub fn identify(
+        &self,
+        rows: impl Iterator<Item = sidebloom::Result<(Vec<u8>, Value)>>,
+    ) -> Result<Found, String> {
+        let mut of_writers = vec![Vec::new(); self.writers];
+        let mut last: Option<Vec<u8>> = None;
+        for row in rows {
+            let (key, value) = row.map_err(|e| format!("iteration: {e}"))?;
+            if last.as_ref().is_some_and(|last| *last >= key) {
+                return Err(format!("key {} is out of order", key.escape_ascii()));
+            }
+            let owner = self.owner(&key).ok_or_else(|| format!("key {} of nobody", key.escape_ascii()))?;
+            last = Some(key.clone());
+            of_writers[owner].push((key, value));
+        }
+        let mut found = Found { ingested: self.ingests && last.is_some(), batches: Vec::new() };
+        for (writer, rows) in of_writers.iter().enumerate() {
+            let batches = self.count(writer, rows)?;
+            found.batches.push(batches);
+            if self.ingests && !found.ingested {
+                continue; // Nothing at all is there.
+            }
+            let digest = digest(rows.iter().map(|(key, value)| (key.as_slice(), &**value)));
+            let state = &self.states[writer][batches as usize];
+            if digest != state.digest {
+                return Err(format!("writer {writer}, after {batches} batches: {}", state.differences(rows)));
+            }
+        }
+        Ok(found)
+    }
+
+    fn count(&self, writer: usize, rows: &[(Vec<u8>, Value)]) -> Result<u64, String> {
+        let key = self.count_key(writer);
+        let Some((_, count)) = rows.iter().find(|(found, _)| *found == key) else { return Ok(0) };
+        let number = std::str::from_utf8(count).ok().and_then(|count| count.parse().ok());
+        let number = number.filter(|n| (*n as usize) < self.states[writer].len());
+        number.ok_or_else(|| format!("writer {writer} has count {}", count.escape_ascii()))
+    }
+
+    /// Looks up every key that a writer ever writes, and some that nobody does. Filters must not hide any.
+    pub fn check_lookups(&self, db: &Db, found: &Found) -> Result<(), String> {
+        let none = State::default();
+        for writer in 0..self.writers {
+            let is_empty = self.ingests && !found.ingested;
+            let state = if is_empty { &none } else { self.state(writer, found.batches[writer]) };
+            let keys: Vec<_> = (0..self.keys).map(|k| self.key(writer, k)).collect();
+            let values = db.multi_get(&keys).map_err(|e| format!("multi_get: {e}"))?;
+            for (key, many) in keys.iter().zip(values) {
+                let one = db.get(key).map_err(|e| format!("get {}: {e}", key.escape_ascii()))?;
+                let expected = state.rows.get(key).map(|value| value.as_slice());
+                if one.as_deref() != expected || many.as_deref() != expected {
+                    return Err(format!(
+                        "key {}: get finds {:?}, multi_get {:?}, iteration found {:?} bytes",
+                        key.escape_ascii(),
+                        one.map(|value| value.len()),
+                        many.map(|value| value.len()),
+                        expected.map(<[u8]>::len)
+                    ));
+                }
+                let absent = [key, b"?".as_slice()].concat();
+                if db.contains_key(&absent).map_err(|e| e.to_string())? {
+                    return Err(format!("key {} was never written", absent.escape_ascii()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    fn of(rows: Rows) -> State {
+        State { digest: digest(rows.iter().map(|(key, value)| (key.as_slice(), value.as_slice()))), rows }
+    }
+
+    fn differences(&self, rows: &[(Vec<u8>, Value)]) -> String {
+        let found: BTreeMap<&[u8], &[u8]> = rows.iter().map(|(k, v)| (k.as_slice(), &**v)).collect();
+        let brief = |value: &[u8]| {
+            format!("{} bytes \"{}\"", value.len(), value[..value.len().min(8)].escape_ascii())
+        };
+        let wrong = self.rows.iter().filter_map(|(key, value)| match found.get(key.as_slice()) {
+            None => Some(format!("{} is lost", key.escape_ascii())),
+            Some(other) if *other == value.as_slice() => None,
+            Some(other) => Some(format!("{} has {}, not {}", key.escape_ascii(), brief(other), brief(value))),
+        });
+        let extra = found.iter().filter(|(key, _)| !self.rows.contains_key(**key));
+        let extra = extra.map(|(key, value)| format!("{} is back with {}", key.escape_ascii(), brief(value)));
+        wrong.chain(extra).take(10).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn digest<'a>(rows: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> u64 {
+    let mut digest = Xxh3::new();
+    for (key, value) in rows {
+        for part in [key, value] {
+            digest.update(&(part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+    }
+    digest.digest()
+}

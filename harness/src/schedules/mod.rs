@@ -1,0 +1,42 @@
+//! Deterministic schedules of the engine's own threads: group commit, rotation, flush, publishing, compaction, unlinking, closing.
+//!
+//! The engine is built over a scheduler (`src/sync.rs`) that decides by a seed, at each use of a lock, a signal, an atomic or the disk,
+//! which thread goes on. A deadlock, a lost wake-up, an answer that is not of the model, or an image of the disk that recovery cannot make
+//! sense of is repeated from its seed.
+
+#[cfg(sidebloom_schedules)]
+mod model;
+#[cfg(sidebloom_schedules)]
+mod threads;
+#[cfg(sidebloom_schedules)]
+mod under;
+
+use crate::run::Args;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+#[cfg(sidebloom_schedules)]
+pub fn harness(args: &Args) -> ExitCode {
+    under::harness(args)
+}
+
+/// Builds the working tree at `root` over the scheduler and runs that. Takes the arguments of this program.
+pub fn command(root: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    let build = ["run", "--locked", "--quiet", "--profile", "harness", "-p", "sidebloom-harness"];
+    command.current_dir(root).args(build).args(["--target-dir", "target/schedules", "--"]);
+    command.env("RUSTFLAGS", "--cfg sidebloom_schedules");
+    command
+}
+
+#[cfg(not(sidebloom_schedules))]
+pub fn harness(_: &Args) -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    match command(root).args(std::env::args_os().skip(1)).status() {
+        Ok(status) => ExitCode::from(status.code().map_or(2, |code| code as u8)),
+        Err(error) => {
+            eprintln!("schedules: cannot run cargo: {error}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The threads that use the store of a schedule.
+
+use super::model::{Writer, key};
+use crate::config;
+use crate::support::{Contents, Rng, SimFs, contents};
+use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use sidebloom::{Db, Durability, Error};
+use std::sync::Arc;
+
+/// What the threads share.
+pub struct Shared {
+    pub fs: SimFs,
+    pub base: Contents,
+    pub writers: Vec<Writer>,
+    /// Whether an I/O fault is planned.
+    pub may_fail: bool,
+}
+
+impl Shared {
+    #[track_caller]
+    fn allow(&self, error: &Error, what: &str) {
+        let strikes = self.fs.strikes();
+        let is_fault = match error {
+            Error::Io { path, .. } => strikes.iter().any(|strike| strike.path == *path),
+            Error::Poisoned { .. } => !strikes.is_empty(),
+            _ => false,
+        };
+        assert!(is_fault, "{what}: {error}, after {strikes:?}");
+    }
+
+    /// Checks that the store holds a prefix of each writer's batches, at least `least` of them. Returns how many.
+    #[track_caller]
+    pub fn check(&self, found: &Contents, least: &[u64], what: &str) -> Vec<u64> {
+        let counts = self.writers.iter().map(|writer| writer.count_in(found, &self.base, what));
+        let counts: Vec<u64> = counts.collect();
+        for ((writer, count), least) in self.writers.iter().zip(&counts).zip(least) {
+            let known = writer.known();
+            assert!(
+                (*least..=known.handed_over).contains(count),
+                "{what}: {count} batches of writer {}, but at least {least} of {known:?}",
+                writer.number
+            );
+            // Batches that were acknowledged before another one was handed over are there if that one is.
+            let seen = writer.seen.lock().unwrap();
+            if let Some(before) = count.checked_sub(1).map(|last| &seen[last as usize]) {
+                let holds = before.iter().zip(&counts).all(|(before, count)| before <= count);
+                assert!(
+                    holds,
+                    "{what}: {counts:?} is no prefix: batch {count} of {} came after {before:?}",
+                    writer.number
+                );
+            }
+        }
+        counts
+    }
+
+    pub fn acknowledged(&self) -> Vec<u64> {
+        self.writers.iter().map(|writer| writer.acknowledged.load(SeqCst)).collect()
+    }
+
+    fn synced(&self, counts: &[u64]) {
+        for (writer, count) in self.writers.iter().zip(counts) {
+            writer.synced.fetch_max(*count, SeqCst);
+        }
+    }
+}
+
+/// Writes the batches of one writer; ends early once the store takes no more.
+pub fn write(shared: &Shared, db: &Db, number: usize, mut rng: Rng) {
+    let writer = &shared.writers[number];
+    for n in 1..=writer.len() {
+        writer.seen.lock().unwrap().push(shared.acknowledged());
+        writer.handed_over.store(n, SeqCst);
+        let durability = *rng.pick(&[Durability::Os, Durability::Os, Durability::Sync]);
+        match db.write_with(writer.batch(n), durability) {
+            Ok(()) => writer.acknowledged.store(n, SeqCst),
+            Err(error) => return shared.allow(&error, "write"),
+        }
+        if durability == Durability::Sync {
+            writer.synced.fetch_max(n, SeqCst);
+        }
+        if rng.percent(30) {
+            let expected = writer.after(&shared.base, n);
+            let key = key(rng.below(100) * shared.writers.len() as u64 + number as u64);
+            match db.get(&key) {
+                Ok(found) => {
+                    let found = found.as_deref();
+                    assert_eq!(
+                        found,
+                        expected.get(&key).map(Vec::as_slice),
+                        "own write {n}, {}",
+                        key.escape_ascii()
+                    );
+                }
+                Err(error) => shared.allow(&error, "get"),
+            }
+        }
+    }
+}
+
+/// Reads the counts of all writers together, again and again: none goes back, none is behind what was acknowledged.
+fn read_counts(shared: &Shared, db: &Db) {
+    let keys: Vec<_> = shared.writers.iter().map(Writer::count_key).collect();
+    let mut least = vec![0; keys.len()];
+    for _ in 0..12 {
+        let acknowledged = shared.acknowledged();
+        least = least.iter().zip(&acknowledged).map(|(a, b)| *a.max(b)).collect();
+        match db.multi_get(&keys) {
+            Ok(found) => {
+                let counts: Vec<u64> = found.iter().map(|n| Writer::parse_count(n.as_deref())).collect();
+                assert!(
+                    counts.iter().zip(&least).all(|(n, least)| n >= least),
+                    "{counts:?}, after {least:?}"
+                );
+                least = counts;
+            }
+            Err(error) => shared.allow(&error, "multi_get"),
+        }
+    }
+}
+
+/// Looks at snapshots: each is a prefix of every writer's batches, later ones hold no less, and none changes.
+pub fn read(shared: &Shared, db: &Db, mut rng: Rng) {
+    read_counts(shared, db);
+    let mut least = vec![0; shared.writers.len()];
+    for _ in 0..2 {
+        let acknowledged = shared.acknowledged();
+        let snapshot = db.snapshot();
+        least = least.iter().zip(&acknowledged).map(|(a, b)| *a.max(b)).collect();
+        let walk = || -> Result<Contents, Error> {
+            snapshot.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec()))).collect()
+        };
+        let found = match walk() {
+            Ok(found) => found,
+            Err(error) => {
+                shared.allow(&error, "iterate");
+                continue;
+            }
+        };
+        least = shared.check(&found, &least, "a snapshot");
+        for _ in 0..8 {
+            let key = key(rng.below(super::model::KEYS + 20));
+            match snapshot.get(&key) {
+                Ok(value) => {
+                    assert_eq!(value.as_deref(), found.get(&key).map(Vec::as_slice), "get of a snapshot")
+                }
+                Err(error) => shared.allow(&error, "get"),
+            }
+        }
+        match walk() {
+            Ok(again) => assert!(again == found, "a snapshot has changed"),
+            Err(error) => shared.allow(&error, "iterate"),
+        }
+    }
+}
+
+/// Operations beside the writers.
+pub fn operate(shared: &Shared, db: &Db, mut rng: Rng) {
+    for _ in 0..1 + rng.below(3) {
+        let acknowledged = shared.acknowledged();
+        let done = match rng.below(12) {
+            0..3 => db.flush().map(|()| shared.synced(&acknowledged)),
+            3..5 => db.sync().map(|()| shared.synced(&acknowledged)),
+            5 | 6 => db.compact(),
+            7 => {
+                let from = rng.below(super::model::KEYS);
+                db.compact_range(key(from)..key(from + rng.below(60)))
+            }
+            8 => match db.rebuild_filters(config::policy(&mut rng)) {
+                Err(Error::InvalidArgument(_)) => Ok(()), // Filters off.
+                rebuilt => rebuilt.map(|_| ()),
+            },
+            9 => db.wait_for_compaction(),
+            10 => match db.verify() {
+                Ok(report) if !shared.may_fail => {
+                    assert!(report.is_ok(), "{report:?}");
+                    Ok(())
+                }
+                verified => verified.map(|_| ()),
+            },
+            _ => db.checkpoint(format!("disk/copy{}", rng.next())),
+        };
+        if let Err(error) = done {
+            shared.allow(&error, "an operation");
+        }
+    }
+}
+
+/// Writes other keys until a compaction beside it has ended.
+pub fn press(db: &Db, compacted: &AtomicBool) {
+    for n in 0u64.. {
+        if compacted.load(SeqCst) || db.put(key(n * 37 % 200 + 1000), vec![n as u8; 1500]).is_err() {
+            break;
+        }
+    }
+}
+
+/// Holds the last handle but one for a while, so that any thread may close the store.
+pub fn hold(db: Db, shared: &Arc<Shared>) {
+    let least = shared.acknowledged();
+    if !shared.may_fail {
+        shared.check(&contents(&db), &least, "a late reader");
+    }
+    drop(db);
+}
