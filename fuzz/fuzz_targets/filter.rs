@@ -5,6 +5,9 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use sidebloom::fuzzing::{BuiltFilter, FilterSpec, Isa, Prober, Verdict, Width};
 
+/// Enough for several lines of every kind.
+const HASHES: usize = 1000;
+
 #[derive(Debug, Arbitrary)]
 struct Input {
     kind: u8,
@@ -17,7 +20,7 @@ fuzz_target!(|input: Input| {
     let close = |&(hash, count, shift): &(u64, u8, u8)| {
         (0..=u64::from(count)).map(move |i| hash.wrapping_add(i << (shift % 64)))
     };
-    let hashes: Vec<u64> = input.hashes.iter().take(64).flat_map(close).collect();
+    let hashes: Vec<u64> = input.hashes.iter().flat_map(close).take(HASHES).collect();
     let spec = match Width::ALL.get(usize::from(input.kind % 6)) {
         Some(&width) => FilterSpec::Parity { width },
         None => FilterSpec::BlockedBloom { bits_per_key: 2.0 + f64::from(input.bits_per_key % 62) },

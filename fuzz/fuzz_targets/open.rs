@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 const STORE: &str = "disk/store";
+const KEYS: u64 = 100;
 
 #[derive(Debug, Arbitrary)]
 struct Input {
@@ -31,24 +32,32 @@ fn options(fs: &SimFs) -> Options {
     Options::new().memtable_bytes(4096).segment_bytes(4096).block_bytes(256).filesystem(Arc::new(fs.clone()))
 }
 
-fn key(n: u32) -> String {
-    format!("key {:03}", n * 7 % 300)
+fn key(n: u64) -> String {
+    format!("key {:03}", n * 7 % KEYS)
 }
 
-/// The files of a store whose process was killed.
+/// 56 bytes, mostly noise.
+fn value(n: u64) -> Vec<u8> {
+    (1..8u64).flat_map(|i| (n + i * i).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect()
+}
+
+/// The files of a store whose process was killed: two segments in level 1, two in level 0, and a log.
 static FILES: LazyLock<Vec<(PathBuf, Vec<u8>)>> = LazyLock::new(|| {
     let fs = SimFs::new();
     let db = options(&fs).open(STORE).unwrap();
-    for n in 0..600 {
+    for n in 0..180 {
         match n % 5 {
             0 => db.delete(key(n)).unwrap(),
-            _ => db.put(key(n), format!("{:x}", n.wrapping_mul(0x9e37_79b9)).repeat(4)).unwrap(),
+            _ => db.put(key(n), value(n)).unwrap(),
         }
-        if n == 580 {
-            db.flush().unwrap();
-            db.wait_for_compaction().unwrap();
+        match n {
+            130 => db.compact().unwrap(),
+            145 | 160 => db.flush().unwrap(),
+            _ => {}
         }
     }
+    let levels: Vec<_> = db.stats().levels.iter().map(|level| level.segments).collect();
+    assert_eq!(levels, [2, 2]);
     let left = fs.crash(Crash::Kill, 0);
     let files = left.files().into_iter();
     files.filter_map(|path| left.read(&path).map(|bytes| (path, bytes))).collect()

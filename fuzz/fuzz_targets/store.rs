@@ -12,7 +12,9 @@ use std::sync::Arc;
 
 /// SimFs has no unnamed directory, so the store has a parent.
 const STORE: &str = "disk/store";
-const OPS: usize = 100;
+const OPS: usize = 40;
+/// The longest [`Op::Fill`]: several memtables full.
+const FILL: u8 = 80;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -170,12 +172,11 @@ impl Run {
     }
 
     fn synced(&mut self) {
-        self.durable.clone_from(&self.model);
-        self.since.clear();
+        self.since.drain(..).for_each(|batch| apply(&mut self.durable, &batch));
     }
 
     fn fill(&mut self, from: Key, count: u8, seed: u16) {
-        for i in 0..count {
+        for i in 0..count % FILL {
             let key = Key(from.0.wrapping_add(i));
             self.write(&[Write { key, value: Some((seed >> (i % 8)) as u8 | 15) }]);
         }
@@ -203,8 +204,8 @@ impl Run {
         }
         assert!(holds, "after {crash:?} the store holds no prefix of what was written: {found:?}");
         (self.fs, self.db, self.config, self.model) = (fs, Some(db), config, found);
+        (self.durable, self.since) = (self.model.clone(), Vec::new());
         self.db().sync().unwrap();
-        self.synced();
     }
 
     fn range(&self, lower: Option<(Key, bool)>, upper: Option<(Key, bool)>, mut turns: u32) {

@@ -11,13 +11,15 @@ pub mod segment;
 /// The simulated file system of the integration tests: files in memory, and crashes.
 #[path = "../../tests/support"]
 pub mod disk {
-    #![allow(dead_code, reason = "the tests use all of it")]
+    #![allow(dead_code, unused_imports, reason = "the tests use all of it")]
     mod crash;
     #[allow(clippy::module_inception, reason = "the name of the tests' file")]
     mod disk;
     mod faults;
     mod rng;
     mod sim_fs;
+    mod struck;
+    mod watch;
 
     pub use crash::Crash;
     pub use sim_fs::SimFs;
