@@ -4,14 +4,18 @@
 //! run in one thread of the machine, each use of a lock, a signal or an atomic is a point where another one may go on, and a seed decides
 //! which. `cargo harness schedules` builds the engine that way.
 //!
-//! The view's `ArcSwap`, the skip list and `OnceLock` are no such points, and all atomics are sequentially consistent there.
+//! The skip list and `OnceLock` are no such points, and all atomics are sequentially consistent there.
 //! Counters that decide nothing stay atomics of the standard library, which are no such points.
 
 #[cfg(sidebloom_schedules)]
 mod scheduled;
 
+#[cfg(not(sidebloom_schedules))]
+pub(crate) use arc_swap::ArcSwap;
 #[cfg(sidebloom_schedules)]
-pub(crate) use scheduled::{Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, atomic, sleep};
+pub(crate) use scheduled::{
+    ArcSwap, Builder, Condvar, Instant, JoinHandle, Mutex, MutexGuard, atomic, sleep,
+};
 #[cfg(not(sidebloom_schedules))]
 pub(crate) use std::{
     sync::{Condvar, Mutex, MutexGuard, atomic},

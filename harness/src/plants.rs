@@ -4,6 +4,7 @@
 
 use crate::{record, schedules};
 use indicatif::ProgressBar;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -11,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// The plants of a complete set, at least.
 const PLANTS_MIN: usize = 30;
+/// How much of a panic's message the table shows.
+const SHOWN_CHARS: usize = 100;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -82,18 +85,16 @@ fn git(dir: &Path, arguments: &[&str], last: &Path) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// How the harness of a plant ended.
+/// How a harness ended in the second working tree: `None` if it found nothing.
 struct Outcome {
-    is_found: bool,
-    text: String,
+    found: Option<String>,
     took: Duration,
 }
 
-/// Plants one mistake in a clean working tree, runs its harness there, and cleans up.
-fn run_one(tree: &Path, plant: &Plant) -> Outcome {
+/// Runs a harness in the second working tree, over its first seeds. An error says why there is no result.
+fn run_harness(tree: &Path, harness: &str, seeds: &[&str]) -> Result<Outcome, String> {
     let started = Instant::now();
-    assert!(git(tree, &["apply"], &plant.path), "{}", plant.name);
-    let mut command = match plant.harness.as_str() {
+    let mut command = match harness {
         "schedules" => schedules::command(tree),
         _ => {
             let mut command = Command::new(env!("CARGO"));
@@ -101,19 +102,50 @@ fn run_one(tree: &Path, plant: &Plant) -> Outcome {
             command
         }
     };
-    command.args([&plant.harness, "--seeds", &plant.seeds]).env("CARGO_INCREMENTAL", "1");
-    let output = command.stdout(Stdio::null()).output();
-    assert!(git(tree, &["reset", "--quiet", "--hard"], Path::new("HEAD")), "{}", plant.name);
-    let (code, errors) = output.map_or((None, String::new()), |output| {
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
-    });
-    let report = errors.lines().find_map(|line| Some(line.split_once("; to repeat it")?.0.to_owned()));
-    let (is_found, text) = match (code, report) {
-        (Some(1) | None, Some(report)) => (true, report),
-        (Some(0), _) => (false, format!("not found in {} seeds", plant.seeds)),
-        _ => (false, format!("no result: {}", errors.lines().last().unwrap_or_default())),
+    command.arg(harness).args(seeds).env("CARGO_INCREMENTAL", "1").stdout(Stdio::null());
+    let output = command.output().map_err(|error| error.to_string())?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let found = match (output.status.code(), what_it_found(&errors)) {
+        (Some(0), _) => None,
+        (Some(1) | None, Some(found)) => Some(found), // A second panic aborts it.
+        _ => return Err(errors.lines().last().unwrap_or_default().to_owned()),
     };
-    Outcome { is_found, text, took: started.elapsed() }
+    Ok(Outcome { found, took: started.elapsed() })
+}
+
+/// The report of the first seed that failed, and the first line of its panic.
+fn what_it_found(errors: &str) -> Option<String> {
+    let report = errors.lines().find_map(|line| Some(line.split_once("; to repeat it")?.0))?;
+    let mut lines = errors.lines().skip_while(|line| !line.contains("panicked at")).skip(1);
+    let panic: String = lines.next().unwrap_or_default().chars().take(SHOWN_CHARS).collect();
+    Some(
+        [report, &panic.replace('|', "\\|")]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(": "),
+    )
+}
+
+/// Plants one mistake, runs its harness, and cleans up.
+fn run_one(tree: &Path, plant: &Plant) -> Result<Outcome, String> {
+    assert!(git(tree, &["apply"], &plant.path), "{}", plant.name);
+    let outcome = run_harness(tree, &plant.harness, &["--seeds", &plant.seeds]);
+    assert!(git(tree, &["reset", "--quiet", "--hard"], Path::new("HEAD")), "{}", plant.name);
+    outcome
+}
+
+/// Runs the short form of each harness without a mistake: one that finds something there would find every plant.
+fn run_clean(tree: &Path, plants: &[Plant]) -> Result<(), String> {
+    let harnesses: BTreeSet<&str> = plants.iter().map(|plant| plant.harness.as_str()).collect();
+    for harness in harnesses {
+        let Outcome { found, took } = run_harness(tree, harness, &[])?;
+        if let Some(found) = found {
+            return Err(format!("without any plant, {found}"));
+        }
+        println!("{harness}: finds nothing without a plant ({} s)", took.as_secs());
+    }
+    Ok(())
 }
 
 /// Plants the mistakes one by one in a second working tree of the last commit, whose build is kept.
@@ -125,11 +157,19 @@ fn run_all(root: &Path, plants: &[Plant], is_complete: bool) -> ExitCode {
         eprintln!("plants: no working tree at {}", tree.display());
         return ExitCode::from(2);
     }
+    if let Err(error) = run_clean(&tree, plants) {
+        eprintln!("plants: {error}");
+        return ExitCode::from(2);
+    }
     let bar = ProgressBar::new(plants.len() as u64);
     let (mut table, mut missed) = (String::new(), Vec::new());
     for plant in plants {
-        let Outcome { is_found, text, took } = run_one(&tree, plant);
         let Plant { name, mistake, harness, seeds, .. } = plant;
+        let (is_found, text, took) = match run_one(&tree, plant) {
+            Ok(Outcome { found: Some(found), took }) => (true, found, took),
+            Ok(Outcome { found: None, took }) => (false, format!("not found in {seeds} seeds"), took),
+            Err(error) => (false, format!("no result: {error}"), Duration::ZERO),
+        };
         bar.suspend(|| println!("{name}: {mistake} ({} s): {text}", took.as_secs()));
         _ = writeln!(
             table,

@@ -15,9 +15,8 @@ use crate::id::FileId;
 use crate::key::Seq;
 use crate::manifest::{LiveSet, Manifest, ManifestState};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{self, Condvar, Mutex, lock};
+use crate::sync::{self, ArcSwap, Condvar, Mutex, lock};
 use crate::wal;
-use arc_swap::ArcSwap;
 use std::sync::{Arc, OnceLock};
 
 /// An open store.

@@ -12,9 +12,8 @@ use super::stored_hash::StoredHash;
 use crate::db::FilterPolicy;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockGuard, LockMode, create_dir_durably};
-use crate::sync::Mutex;
 use crate::sync::atomic::AtomicBool;
-use arc_swap::ArcSwap;
+use crate::sync::{ArcSwap, Mutex};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 

@@ -3,13 +3,48 @@
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic};
 pub(crate) use shuttle::thread::{Builder, JoinHandle};
 
+use arc_swap::Guard;
 use std::cell::Cell;
 use std::ops::Add;
+use std::sync::Arc;
 use std::time::Duration;
 
 std::thread_local! {
     /// The time, which only sleeping moves on: all threads of a schedule run in one.
     static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// A shared value that is replaced as a whole. Another thread may go on before each use of it.
+pub(crate) struct ArcSwap<T> {
+    value: arc_swap::ArcSwap<T>,
+    point: atomic::AtomicBool,
+}
+
+impl<T> ArcSwap<T> {
+    pub fn from_pointee(value: T) -> Self {
+        ArcSwap { value: arc_swap::ArcSwap::from_pointee(value), point: atomic::AtomicBool::new(false) }
+    }
+
+    fn after_point(&self) -> &arc_swap::ArcSwap<T> {
+        self.point.load(atomic::Ordering::SeqCst);
+        &self.value
+    }
+
+    pub fn load(&self) -> Guard<Arc<T>> {
+        self.after_point().load()
+    }
+
+    pub fn load_full(&self) -> Arc<T> {
+        self.after_point().load_full()
+    }
+
+    pub fn store(&self, value: Arc<T>) {
+        self.after_point().store(value);
+    }
+
+    pub fn swap(&self, value: Arc<T>) -> Arc<T> {
+        self.after_point().swap(value)
+    }
 }
 
 /// A moment of a schedule's time.

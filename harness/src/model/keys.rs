@@ -10,6 +10,8 @@ use std::ops::Range;
 pub struct Keys {
     keys: Vec<Blob>,
     focus: Range<usize>,
+    /// The percentage of writes that go anywhere else. Without any, memtables leave gaps between their keys.
+    stray: u64,
 }
 
 impl Keys {
@@ -21,7 +23,7 @@ impl Keys {
         keys.sort_unstable();
         keys.dedup();
         let focus = 0..keys.len();
-        Keys { keys: keys.into_iter().map(Blob::from).collect(), focus }
+        Keys { keys: keys.into_iter().map(Blob::from).collect(), focus, stray: *rng.pick(&[0, 0, 30, 30]) }
     }
 
     /// Moves the part of the key space that gets most of the writes, so that other parts have old entries and gaps.
@@ -41,7 +43,7 @@ impl Keys {
 
     /// The index of a key to write to.
     pub fn index(&self, rng: &mut Rng) -> usize {
-        let range = if rng.percent(70) { self.focus.clone() } else { 0..self.keys.len() };
+        let range = if rng.percent(self.stray) { 0..self.keys.len() } else { self.focus.clone() };
         range.start + rng.below(range.len() as u64) as usize
     }
 
@@ -52,7 +54,8 @@ impl Keys {
 
     /// A key to ask for: one of the keys, or one beside it.
     pub fn near(&self, rng: &mut Rng) -> Blob {
-        let key = self.pick(rng);
+        let any = rng.below(self.keys.len() as u64) as usize;
+        let key = if rng.percent(30) { self.at(any) } else { self.pick(rng) };
         if rng.percent(70) {
             return key;
         }

@@ -9,7 +9,8 @@ use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use sidebloom::{FilterPolicy, Options, Residency};
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Schedules of each seed's workload.
 const SCHEDULES: usize = 10;
@@ -17,10 +18,11 @@ const SCHEDULES: usize = 10;
 const STEPS_MAX: usize = 2_000_000;
 
 pub fn harness(args: &Args) -> ExitCode {
-    let bases = [empty(), prepared(1), prepared(2), prepared(3)];
+    let bases: [OnceLock<(SimFs, Contents)>; 4] = std::array::from_fn(|_| OnceLock::new());
     let harness = Harness { name: "schedules", short: 80, long: 1200, floors: &[("schedules", 10_000)] };
     harness.run(args, |seed, counts: &Counts| {
-        let (disk, base) = &bases[(seed % 4) as usize];
+        let number = seed % 4;
+        let (disk, base) = bases[number as usize].get_or_init(|| prepared(number));
         let (disk, base) = (disk.crash(Crash::Kill, 0), base.clone());
         let done = Arc::new(Mutex::new([0; 4]));
         let counted = Arc::clone(&done);
@@ -56,13 +58,12 @@ fn run(scheduler: impl Scheduler + 'static, schedule: impl Fn() + Send + Sync + 
     Runner::new(scheduler, config).run(schedule);
 }
 
-fn empty() -> (SimFs, Contents) {
-    (SimFs::new(), Contents::new())
-}
-
-/// The disk of a closed store with several levels.
+/// The disk of a closed store: none yet, or one with some levels.
 fn prepared(seed: u64) -> (SimFs, Contents) {
     let (fs, expected) = (SimFs::new(), Arc::new(Mutex::new(Contents::new())));
+    if seed == 0 {
+        return (fs, Contents::new());
+    }
     let (disk, filled) = (fs.clone(), Arc::clone(&expected));
     run(RoundRobinScheduler::new(1), move || {
         let db = tiny_on(&disk).open(STORE).unwrap();
@@ -101,7 +102,7 @@ fn options(fs: &SimFs, rng: &mut Rng) -> Options {
 fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2] {
     let mut rng = Rng::new(seed);
     let fs = disk.crash(Crash::Kill, 0);
-    let number = 1 + rng.below(3);
+    let number = 1 + rng.below(5);
     let writers = (0..number).map(|n| {
         let batches = 2 + rng.below(9);
         Writer::new(n, number, batches, &mut rng)
@@ -165,6 +166,8 @@ fn plan_fault(rng: &mut Rng) -> Fault {
 #[derive(Default)]
 struct Taken {
     ops: u64,
+    /// Batches known to be durable.
+    synced: u64,
     /// Created and removed.
     files: [u64; 2],
     /// The disk after a crash, and how many batches of each writer it must hold.
@@ -173,8 +176,8 @@ struct Taken {
 
 /// Images per schedule, at most.
 const IMAGES_MAX: usize = 4;
-/// Operations per image, on average.
-const OPERATIONS_PER_IMAGE: u64 = 40;
+/// Operations per image, on average: always, and just after a sync, when a crash must lose nothing.
+const OPERATIONS_PER_IMAGE: [u64; 2] = [60, 6];
 
 /// Takes images of the disk when power is lost before an operation, with what each writer knew to be durable.
 fn take_images(fs: &SimFs, shared: &Arc<Shared>, seed: u64) -> Arc<Mutex<Taken>> {
@@ -190,7 +193,10 @@ fn take_images(fs: &SimFs, shared: &Arc<Shared>, seed: u64) -> Arc<Mutex<Taken>>
         taken.ops += 1;
         taken.files[0] += u64::from(kind == OpKind::Create);
         taken.files[1] += u64::from(kind == OpKind::Remove);
-        if taken.images.len() < IMAGES_MAX && rng.lock().unwrap().below(OPERATIONS_PER_IMAGE) == 0 {
+        let synced = shared.writers.iter().map(|writer| writer.synced.load(Relaxed)).sum();
+        let before = std::mem::replace(&mut taken.synced, synced);
+        let operations = OPERATIONS_PER_IMAGE[usize::from(synced > before)];
+        if taken.images.len() < IMAGES_MAX && rng.lock().unwrap().below(operations) == 0 {
             let least = |known: super::model::Known| match crash {
                 Crash::Kill => known.acknowledged,
                 _ => known.synced,
