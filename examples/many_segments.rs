@@ -5,7 +5,7 @@
 //! cargo run --release --example many_segments -- 16000 DIR
 //! ```
 //!
-//! DIR must not exist. It is best in memory (`/dev/shm`): the cost is the process's own then.
+//! Fails if the store takes more descriptors or maps than its options allow. DIR must not exist. It is best in memory (`/dev/shm`): the cost is the process's own then.
 
 use sidebloom::{Db, Options, Result};
 use std::path::Path;
@@ -17,6 +17,11 @@ const SEGMENT_BYTES: u64 = 4096;
 const VALUE_BYTES: usize = 100;
 /// How often a change is published, for the median.
 const PUBLICATIONS: u32 = 21;
+/// The defaults of `max_open_files` and `max_mapped_filters`.
+const OPEN_FILES_MAX: usize = 512;
+const MAPPED_FILTERS_MAX: usize = 32_768;
+/// Descriptors besides those of segments: log, manifest, lock, and what is being written.
+const OTHER_DESCRIPTORS: usize = 8;
 /// How long to wait for the background to verify the filters.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
@@ -45,7 +50,10 @@ fn usage() -> ExitCode {
 }
 
 fn options() -> Options {
-    Options::new().segment_bytes(SEGMENT_BYTES)
+    Options::new()
+        .segment_bytes(SEGMENT_BYTES)
+        .max_open_files(OPEN_FILES_MAX)
+        .max_mapped_filters(MAPPED_FILTERS_MAX)
 }
 
 fn key(row: u64) -> String {
@@ -111,6 +119,12 @@ fn measure(dir: &Path) -> Result<()> {
         }
     }
     println!("missing key: {:.2} µs", began.elapsed().as_secs_f64() * 1e6 / asked as f64);
+    within(
+        "descriptors",
+        Process::now().descriptors - before.descriptors,
+        OPEN_FILES_MAX + OTHER_DESCRIPTORS,
+    )?;
+    within("maps of filters", db.stats().filters_mapped as usize, MAPPED_FILTERS_MAX)?;
 
     let here = publish(&db)?;
     let began = Instant::now();
@@ -121,6 +135,13 @@ fn measure(dir: &Path) -> Result<()> {
     std::fs::remove_dir_all(&small).ok();
     println!("flush of one row: {here}; in an empty store: {there}");
     Ok(())
+}
+
+fn within(what: &str, found: usize, limit: usize) -> Result<()> {
+    match found <= limit {
+        true => Ok(()),
+        false => Err(sidebloom::Error::Internal(format!("{found} {what}, more than {limit}"))),
+    }
 }
 
 /// The time of a flush of one row: the median, and the mean time of the CPU, of all threads.

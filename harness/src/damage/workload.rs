@@ -5,7 +5,8 @@ use crate::support::{Contents, Crash, OpKind, Rng, SimFs};
 use sidebloom::{Batch, Db, Durability, FilterPolicy, Options};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 /// The names and bytes of all files at some moment.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
@@ -145,9 +146,30 @@ impl Filling {
     }
 
     fn files(&self) -> Files {
-        let fs = self.fs.crash(Crash::Kill, 0);
-        fs.files().into_iter().filter_map(|path| Some((path.clone(), fs.read(&path)?))).collect()
+        files_of(&self.fs.crash(Crash::Kill, 0))
     }
+
+    /// The files when the process is killed at some moment of a flush or a compaction, after the last write.
+    fn killed_while_rearranging(&self, rng: &mut Rng, db: &Db) -> Files {
+        let (left, killed) = (AtomicU64::new(rng.below(60)), Arc::new(OnceLock::new()));
+        let image = Arc::clone(&killed);
+        self.fs.watch(move |moment| {
+            if left.fetch_sub(1, Relaxed) == 0 {
+                _ = image.set(files_of(&moment.crash(Crash::Kill, 0)));
+            }
+        });
+        let done = match rng.below(3) {
+            0 => db.flush(),
+            1 => db.compact(),
+            _ => db.wait_for_compaction(),
+        };
+        done.unwrap();
+        killed.get().cloned().unwrap_or_else(|| self.files())
+    }
+}
+
+fn files_of(fs: &SimFs) -> Files {
+    fs.files().into_iter().filter_map(|path| Some((path.clone(), fs.read(&path)?))).collect()
 }
 
 pub fn is_kind(path: &Path, ending: &str) -> bool {
@@ -199,24 +221,18 @@ pub fn build(seed: u64, dir: &Path) -> Built {
     if rng.percent(50) {
         db.wait_for_compaction().unwrap();
     }
-    match rng.below(10) {
-        0..3 => filling.fill_logs(&mut rng, &db),
+    // What the store does after its files are taken is lost with the process.
+    let files = match rng.below(10) {
+        0..3 => {
+            filling.fill_logs(&mut rng, &db);
+            filling.files()
+        }
         3..6 => {
             drop(db);
-            let files = filling.files();
-            return Built {
-                options: filling.options,
-                has_filters,
-                files,
-                earlier,
-                ingested,
-                ops: filling.ops,
-            };
+            filling.files()
         }
-        _ => {}
-    }
-    // Killed: what the store still does reaches another disk.
-    let files = filling.files();
-    drop(db);
+        6..8 => filling.killed_while_rearranging(&mut rng, &db),
+        _ => filling.files(),
+    };
     Built { options: filling.options, has_filters, files, earlier, ingested, ops: filling.ops }
 }
