@@ -1,4 +1,7 @@
 //! Checkpoints: a second store made of hard links, or of copies where the file system has no links.
+//!
+//! Whoever creates the `LOCK` file of the target owns the directory. So of several checkpoints to one target, in any process, one succeeds.
+//! The others touch no file in it.
 
 use super::inner::Inner;
 use super::names::LOCK;
@@ -32,13 +35,27 @@ impl Inner {
         };
         let next_id = self.storage.next_id();
         let state = ManifestState { next_id, log_floor: next_id, log_mark: None, ..state };
-        // Even a directory that could not be made durable is there.
-        let created = create_dir_durably(&*self.storage.fs, target);
-        let result = created.and_then(|()| self.fill_checkpoint(&state, target));
+        let claimed = create_dir_durably(&*self.storage.fs, target).and_then(|()| self.claim(target));
+        if let Err(error) = claimed {
+            // Even a directory that could not be made durable is there. It stays if it is not empty: then somebody else owns it.
+            let _ = self.storage.fs.remove_dir(target);
+            return Err(error);
+        }
+        let result = self.fill_checkpoint(&state, target);
         if result.is_err() {
             self.remove_checkpoint(&state, target);
         }
         result
+    }
+
+    /// Makes this call the owner of the new directory, or fails if another checkpoint came first.
+    fn claim(&self, target: &Path) -> Result<()> {
+        match self.storage.fs.create(&target.join(LOCK)) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
+                Err(Error::AlreadyExists { path: target.to_path_buf() })
+            }
+            created => created.map(|_| ()),
+        }
     }
 
     fn fill_checkpoint(&self, state: &ManifestState, target: &Path) -> Result<()> {
@@ -52,7 +69,6 @@ impl Inner {
                 self.link_or_copy(&from, &to)?;
             }
         }
-        self.storage.fs.create(&target.join(LOCK))?;
         self.storage.fs.sync_dir(target)?; // After a power cut, a manifest without its files would look like a damaged store.
         Manifest::create(Arc::clone(&self.storage.fs), target, state).map(|_| ())
     }
@@ -93,11 +109,12 @@ impl Inner {
         copy.sync()
     }
 
-    /// Removes the files of a failed checkpoint, as far as possible, so that the caller can try again.
+    /// Removes the files of a failed checkpoint, as far as possible, so that the caller can try again. The lock file goes last: until then,
+    /// nobody else takes the directory.
     fn remove_checkpoint(&self, state: &ManifestState, target: &Path) {
         let ids = state.segments.keys();
         let files = ids.flat_map(|id| [FileKind::Segment, FileKind::Filter].map(|kind| id.file_name(kind)));
-        for name in files.chain([LOCK, MANIFEST_TMP, MANIFEST].map(str::to_owned)) {
+        for name in files.chain([MANIFEST_TMP, MANIFEST, LOCK].map(str::to_owned)) {
             let path = target.join(name);
             if let Ok(Some(_)) = self.storage.fs.file_len(&path) {
                 let _ = self.storage.fs.remove(&path);

@@ -178,3 +178,38 @@ fn a_checkpoint_that_fails_leaves_no_directory_and_can_be_tried_again() {
         assert_eq!(sequence.prefix_of(&tiny_on(&fs).open("disk/copy").unwrap()), 60);
     }
 }
+
+/// Both find no target and create the directory, then one of them is first to claim it.
+#[test]
+fn of_two_checkpoints_to_one_target_one_is_whole_and_the_other_is_refused() {
+    let (fs, sequences) = (SimFs::new(), [Sequence(8), Sequence(9)]);
+    let one = tiny_on(&fs).open(STORE).unwrap();
+    let other = tiny_on(&fs).open("disk/other").unwrap();
+    for (db, sequence) in [&one, &other].into_iter().zip(sequences) {
+        (1..=60).for_each(|i| db.write(sequence.batch(i)).unwrap());
+        db.flush().unwrap();
+        db.wait_for_compaction().unwrap();
+    }
+    for (round, [first, second]) in [[0, 0], [0, 1], [1, 0]].into_iter().enumerate() {
+        let (target, dbs) = (format!("disk/copy{round}"), [&one, &other]);
+        let outcomes = std::thread::scope(|scope| {
+            let held = fs.hold(OpKind::CreateDir);
+            let inspected = fs.ops_of(OpKind::CreateDir);
+            let running = [first, second].map(|n| {
+                let (db, target) = (dbs[n], &target);
+                scope.spawn(move || db.checkpoint(target))
+            });
+            std::thread::sleep(std::time::Duration::from_millis(100)); // By then both wait to create the directory.
+            assert_eq!(fs.ops_of(OpKind::CreateDir), inspected);
+            drop(held);
+            running.map(|checkpoint| checkpoint.join().unwrap())
+        });
+        let winner = outcomes.iter().position(Result::is_ok).expect("one succeeds");
+        let refused = outcomes[1 - winner].as_ref().unwrap_err();
+        assert!(matches!(refused, Error::AlreadyExists { path } if *path == Path::new(&target)), "{refused}");
+        let copy = tiny_on(&fs.crash(Crash::Power, 1)).create_if_missing(false).open(&target).unwrap();
+        let sequence = sequences[[first, second][winner]];
+        assert_eq!(sequence.prefix_of(&copy), 60);
+        assert!(copy.verify().unwrap().is_ok());
+    }
+}
