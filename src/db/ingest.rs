@@ -1,7 +1,7 @@
 //! Bulk loading: sorted rows bypass the log and the memtable and go straight into segments of the level that fits them.
 //!
 //! All rows have one sequence number, which the log leaves out, and a new log begins behind it. So a manifest that has lost them contradicts
-//! that log, as it would after a flush, and the loss is noticed.
+//! that log, as it would after a flush, and the loss is noticed. If the publication fails, the log stays and the next attempt uses both again.
 
 use super::inner::Inner;
 use super::log::ActiveLog;
@@ -40,7 +40,9 @@ impl Inner {
         let mut log = lock(&self.log);
         let log = self.sound_log(&mut log)?;
         self.check_empty(log)?;
-        self.start_log(log)?;
+        if !self.begins_behind_a_free_number(log)? {
+            self.start_log(log)?;
+        }
         add(&self.storage.metrics.flush_bytes, bytes);
         add(&self.storage.metrics.user_bytes, raw_bytes);
         let added = built.take().iter().map(|segment| segment.at_level(level)).collect();
@@ -65,12 +67,23 @@ impl Inner {
         let mut log = lock(&self.log);
         let log = self.sound_log(&mut log)?;
         self.check_empty(log)?;
+        if self.begins_behind_a_free_number(log)? {
+            return Ok(log.next_seq - 1);
+        }
         let seq = log.next_seq;
         log.writer.append_gap(seq + 1).map_err(|e| self.fail_log(log, e))?;
         log.memtable.skip(seq);
         log.next_seq = seq + 1;
         self.visible.store(seq, Ordering::Release);
         Ok(seq)
+    }
+
+    /// Whether the log of an empty store holds nothing and begins behind a number that the manifest does not know: that of rows whose publication
+    /// failed.
+    fn begins_behind_a_free_number(&self, log: &ActiveLog) -> Result<bool> {
+        let manifest = lock(&self.manifest);
+        let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
+        Ok(log.writer.is_empty() && state.last_seq + 1 < log.next_seq)
     }
 
     fn check_empty(&self, log: &ActiveLog) -> Result<()> {

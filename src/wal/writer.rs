@@ -1,6 +1,6 @@
 //! Appends to a log. Call protocol: `create (append_group | append_gap | sync)*`, and nothing after an error (invariant I5).
 
-use super::format::{LogHeader, RECORD_FRAME_BYTES, encode_record};
+use super::format::{HEADER_BYTES, LogHeader, RECORD_FRAME_BYTES, encode_record};
 use crate::error::{Error, Result};
 use crate::fs::{AppendFile, Fs};
 use crate::id::FileId;
@@ -102,6 +102,11 @@ impl LogWriter {
     /// The sequence number that the next operation will have.
     pub fn next_seq(&self) -> Seq {
         self.next_seq
+    }
+
+    /// Whether it has no record.
+    pub fn is_empty(&self) -> bool {
+        self.len == HEADER_BYTES as u64
     }
 
     /// Length of the file, in bytes.

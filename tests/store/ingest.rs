@@ -1,6 +1,6 @@
 //! `Db::ingest`: sorted rows become segments of an empty store all at once, or not at all.
 
-use crate::support::{Crash, Fault, OpKind, STORE, SimFs, eventually, promptly, tiny_on};
+use crate::support::{Crash, Errno, Fault, OpKind, STORE, SimFs, eventually, promptly, tiny_on};
 use sidebloom::filter::Verdict;
 use sidebloom::{Batch, Db, Durability, Error, MAX_KEY_BYTES, Options, Result};
 
@@ -229,4 +229,31 @@ fn i5_an_ingest_that_waited_for_a_sync_that_fails_leaves_that_log_alone() {
     assert!(matches!(write.join().unwrap(), Err(Error::Io { .. })));
     assert!(matches!(ingest.join().unwrap(), Err(Error::Poisoned { .. })));
     assert_eq!(fs.written_again(), [""; 0].map(std::path::PathBuf::from));
+}
+
+#[test]
+fn i12_an_ingest_that_fails_to_publish_leaves_no_further_log_at_each_retry() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let manifest = std::path::Path::new(STORE).join("MANIFEST");
+    let before = fs.read(&manifest).unwrap();
+    for _ in 0..10 {
+        fs.fail(Fault { only: Some("MANIFEST"), ..Fault::once(OpKind::Append, 0).with(Errno::NoSpace) });
+        assert!(matches!(db.ingest(rows(50)), Err(Error::Io { op: "write", .. })));
+        assert!(is_empty(&db) && fs.faults_left() == 0);
+    }
+    let logs = || fs.files().iter().filter(|path| path.to_str().unwrap().ends_with(".wal")).count();
+    assert_eq!(logs(), 2, "{:?}", fs.files());
+    let syncs = fs.ops_of(OpKind::Sync);
+    db.sync().unwrap();
+    assert_eq!(fs.ops_of(OpKind::Sync) - syncs, 2, "the logs that are still open");
+
+    db.ingest(rows(50)).unwrap();
+    db.put("later", "value").unwrap();
+    assert_eq!((db.iter().count(), logs()), (51, 1));
+    let after = fs.crash(Crash::Kill, 1);
+    assert_eq!(tiny_on(&after.crash(Crash::Kill, 2)).open(STORE).unwrap().iter().count(), 51);
+    after.write(&manifest, before);
+    let error = tiny_on(&after).open(STORE).map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::Corruption { .. }), "the rows are missing: {error}");
 }
