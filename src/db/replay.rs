@@ -14,7 +14,7 @@ use std::path::Path;
 pub(crate) struct ReplayOutcome {
     /// The sequence number after the last operation.
     pub next_seq: Seq,
-    /// Whether a log was skipped because the log before it had lost its unsynced end.
+    /// Whether readable operations were left out because unsynced ones before them are lost.
     pub left_out: bool,
 }
 
@@ -70,6 +70,7 @@ pub(crate) fn replay_all(
             }
             LogEnd::Lost { offset } => {
                 tracing::warn!(log = %path.display(), offset, "unsynced writes from this offset on did not reach the disk");
+                outcome.left_out = true;
             }
             // The first log starts where the manifest says that the segments end, so a gap before it is a fault of the manifest.
             LogEnd::Gap { first_seq, .. } if is_first => {

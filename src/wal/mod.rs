@@ -13,5 +13,5 @@ mod writer;
 pub use batch::{Batch, ops};
 pub use format::LogHeader;
 pub use reader::{ExpectedLog, LogEnd, identify, replay};
-pub use salvage::salvage;
+pub use salvage::{LogStart, find_start, find_tag, salvage};
 pub use writer::{LogRecord, LogWriter};

@@ -140,7 +140,7 @@ pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<LogHeader>> {
 pub(super) struct LogReader {
     file: Arc<dyn ReadFile>,
     pub len: u64,
-    tag: u32,
+    pub tag: u32,
     window: Vec<u8>,
     window_at: u64,
     had_synced: bool,
@@ -181,7 +181,7 @@ impl LogReader {
     }
 
     /// At least `n` bytes from `at` on, which must be within the file.
-    fn view(&mut self, at: u64, n: usize) -> Result<&[u8]> {
+    pub fn view(&mut self, at: u64, n: usize) -> Result<&[u8]> {
         let inside =
             at.checked_sub(self.window_at).is_some_and(|skip| skip + n as u64 <= self.window.len() as u64);
         if !inside {

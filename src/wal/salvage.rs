@@ -1,9 +1,11 @@
 //! Reads what is readable of a damaged log, before and after the damage. For repair only: opening a store uses nothing after damage.
 
-use super::format::{HEADER_BYTES, LogHeader, is_well_formed};
+use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed};
 use super::reader::{BatchSink, ExpectedLog, LogReader};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
+use crate::id::FileId;
+use crate::key::Seq;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,13 +28,67 @@ impl Unreadable {
     }
 }
 
-/// Passes every batch of a log from the expected sequence number on to `sink`, in order. There may be gaps between batches. A gap that the log
-/// itself records behind a sound record is passed on as a batch without operations.
+/// Where the sequence numbers of a log begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogStart {
+    /// With this one, as the header says, or the record behind a damaged header.
+    At(Seq),
+    /// Header and first record are damaged.
+    Damaged,
+    /// Nothing of this log is in the file.
+    Missing,
+}
+
+/// Looks for the start of a log.
+///
+/// # Errors
+/// [`Error::UnsupportedVersion`], and a file that cannot be opened. Damage and unreadable bytes are not errors.
+pub fn find_start(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64) -> Result<LogStart> {
+    let mut log = LogReader::open_around_errors(fs, path, LogHeader::tag(id, store_id))?;
+    let is_damaged = match log.header() {
+        Ok(Some(header)) if (header.id, header.store_id) == (id, store_id) => {
+            return Ok(LogStart::At(header.first_seq));
+        }
+        Ok(_) => false,
+        Err(Error::Corruption { .. }) => true,
+        Err(error) => return Err(error),
+    };
+    Ok(match log.find_record(0, 0)? {
+        Some((offset, head, _)) if offset == HEADER_BYTES as u64 => LogStart::At(head.first_seq),
+        None if !is_damaged => LogStart::Missing,
+        _ => LogStart::Damaged,
+    })
+}
+
+/// The tag of the first valid record in a file, for a log whose store is unknown. `None` if it has none.
+///
+/// # Errors
+/// A file that cannot be opened. Damage and unreadable bytes are not errors.
+pub fn find_tag(fs: &dyn Fs, path: &Path) -> Result<Option<u32>> {
+    let mut log = LogReader::open_around_errors(fs, path, 0)?;
+    for at in 0..(log.len + 1).saturating_sub(RECORD_HEAD_BYTES as u64) {
+        let Some(head) = RecordHead::decode(log.view(at, RECORD_HEAD_BYTES)?) else { continue };
+        log.tag = head.tag;
+        if log.record(at, 0)?.is_some() {
+            return Ok(Some(head.tag));
+        }
+    }
+    Ok(None)
+}
+
+/// Passes every batch of a log from the expected sequence number on to `sink`, in order. Its records carry `tag`. There may be gaps between
+/// batches. A gap that the log itself records behind a sound record is passed on as a batch without operations.
 ///
 /// # Errors
 /// [`Error::UnsupportedVersion`], a file that cannot be opened, and those of `sink`. Damage and unreadable bytes are not errors.
-pub fn salvage(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Unreadable> {
-    let mut log = LogReader::open_around_errors(fs, path, LogHeader::tag(expected.id, expected.store_id))?;
+pub fn salvage(
+    fs: &dyn Fs,
+    path: &Path,
+    expected: ExpectedLog,
+    tag: u32,
+    sink: BatchSink<'_>,
+) -> Result<Unreadable> {
+    let mut log = LogReader::open_around_errors(fs, path, tag)?;
     let has_header = match log.header() {
         Ok(header) => header.is_some_and(|h| (h.id, h.store_id) == (expected.id, expected.store_id)),
         Err(Error::Corruption { .. }) => false,

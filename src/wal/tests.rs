@@ -97,11 +97,13 @@ impl TestLog {
     fn salvaged_from(&self, bytes: &[u8]) -> (Vec<u64>, Unreadable) {
         self.fs.write("damaged", bytes);
         let mut found = Vec::new();
-        let unreadable = salvage(&self.fs, Path::new("damaged"), EXPECTED, &mut |seq, payload, count| {
-            assert_eq!(self.written[(seq - FIRST) as usize], (seq, payload, count));
-            found.push(seq - FIRST);
-            Ok(())
-        });
+        let tag = LogHeader::tag(ID, STORE);
+        let unreadable =
+            salvage(&self.fs, Path::new("damaged"), EXPECTED, tag, &mut |seq, payload, count| {
+                assert_eq!(self.written[(seq - FIRST) as usize], (seq, payload, count));
+                found.push(seq - FIRST);
+                Ok(())
+            });
         (found, unreadable.unwrap())
     }
 }

@@ -2,6 +2,7 @@
 //! it, and repair recovers what is readable.
 
 mod unexpected;
+mod without_manifest;
 
 use crate::support::{Crash, Errno, Fault, OpKind, STORE, SimFs, contents, damage_of, tiny_on};
 use sidebloom::filter::Verdict;

@@ -8,12 +8,11 @@ use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::ManifestState;
 use crate::segment::{StoreIdentity, is_damage};
+use crate::wal::{self, LogStart};
 
 impl Repair<'_> {
-    /// The state, from the segments and the first log alone.
+    /// The state, from the segments and the logs alone.
     pub(super) fn gather(&mut self) -> Result<ManifestState> {
-        let logs = self.files(FileKind::Wal);
-        let first_log = logs.iter().find_map(|id| self.log_header(*id).ok().flatten());
         let mut header = None;
         let (mut metas, mut damaged) = (Vec::new(), Vec::new());
         for id in self.files(FileKind::Segment) {
@@ -31,12 +30,17 @@ impl Repair<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let header = match (header, &first_log) {
-            (Some(header), _) => header,
-            (None, log) => StoreIdentity {
-                store_id: log.as_ref().map_or_else(random_u64, |log| log.store_id),
-                hasher: KeyHasher::random(KeyHash::default())?,
-            },
+        let header = match header {
+            Some(header) => header,
+            None => {
+                let logs = self.files(FileKind::Wal);
+                let store_id = logs.iter().find_map(|id| Some(self.log_header(*id).ok()??.store_id));
+                self.is_store_unknown = store_id.is_none();
+                StoreIdentity {
+                    store_id: store_id.unwrap_or_else(random_u64),
+                    hasher: KeyHasher::random(KeyHash::default())?,
+                }
+            }
         };
         let mut state = ManifestState::new(header);
         self.next_id = FileId(next_free_id(&state, &self.names));
@@ -46,7 +50,20 @@ impl Repair<'_> {
         let newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
         state.segments = metas.into_iter().map(|meta| (meta.id, meta)).collect();
         // A log may repeat operations that a segment has already, under the same numbers.
-        state.last_seq = first_log.map_or(newest, |log| log.first_seq.saturating_sub(1));
+        state.last_seq = self.first_seq(header.store_id)?.map_or(newest, |seq| seq.saturating_sub(1));
         Ok(state)
+    }
+
+    /// The sequence number that the logs begin with. `None` without logs, or if the first one is damaged there: then it holds everything that
+    /// no segment has.
+    fn first_seq(&self, store_id: u64) -> Result<Option<Seq>> {
+        for id in self.files(FileKind::Wal) {
+            match wal::find_start(&*self.fs, &self.log_path(id), id, store_id)? {
+                LogStart::At(seq) => return Ok(Some(seq)),
+                LogStart::Damaged => return Ok(None),
+                LogStart::Missing => {}
+            }
+        }
+        Ok(None)
     }
 }

@@ -18,7 +18,7 @@ use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::key::Seq;
 use crate::manifest::{LogMark, Manifest, ManifestState};
 use crate::segment::is_damage;
-use crate::wal::{self, ExpectedLog, LogRecord};
+use crate::wal::{self, ExpectedLog, LogHeader, LogRecord};
 use bytes::Bytes;
 use std::ops::{Bound, Range};
 use std::path::PathBuf;
@@ -30,14 +30,16 @@ impl Repair<'_> {
         let names = self.fs.list(self.path)?;
         let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _| Ok(()));
         match &outcome {
-            // Once the manifest is lost, segments may hold what seems to be missing between two logs.
-            Ok(outcome) if !(outcome.left_out && self.report.rebuilt) => return Ok(()),
+            // Once the manifest is lost, segments may hold what seems to be missing between two logs, and nothing says what was synced.
+            Ok(outcome) if !(outcome.left_out && self.report.rebuilt || self.is_store_unknown) => {
+                return Ok(());
+            }
             Ok(_) => {}
             Err(error) if is_damage(error) => {}
             Err(error) => return Err(error.clone()),
         }
         let id = FileId(next_free_id(state, &names));
-        let (path, tmp) = (self.path_of(id), self.path_of(id).with_extension(format!("wal{TEMPORARY}")));
+        let (path, tmp) = (self.log_path(id), self.log_path(id).with_extension(format!("wal{TEMPORARY}")));
         if self.fs.file_len(&tmp)?.is_some() {
             self.fs.remove(&tmp)?;
         }
@@ -53,9 +55,11 @@ impl Repair<'_> {
                 next_seq: merged.writer.next_seq(),
                 synced: 0,
             };
-            let log_path = self.path_of(log);
+            let log_path = self.log_path(log);
             let mut keep = |first_seq, payload: Bytes, count| merged.append(first_seq, &payload, count);
-            let unreadable = wal::salvage(&*self.fs, &log_path, from, &mut keep)?;
+            let found = if self.is_store_unknown { wal::find_tag(&*self.fs, &log_path)? } else { None };
+            let tag = found.unwrap_or_else(|| LogHeader::tag(log, state.header.store_id));
+            let unreadable = wal::salvage(&*self.fs, &log_path, from, tag, &mut keep)?;
             if let Some(offset) = unreadable.first {
                 merged.salvage.bytes_unreadable += unreadable.bytes;
                 let what = format!("cannot read {} bytes of the log", unreadable.bytes);
@@ -65,7 +69,7 @@ impl Repair<'_> {
         let mark = merged.finish(id, state.log_mark)?;
         self.fs.rename(&tmp, &path)?;
         for (log, why) in damaged.iter().cloned() {
-            self.report.bytes_set_aside += self.fs.file_len(&self.path_of(log))?.unwrap_or(0);
+            self.report.bytes_set_aside += self.fs.file_len(&self.log_path(log))?.unwrap_or(0);
             self.keep_aside(&log.file_name(FileKind::Wal))?;
             self.report.set_aside.push(why);
         }
@@ -73,9 +77,9 @@ impl Repair<'_> {
         let next_id = FileId(id.0.saturating_add(1));
         let state = ManifestState { log_floor: id, next_id, log_mark: Some(mark), ..state.clone() };
         Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
-        damaged.iter().try_for_each(|(log, _)| self.fs.remove(&self.path_of(*log)))?;
+        damaged.iter().try_for_each(|(log, _)| self.fs.remove(&self.log_path(*log)))?;
         tracing::warn!(salvage = ?merged.salvage, "rewrote damaged logs");
-        let mut incomplete: Vec<PathBuf> = damaged.iter().map(|(log, _)| self.path_of(*log)).collect();
+        let mut incomplete: Vec<PathBuf> = damaged.iter().map(|(log, _)| self.log_path(*log)).collect();
         if incomplete.is_empty() {
             incomplete.extend(match outcome {
                 Err(Error::Corruption { file, .. }) => Some(file),
@@ -92,10 +96,6 @@ impl Repair<'_> {
         self.report.rebuilt = true;
         self.report.logs = Some(merged.salvage);
         Ok(())
-    }
-
-    fn path_of(&self, log: FileId) -> PathBuf {
-        self.path.join(log.file_name(FileKind::Wal))
     }
 
     /// The logs in order of their first sequence numbers; a log with an unreadable header follows its predecessor. An interrupted repair may

@@ -8,7 +8,8 @@
 //!    of the entries, until the next compaction sorts level 0 out. Obsolete segments that a reader still held have another name
 //!    (`FileKind::Obsolete`) and are left out: compaction has dropped tombstones that hide their rows.
 //! 4. The logs stay, and the next open replays them. If that would fail, every readable batch is written to a new log
-//!    (see `logs.rs`).
+//!    (see `logs.rs`). Without a manifest, the first log says where the logs begin: by its header, or by its first record. If both are
+//!    damaged, it holds everything that no segment has. If nothing else says which store this is, a log's records do by their tag.
 //! 5. A file is set aside by renaming it to `*.damaged`, never removed, and only once its replacement is complete and durable. So a repair
 //!    that a crash interrupted can start again without loss.
 

@@ -43,8 +43,16 @@ fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
         return Err(Error::NotAStore { path: path.to_path_buf(), what });
     }
     let _lock = fs.lock(&path.join(LOCK), LockMode::Exclusive)?;
-    let next_id = FileId(0);
-    Repair { fs, path, names, report: RepairReport::default(), next_id, replaced: Vec::new() }.run()
+    Repair {
+        fs,
+        path,
+        names,
+        report: RepairReport::default(),
+        next_id: FileId(0),
+        is_store_unknown: false,
+        replaced: Vec::new(),
+    }
+    .run()
 }
 
 impl Repair<'_> {
@@ -69,7 +77,10 @@ impl Repair<'_> {
             let next_id = FileId(next_free_id(&state, &self.names).max(self.next_id.0));
             let state = ManifestState { next_id, ..state.clone() };
             self.fs.sync_dir(self.path)?;
-            Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
+            // A manifest gives the store a number that the records of its logs do not carry, so it has to wait until they have a new log.
+            if !self.is_store_unknown {
+                Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
+            }
         }
         self.set_aside_replaced()?;
         self.repair_logs(&state)?;

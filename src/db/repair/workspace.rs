@@ -16,6 +16,8 @@ pub(super) struct Repair<'a> {
     pub report: RepairReport,
     /// The number of the next rewritten segment.
     pub next_id: FileId,
+    /// Whether neither a segment nor a log header says which store this is.
+    pub is_store_unknown: bool,
     /// Damaged segments that are set aside once the manifest no longer names them.
     pub replaced: Vec<ReplacedSegment>,
 }
@@ -37,9 +39,13 @@ impl Repair<'_> {
         ids.into_iter().map(|(id, _)| id).collect()
     }
 
+    pub fn log_path(&self, id: FileId) -> PathBuf {
+        self.path.join(id.file_name(FileKind::Wal))
+    }
+
     /// The header of a log. `None` if it has none, or that of another log, which a misdirected write has put there.
     pub fn log_header(&self, id: FileId) -> Result<Option<LogHeader>> {
-        let header = wal::identify(&*self.fs, &self.path.join(id.file_name(FileKind::Wal)))?;
+        let header = wal::identify(&*self.fs, &self.log_path(id))?;
         Ok(header.filter(|header| header.id == id))
     }
 
