@@ -1,6 +1,7 @@
 //! I4: what was acknowledged as synced is never lost silently. Logs are deleted, truncated, zeroed or get flipped bits; the store reports
 //! it, and repair recovers what is readable.
 
+mod misplaced_gap;
 mod unexpected;
 mod without_manifest;
 
