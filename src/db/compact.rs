@@ -54,7 +54,10 @@ impl Inner {
     fn trace_to_input(&self, compaction: &Compaction, error: Error) -> Error {
         match error {
             Error::KeyOutOfOrder { .. } | Error::KeyTooLarge { .. } | Error::ValueTooLarge { .. } => {
-                compaction.inputs().find_map(|s| self.check_whole(&s.meta).err()).unwrap_or(error)
+                compaction
+                    .inputs()
+                    .find_map(|s| self.check_whole(&s.meta, &mut |_, _, _| Ok(())).err())
+                    .unwrap_or(error)
             }
             error => error,
         }

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::fs::RealFs;
 use crate::id::FileKind;
 use crate::manifest::{Manifest, Quarantine, read_state};
+use crate::segment::SegmentSummary;
 use crate::segment::format::block_crc;
 use crate::support::{eventually, fast_dir};
 use std::path::PathBuf;
@@ -147,4 +148,40 @@ fn i5_bounds_that_the_manifest_has_wrong_are_damage_to_their_segment() {
     let id = first.id;
     Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
     compaction_names(&path, &id.file_name(FileKind::Segment));
+}
+
+#[test]
+fn what_the_manifest_has_wrong_about_a_segment_is_found_by_verify_and_put_right_by_repair() {
+    let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2")]), (1, &[("c", "3"), ("d", "4")])]);
+    let sound = read_state(&RealFs, &path).unwrap();
+    let wrong: [fn(&mut SegmentSummary); 8] = [
+        |summary| summary.smallest = b"b".to_vec(),
+        |summary| summary.largest = b"a".to_vec(),
+        |summary| summary.entries += 1,
+        |summary| summary.tombstones += 1,
+        |summary| summary.min_seq -= 1,
+        |summary| summary.max_seq += 1,
+        |summary| summary.data_bytes -= 1,
+        |summary| summary.raw_bytes += 1,
+    ];
+    for (field, change) in wrong.into_iter().enumerate() {
+        let mut state = sound.clone();
+        let first = state.segments.values_mut().next().unwrap();
+        change(&mut first.summary);
+        let name = first.id.file_name(FileKind::Segment);
+        Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+        let read_only = || Options::new().read_only(true).open(&path).unwrap();
+        match read_only().verify().unwrap().problems.first() {
+            Some(Error::Corruption { file, what, .. }) => {
+                assert!(file.ends_with(&name) && what.contains("bounds or counts"), "field {field}: {what}");
+            }
+            other => panic!("field {field} passes: {other:?}"),
+        }
+        let report = repair(&path).unwrap();
+        assert!(report.rebuilt && report.set_aside.is_empty() && report.lost.is_empty(), "{report:?}");
+        let repaired = read_state(&RealFs, &path).unwrap();
+        assert_eq!(repaired.segments, sound.segments, "field {field}");
+        assert!(read_only().verify().unwrap().is_ok());
+        assert_eq!(read_only().iter().count(), 4);
+    }
 }

@@ -4,7 +4,8 @@ use super::inner::Inner;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
 use crate::id::FileKind;
-use crate::manifest::{LiveSegment, check_levels, read_state};
+use crate::key::{EntryKind, Seq};
+use crate::manifest::{LiveSegment, SegmentMeta, check_levels, read_state};
 use crate::sidecar::{Residency, Sidecar};
 
 /// What [`Db::verify`](crate::Db::verify) read and found.
@@ -71,20 +72,14 @@ impl Inner {
         let sidecar = open().or_else(|_| open()); // A new one may have replaced it between its opening and its reading.
         let mut denied: Option<Vec<u8>> = None;
         let mut entries = 0;
-        let checked = self
-            .storage
-            .check_segment_file(meta)
-            .and_then(|()| self.storage.files.open_apart(meta.id, meta.digest))
-            .and_then(|segment| {
-                segment.verify(&mut |key, _, _| {
-                    entries += 1;
-                    let hash = self.storage.header.hasher.hash(key);
-                    if sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent) {
-                        denied.get_or_insert_with(|| key.to_vec());
-                    }
-                    Ok(())
-                })
-            });
+        let checked = self.check_whole(meta, &mut |key, _, _| {
+            entries += 1;
+            let hash = self.storage.header.hasher.hash(key);
+            if sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent) {
+                denied.get_or_insert_with(|| key.to_vec());
+            }
+            Ok(())
+        });
         if live.file.is_obsolete() {
             return; // It was compacted away meanwhile and no longer belongs to the store.
         }
@@ -113,5 +108,22 @@ impl Inner {
         report.entries += entries;
         report.bytes += meta.file_bytes;
         report.filters += u64::from(sidecar.is_ok());
+    }
+
+    /// Reads a whole segment, bypassing every cache, and passes each entry to `on_entry`. Fails unless everything in it is as its writer and
+    /// the manifest say.
+    pub fn check_whole(
+        &self,
+        meta: &SegmentMeta,
+        on_entry: &mut dyn FnMut(&[u8], Seq, EntryKind) -> Result<()>,
+    ) -> Result<()> {
+        self.storage.check_segment_file(meta)?;
+        let segment = self.storage.files.open_apart(meta.id, meta.digest)?;
+        segment.verify(on_entry)?;
+        if *segment.summary() != meta.summary {
+            let what = "the manifest has other bounds or counts for this segment; run `sidebloom repair`";
+            return Err(Error::corruption(self.storage.path_of(meta.id, FileKind::Segment), 0, what));
+        }
+        Ok(())
     }
 }

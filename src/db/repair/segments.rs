@@ -23,7 +23,10 @@ impl Repair<'_> {
         let mut kept = BTreeMap::new();
         for (id, meta) in &state.segments {
             let found = match self.read_whole(*id, None) {
-                Ok((found, _)) if found.digest == meta.digest => Some(meta.clone()),
+                // A wrong bound in the manifest would hide keys or let levels overlap.
+                Ok((found, _)) if found.digest == meta.digest => {
+                    Some(SegmentMeta { level: meta.level, ..found })
+                }
                 Ok(_) => {
                     let what = "this is not the segment that the manifest names";
                     self.link_aside(*id, Error::corruption(self.segment_path(*id), 0, what))?;
