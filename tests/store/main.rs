@@ -44,4 +44,5 @@ mod short_openings;
 mod sim_fs;
 mod snapshots;
 mod take_back;
+mod verify;
 mod versions;

@@ -1,0 +1,77 @@
+//! `Db::verify` while other parts of the store replace the files that it reads.
+
+use crate::support::{OpKind, STORE, SimFs, tiny_on};
+use sidebloom::{Db, FilterPolicy};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// A store of two segments that overlap.
+fn two_segments() -> (SimFs, Db) {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    for round in 0..2u8 {
+        (0..40).for_each(|n| db.put(format!("key{n:02}"), [round; 8]).unwrap());
+        db.flush().unwrap();
+    }
+    (fs, db)
+}
+
+fn filters(fs: &SimFs) -> Vec<PathBuf> {
+    fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "filter")).collect()
+}
+
+/// Runs `act` once, just before this thread opens a file for the time with the returned number, from 1. 0 means never.
+fn before_open(fs: &SimFs, act: impl Fn(&SimFs) + Send + Sync + 'static) -> Arc<AtomicU64> {
+    let (countdown, verifier) = (Arc::new(AtomicU64::new(0)), thread::current().id());
+    let left = Arc::clone(&countdown);
+    fs.before_each(move |fs, kind| {
+        let is_due = kind == OpKind::Open && thread::current().id() == verifier;
+        if is_due
+            && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) == Ok(1)
+        {
+            act(fs);
+        }
+    });
+    countdown
+}
+
+/// Those of the manifest, and for each segment of the header of its filter, of the filter's lines, and of the segment.
+const OPENS: u64 = 7;
+
+#[test]
+fn a_filter_that_is_replaced_while_verify_reads_it_is_not_reported() {
+    for open in 1..=OPENS {
+        let (fs, db) = two_segments();
+        let before: Vec<_> = filters(&fs).into_iter().map(|path| (fs.read(&path).unwrap(), path)).collect();
+        db.rebuild_filters(FilterPolicy::bits_per_key(20.0)).unwrap();
+        assert!(before.iter().all(|(bytes, path)| fs.read(path).as_ref() != Some(bytes)));
+        let countdown =
+            before_open(&fs, move |fs| before.iter().for_each(|(bytes, path)| fs.write(path, bytes.clone())));
+        countdown.store(open, Ordering::SeqCst);
+        let report = db.verify().unwrap();
+        assert_eq!(countdown.load(Ordering::SeqCst), 0, "replaced");
+        assert!(report.is_ok(), "before opening {open}: {:?}", report.problems);
+        assert_eq!(
+            (report.unusable_filters, report.filters),
+            (vec![], report.segments),
+            "before opening {open}"
+        );
+    }
+}
+
+#[test]
+fn a_segment_that_is_compacted_away_while_verify_runs_is_not_reported_nor_is_its_filter() {
+    for open in 1..=OPENS {
+        let (fs, db) = two_segments();
+        let compacting = db.clone();
+        let countdown = before_open(&fs, move |_| compacting.compact().unwrap());
+        countdown.store(open, Ordering::SeqCst);
+        let report = db.verify().unwrap();
+        assert_eq!(countdown.load(Ordering::SeqCst), 0, "compacted");
+        assert!(report.is_ok(), "before opening {open}: {:?}", report.problems);
+        assert_eq!(report.unusable_filters, [""; 0], "before opening {open}");
+        assert!(db.verify().unwrap().is_ok());
+    }
+}
