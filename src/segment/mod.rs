@@ -33,7 +33,7 @@ pub use block::{Block, BlockBuilder};
 pub use cache::{BlockCache, ReadCounters};
 pub use cursor::SegmentCursor;
 pub use file::{OpenFiles, SegmentFile};
-pub use format::{Compression, StoreIdentity};
+pub use format::{Compression, Properties, StoreIdentity};
 pub use reader::Segment;
 pub use salvage::{Gap, is_damage, read_properties, salvage};
 pub use summary::SegmentSummary;

@@ -340,3 +340,42 @@ fn a_number_that_the_log_leaves_out_is_no_lost_operation() {
     assert_eq!(report.logs.unwrap().operations_lost, [4..=4]);
     assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count(), 2);
 }
+
+fn only(fs: &SimFs, ending: &str) -> PathBuf {
+    let mut found = fs.files().into_iter().filter(|path| path.to_str().unwrap().ends_with(ending));
+    let path = found.next().unwrap();
+    assert!(found.next().is_none(), "several {ending}");
+    path
+}
+
+/// A process killed between the publication of a compaction and the removal of its inputs leaves a sound manifest and old segments.
+#[test]
+fn a_lost_log_brings_no_deleted_key_back_from_a_segment_that_was_to_be_removed() {
+    let store = |later_writes: u64| {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        db.put("deleted", "old").unwrap();
+        (0..later_writes).for_each(|n| db.put(format!("row{n}"), "value").unwrap());
+        db.flush().unwrap();
+        let path = only(&fs, ".segment");
+        let old = (path.clone(), fs.read(&path).unwrap());
+        db.delete("deleted").unwrap();
+        db.compact().unwrap();
+        db.put("in the log", "value").unwrap();
+        drop(db);
+        (fs, old)
+    };
+    let (foreign, _) = store(20);
+    let (fs, (path, old)) = store(1);
+    fs.write(&path, old);
+    let log = only(&fs, ".wal");
+    // A misdirected write: the head of another store's log, which begins at a later operation.
+    let head = foreign.read(&log).expect("both logs have the same number");
+    let mut bytes = fs.read(&log).unwrap();
+    bytes[..40].copy_from_slice(&head[..40]);
+    fs.write(&log, bytes);
+    let report = tiny_on(&fs).repair(STORE).unwrap();
+    assert_eq!(tiny_on(&fs).open(STORE).unwrap().get("deleted").unwrap(), None);
+    let set_aside: Vec<String> = report.set_aside.iter().map(ToString::to_string).collect();
+    assert!(set_aside.iter().all(|why| !why.contains("MANIFEST")), "it is sound: {set_aside:?}");
+}

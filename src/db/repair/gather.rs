@@ -8,7 +8,7 @@ use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::ManifestState;
 use crate::segment::{StoreIdentity, is_damage};
-use crate::wal::{self, LogStart};
+use crate::wal::LogStart;
 
 impl Repair<'_> {
     /// The state, from the segments and the logs alone.
@@ -24,7 +24,7 @@ impl Repair<'_> {
                     self.set_aside(&id.file_name(FileKind::Segment), foreign)?;
                 }
                 Err(error) if is_damage(&error) => {
-                    header = header.or_else(|| self.store_of(id));
+                    header = header.or_else(|| Some(self.properties(id)?.store));
                     damaged.push((id, error));
                 }
                 Err(error) => return Err(error),
@@ -58,7 +58,7 @@ impl Repair<'_> {
     /// no segment has.
     fn first_seq(&self, store_id: u64) -> Result<Option<Seq>> {
         for id in self.files(FileKind::Wal) {
-            match wal::find_start(&*self.fs, &self.log_path(id), id, store_id)? {
+            match self.log_start(id, store_id)? {
                 LogStart::At(seq) => return Ok(Some(seq)),
                 LogStart::Damaged => return Ok(None),
                 LogStart::Missing => {}

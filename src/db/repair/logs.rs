@@ -18,7 +18,7 @@ use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::key::Seq;
 use crate::manifest::{LogMark, Manifest, ManifestState};
 use crate::segment::is_damage;
-use crate::wal::{self, ExpectedLog, LogHeader, LogRecord};
+use crate::wal::{self, ExpectedLog, LogHeader, LogRecord, LogStart};
 use bytes::Bytes;
 use std::ops::{Bound, Range};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ impl Repair<'_> {
         let mut merged =
             MergedLog { writer, in_segments, left_out: Vec::new(), salvage: LogSalvage::default() };
         let mut damaged = Vec::new();
-        for log in self.by_age(needed_logs(state, &names)) {
+        for log in self.by_age(needed_logs(state, &names), state.header.store_id) {
             let from = ExpectedLog {
                 id: log,
                 store_id: state.header.store_id,
@@ -100,12 +100,12 @@ impl Repair<'_> {
 
     /// The logs in order of their first sequence numbers; a log with an unreadable header follows its predecessor. An interrupted repair may
     /// have left a log with a high number and old operations.
-    fn by_age(&self, logs: Vec<FileId>) -> Vec<FileId> {
+    fn by_age(&self, logs: Vec<FileId>, store_id: u64) -> Vec<FileId> {
         let mut first_seq = 0;
         let mut aged: Vec<(Seq, FileId)> = Vec::with_capacity(logs.len());
         for id in logs {
-            if let Ok(Some(header)) = self.log_header(id) {
-                first_seq = header.first_seq;
+            if let Ok(LogStart::At(seq)) = self.log_start(id, store_id) {
+                first_seq = seq;
             }
             aged.push((first_seq, id));
         }

@@ -9,6 +9,7 @@ use crate::fs::{Fs, LockMode};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
 use crate::segment::is_damage;
+use crate::wal::LogStart;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -101,13 +102,12 @@ impl Repair<'_> {
             }
         }
         let needed = self.files(FileKind::Wal).into_iter().find(|id| *id >= state.log_floor);
-        match needed.map(|id| self.log_header(id)) {
-            // An unnamed segment proves that edits were lost. Without one, a log was lost instead.
-            Some(Ok(Some(log))) if log.first_seq > state.last_seq + 1 && self.has_unnamed_segment(&state) => {
-                let what = format!(
-                    "it ends at operation {}, but the first log begins at {}",
-                    state.last_seq, log.first_seq
-                );
+        let start = needed.map(|id| self.log_start(id, state.header.store_id)).transpose()?;
+        match start {
+            // Operations in a segment that has no name prove that edits were lost. Otherwise, a log was lost.
+            Some(LogStart::At(seq)) if seq > state.last_seq + 1 && self.has_newer_segment(&state) => {
+                let what =
+                    format!("it ends at operation {}, but the first log begins at {seq}", state.last_seq);
                 self.set_aside(MANIFEST, Error::corruption(&manifest, 0, what))?;
                 Ok(None)
             }
@@ -115,7 +115,14 @@ impl Repair<'_> {
         }
     }
 
-    fn has_unnamed_segment(&self, state: &ManifestState) -> bool {
-        self.files(FileKind::Segment).iter().any(|id| !state.segments.contains_key(id))
+    /// Whether a segment that the manifest does not name may have newer operations than it knows. Older ones are inputs of a compaction that
+    /// were about to be removed, or its outputs: beside what the manifest names, they would bring deleted keys back.
+    fn has_newer_segment(&self, state: &ManifestState) -> bool {
+        let mut unnamed =
+            self.files(FileKind::Segment).into_iter().filter(|id| !state.segments.contains_key(id));
+        unnamed.any(|id| {
+            let properties = self.properties(id);
+            properties.is_none_or(|own| own.store == state.header && own.max_seq > state.last_seq)
+        })
     }
 }

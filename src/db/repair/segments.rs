@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{LEVELS, ManifestState, SegmentMeta, check_levels};
 use crate::segment::{
-    BlockCache, Gap, ReadCounters, Segment, SegmentSummary, SegmentWriter, StoreIdentity, WriterOptions,
-    is_damage, read_properties, salvage,
+    BlockCache, Gap, Properties, ReadCounters, Segment, SegmentSummary, SegmentWriter, StoreIdentity,
+    WriterOptions, is_damage, read_properties, salvage,
 };
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -75,10 +75,9 @@ impl Repair<'_> {
         Ok((SegmentMeta { level: 0, summary: segment.summary().clone() }, found))
     }
 
-    /// The store in a segment's properties, if they are readable.
-    pub(super) fn store_of(&self, id: FileId) -> Option<StoreIdentity> {
-        let properties = read_properties(&*self.fs.open(&self.segment_path(id)).ok()?, id)?;
-        Some(properties.store)
+    /// A segment's properties, if they are readable.
+    pub(super) fn properties(&self, id: FileId) -> Option<Properties> {
+        read_properties(&*self.fs.open(&self.segment_path(id)).ok()?, id)
     }
 
     /// Writes the readable rows of a damaged segment to a new one; `None` if there are none. `known` is its entry in the manifest.

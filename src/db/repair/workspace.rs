@@ -4,7 +4,7 @@ use super::report::RepairReport;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, read_around_errors};
 use crate::id::{FileId, FileKind};
-use crate::wal::{self, LogHeader};
+use crate::wal::{self, LogHeader, LogStart};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,6 +47,11 @@ impl Repair<'_> {
     pub fn log_header(&self, id: FileId) -> Result<Option<LogHeader>> {
         let header = wal::identify(&*self.fs, &self.log_path(id))?;
         Ok(header.filter(|header| header.id == id))
+    }
+
+    /// Where the sequence numbers of a log of this store begin.
+    pub fn log_start(&self, id: FileId, store_id: u64) -> Result<LogStart> {
+        wal::find_start(&*self.fs, &self.log_path(id), id, store_id)
     }
 
     pub fn set_aside(&mut self, name: &str, why: Error) -> Result<()> {
