@@ -46,8 +46,12 @@ pub fn check(store: &Store, wounds: &Wounds<'_>, fs: &SimFs, opened: Option<&Con
     works(store, fs, found);
 }
 
+/// Whether the error names a file that the store does not need, or says that a log is lost and the operations of such a file were in it.
 fn is_leftover(store: &Store, error: &Error) -> bool {
-    let Error::Corruption { file, .. } = error else { return false };
+    let Error::Corruption { file, what, .. } = error else { return false };
+    if store.has_leftovers && what.contains("but the first log begins at") {
+        return true;
+    }
     let mut needed = store.segments.iter().chain(&store.logs).chain(&store.manifests);
     needed.all(|needed| needed.path != *file)
 }

@@ -52,6 +52,8 @@ pub struct Store {
     pub segments: Vec<Victim>,
     pub manifests: Vec<Victim>,
     pub sidecars: Vec<Victim>,
+    /// Whether there are segments that the manifest does not name: a flush or a compaction was under way.
+    pub has_leftovers: bool,
     pub expected: Contents,
     /// Every key that the store ever had, and some that it never had, in order.
     pub universe: Vec<Vec<u8>>,
@@ -98,6 +100,7 @@ impl Store {
             victims.collect::<Vec<Victim>>()
         });
         assert_eq!(segments.len(), manifest.segments.len(), "the manifest names other segments");
+        let has_leftovers = files.keys().filter(|path| is_kind(path, ".segment")).count() > segments.len();
         let first_in_logs = logs.first().map_or(u64::MAX, |log| log.records[0].first_seq - 1);
         let flushed = (first_in_logs.max(manifest.last_seq) as usize).min(ops.len());
         let mut expected = ingested.clone();
@@ -123,6 +126,7 @@ impl Store {
             segments,
             manifests,
             sidecars,
+            has_leftovers,
             expected,
             universe,
             history,
