@@ -4,8 +4,8 @@ use super::inner::Inner;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
 use crate::id::FileKind;
-use crate::key::{EntryKind, Seq};
 use crate::manifest::{LiveSegment, SegmentMeta, check_levels, read_state};
+use crate::segment::OnEntry;
 use crate::sidecar::{Residency, Sidecar};
 
 /// What [`Db::verify`](crate::Db::verify) read and found.
@@ -112,11 +112,7 @@ impl Inner {
 
     /// Reads a whole segment, bypassing every cache, and passes each entry to `on_entry`. Fails unless everything in it is as its writer and
     /// the manifest say.
-    pub fn check_whole(
-        &self,
-        meta: &SegmentMeta,
-        on_entry: &mut dyn FnMut(&[u8], Seq, EntryKind) -> Result<()>,
-    ) -> Result<()> {
+    pub fn check_whole(&self, meta: &SegmentMeta, on_entry: &mut OnEntry<'_>) -> Result<()> {
         self.storage.check_segment_file(meta)?;
         let segment = self.storage.files.open_apart(meta.id, meta.digest)?;
         segment.verify(on_entry)?;

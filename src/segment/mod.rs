@@ -37,4 +37,5 @@ pub use format::{Compression, Properties, StoreIdentity};
 pub use reader::Segment;
 pub use salvage::{Gap, is_damage, read_properties, salvage};
 pub use summary::SegmentSummary;
+pub use verify::OnEntry;
 pub use writer::{SegmentWriter, WriterOptions};

@@ -1,20 +1,20 @@
 //! `Db::verify` while other parts of the store replace the files that it reads.
 
 use crate::support::{OpKind, STORE, SimFs, tiny_on};
+use sidebloom::fs::Fs;
 use sidebloom::{Db, FilterPolicy};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// A store of two segments that overlap.
-fn two_segments() -> (SimFs, Db) {
+/// A store of one segment, which is at rest.
+fn one_segment() -> (SimFs, Db) {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
-    for round in 0..2u8 {
-        (0..40).for_each(|n| db.put(format!("key{n:02}"), [round; 8]).unwrap());
-        db.flush().unwrap();
-    }
+    (0..10).for_each(|n| db.put(format!("key{n}"), [7; 8]).unwrap());
+    db.flush().unwrap();
+    db.wait_for_compaction().unwrap();
     (fs, db)
 }
 
@@ -37,13 +37,13 @@ fn before_open(fs: &SimFs, act: impl Fn(&SimFs) + Send + Sync + 'static) -> Arc<
     countdown
 }
 
-/// Those of the manifest, and for each segment of the header of its filter, of the filter's lines, and of the segment.
-const OPENS: u64 = 7;
+/// Those of the manifest, of the header of the filter, of its lines, and of the segment.
+const OPENS: u64 = 4;
 
 #[test]
 fn a_filter_that_is_replaced_while_verify_reads_it_is_not_reported() {
     for open in 1..=OPENS {
-        let (fs, db) = two_segments();
+        let (fs, db) = one_segment();
         let before: Vec<_> = filters(&fs).into_iter().map(|path| (fs.read(&path).unwrap(), path)).collect();
         db.rebuild_filters(FilterPolicy::bits_per_key(20.0)).unwrap();
         assert!(before.iter().all(|(bytes, path)| fs.read(path).as_ref() != Some(bytes)));
@@ -53,20 +53,21 @@ fn a_filter_that_is_replaced_while_verify_reads_it_is_not_reported() {
         let report = db.verify().unwrap();
         assert_eq!(countdown.load(Ordering::SeqCst), 0, "replaced");
         assert!(report.is_ok(), "before opening {open}: {:?}", report.problems);
-        assert_eq!(
-            (report.unusable_filters, report.filters),
-            (vec![], report.segments),
-            "before opening {open}"
-        );
+        assert_eq!((report.unusable_filters, report.filters), (vec![], 1), "before opening {open}");
     }
 }
 
 #[test]
 fn a_segment_that_is_compacted_away_while_verify_runs_is_not_reported_nor_is_its_filter() {
     for open in 1..=OPENS {
-        let (fs, db) = two_segments();
+        let (fs, db) = one_segment();
         let compacting = db.clone();
-        let countdown = before_open(&fs, move |_| compacting.compact().unwrap());
+        let countdown = before_open(&fs, move |fs| {
+            filters(fs).iter().for_each(|path| Fs::remove(fs, path).unwrap());
+            compacting.put("key5", "newer").unwrap();
+            compacting.flush().unwrap();
+            compacting.compact().unwrap();
+        });
         countdown.store(open, Ordering::SeqCst);
         let report = db.verify().unwrap();
         assert_eq!(countdown.load(Ordering::SeqCst), 0, "compacted");
