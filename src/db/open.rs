@@ -49,6 +49,7 @@ fn open(path: &Path, options: Options) -> Result<Db> {
     }
     let lock = fs.lock(&path.join(LOCK), mode)?;
     if !is_store(&*fs, path)? {
+        fs.sync_dir(path)?; // After a power cut, a manifest without the lock file would be a store that cannot be opened read-only.
         create(&fs, path, options.key_hash)?;
     }
     let inner = Arc::new(match options.read_only {

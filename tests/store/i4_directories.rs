@@ -68,6 +68,28 @@ fn i4_a_checkpoint_in_new_directories_survives_a_power_cut() {
 }
 
 #[test]
+fn i4_a_new_store_that_loses_power_opens_read_only_or_is_not_a_store() {
+    let fs = SimFs::new();
+    let stops = Arc::new(Mutex::new(Vec::new()));
+    let images = Arc::clone(&stops);
+    fs.watch(move |moment| images.lock().unwrap().push(moment.crash(Crash::Kill, 0)));
+    drop(tiny_on(&fs).open("songs.db").unwrap());
+    let stops = std::mem::take(&mut *stops.lock().unwrap());
+    let mut opened = 0;
+    for (i, image) in stops.iter().enumerate() {
+        for seed in 0..100 {
+            let after = image.crash(POWER[(seed % 2) as usize], seed);
+            match tiny_on(&after).read_only(true).open("songs.db") {
+                Ok(db) => opened += db.iter().count() + 1,
+                Err(Error::NotAStore { .. }) => {}
+                Err(error) => panic!("operation {i}, seed {seed}: {error}"),
+            }
+        }
+    }
+    assert!(opened > 100, "{opened}");
+}
+
+#[test]
 fn i4_a_checkpoint_that_loses_power_is_complete_or_not_a_store() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open("songs.db").unwrap();
