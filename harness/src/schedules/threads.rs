@@ -22,6 +22,10 @@ impl Shared {
         let strikes = self.fs.strikes();
         let is_fault = match error {
             Error::Io { path, .. } => strikes.iter().any(|strike| strike.path == *path),
+            // A read that ends early is what a file that was cut gives.
+            Error::Corruption { file, .. } => {
+                strikes.iter().any(|strike| strike.short && strike.path == *file)
+            }
             Error::Poisoned { .. } => !strikes.is_empty(),
             _ => false,
         };
