@@ -4,7 +4,7 @@ use super::history::{Model, assert_same};
 use super::judge::{Call, objection};
 use crate::support::{Rng, SimFs, Strike};
 use sidebloom::{Db, Durability, Error, Result};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
@@ -12,6 +12,8 @@ pub struct Shared {
     /// Names the run in messages.
     pub what: String,
     pub fs: SimFs,
+    /// How many faults there were before the present opening or repair. They explain nothing that it does.
+    pub earlier: AtomicUsize,
     /// A lasting fault ends after this many errors.
     pub patience: u64,
     pub errors: AtomicU64,
@@ -28,14 +30,24 @@ impl Shared {
         self.fs.strikes()
     }
 
+    /// Begins an opening or a repair.
+    pub fn begin(&self) {
+        self.earlier.store(self.strikes().len(), Relaxed);
+    }
+
+    /// The faults since the present opening or repair began.
+    pub fn own_strikes(&self) -> Vec<Strike> {
+        self.strikes().split_off(self.earlier.load(Relaxed))
+    }
+
     /// Fails unless a fault explains the error of a call.
     #[track_caller]
     pub fn explain(&self, call: Call, error: &Error) {
-        let strikes = self.strikes();
+        let strikes = self.own_strikes();
         if let Some(objection) = objection(call, error, &strikes) {
             let last = strikes.len().saturating_sub(5);
             panic!(
-                "{}: {objection}; the last of {} faults: {:?}",
+                "{}: {objection}; the last of {} faults since the opening: {:?}",
                 self.what,
                 strikes.len(),
                 &strikes[last..]

@@ -9,7 +9,7 @@ use sidebloom::fs::Fs;
 use sidebloom::{Db, Options};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 /// A copy of the disk, as a crash at some moment leaves it, and what must be there.
 pub struct Crashed {
@@ -58,6 +58,7 @@ impl<'a> Run<'a> {
         let shared = Arc::new(Shared {
             what: format!("workload {}, {fault:?}", workload.seed),
             fs,
+            earlier: AtomicUsize::new(0),
             patience: *rng.pick(&[1, 2, 4, u64::MAX]),
             errors: AtomicU64::new(0),
             model: workload.model().into(),
@@ -92,6 +93,7 @@ impl<'a> Run<'a> {
         let mut left = 1;
         loop {
             let may_fail = left > 0;
+            self.shared.begin();
             match options().open(STORE) {
                 Ok(db) => return db,
                 Err(error) => {
