@@ -32,6 +32,8 @@ pub fn check_live(run: &mut Run<'_>, db: &Db) {
         }
     }
     let quarantined = db.stats().segments_quarantined;
+    let is_damaged = shared.strikes().iter().any(|strike| !strike.errno.is_of_descriptors());
+    assert!(quarantined == 0 || is_damaged, "{what}: a shortage of descriptors put a segment in quarantine");
     if quarantined > 0 || run.rng.percent(10) {
         db.compact()
             .unwrap_or_else(|error| panic!("{what}: the disk is sound, but compaction fails: {error}"));

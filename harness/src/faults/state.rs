@@ -2,14 +2,16 @@
 
 use super::history::{Model, walk};
 use super::judge::{Call, poisons};
+use super::plan::is_lasting_shortage;
 use super::shared::Shared;
 use super::workload::Workload;
 use crate::support::{Contents, Crash, Fault, Rng, STORE, SimFs};
 use sidebloom::fs::Fs;
 use sidebloom::{Db, Options};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// A copy of the disk, as a crash at some moment leaves it, and what must be there.
 pub struct Crashed {
@@ -46,6 +48,22 @@ pub struct Run<'a> {
     pub copy_number: u32,
 }
 
+/// How long shortages of descriptors last, in milliseconds. The first pause of background work takes 50 ms.
+const SHORTAGES_MS: [u64; 4] = [0, 5, 40, 150];
+
+/// Ends a shortage after this time, at the next operation of the store that waits for its end.
+fn end_shortage(fs: &SimFs, after: Duration) {
+    let began = OnceLock::<Instant>::new();
+    fs.before_each(move |fs, _| {
+        if began.get().is_none() && fs.has_struck() {
+            _ = began.set(Instant::now());
+        }
+        if began.get().is_some_and(|began| began.elapsed() > after) {
+            fs.heal();
+        }
+    });
+}
+
 impl<'a> Run<'a> {
     pub fn new(workload: &'a Workload, fault: Option<Fault>) -> Self {
         let mut rng = Rng::new(
@@ -53,6 +71,9 @@ impl<'a> Run<'a> {
         );
         let fs = SimFs::new();
         if let Some(fault) = fault {
+            if is_lasting_shortage(&fault) {
+                end_shortage(&fs, Duration::from_millis(*rng.pick(&SHORTAGES_MS)));
+            }
             fs.fail(fault);
         }
         let shared = Arc::new(Shared {
