@@ -1,8 +1,9 @@
 //! What the threads of one run share, and how they write.
 
-use super::history::{Model, assert_same};
+use super::history::{Ingested, Model, assert_same};
 use super::judge::{Call, objection};
-use crate::support::{Rng, SimFs, Strike};
+use crate::contents::part_of;
+use crate::support::{Contents, Rng, SimFs, Strike};
 use sidebloom::{Db, Durability, Error, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -117,15 +118,10 @@ impl Shared {
     }
 
     /// The first writer's part of a walk, and the ingested rows.
-    pub fn check_walk(&self, found: &crate::support::Contents, how: &str) {
+    pub fn check_walk(&self, found: &Contents, how: &str) {
         let model = self.model();
         let mut mine = model.histories[0].part_of(found);
-        mine.extend(
-            found
-                .iter()
-                .filter(|(key, _)| super::history::Ingested::owns(key))
-                .map(|(k, v)| (k.clone(), v.clone())),
-        );
+        mine.extend(part_of(found, Ingested::owns));
         let mut expected = model.ingested.live();
         expected.extend(model.histories[0].live.clone());
         assert_same(&mine, &expected, &format!("{}: {how}", self.what));

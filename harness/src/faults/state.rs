@@ -1,10 +1,11 @@
 //! The state of one run of a workload under a fault.
 
-use super::history::{Model, walk};
+use super::history::Model;
 use super::judge::{Call, poisons};
 use super::plan::is_lasting_shortage;
 use super::shared::Shared;
 use super::workload::Workload;
+use crate::contents::rows;
 use crate::support::{Contents, Crash, Fault, Rng, STORE, SimFs};
 use sidebloom::fs::Fs;
 use sidebloom::{Db, Options};
@@ -136,7 +137,7 @@ impl<'a> Run<'a> {
     /// Checks that an open store has everything acknowledged; what was not acknowledged is decided from here on.
     pub fn settle(&mut self, db: &Db, when: &str) {
         let found = loop {
-            match walk(db, self.rng.percent(50)) {
+            match rows(db.iter(), self.rng.percent(50)) {
                 Ok(found) => break found,
                 Err(error) => {
                     self.shared.explain(Call::Read, &error);

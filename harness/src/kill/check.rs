@@ -1,21 +1,10 @@
 //! Whether a store holds what it should after a kill.
 
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
+use crate::contents::rows;
 use crate::support::{Contents, Rng};
 use sidebloom::Db;
 use std::collections::BTreeSet;
-
-/// All rows, by iteration from a random end, each also looked up alone.
-fn contents(db: &Db, rng: &mut Rng, what: &str) -> Contents {
-    let row = |row: sidebloom::Result<(Vec<u8>, sidebloom::Value)>| {
-        let (key, value) = row.unwrap_or_else(|e| panic!("{what}: {e}"));
-        (key, value.to_vec())
-    };
-    match rng.percent(50) {
-        true => db.iter().map(row).collect(),
-        false => db.iter().rev().map(row).collect(),
-    }
-}
 
 fn show(value: Option<&Vec<u8>>) -> String {
     let Some(value) = value else { return "nothing".into() };
@@ -25,7 +14,7 @@ fn show(value: Option<&Vec<u8>>) -> String {
 
 /// Checks each key against what was acknowledged, or is in doubt. Returns the number of keys.
 pub fn check(db: &Db, expected: &Expected, rng: &mut Rng, what: &str) -> u64 {
-    let found = contents(db, rng, what);
+    let found = rows(db.iter(), rng.percent(50)).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut known = 0;
     for writer in 0..WRITERS {
         // The one batch in doubt is there as a whole or not at all.
@@ -94,16 +83,16 @@ pub fn check_copy(db: &Db, expected: &Expected, what: &str) {
     let what = format!("{what}: a checkpoint");
     let report = db.verify().unwrap_or_else(|e| panic!("{what}: verify: {e}"));
     assert!(report.is_ok(), "{what}: {:?}", report.problems);
-    let found = contents(db, &mut Rng::new(0), &what);
+    let found = rows(db.iter(), false).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut known = 0;
     for writer in 0..WRITERS {
-        let rows: [_; KEYS] = std::array::from_fn(|index| found.get(&key(writer, index)));
-        known += rows.iter().flatten().count();
-        for (index, row) in rows.iter().enumerate() {
+        let mine: [_; KEYS] = std::array::from_fn(|index| found.get(&key(writer, index)));
+        known += mine.iter().flatten().count();
+        for (index, row) in mine.iter().enumerate() {
             let alone = db.get(key(writer, index)).unwrap_or_else(|e| panic!("{what}: get: {e}"));
             assert_eq!(alone.as_deref(), row.map(Vec::as_slice), "{what}: get and iteration differ");
         }
-        if let Err(why) = explain(writer, &rows, expected) {
+        if let Err(why) = explain(writer, &mine, expected) {
             panic!("{what}: writer {writer}: {why}");
         }
     }
@@ -114,10 +103,10 @@ pub fn check_copy(db: &Db, expected: &Expected, what: &str) {
 }
 
 /// Looks for a number of batches after which a writer's keys had these values. Says why there is none.
-fn explain(writer: usize, rows: &[Option<&Vec<u8>>; KEYS], expected: &Expected) -> Result<(), String> {
+fn explain(writer: usize, found: &[Option<&Vec<u8>>; KEYS], expected: &Expected) -> Result<(), String> {
     let (opened, mut state) = expected.opened(writer);
     let [least, last] = [expected.copied(writer).max(opened), expected.last_number(writer)];
-    let is_as = |index: usize, number| rows[index] == value(writer, index, number).as_ref();
+    let is_as = |index: usize, number| found[index] == value(writer, index, number).as_ref();
     let mut wrong: BTreeSet<usize> = (0..KEYS).filter(|&index| !is_as(index, state[index])).collect();
     let mut nearest = None;
     for number in opened..=last {
@@ -136,7 +125,7 @@ fn explain(writer: usize, rows: &[Option<&Vec<u8>>; KEYS], expected: &Expected) 
         let Some(&index) = wrong.first() else { return Ok(()) };
         if nearest.as_ref().is_none_or(|(count, _)| wrong.len() < *count) {
             let due = show(value(writer, index, state[index]).as_ref());
-            let why = format!("after batch {number}, key {index} must be {due}, not {}", show(rows[index]));
+            let why = format!("after batch {number}, key {index} must be {due}, not {}", show(found[index]));
             nearest = Some((wrong.len(), why));
         }
     }

@@ -4,9 +4,10 @@
 use super::check::{check, check_copy, settle};
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
 use crate::config;
+use crate::contents::batch_of;
 use crate::support::Rng;
 use sidebloom::fs::RealFs;
-use sidebloom::{Batch, Db, Durability, Error, Options};
+use sidebloom::{Db, Durability, Error, Options};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -184,15 +185,12 @@ impl Child {
             let number = self.expected.last_number(writer) + 1;
             self.expected.set_last_number(writer, number);
             let keys = keys_of(writer, number);
-            let mut batch = Batch::new();
             for &index in &keys {
                 let record = self.expected.record(writer, index);
                 self.expected.set_record(writer, index, Record { pending: number, ..record });
-                match value(writer, index, number) {
-                    Some(value) => batch.put(key(writer, index), value),
-                    None => batch.delete(key(writer, index)),
-                }
             }
+            let change = |&index: &usize| (key(writer, index), value(writer, index, number));
+            let batch = batch_of(&keys.iter().map(change).collect::<Vec<_>>());
             let written = match rng.percent(5) {
                 true => db.write_with(batch, Durability::Sync),
                 false => db.write(batch),

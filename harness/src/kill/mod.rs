@@ -142,10 +142,15 @@ fn run_and_kill(dir: &Path, seed: u64, rng: &mut Rng, what: &str, counts: &Count
         status.signal() == Some(SIGKILL) && errors.is_empty(),
         "{what}: the child ends by itself: {status}\n{errors}"
     );
+    count(&lines, counts);
+}
+
+/// Counts what the child said that it did, and where it was killed.
+fn count(lines: &[String], counts: &Counts) {
     let checked = lines.iter().filter_map(|line| line.strip_prefix("checked ")?.parse::<u64>().ok());
     counts.add("keys checked", checked.sum());
     counts.add("kills", 1);
-    for line in &lines {
+    for line in lines {
         match line.as_str() {
             "checked a checkpoint" => counts.add("checkpoints beside writers", 1),
             "a whole checkpoint" => counts.add("checkpoints that a kill left", 1),
