@@ -49,8 +49,9 @@ pub struct Run<'a> {
     pub copy_number: u32,
 }
 
-/// How long shortages of descriptors last, in milliseconds. The first pause of background work takes 50 ms.
-const SHORTAGES_MS: [u64; 4] = [0, 5, 40, 150];
+/// How long shortages of descriptors last, in milliseconds. Background work pauses for 50 ms after its first failure, and each time twice
+/// as long, so that five attempts fail in the longest.
+const SHORTAGES_MS: [u64; 8] = [0, 5, 40, 40, 150, 150, 150, 1000];
 
 /// Ends a shortage after this time, at the next operation of the store that waits for its end.
 fn end_shortage(fs: &SimFs, after: Duration) {
