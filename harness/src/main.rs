@@ -7,6 +7,7 @@
 )]
 
 mod config;
+mod contents;
 mod damage;
 mod faults;
 mod kill;

@@ -188,15 +188,17 @@ impl Disk {
             }
             self.log.push_back(format!("{} {} {}", self.writes, kind.verb(), path.display()));
         }
-        let mut struck = None;
+        let (mut struck, mut spread) = (None, Vec::new());
         self.faults.retain_mut(|fault| {
             let strikes = fault.strikes(kind, path);
             if strikes {
                 struck = Some(*fault);
+                spread.extend(fault.spread());
                 fault.times = fault.times.saturating_sub(1);
             }
             !strikes || fault.forever || fault.times > 0
         });
+        self.faults.extend(spread);
         if let Some(Fault { errno, short, .. }) = struck {
             self.strikes.push(Strike { kind, path: path.to_path_buf(), errno, short });
         }

@@ -85,6 +85,11 @@ impl Errno {
         }
     }
 
+    /// Whether there are no descriptors, for the process or for the system.
+    pub fn is_of_descriptors(self) -> bool {
+        matches!(self, Errno::TooManyFiles | Errno::TooManyFilesInSystem)
+    }
+
     pub fn error(self) -> io::Error {
         io::Error::from_raw_os_error(self.code())
     }
@@ -107,6 +112,8 @@ pub struct Fault {
     pub times: u64,
     /// Only operations on files whose names include this.
     pub only: Option<&'static str>,
+    /// From the first failure on, all operations of these kinds fail too, until the disk is healed.
+    pub spreads_to: &'static [OpKind],
 }
 
 /// A failure that occurred.
@@ -126,7 +133,8 @@ impl Fault {
 
     /// Every write fails with EIO after `after` successful ones, which leaves the disk as it is when power is lost.
     pub fn stop(after: u64) -> Self {
-        Fault { kind: None, after, forever: true, errno: Errno::Io, short: false, times: 1, only: None }
+        let (errno, only, spreads_to) = (Errno::Io, None, &[]);
+        Fault { kind: None, after, forever: true, errno, short: false, times: 1, only, spreads_to }
     }
 
     /// The same fault with another error.
@@ -137,6 +145,13 @@ impl Fault {
     /// The same fault, but a failing append writes part of its bytes first.
     pub fn short(self) -> Self {
         Fault { short: true, ..self }
+    }
+
+    /// What fails from the first failure of this fault on. A fault spreads once.
+    pub(super) fn spread(&mut self) -> impl Iterator<Item = Fault> + use<> {
+        let fault = Fault { after: 0, forever: true, only: None, ..*self };
+        let kinds = std::mem::take(&mut self.spreads_to);
+        kinds.iter().map(move |kind| Fault { kind: Some(*kind), spreads_to: &[], ..fault })
     }
 
     /// Counts an operation. Returns whether it fails.

@@ -10,6 +10,11 @@ impl SimFs {
         self.disk().strikes.clone()
     }
 
+    /// Whether a planned failure has occurred.
+    pub fn has_struck(&self) -> bool {
+        !self.disk().strikes.is_empty()
+    }
+
     /// The files that were appended to or synced although one of these had failed before.
     pub fn written_again(&self) -> Vec<PathBuf> {
         self.disk().written_again.clone()

@@ -3,6 +3,7 @@
 use super::formats::{self, Manifest, Record};
 use super::harm::{Bytes, Target};
 use super::workload::{self, Built, Files, Op, is_kind};
+use crate::contents::apply;
 use crate::support::{Contents, Layout, SimFs};
 use sidebloom::Options;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,13 +65,6 @@ pub struct Store {
     flushed: (usize, Contents),
 }
 
-pub fn apply(contents: &mut Contents, (key, value): &Op) {
-    match value {
-        Some(value) => contents.insert(key.clone(), value.clone()),
-        None => contents.remove(key),
-    };
-}
-
 fn number(path: &Path) -> u64 {
     path.file_stem().and_then(|stem| stem.to_str()?.parse().ok()).unwrap_or(0)
 }
@@ -104,9 +98,9 @@ impl Store {
         let first_in_logs = logs.first().map_or(u64::MAX, |log| log.records[0].first_seq - 1);
         let flushed = (first_in_logs.max(manifest.last_seq) as usize).min(ops.len());
         let mut expected = ingested.clone();
-        ops[..flushed].iter().for_each(|op| apply(&mut expected, op));
+        apply(&mut expected, &ops[..flushed]);
         let in_segments = expected.clone();
-        ops[flushed..].iter().for_each(|op| apply(&mut expected, op));
+        apply(&mut expected, &ops[flushed..]);
         let mut history = BTreeMap::<Vec<u8>, BTreeSet<Vec<u8>>>::new();
         ingested.into_iter().for_each(|(key, value)| _ = history.entry(key).or_default().insert(value));
         for (key, value) in &ops {
@@ -161,7 +155,7 @@ impl Store {
     /// The contents after the first `n` operations, or after those in segments if these are more.
     pub fn after(&self, n: usize) -> Contents {
         let (flushed, mut contents) = self.flushed.clone();
-        self.ops[flushed..n.max(flushed)].iter().for_each(|op| apply(&mut contents, op));
+        apply(&mut contents, &self.ops[flushed..n.max(flushed)]);
         contents
     }
 
@@ -169,7 +163,7 @@ impl Store {
     pub fn without(&self, lost: &BTreeSet<usize>) -> Contents {
         let (flushed, mut contents) = self.flushed.clone();
         let kept = (flushed..self.ops.len()).filter(|i| !lost.contains(i));
-        kept.for_each(|i| apply(&mut contents, &self.ops[i]));
+        apply(&mut contents, kept.map(|i| &self.ops[i]));
         contents
     }
 }

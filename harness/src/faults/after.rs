@@ -1,9 +1,10 @@
 //! What must hold once the fault is gone: in the open store, after reopening, and after a crash.
 
-use super::history::{Model, assert_same, walk};
+use super::history::{Model, assert_same};
 use super::judge::Call;
 use super::state::{Copied, Crashed, Run};
 use super::workload::options;
+use crate::contents::{part_of, rows};
 use crate::support::{Contents, Crash, OpKind, Rng, STORE, SimFs};
 use sidebloom::{Db, Durability, Error, FilterPolicy, Stats};
 use std::path::Path;
@@ -32,6 +33,8 @@ pub fn check_live(run: &mut Run<'_>, db: &Db) {
         }
     }
     let quarantined = db.stats().segments_quarantined;
+    let is_damaged = shared.strikes().iter().any(|strike| !strike.errno.is_of_descriptors());
+    assert!(quarantined == 0 || is_damaged, "{what}: a shortage of descriptors put a segment in quarantine");
     if quarantined > 0 || run.rng.percent(10) {
         db.compact()
             .unwrap_or_else(|error| panic!("{what}: the disk is sound, but compaction fails: {error}"));
@@ -79,8 +82,8 @@ fn check_refusals(db: &Db, what: &str) {
 #[track_caller]
 fn check_contents(db: &Db, expected: &Contents, what: &str) {
     for backwards in [false, true] {
-        let found =
-            walk(db, backwards).unwrap_or_else(|error| panic!("{what}: the disk is sound, but: {error}"));
+        let found = rows(db.iter(), backwards)
+            .unwrap_or_else(|error| panic!("{what}: the disk is sound, but: {error}"));
         assert_same(&found, expected, what);
     }
     for (key, value) in expected.iter().step_by(5) {
@@ -139,7 +142,7 @@ fn check_crashed(crashed: Crashed, rng: &mut Rng, what: &str) {
     let what = format!("{what}: after {crash:?}");
     let seed = rng.next();
     let db = options(seed, &fs).open(STORE).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let found = walk(&db, rng.percent(50)).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let found = rows(db.iter(), rng.percent(50)).unwrap_or_else(|error| panic!("{what}: {error}"));
     Model::settle(&mut model, &found, &least, &what);
     check_verified(&db, &what);
     drop(db);
@@ -155,11 +158,9 @@ fn check_copy(fs: &SimFs, copied: &Copied, seed: u64, what: &str) {
     let what = format!("{what}: checkpoint {path}");
     let copy = options(seed, fs).read_only(seed.is_multiple_of(2)).open(path);
     let copy = copy.unwrap_or_else(|error| panic!("{what}: {error}"));
-    let found = walk(&copy, false).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let found = rows(copy.iter(), false).unwrap_or_else(|error| panic!("{what}: {error}"));
     let of_second = |key: &[u8]| key.first() == Some(&b'b');
-    let certain = |all: &Contents| -> Contents {
-        all.iter().filter(|(key, _)| !of_second(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
-    };
+    let certain = |all: &Contents| part_of(all, |key| !of_second(key));
     assert_same(&certain(&found), &certain(contents), &what);
     check_verified(&copy, &what);
 }

@@ -1,7 +1,8 @@
 //! What each writer tried, and what a store may hold after it.
 
+use crate::contents::{Change, apply, batch_of, part_of};
 use crate::support::{Contents, Rng};
-use sidebloom::{Batch, Db, Error, Result};
+use sidebloom::{Batch, Error, Result};
 
 /// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,9 +13,6 @@ pub enum Outcome {
     /// The store was read-only already, so nothing of the batch was written.
     Refused,
 }
-
-/// A key and its new value; `None` deletes it.
-type Change = (Vec<u8>, Option<Vec<u8>>);
 
 #[derive(Debug, Clone)]
 struct Attempt {
@@ -82,13 +80,7 @@ impl History {
     /// Starts an attempt. Until [`end`](Self::end), it counts as failed.
     pub fn begin(&mut self) -> Batch {
         let changes = self.changes(self.last() + 1);
-        let mut batch = Batch::new();
-        for (key, value) in &changes {
-            match value {
-                Some(value) => batch.put(key, value),
-                None => batch.delete(key),
-            }
-        }
+        let batch = batch_of(&changes);
         self.attempts.push(Attempt { changes, outcome: Outcome::Failed });
         batch
     }
@@ -117,7 +109,7 @@ impl History {
 
     /// The writer's part of a store's contents.
     pub fn part_of(&self, found: &Contents) -> Contents {
-        found.iter().filter(|(key, _)| self.owns(key)).map(|(k, v)| (k.clone(), v.clone())).collect()
+        part_of(found, |key| self.owns(key))
     }
 
     /// Checks what a later open found: the acknowledged attempts up to some number, at least `least`, and nothing else but that attempt.
@@ -150,15 +142,6 @@ impl History {
     }
 }
 
-fn apply(contents: &mut Contents, changes: &[Change]) {
-    for (key, value) in changes {
-        match value {
-            Some(value) => contents.insert(key.clone(), value.clone()),
-            None => contents.remove(key),
-        };
-    }
-}
-
 /// Rows that are ingested once.
 #[derive(Debug, Clone, Default)]
 pub struct Ingested {
@@ -179,8 +162,7 @@ impl Ingested {
 
     /// Checks what a later open found: all rows or none.
     pub fn settle(&mut self, found: &Contents, what: &str) {
-        let mine: Contents =
-            found.iter().filter(|(key, _)| Self::owns(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let mine = part_of(found, Self::owns);
         let there = self.there.unwrap_or(!mine.is_empty());
         let expected = if there { self.rows.clone() } else { Contents::new() };
         assert_same(&mine, &expected, &format!("{what}: ingested rows"));
@@ -218,12 +200,6 @@ impl Model {
         self.histories.iter().for_each(|history| live.extend(history.live.clone()));
         live
     }
-}
-
-/// All keys and values; backwards if asked.
-pub fn walk(db: &Db, backwards: bool) -> Result<Contents> {
-    let owned = |kv: Result<(Vec<u8>, sidebloom::Value)>| kv.map(|(key, value)| (key, value.to_vec()));
-    if backwards { db.iter().rev().map(owned).collect() } else { db.iter().map(owned).collect() }
 }
 
 /// Fails with a short message.

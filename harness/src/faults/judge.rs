@@ -81,7 +81,7 @@ fn is_of_a_write(strike: &Strike) -> bool {
 pub fn poisons(strike: &Strike) -> bool {
     use OpKind::*;
     let unknown = match strike.errno {
-        Errno::TooManyFiles | Errno::TooManyFilesInSystem => false,
+        errno if errno.is_of_descriptors() => false,
         Errno::NoSpace => strike.kind == SyncDir,
         _ => true,
     };

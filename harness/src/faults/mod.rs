@@ -17,7 +17,7 @@ mod workload;
 
 use crate::run::{Args, Counts, Harness, report};
 use crate::support::Fault;
-use plan::KINDS;
+use plan::{KINDS, is_lasting_shortage};
 use state::Run;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -51,6 +51,7 @@ const FLOORS: &[(&str, u64)] = &[
     ("faults of map", 1000),
     ("faults of list", 1000),
     ("faults of inspect", 1000),
+    ("lasting shortages of descriptors", 3800),
 ];
 
 pub fn harness(args: &Args) -> ExitCode {
@@ -118,5 +119,6 @@ fn count(counts: &Counts, fault: &Fault, struck: bool) {
     if let (true, Some(name)) = (struck, name) {
         counts.add("faults", 1);
         counts.add(name, 1);
+        counts.add("lasting shortages of descriptors", u64::from(is_lasting_shortage(fault)));
     }
 }

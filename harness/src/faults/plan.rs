@@ -48,6 +48,15 @@ fn errors(kind: OpKind) -> &'static [Errno] {
     }
 }
 
+/// What needs a descriptor, though it may give it back at once.
+const NEED_DESCRIPTORS: &[OpKind] =
+    &[OpKind::Create, OpKind::SyncDir, OpKind::Lock, OpKind::Open, OpKind::Map, OpKind::List];
+
+/// Whether no descriptor is left until the shortage ends.
+pub fn is_lasting_shortage(fault: &Fault) -> bool {
+    !fault.spreads_to.is_empty()
+}
+
 /// All faults of a workload that does this many operations of each kind.
 pub fn faults(operations: &[(OpKind, u64)]) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -56,11 +65,14 @@ pub fn faults(operations: &[(OpKind, u64)]) -> Vec<Fault> {
             for errno in [Errno::Io].iter().chain(errors(kind)) {
                 let once = Fault::once(kind, after).with(*errno);
                 faults.push(once);
-                // Descriptors come back soon; until then, calls wait.
-                faults.push(match errno {
-                    Errno::TooManyFiles | Errno::TooManyFilesInSystem => Fault { times: 4, ..once },
-                    _ => Fault { forever: true, ..once },
-                });
+                let lasting = Fault { forever: true, ..once };
+                // Calls wait for descriptors, so somebody must end a shortage that lasts.
+                if errno.is_of_descriptors() {
+                    faults.push(Fault { times: 4, ..once });
+                    faults.push(Fault { spreads_to: NEED_DESCRIPTORS, ..lasting });
+                } else {
+                    faults.push(lasting);
+                }
                 if matches!(kind, OpKind::Append | OpKind::Read) {
                     faults.push(once.short());
                 }

@@ -1,12 +1,13 @@
 //! The sessions of a workload while a fault is planned.
 
 use super::after::check_live;
-use super::history::{assert_same, walk};
+use super::history::assert_same;
 use super::judge::Call;
 use super::state::{Copied, Run};
 use super::workload::{Session, Step, options};
+use crate::contents::rows;
 use crate::support::{Contents, Rng, STORE};
-use sidebloom::{Db, Durability, Error, FilterPolicy, Result, Snapshot};
+use sidebloom::{Db, Durability, Error, FilterPolicy, Snapshot};
 use std::sync::Arc;
 
 impl Run<'_> {
@@ -89,7 +90,7 @@ impl Run<'_> {
             }
             Step::Walk => {
                 let backwards = self.rng.percent(50);
-                if let Some(found) = shared.read(walk(db, backwards)) {
+                if let Some(found) = shared.read(rows(db.iter(), backwards)) {
                     shared.check_walk(&found, if backwards { "walk backwards" } else { "walk" });
                 }
             }
@@ -148,7 +149,7 @@ impl Run<'_> {
     /// What the check finds must be what a fault has made of it.
     fn verify(&self, db: &Db) {
         let report = db.verify().unwrap_or_else(|error| panic!("{}: verify: {error}", self.shared.what));
-        let strikes = self.shared.strikes();
+        let strikes = self.shared.own_strikes();
         for problem in &report.problems {
             let path = match problem {
                 Error::Io { path, .. } => path,
@@ -161,12 +162,7 @@ impl Run<'_> {
     }
 
     fn check_snapshot(&mut self, snapshot: &Snapshot, expected: &Contents) {
-        let owned = |kv: Result<(Vec<u8>, sidebloom::Value)>| kv.map(|(key, value)| (key, value.to_vec()));
-        let found: Result<Contents> = match self.rng.percent(50) {
-            true => snapshot.iter().rev().map(owned).collect(),
-            false => snapshot.iter().map(owned).collect(),
-        };
-        if let Some(found) = self.shared.read(found) {
+        if let Some(found) = self.shared.read(rows(snapshot.iter(), self.rng.percent(50))) {
             let mine = self.shared.model().histories[0].part_of(&found);
             assert_same(&mine, expected, &format!("{}: a snapshot", self.shared.what));
         }
@@ -179,7 +175,7 @@ impl Run<'_> {
         let refused = db.put("a/refused", "");
         assert!(matches!(refused, Err(Error::ReadOnly)), "{}: {refused:?}", self.shared.what);
         // What was not acknowledged is decided here, and must be the same when the store is opened next.
-        if let Some(found) = self.shared.read(walk(&db, self.rng.percent(50))) {
+        if let Some(found) = self.shared.read(rows(db.iter(), self.rng.percent(50))) {
             let mut model = self.shared.model();
             let least = model.last_acknowledged();
             model.settle(&found, &least, &format!("{}: read-only", self.shared.what));
@@ -194,15 +190,12 @@ impl Run<'_> {
 
     fn repair(&mut self) {
         let fs = self.fs().clone();
-        let mut before = self.strikes();
         let report = loop {
+            self.shared.begin();
             match options(0, &fs).repair(STORE) {
                 Ok(report) => break report,
                 Err(error) => {
                     self.shared.explain(Call::Repair, &error);
-                    let strikes = self.strikes();
-                    assert!(strikes > before, "{}: repair without a fault: {error}", self.shared.what);
-                    before = strikes;
                     if self.fault.is_some_and(|fault| fault.forever) {
                         self.fs().heal();
                     }
@@ -211,7 +204,7 @@ impl Run<'_> {
         };
         // A file that could not be read counts as damaged.
         self.has_losses = !report.lost.is_empty() || report.logs.is_some();
-        let could_read = self.shared.strikes().iter().all(|strike| strike.kind.is_write());
+        let could_read = self.shared.own_strikes().iter().all(|strike| strike.kind.is_write());
         assert!(!self.has_losses || !could_read, "{}: repair lost {report:?}", self.shared.what);
     }
 }

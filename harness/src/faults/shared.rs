@@ -1,10 +1,11 @@
 //! What the threads of one run share, and how they write.
 
-use super::history::{Model, assert_same};
+use super::history::{Ingested, Model, assert_same};
 use super::judge::{Call, objection};
-use crate::support::{Rng, SimFs, Strike};
+use crate::contents::part_of;
+use crate::support::{Contents, Rng, SimFs, Strike};
 use sidebloom::{Db, Durability, Error, Result};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub struct Shared {
     /// Names the run in messages.
     pub what: String,
     pub fs: SimFs,
+    /// How many faults there were before the present opening or repair. They explain nothing that it does.
+    pub earlier: AtomicUsize,
     /// A lasting fault ends after this many errors.
     pub patience: u64,
     pub errors: AtomicU64,
@@ -28,14 +31,24 @@ impl Shared {
         self.fs.strikes()
     }
 
+    /// Begins an opening or a repair.
+    pub fn begin(&self) {
+        self.earlier.store(self.strikes().len(), Relaxed);
+    }
+
+    /// The faults since the present opening or repair began.
+    pub fn own_strikes(&self) -> Vec<Strike> {
+        self.strikes().split_off(self.earlier.load(Relaxed))
+    }
+
     /// Fails unless a fault explains the error of a call.
     #[track_caller]
     pub fn explain(&self, call: Call, error: &Error) {
-        let strikes = self.strikes();
+        let strikes = self.own_strikes();
         if let Some(objection) = objection(call, error, &strikes) {
             let last = strikes.len().saturating_sub(5);
             panic!(
-                "{}: {objection}; the last of {} faults: {:?}",
+                "{}: {objection}; the last of {} faults since the opening: {:?}",
                 self.what,
                 strikes.len(),
                 &strikes[last..]
@@ -105,15 +118,10 @@ impl Shared {
     }
 
     /// The first writer's part of a walk, and the ingested rows.
-    pub fn check_walk(&self, found: &crate::support::Contents, how: &str) {
+    pub fn check_walk(&self, found: &Contents, how: &str) {
         let model = self.model();
         let mut mine = model.histories[0].part_of(found);
-        mine.extend(
-            found
-                .iter()
-                .filter(|(key, _)| super::history::Ingested::owns(key))
-                .map(|(k, v)| (k.clone(), v.clone())),
-        );
+        mine.extend(part_of(found, Ingested::owns));
         let mut expected = model.ingested.live();
         expected.extend(model.histories[0].live.clone());
         assert_same(&mine, &expected, &format!("{}: {how}", self.what));

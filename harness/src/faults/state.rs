@@ -1,15 +1,18 @@
 //! The state of one run of a workload under a fault.
 
-use super::history::{Model, walk};
+use super::history::Model;
 use super::judge::{Call, poisons};
+use super::plan::is_lasting_shortage;
 use super::shared::Shared;
 use super::workload::Workload;
+use crate::contents::rows;
 use crate::support::{Contents, Crash, Fault, Rng, STORE, SimFs};
 use sidebloom::fs::Fs;
 use sidebloom::{Db, Options};
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 /// A copy of the disk, as a crash at some moment leaves it, and what must be there.
 pub struct Crashed {
@@ -46,6 +49,23 @@ pub struct Run<'a> {
     pub copy_number: u32,
 }
 
+/// How long shortages of descriptors last, in milliseconds. Background work pauses for 50 ms after its first failure, and each time twice
+/// as long, so that five attempts fail in the longest.
+const SHORTAGES_MS: [u64; 8] = [0, 5, 40, 40, 150, 150, 150, 1000];
+
+/// Ends a shortage after this time, at the next operation of the store that waits for its end.
+fn end_shortage(fs: &SimFs, after: Duration) {
+    let began = OnceLock::<Instant>::new();
+    fs.before_each(move |fs, _| {
+        if began.get().is_none() && fs.has_struck() {
+            _ = began.set(Instant::now());
+        }
+        if began.get().is_some_and(|began| began.elapsed() > after) {
+            fs.heal();
+        }
+    });
+}
+
 impl<'a> Run<'a> {
     pub fn new(workload: &'a Workload, fault: Option<Fault>) -> Self {
         let mut rng = Rng::new(
@@ -53,11 +73,15 @@ impl<'a> Run<'a> {
         );
         let fs = SimFs::new();
         if let Some(fault) = fault {
+            if is_lasting_shortage(&fault) {
+                end_shortage(&fs, Duration::from_millis(*rng.pick(&SHORTAGES_MS)));
+            }
             fs.fail(fault);
         }
         let shared = Arc::new(Shared {
             what: format!("workload {}, {fault:?}", workload.seed),
             fs,
+            earlier: AtomicUsize::new(0),
             patience: *rng.pick(&[1, 2, 4, u64::MAX]),
             errors: AtomicU64::new(0),
             model: workload.model().into(),
@@ -92,6 +116,7 @@ impl<'a> Run<'a> {
         let mut left = 1;
         loop {
             let may_fail = left > 0;
+            self.shared.begin();
             match options().open(STORE) {
                 Ok(db) => return db,
                 Err(error) => {
@@ -113,7 +138,7 @@ impl<'a> Run<'a> {
     /// Checks that an open store has everything acknowledged; what was not acknowledged is decided from here on.
     pub fn settle(&mut self, db: &Db, when: &str) {
         let found = loop {
-            match walk(db, self.rng.percent(50)) {
+            match rows(db.iter(), self.rng.percent(50)) {
                 Ok(found) => break found,
                 Err(error) => {
                     self.shared.explain(Call::Read, &error);

@@ -1,20 +1,10 @@
 //! Whether a store holds what it should after a kill.
 
-use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, value};
+use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
+use crate::contents::rows;
 use crate::support::{Contents, Rng};
 use sidebloom::Db;
-
-/// All rows, by iteration from a random end, each also looked up alone.
-fn contents(db: &Db, rng: &mut Rng, what: &str) -> Contents {
-    let row = |row: sidebloom::Result<(Vec<u8>, sidebloom::Value)>| {
-        let (key, value) = row.unwrap_or_else(|e| panic!("{what}: {e}"));
-        (key, value.to_vec())
-    };
-    match rng.percent(50) {
-        true => db.iter().map(row).collect(),
-        false => db.iter().rev().map(row).collect(),
-    }
-}
+use std::collections::BTreeSet;
 
 fn show(value: Option<&Vec<u8>>) -> String {
     let Some(value) = value else { return "nothing".into() };
@@ -24,7 +14,7 @@ fn show(value: Option<&Vec<u8>>) -> String {
 
 /// Checks each key against what was acknowledged, or is in doubt. Returns the number of keys.
 pub fn check(db: &Db, expected: &Expected, rng: &mut Rng, what: &str) -> u64 {
-    let found = contents(db, rng, what);
+    let found = rows(db.iter(), rng.percent(50)).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut known = 0;
     for writer in 0..WRITERS {
         // The one batch in doubt is there as a whole or not at all.
@@ -56,7 +46,7 @@ pub fn check(db: &Db, expected: &Expected, rng: &mut Rng, what: &str) -> u64 {
             }
         }
     }
-    let rows = (0..INGESTED).map(ingested).filter(|(key, value)| found.get(key) == Some(value)).count();
+    let rows = ingested_rows(&found);
     match expected.ingest() {
         Ingest::No => assert_eq!(rows, 0, "{what}: rows that nobody ingested"),
         Ingest::Pending => assert!(rows == 0 || rows == INGESTED, "{what}: {rows} rows of an ingest"),
@@ -64,6 +54,10 @@ pub fn check(db: &Db, expected: &Expected, rng: &mut Rng, what: &str) -> u64 {
     }
     assert_eq!(found.len() as u64, known + rows as u64, "{what}: the store holds keys that nobody wrote");
     (WRITERS * KEYS + INGESTED) as u64
+}
+
+fn ingested_rows(found: &Contents) -> usize {
+    (0..INGESTED).map(ingested).filter(|(key, value)| found.get(key) == Some(value)).count()
 }
 
 /// Notes what became of the batches in doubt.
@@ -84,17 +78,57 @@ pub fn settle(db: &Db, expected: &Expected) {
     }
 }
 
-/// A checkpoint holds each key as some batch wrote it.
+/// A checkpoint holds, of each writer, all batches up to one that was not older than the last one acknowledged before it began.
 pub fn check_copy(db: &Db, expected: &Expected, what: &str) {
-    let report = db.verify().unwrap();
+    let what = format!("{what}: a checkpoint");
+    let report = db.verify().unwrap_or_else(|e| panic!("{what}: verify: {e}"));
     assert!(report.is_ok(), "{what}: {:?}", report.problems);
+    let found = rows(db.iter(), false).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let mut known = 0;
     for writer in 0..WRITERS {
-        for index in 0..KEYS {
-            let Some(found) = db.get(key(writer, index)).unwrap() else { continue };
-            let number = found.first_chunk().map_or(0, |number| u64::from_be_bytes(*number));
-            assert!(number <= expected.last_number(writer), "{what}: a batch from the future: {number}");
-            let value = value(writer, index, number);
-            assert_eq!(Some(&*found), value.as_deref(), "{what}: key {index} of writer {writer}");
+        let mine: [_; KEYS] = std::array::from_fn(|index| found.get(&key(writer, index)));
+        known += mine.iter().flatten().count();
+        for (index, row) in mine.iter().enumerate() {
+            let alone = db.get(key(writer, index)).unwrap_or_else(|e| panic!("{what}: get: {e}"));
+            assert_eq!(alone.as_deref(), row.map(Vec::as_slice), "{what}: get and iteration differ");
+        }
+        if let Err(why) = explain(writer, &mine, expected) {
+            panic!("{what}: writer {writer}: {why}");
         }
     }
+    let rows = ingested_rows(&found);
+    let due = if expected.ingest() == Ingest::Done { INGESTED } else { 0 };
+    assert_eq!(rows, due, "{what}: ingested rows");
+    assert_eq!(found.len(), known + rows, "{what}: keys that nobody wrote");
+}
+
+/// Looks for a number of batches after which a writer's keys had these values. Says why there is none.
+fn explain(writer: usize, found: &[Option<&Vec<u8>>; KEYS], expected: &Expected) -> Result<(), String> {
+    let (opened, mut state) = expected.opened(writer);
+    let [least, last] = [expected.copied(writer).max(opened), expected.last_number(writer)];
+    let is_as = |index: usize, number| found[index] == value(writer, index, number).as_ref();
+    let mut wrong: BTreeSet<usize> = (0..KEYS).filter(|&index| !is_as(index, state[index])).collect();
+    let mut nearest = None;
+    for number in opened..=last {
+        let keys = if number > opened { keys_of(writer, number) } else { BTreeSet::new() };
+        for index in keys {
+            state[index] = number;
+            if is_as(index, number) {
+                wrong.remove(&index)
+            } else {
+                wrong.insert(index)
+            };
+        }
+        if number < least {
+            continue;
+        }
+        let Some(&index) = wrong.first() else { return Ok(()) };
+        if nearest.as_ref().is_none_or(|(count, _)| wrong.len() < *count) {
+            let due = show(value(writer, index, state[index]).as_ref());
+            let why = format!("after batch {number}, key {index} must be {due}, not {}", show(found[index]));
+            nearest = Some((wrong.len(), why));
+        }
+    }
+    let (count, why) = nearest.unwrap_or_default();
+    Err(format!("no batch from {least} to {last} explains the keys; {count} are wrong at least: {why}"))
 }

@@ -2,12 +2,12 @@
 //! checkpoints and new filters; closes, repairs, opens under other options, and goes on.
 
 use super::check::{check, check_copy, settle};
-use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, value};
+use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
 use crate::config;
+use crate::contents::batch_of;
 use crate::support::Rng;
 use sidebloom::fs::RealFs;
-use sidebloom::{Batch, Db, Durability, Error, Options};
-use std::collections::BTreeSet;
+use sidebloom::{Db, Durability, Error, Options};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,6 +22,8 @@ const LIVES: Duration = Duration::from_secs(30);
 pub enum Aim {
     Anything,
     Checkpoint,
+    /// The same, but the kill waits until files are linked or copied.
+    Copy,
     Compaction,
     Repair,
 }
@@ -66,6 +68,20 @@ impl Child {
         self.dir.join("store")
     }
 
+    fn copy(&self) -> PathBuf {
+        self.dir.join("copy")
+    }
+
+    /// A kill in the middle must not leave a part that looks like half a checkpoint.
+    fn remove_copy(&self) {
+        let removed = self.dir.join("removed");
+        if removed.exists() {
+            std::fs::remove_dir_all(&removed).unwrap();
+        }
+        std::fs::rename(self.copy(), &removed).unwrap();
+        std::fs::remove_dir_all(removed).unwrap();
+    }
+
     fn options(&mut self) -> Options {
         let durability = if self.rng.percent(20) { Durability::Sync } else { Durability::Os };
         config::random(&mut self.rng, Arc::new(RealFs)).durability(durability)
@@ -83,17 +99,18 @@ impl Child {
         } else if manifest.exists() && self.rng.percent(if self.aim == Aim::Repair { 60 } else { 8 }) {
             self.repair("a repair after a kill");
         }
-        let copy = self.dir.join("copy");
-        if copy.exists() {
-            match Options::new().read_only(true).open(&copy) {
+        if self.copy().exists() {
+            match Options::new().read_only(true).open(self.copy()) {
                 Ok(db) => {
                     say("a whole checkpoint");
-                    check_copy(&db, &self.expected, &self.what);
+                    check_copy(&db, &self.expected, &format!("{}: left by a kill", self.what));
                 }
-                Err(Error::NotAStore { .. }) if !copy.join("MANIFEST").exists() => say("half a checkpoint"),
+                Err(Error::NotAStore { .. }) if !self.copy().join("MANIFEST").exists() => {
+                    say("half a checkpoint");
+                }
                 Err(error) => panic!("{}: half a checkpoint: {error}", self.what),
             }
-            std::fs::remove_dir_all(&copy).unwrap();
+            self.remove_copy();
         }
         if manifest.exists() && self.rng.percent(25) {
             let options = self.options().read_only(true);
@@ -125,6 +142,7 @@ impl Child {
         if self.expected.ingest() == Ingest::No && self.rng.percent(50) && db.iter().next().is_none() {
             self.ingest(&db);
         }
+        self.expected.note_opened();
         say("writes");
         let longest: &[u64] = if self.aim == Aim::Repair { &[1, 10] } else { &[1, 10, 50, 1000] };
         let until = Instant::now() + Duration::from_millis(*self.rng.pick(longest));
@@ -164,19 +182,15 @@ impl Child {
 
     fn write(&self, db: &Db, writer: usize, until: Instant, mut rng: Rng) {
         while Instant::now() < until {
-            let len = *rng.pick(&[1, 1, 1, 3, 12]);
-            let keys: BTreeSet<usize> = (0..len).map(|_| rng.below(KEYS as u64) as usize).collect();
             let number = self.expected.last_number(writer) + 1;
             self.expected.set_last_number(writer, number);
-            let mut batch = Batch::new();
+            let keys = keys_of(writer, number);
             for &index in &keys {
                 let record = self.expected.record(writer, index);
                 self.expected.set_record(writer, index, Record { pending: number, ..record });
-                match value(writer, index, number) {
-                    Some(value) => batch.put(key(writer, index), value),
-                    None => batch.delete(key(writer, index)),
-                }
             }
+            let change = |&index: &usize| (key(writer, index), value(writer, index, number));
+            let batch = batch_of(&keys.iter().map(change).collect::<Vec<_>>());
             let written = match rng.percent(5) {
                 true => db.write_with(batch, Durability::Sync),
                 false => db.write(batch),
@@ -197,12 +211,24 @@ impl Child {
         }
     }
 
+    fn checkpoint(&self, db: &Db, rng: &mut Rng) -> sidebloom::Result<()> {
+        self.expected.note_copied();
+        say("checkpoint");
+        db.checkpoint(self.copy())?;
+        if rng.percent(20) {
+            let copy = self.ok("open a checkpoint", Options::new().read_only(true).open(self.copy()));
+            check_copy(&copy, &self.expected, &self.what);
+            say("checked a checkpoint");
+        }
+        self.remove_copy();
+        Ok(())
+    }
+
     fn disturb(&self, db: &Db, until: Instant, mut rng: Rng) {
-        let copy = self.dir.join("copy");
         while Instant::now() < until {
             let often = rng.percent(70);
             let next = match self.aim {
-                Aim::Checkpoint if often => 6,
+                Aim::Checkpoint | Aim::Copy if often => 6,
                 Aim::Compaction if often => 2,
                 _ => rng.below(12),
             };
@@ -215,10 +241,7 @@ impl Child {
                 }
                 4 => db.sync(),
                 5 => db.rebuild_filters(config::filters(&mut rng)).map(|_| ()),
-                6 => {
-                    say("checkpoint");
-                    db.checkpoint(&copy).inspect(|()| std::fs::remove_dir_all(&copy).unwrap())
-                }
+                6 => self.checkpoint(db, &mut rng),
                 7 => db.wait_for_compaction(),
                 8 => db.warm(),
                 _ => {

@@ -1,9 +1,13 @@
 //! What a store should hold, in a file that survives the death of the process: a write is complete once the kernel has it.
 //!
 //! Per writer, the number of its last batch. Per key, two numbers: of the last batch that may have written it, and of the last one that was
-//! acknowledged. A number decides the key's value. A writer writes one batch at a time, so at most one is in doubt.
+//! acknowledged. A number decides the keys of a batch and their values. A writer writes one batch at a time, so at most one is in doubt.
+//!
+//! For checkpoints, also the state when the store was opened, and the last batch of each writer that was acknowledged before the last
+//! checkpoint began: a checkpoint holds that batch, and perhaps later ones.
 
 use crate::support::Rng;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -17,6 +21,9 @@ pub const INGESTED: usize = 200;
 
 const NUMBERS_AT: u64 = 8;
 const RECORDS_AT: u64 = NUMBERS_AT + 8 * WRITERS as u64;
+const OPENED_AT: u64 = RECORDS_AT + 16 * (WRITERS * KEYS) as u64;
+const COPIED_AT: u64 = OPENED_AT + 8 * (WRITERS * (1 + KEYS)) as u64;
+const LEN: u64 = COPIED_AT + 8 * WRITERS as u64;
 
 /// Whether the rows were ingested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,17 +44,23 @@ pub struct Expected(File);
 
 impl Expected {
     pub fn create(path: &Path) -> io::Result<()> {
-        std::fs::write(path, vec![0; RECORDS_AT as usize + 16 * WRITERS * KEYS])
+        std::fs::write(path, vec![0; LEN as usize])
     }
 
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Expected(File::options().read(true).write(true).open(path)?))
     }
 
-    fn u64_at(&self, at: u64) -> u64 {
-        let mut bytes = [0; 8];
+    fn get<const N: usize>(&self, at: u64) -> [u64; N] {
+        let mut bytes = vec![0; 8 * N];
         self.0.read_exact_at(&mut bytes, at).unwrap();
-        u64::from_le_bytes(bytes)
+        let mut numbers = bytes.chunks_exact(8).map(|number| u64::from_le_bytes(number.try_into().unwrap()));
+        std::array::from_fn(|_| numbers.next().unwrap())
+    }
+
+    fn u64_at(&self, at: u64) -> u64 {
+        let [number] = self.get(at);
+        number
     }
 
     fn set(&self, at: u64, numbers: &[u64]) {
@@ -80,13 +93,53 @@ impl Expected {
     }
 
     pub fn record(&self, writer: usize, key: usize) -> Record {
-        let at = Self::at(writer, key);
-        Record { pending: self.u64_at(at), acknowledged: self.u64_at(at + 8) }
+        let [pending, acknowledged] = self.get(Self::at(writer, key));
+        Record { pending, acknowledged }
     }
 
     pub fn set_record(&self, writer: usize, key: usize, record: Record) {
         self.set(Self::at(writer, key), &[record.pending, record.acknowledged]);
     }
+
+    /// The number of the last batch that wrote each key and was acknowledged.
+    fn acknowledged(&self, writer: usize) -> [u64; KEYS] {
+        let records: [u64; 2 * KEYS] = self.get(Self::at(writer, 0));
+        std::array::from_fn(|key| records[2 * key + 1])
+    }
+
+    /// Notes the state of the open store, before anything is written. No batch is in doubt.
+    pub fn note_opened(&self) {
+        for writer in 0..WRITERS {
+            let numbers = [&[self.last_number(writer)][..], &self.acknowledged(writer)].concat();
+            self.set(OPENED_AT + 8 * (writer * (1 + KEYS)) as u64, &numbers);
+        }
+    }
+
+    /// The number of the last batch before the store was opened, and for each key the number of the one that wrote it.
+    pub fn opened(&self, writer: usize) -> (u64, [u64; KEYS]) {
+        let at = OPENED_AT + 8 * (writer * (1 + KEYS)) as u64;
+        (self.u64_at(at), self.get(at + 8))
+    }
+
+    /// Notes that a checkpoint begins.
+    pub fn note_copied(&self) {
+        for writer in 0..WRITERS {
+            let last = self.acknowledged(writer).into_iter().max().unwrap_or(0);
+            self.set(COPIED_AT + 8 * writer as u64, &[last]);
+        }
+    }
+
+    /// The last batch that was acknowledged before the last checkpoint began.
+    pub fn copied(&self, writer: usize) -> u64 {
+        self.u64_at(COPIED_AT + 8 * writer as u64)
+    }
+}
+
+/// The keys that batch `number` writes.
+pub fn keys_of(writer: usize, number: u64) -> BTreeSet<usize> {
+    let mut rng = Rng::new(number << 16 | (writer as u64) << 8 | 0xff);
+    let len = *rng.pick(&[1, 1, 1, 3, 12]);
+    (0..len).map(|_| rng.below(KEYS as u64) as usize).collect()
 }
 
 /// The keys of the writers lie between each other. Some are hostile.

@@ -19,13 +19,13 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Kills per store.
 const KILLS: u64 = 25;
 const SIGKILL: i32 = 9;
 /// What the child does mostly, what it has said before it is killed, and at most how many microseconds later that is.
-const MOMENTS: [(Aim, Option<&str>, u64); 10] = [
+const MOMENTS: [(Aim, Option<&str>, u64); 11] = [
     (Aim::Anything, None, 3000),
     (Aim::Anything, None, 20_000),
     (Aim::Anything, Some("closed"), 5000),
@@ -34,13 +34,27 @@ const MOMENTS: [(Aim, Option<&str>, u64); 10] = [
     (Aim::Anything, Some("writes"), 100_000),
     (Aim::Compaction, Some("writes"), 30_000),
     (Aim::Checkpoint, Some("checkpoint"), 3000),
+    (Aim::Copy, Some("checkpoint"), 500),
     (Aim::Repair, Some("repair"), 1000),
     (Aim::Repair, Some("repair"), 5000),
 ];
 
+/// About a third of what 120 seeds count.
+const FLOORS: &[(&str, u64)] = &[
+    ("kills", 1000),
+    ("keys checked", 470_000),
+    ("kills while opening or checking", 130),
+    ("kills while writing", 300),
+    ("kills in or after a checkpoint", 250),
+    ("kills in or after a repair", 160),
+    ("kills between closing and opening", 80),
+    ("checkpoints beside writers", 90),
+    ("checkpoints that a kill left", 30),
+    ("half checkpoints that a kill left", 15),
+];
+
 pub fn harness(args: &Args) -> ExitCode {
-    let floors = &[("kills", 1000), ("keys checked", 300_000)];
-    Harness { name: "kill", short: 24, long: 120, floors }.run(args, one)
+    Harness { name: "kill", short: 24, long: 120, floors: FLOORS }.run(args, one)
 }
 
 /// A store in memory, or at times on a disk, whose operations take longer.
@@ -87,13 +101,21 @@ impl Drop for Killed {
     }
 }
 
+/// Waits until the directory of a checkpoint is there; not for long, since the child may stop making checkpoints.
+fn wait_for_copy(dir: &Path) {
+    let started = Instant::now();
+    while !dir.join("copy").exists() && started.elapsed() < Duration::from_millis(50) {
+        std::thread::sleep(Duration::from_micros(20));
+    }
+}
+
 /// Starts a child and kills it at a random moment.
 fn run_and_kill(dir: &Path, seed: u64, rng: &mut Rng, what: &str, counts: &Counts) {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new(program);
     let (aim, wait_for, longest) = *rng.pick(&MOMENTS);
-    let aim = aim.to_possible_value().unwrap();
-    command.arg("kill-child").arg(dir).arg(seed.to_string()).arg(aim.get_name());
+    let name = aim.to_possible_value().unwrap();
+    command.arg("kill-child").arg(dir).arg(seed.to_string()).arg(name.get_name());
     let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null()).spawn();
     let mut child = Killed(spawned.unwrap());
     let mut output = BufReader::new(child.0.stdout.take().unwrap()).lines();
@@ -107,6 +129,9 @@ fn run_and_kill(dir: &Path, seed: u64, rng: &mut Rng, what: &str, counts: &Count
             }
         }
     }
+    if aim == Aim::Copy {
+        wait_for_copy(dir);
+    }
     std::thread::sleep(Duration::from_micros(rng.below(longest)));
     child.0.kill().unwrap();
     let status = child.0.wait().unwrap();
@@ -117,11 +142,17 @@ fn run_and_kill(dir: &Path, seed: u64, rng: &mut Rng, what: &str, counts: &Count
         status.signal() == Some(SIGKILL) && errors.is_empty(),
         "{what}: the child ends by itself: {status}\n{errors}"
     );
+    count(&lines, counts);
+}
+
+/// Counts what the child said that it did, and where it was killed.
+fn count(lines: &[String], counts: &Counts) {
     let checked = lines.iter().filter_map(|line| line.strip_prefix("checked ")?.parse::<u64>().ok());
     counts.add("keys checked", checked.sum());
     counts.add("kills", 1);
-    for line in &lines {
+    for line in lines {
         match line.as_str() {
+            "checked a checkpoint" => counts.add("checkpoints beside writers", 1),
             "a whole checkpoint" => counts.add("checkpoints that a kill left", 1),
             "half a checkpoint" => counts.add("half checkpoints that a kill left", 1),
             _ => {}

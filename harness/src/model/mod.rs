@@ -18,9 +18,16 @@ use std::process::ExitCode;
 /// Configurations per program.
 const CONFIGURATIONS: u64 = 16;
 
+const FLOORS: &[(&str, u64)] = &[
+    ("programs", 2000),
+    ("runs", 32_000),
+    ("operations", 20_000_000),
+    ("publications", 470_000),
+    ("sidecars damaged", 27_000),
+];
+
 pub fn harness(args: &Args) -> ExitCode {
-    let floors = &[("programs", 2000), ("runs", 32_000), ("operations", 20_000_000)];
-    Harness { name: "model", short: 80, long: 2000, floors }.run(args, one)
+    Harness { name: "model", short: 80, long: 2000, floors: FLOORS }.run(args, one)
 }
 
 fn one(seed: u64, counts: &Counts) {

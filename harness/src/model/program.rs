@@ -2,6 +2,7 @@
 
 use super::blob::Blob;
 use super::keys::{Keys, value};
+use crate::contents::Change;
 use crate::support::Rng;
 use std::ops::Bound;
 
@@ -9,7 +10,7 @@ use std::ops::Bound;
 const OPS: usize = 560;
 
 /// A put, or a deletion.
-pub type Write = (Blob, Option<Blob>);
+pub type Write = Change<Blob, Blob>;
 
 /// What to walk over.
 #[derive(Debug, Clone)]

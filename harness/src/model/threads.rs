@@ -6,6 +6,7 @@
 use super::blob::{Blob, Model};
 use super::program::Write;
 use crate::config;
+use crate::contents::{add_to, apply};
 use crate::support::Rng;
 use sidebloom::{Batch, Db, Snapshot};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -37,26 +38,6 @@ fn counter(value: u64) -> Blob {
     value.to_be_bytes().to_vec().into()
 }
 
-pub fn apply(model: &mut Model, writes: &[Write]) {
-    for (key, value) in writes {
-        match value {
-            Some(value) => _ = model.insert(key.clone(), value.clone()),
-            None => _ = model.remove(key),
-        }
-    }
-}
-
-pub fn batch_of(writes: &[Write]) -> Batch {
-    let mut batch = Batch::new();
-    for (key, value) in writes {
-        match value {
-            Some(value) => batch.put(key, value),
-            None => batch.delete(key),
-        }
-    }
-    batch
-}
-
 impl Phase<'_> {
     /// Runs the phase. Returns the contents after it, and how many calls there were.
     pub fn run(&self, rng: &mut Rng) -> (Model, u64) {
@@ -86,12 +67,7 @@ impl Phase<'_> {
         for (writes, number) in self.writers[writer].iter().zip(self.base + 1..) {
             let mut batch = Batch::new();
             batch.put(&first, counter(number));
-            for (key, value) in writes {
-                match value {
-                    Some(value) => batch.put(key, value),
-                    None => batch.delete(key),
-                }
-            }
+            add_to(&mut batch, writes);
             batch.put(&last, counter(number));
             self.db.write(batch).unwrap_or_else(|e| panic!("{}: writer {writer}: {e}", self.what));
             let found = self.db.get(&first).unwrap();

@@ -9,7 +9,7 @@ use crate::support::{Crash, Rng, STORE, SimFs};
 use sidebloom::{Db, Error, Options};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::Xxh3;
 
 /// The names and the bytes of all files below a directory.
@@ -36,7 +36,9 @@ pub struct Checker<'a> {
     pub known: HashMap<Digest, Found>,
     /// The same for checkpoints; `None` if it was refused.
     pub copies: HashMap<Digest, Option<Found>>,
+    /// The images of this life. Those of all lives and seeds do not decide what is done with an image, so that a seed alone does the same.
     pub images: HashSet<Digest>,
+    pub all_images: &'a Mutex<HashSet<Digest>>,
     pub rng: Rng,
 }
 
@@ -53,7 +55,7 @@ impl Checker<'_> {
         self.counts.add("images", 1);
         let key = digest(&fs, STORE);
         let is_new = self.images.insert(key);
-        if is_new {
+        if is_new && self.all_images.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
             self.counts.add("distinct images", 1);
         }
         let found = match self.known.get(&key) {

@@ -74,7 +74,7 @@ impl Life<'_> {
         if self.plan.ingests && self.promises.now().must_ingest() {
             self.promises.begin_ingest();
             let rows = self.plan.ingested();
-            db.ingest(rows.iter().map(|(key, value)| Ok((key, value.as_slice()))))
+            db.ingest(rows.iter().map(|(key, value)| Ok((key, value))))
                 .unwrap_or_else(|e| panic!("ingest: {e}"));
             self.promises.finish_ingest();
         }
@@ -112,7 +112,7 @@ impl Life<'_> {
             }
             let key = self.plan.key(writer, rng.below(self.plan.keys));
             let value = db.get(&key).unwrap_or_else(|e| panic!("get: {e}"));
-            let expected = self.plan.state(writer, i).rows.get(&key).map(|value| value.as_slice());
+            let expected = self.plan.state(writer, i).rows.get(&key).map(|value| &**value);
             assert_eq!(value.as_deref(), expected, "key {} after batch {i}", key.escape_ascii());
             match rng.below(50) {
                 0 | 1 => self.durably(|| db.sync()),

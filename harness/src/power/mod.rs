@@ -16,12 +16,12 @@ mod told;
 
 use crate::run::{Args, Counts, Harness};
 use crate::support::{Crash, Rng, SimFs};
-use check::{Checker, damage_seed};
+use check::{Checker, Digest, Outcome, damage_seed};
 use life::{Image, Life};
 use plan::{Found, Plan, mix};
 use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use told::Promises;
 
 const LIVES_MAX: u64 = 3;
@@ -36,58 +36,83 @@ pub fn harness(args: &Args) -> ExitCode {
     let floors = &[("workloads", 200), ("distinct images", 100_000), ("crashes inside recovery", 20_000)];
     // The short form takes an image at some of the operations only, so that it sees more workloads.
     let sample = if args.long || args.seed.is_some() { 100 } else { 20 };
-    Harness { name: "power", short: 60, long: 230, floors }
-        .run(args, |seed, counts: &Counts| run(seed, sample, counts))
+    let images = Mutex::new(HashSet::new());
+    Harness { name: "power", short: 60, long: 230, floors }.run(args, |seed, counts: &Counts| {
+        Workload { plan: Plan::new(seed, LIVES_MAX * BATCHES_MAX), sample, images: &images, counts }.run();
+    })
 }
 
-fn run(seed: u64, sample: u64, counts: &Counts) {
-    let plan = Plan::new(seed, LIVES_MAX * BATCHES_MAX);
-    let mut rng = Rng::new(mix(&[seed, 0]));
-    let mut fs = SimFs::new();
-    let mut found = Found::nothing(plan.writers);
-    let mut durable = found.clone();
-    for number in 0..1 + rng.below(LIVES_MAX) {
-        let promises = Arc::new(Promises::new(&found, &durable));
+/// All lives of one store.
+struct Workload<'a> {
+    plan: Plan,
+    /// At how many of 100 writing operations images are taken.
+    sample: u64,
+    /// Those of all seeds.
+    images: &'a Mutex<HashSet<Digest>>,
+    counts: &'a Counts,
+}
+
+/// Where a life begins: the disk, what its store holds, and what of that is durable.
+type Start = (SimFs, Found, Found);
+
+impl Workload<'_> {
+    fn run(&self) {
+        let mut rng = Rng::new(mix(&[self.plan.seed, 0]));
+        let nothing = Found::nothing(self.plan.writers);
+        let mut start = (SimFs::new(), nothing.clone(), nothing);
+        for number in 0..1 + rng.below(LIVES_MAX) {
+            start = self.live(number, &start, &mut rng);
+        }
+        self.counts.add("workloads", 1);
+    }
+
+    /// Lives one life and checks its images. Returns where the next one begins: at one of them.
+    fn live(&self, number: u64, (fs, found, durable): &Start, rng: &mut Rng) -> Start {
+        let promises = Arc::new(Promises::new(found, durable));
         let batches = 4 + rng.below(BATCHES_MAX - 3);
-        let life = Life { plan: &plan, number, promises: Arc::clone(&promises), batches, sample };
-        let images = life.live(&fs);
-        counts.add("operations", images.len() as u64);
+        let (plan, sample) = (&self.plan, self.sample);
+        let life = Life { plan, number, promises: Arc::clone(&promises), batches, sample };
+        let images = life.live(fs);
+        self.counts.add("operations", images.len() as u64);
         let mut checker = Checker {
-            plan: &plan,
+            plan,
             promises: &promises,
-            counts,
+            counts: self.counts,
             known: HashMap::new(),
             copies: HashMap::new(),
             images: HashSet::new(),
-            rng: Rng::new(mix(&[seed, 7, number])),
+            all_images: self.images,
+            rng: Rng::new(mix(&[plan.seed, 7, number])),
         };
         let next = rng.below(images.len() as u64 * 2) as usize;
         let next = (next.min(images.len() - 1), rng.below(DRAWS.len() as u64) as usize);
-        let mut continued = None;
+        let mut start = None;
         for (i, image) in images.iter().enumerate() {
             for (draw, crash) in DRAWS.into_iter().enumerate() {
-                let damage = damage_seed(&plan, number, i, draw);
-                let outcome = checker.check(image, crash, damage).and_then(|(fs, found, is_new)| {
-                    match if is_new { checker.rng.below(1000) } else { 1000 } {
-                        0..RECOVERED => checker.crash_in_recovery(image, &fs, crash, &found, 1)?,
-                        RECOVERED..REPAIRED => checker.crash_in_repair(&fs, &found)?,
-                        _ => {}
-                    }
-                    Ok((fs, found))
-                });
-                match outcome {
+                let damage = damage_seed(plan, number, i, draw);
+                match check(&mut checker, image, crash, damage) {
                     Ok((fs, found)) if (i, draw) == next => {
                         let durable = image.told.durable(&found, crash);
-                        continued = Some((fs, found, durable));
+                        start = Some((fs, found, durable));
                     }
                     Ok(_) => {}
-                    Err(error) => fail(&plan, number, &images[..=i], crash, damage, &error),
+                    Err(error) => fail(plan, number, &images[..=i], crash, damage, &error),
                 }
             }
         }
-        (fs, found, durable) = continued.expect("one of the images");
+        start.expect("one of the images")
     }
-    counts.add("workloads", 1);
+}
+
+/// Checks an image after this crash, and crashes some again while they recover or are repaired.
+fn check(checker: &mut Checker<'_>, image: &Image, crash: Crash, damage: u64) -> Outcome<(SimFs, Found)> {
+    let (fs, found, is_new) = checker.check(image, crash, damage)?;
+    match if is_new { checker.rng.below(1000) } else { 1000 } {
+        0..RECOVERED => checker.crash_in_recovery(image, &fs, crash, &found, 1)?,
+        RECOVERED..REPAIRED => checker.crash_in_repair(&fs, &found)?,
+        _ => {}
+    }
+    Ok((fs, found))
 }
 
 fn fail(plan: &Plan, life: u64, images: &[Image], crash: Crash, damage: u64, error: &str) -> ! {

@@ -1,5 +1,6 @@
 //! What the writers of a workload write, decided by its seed, so the contents of the store after any number of batches are known.
 
+use crate::contents::{Change, apply, batch_of};
 use crate::support::Rng;
 use sidebloom::{Batch, Db, Value};
 use std::collections::BTreeMap;
@@ -12,7 +13,7 @@ pub fn mix(parts: &[u64]) -> u64 {
     xxh3_64(&bytes)
 }
 
-type Rows = BTreeMap<Vec<u8>, Arc<Vec<u8>>>;
+type Rows = BTreeMap<Vec<u8>, Arc<[u8]>>;
 
 /// The rows of one writer at one time.
 #[derive(Debug, Clone, Default)]
@@ -69,18 +70,13 @@ impl Plan {
     fn states_of(&self, writer: usize, batches: u64) -> Vec<State> {
         let mut rows = Rows::new();
         if self.ingests {
-            rows.insert(self.count_key(writer), Arc::new(b"0".to_vec()));
+            rows.insert(self.count_key(writer), Arc::from(*b"0"));
             let ingested = (0..self.keys).filter(|k| k % 3 == 0);
-            rows.extend(ingested.map(|k| (self.key(writer, k), Arc::new(self.value(writer, 0, k)))));
+            rows.extend(ingested.map(|k| (self.key(writer, k), self.value(writer, 0, k))));
         }
         let mut states = vec![State::of(rows.clone())];
         for i in 1..=batches {
-            for (key, value) in self.ops(writer, i) {
-                match value {
-                    Some(value) => rows.insert(key, Arc::new(value)),
-                    None => rows.remove(&key),
-                };
-            }
+            apply(&mut rows, &self.changes(writer, i));
             states.push(State::of(rows.clone()));
         }
         states
@@ -113,7 +109,7 @@ impl Plan {
         (writer < self.writers).then_some(writer)
     }
 
-    fn value(&self, writer: usize, batch: u64, k: u64) -> Vec<u8> {
+    fn value(&self, writer: usize, batch: u64, k: u64) -> Arc<[u8]> {
         let mut rng = Rng::new(mix(&[self.seed, 2, writer as u64, batch, k]));
         let len = match rng.below(100) {
             0..6 => 0,
@@ -127,37 +123,30 @@ impl Plan {
         number.bytes().chain(rest).take(len as usize).collect()
     }
 
-    /// The operations of a writer's batch number `i`, from 1.
-    fn ops(&self, writer: usize, i: u64) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+    /// What a writer's batch number `i` changes, from 1.
+    fn changes(&self, writer: usize, i: u64) -> Vec<Change<Vec<u8>, Arc<[u8]>>> {
         let mut rng = Rng::new(mix(&[self.seed, 3, writer as u64, i]));
-        let mut ops = vec![(self.count_key(writer), Some(i.to_string().into_bytes()))];
-        let changes = match rng.below(20) {
+        let mut changes = vec![(self.count_key(writer), Some(i.to_string().into_bytes().into()))];
+        let count = match rng.below(20) {
             0 => 0,
             1 => 30,
             _ => rng.below(6),
         };
-        for _ in 0..changes {
+        for _ in 0..count {
             let k = rng.below(self.keys);
             let deletes = rng.percent(35);
-            ops.push((self.key(writer, k), (!deletes).then(|| self.value(writer, i, k))));
+            changes.push((self.key(writer, k), (!deletes).then(|| self.value(writer, i, k))));
         }
         if rng.percent(8) {
             let from = rng.below(self.keys);
             let gap = (from..self.keys).take(self.keys as usize / 3);
-            ops.extend(gap.map(|k| (self.key(writer, k), None)));
+            changes.extend(gap.map(|k| (self.key(writer, k), None)));
         }
-        ops
+        changes
     }
 
     pub fn batch(&self, writer: usize, i: u64) -> Batch {
-        let mut batch = Batch::new();
-        for (key, value) in self.ops(writer, i) {
-            match value {
-                Some(value) => batch.put(key, value),
-                None => batch.delete(key),
-            }
-        }
-        batch
+        batch_of(&self.changes(writer, i))
     }
 
     /// The rows to ingest before anything is written, in order.
@@ -220,7 +209,7 @@ impl Plan {
             let values = db.multi_get(&keys).map_err(|e| format!("multi_get: {e}"))?;
             for (key, many) in keys.iter().zip(values) {
                 let one = db.get(key).map_err(|e| format!("get {}: {e}", key.escape_ascii()))?;
-                let expected = state.rows.get(key).map(|value| value.as_slice());
+                let expected = state.rows.get(key).map(|value| &**value);
                 if one.as_deref() != expected || many.as_deref() != expected {
                     return Err(format!(
                         "key {}: get finds {:?}, multi_get {:?}, iteration found {:?} bytes",
@@ -242,7 +231,7 @@ impl Plan {
 
 impl State {
     fn of(rows: Rows) -> State {
-        State { digest: digest(rows.iter().map(|(key, value)| (key.as_slice(), value.as_slice()))), rows }
+        State { digest: digest(rows.iter().map(|(key, value)| (key.as_slice(), &**value))), rows }
     }
 
     fn differences(&self, rows: &[(Vec<u8>, Value)]) -> String {
@@ -252,7 +241,7 @@ impl State {
         };
         let wrong = self.rows.iter().filter_map(|(key, value)| match found.get(key.as_slice()) {
             None => Some(format!("{} is lost", key.escape_ascii())),
-            Some(other) if *other == value.as_slice() => None,
+            Some(other) if *other == &**value => None,
             Some(other) => Some(format!("{} has {}, not {}", key.escape_ascii(), brief(other), brief(value))),
         });
         let extra = found.iter().filter(|(key, _)| !self.rows.contains_key(**key));
