@@ -11,6 +11,7 @@ use crate::manifest::{
 };
 use crate::memtable::Memtable;
 use crate::sync::lock;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -39,9 +40,7 @@ impl LiveSetChange {
             let Some(before) = Quarantine::of_level(suspect.meta.level) else { continue };
             let (smallest, largest) = (&suspect.meta.smallest, &suspect.meta.largest);
             let overlaps = |s: &&LiveSegment| s.overlaps(smallest, largest);
-            let level_left =
-                |s: &LiveSegment| Quarantine::of_level(s.meta.level).map_or(s.meta.level, |q| q.left);
-            let from = self.removed.iter().filter(overlaps).map(level_left).min();
+            let from = self.removed.iter().filter(overlaps).map(level_of).min();
             let is_level = |level: &u8| usize::from(*level) < LEVELS;
             let to = self.added.iter().filter(overlaps).map(|s| s.meta.level).filter(is_level).max();
             let (Some(from), Some(overtaken)) = (from, to) else { continue };
@@ -52,6 +51,12 @@ impl LiveSetChange {
             }
         }
     }
+}
+
+/// The level of a segment, or the one that it left for quarantine.
+fn level_of(segment: &LiveSegment) -> u8 {
+    let level = segment.meta.level;
+    Quarantine::of_level(level).map_or(level, |quarantine| quarantine.left)
 }
 
 impl Inner {
@@ -108,8 +113,11 @@ impl Inner {
         drop(control);
         drop(manifest);
 
-        let gone = change.removed.iter().filter(|s| !stays.contains(&s.meta.id));
-        gone.for_each(|s| s.file.mark_obsolete());
+        let mut gone: Vec<_> = change.removed.iter().filter(|s| !stays.contains(&s.meta.id)).collect();
+        // The oldest entries leave first. If the process is killed in between and the manifest is lost too, a repair finds a tombstone for
+        // each value that it finds.
+        gone.sort_by_key(|s| (Reverse(level_of(s)), s.meta.max_seq));
+        gone.into_iter().for_each(|s| s.file.mark_obsolete());
         lock(&self.unsynced).retain(|(log, _)| *log >= new_floor); // An open file would keep its disk space after it is unlinked.
         self.remove_logs(old_floor, new_floor);
         self.work.notify_all();

@@ -1,7 +1,10 @@
 //! A repair that a crash interrupts at any of its writes can start again without loss.
 
-use crate::support::{Crash, Fault, STORE, Sequence, SimFs, contents, fill_deep, tiny_on};
+use crate::support::{
+    Crash, Fault, OpKind, Rng, STORE, Sequence, SimFs, contents, fill_deep, sized, tiny_on,
+};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 fn files(fs: &SimFs, ending: &str) -> Vec<PathBuf> {
     fs.files().into_iter().filter(|path| path.to_str().unwrap().ends_with(ending)).collect()
@@ -118,5 +121,37 @@ fn a_repair_without_manifest_does_not_bring_back_what_was_deleted_under_a_snapsh
         drop((snapshot, db));
         assert!(files(&fs, ".obsolete").is_empty(), "they go with the last reader");
         assert!(contents(&tiny_on(&fs).open(STORE).unwrap()) == expected);
+    }
+}
+
+#[test]
+fn a_repair_without_manifest_after_a_kill_within_a_compaction_does_not_bring_back_what_was_deleted() {
+    for seed in 0..5 {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        let mut expected = fill_deep(&db, seed);
+        for key in expected.clone().keys().step_by(2) {
+            db.delete(key).unwrap();
+            expected.remove(key);
+        }
+        db.flush().unwrap();
+        let killed = Arc::new(Mutex::new(Vec::new()));
+        let images = Arc::clone(&killed);
+        fs.watch(move |moment| {
+            if moment.kind == OpKind::Rename {
+                images.lock().unwrap().push(moment.crash(Crash::Kill, 0));
+            }
+        });
+        db.compact().unwrap();
+        let killed = std::mem::take(&mut *killed.lock().unwrap());
+        assert!(killed.len() > 20, "{} renames", killed.len());
+        let mut rng = Rng::new(seed);
+        for _ in 0..sized(20, 200) {
+            let killed = rng.pick(&killed).crash(Crash::Kill, 0);
+            sidebloom::fs::Fs::remove(&killed, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
+            tiny_on(&killed).repair(STORE).unwrap();
+            let repaired = tiny_on(&killed).open(STORE).unwrap();
+            assert!(contents(&repaired) == expected, "deleted keys are back");
+        }
     }
 }
