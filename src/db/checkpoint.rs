@@ -1,12 +1,12 @@
 //! Checkpoints: a second store made of hard links, or of copies where the file system has no links.
 //!
-//! Whoever creates the `LOCK` file of the target owns the directory. So of several checkpoints to one target, in any process, one succeeds.
-//! The others touch no file in it.
+//! Whoever creates the `LOCK` file of the target and locks it owns the directory. So of several checkpoints to one target, in any process,
+//! one succeeds, and nobody opens a store there before it is whole. The others touch no file in it.
 
 use super::inner::Inner;
 use super::names::LOCK;
 use crate::error::{Error, Result};
-use crate::fs::create_dir_durably;
+use crate::fs::{LockGuard, LockMode, create_dir_durably};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, MANIFEST_TMP, Manifest, ManifestState};
 use crate::sync::lock;
@@ -36,11 +36,14 @@ impl Inner {
         let next_id = self.storage.next_id();
         let state = ManifestState { next_id, log_floor: next_id, log_mark: None, ..state };
         let claimed = create_dir_durably(&*self.storage.fs, target).and_then(|()| self.claim(target));
-        if let Err(error) = claimed {
-            // Even a directory that could not be made durable is there. It stays if it is not empty: then somebody else owns it.
-            let _ = self.storage.fs.remove_dir(target);
-            return Err(error);
-        }
+        let _lock = match claimed {
+            Ok(lock) => lock,
+            Err(error) => {
+                // Even a directory that could not be made durable is there. It stays if it is not empty: then somebody else owns it.
+                let _ = self.storage.fs.remove_dir(target);
+                return Err(error);
+            }
+        };
         let result = self.fill_checkpoint(&state, target);
         if result.is_err() {
             self.remove_checkpoint(&state, target);
@@ -48,14 +51,20 @@ impl Inner {
         result
     }
 
-    /// Makes this call the owner of the new directory, or fails if another checkpoint came first.
-    fn claim(&self, target: &Path) -> Result<()> {
-        match self.storage.fs.create(&target.join(LOCK)) {
+    /// Makes this call the owner of the new directory, or fails if another one came first.
+    fn claim(&self, target: &Path) -> Result<Box<dyn LockGuard>> {
+        let path = target.join(LOCK);
+        match self.storage.fs.create(&path) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
-                Err(Error::AlreadyExists { path: target.to_path_buf() })
+                return Err(Error::AlreadyExists { path: target.to_path_buf() });
             }
-            created => created.map(|_| ()),
+            created => created.map(drop)?,
         }
+        self.storage.fs.lock(&path, LockMode::Exclusive).inspect_err(|error| {
+            if !matches!(error, Error::Locked { .. }) {
+                let _ = self.storage.fs.remove(&path);
+            }
+        })
     }
 
     fn fill_checkpoint(&self, state: &ManifestState, target: &Path) -> Result<()> {

@@ -83,6 +83,11 @@ impl ManifestState {
         }
     }
 
+    /// The greatest sequence number in any segment; 0 without segments.
+    pub fn newest_in_segments(&self) -> Seq {
+        self.segments.values().map(|meta| meta.max_seq).max().unwrap_or(0)
+    }
+
     /// Applies `edit`, removals first. `next_id` never decreases and stays above every added segment.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic};
 pub(crate) use shuttle::thread::{Builder, JoinHandle};
 
 use arc_swap::Guard;
+use shuttle::rand::{Rng, thread_rng};
 use std::cell::Cell;
 use std::ops::Add;
 use std::sync::Arc;
@@ -27,6 +28,10 @@ impl<T> ArcSwap<T> {
 
     fn after_point(&self) -> &arc_swap::ArcSwap<T> {
         self.point.load(atomic::Ordering::SeqCst);
+        // At times long enough for a flush: what is loaded just before is old then.
+        if thread_rng().gen_ratio(1, 64) {
+            (0..300).for_each(|_| shuttle::thread::yield_now());
+        }
         &self.value
     }
 

@@ -33,9 +33,9 @@ impl Unreadable {
 pub enum LogStart {
     /// With this one, as the header says, or the record behind a damaged header.
     At(Seq),
-    /// Header and first record are damaged.
+    /// Header and first record are damaged, or the first record is a gap, which does not say where it begins.
     Damaged,
-    /// Nothing of this log is in the file.
+    /// The file has no record, and no room for one.
     Missing,
 }
 
@@ -54,24 +54,36 @@ pub fn find_start(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64) -> Result
         Err(error) => return Err(error),
     };
     Ok(match log.find_record(0, 0)? {
-        Some((offset, head, _)) if offset == HEADER_BYTES as u64 => LogStart::At(head.first_seq),
-        None if !is_damaged => LogStart::Missing,
+        Some((offset, head, _)) if offset == HEADER_BYTES as u64 && head.count > 0 => {
+            LogStart::At(head.first_seq)
+        }
+        None if !is_damaged && log.len <= HEADER_BYTES as u64 => LogStart::Missing,
         _ => LogStart::Damaged,
     })
 }
 
-/// The tag of the first valid record in a file, for a log whose store is unknown. `None` if it has none.
+/// The tag of the records that fill the end of a file, for a log whose store is unknown. `None` if there are none. A record that somebody has
+/// put into a value never reaches the end of the file.
 ///
 /// # Errors
 /// A file that cannot be opened. Damage and unreadable bytes are not errors.
 pub fn find_tag(fs: &dyn Fs, path: &Path) -> Result<Option<u32>> {
     let mut log = LogReader::open_around_errors(fs, path, 0)?;
-    for at in 0..(log.len + 1).saturating_sub(RECORD_HEAD_BYTES as u64) {
-        let Some(head) = RecordHead::decode(log.view(at, RECORD_HEAD_BYTES)?) else { continue };
+    let mut at = 0;
+    while at + RECORD_HEAD_BYTES as u64 <= log.len {
+        let Some(head) = RecordHead::decode(log.view(at, RECORD_HEAD_BYTES)?) else {
+            at += 1;
+            continue;
+        };
         log.tag = head.tag;
-        if log.record(at, 0)?.is_some() {
+        let mut end = at;
+        while let Some((head, _)) = log.record(end, 0)? {
+            end += head.record_len();
+        }
+        if end == log.len && end > at {
             return Ok(Some(head.tag));
         }
+        at = end.max(at + 1);
     }
     Ok(None)
 }

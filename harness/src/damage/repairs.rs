@@ -19,7 +19,7 @@ pub fn check(store: &Store, wounds: &Wounds<'_>, fs: &SimFs, opened: Option<&Con
         report.set_aside.iter().filter(|why| !(is_gone && why.to_string().contains("which is missing")));
     let found_missing = set_aside.clone().count() < report.set_aside.len();
     // Without the manifest, a segment that was being written when the process was killed is a damaged one.
-    set_aside.filter(|why| !is_leftover(store, why)).for_each(|why| wounds.check_file(why));
+    set_aside.filter(|why| !is_leftover(store, wounds, why)).for_each(|why| wounds.check_file(why));
     damaged_files_stay(wounds, fs);
     let db = store.options(fs).read_only(true).open(&store.dir);
     let found = contents(&db.unwrap_or_else(|error| panic!("cannot open it after {report:?}: {error}")));
@@ -47,9 +47,9 @@ pub fn check(store: &Store, wounds: &Wounds<'_>, fs: &SimFs, opened: Option<&Con
 }
 
 /// Whether the error names a file that the store does not need, or says that a log is lost and the operations of such a file were in it.
-fn is_leftover(store: &Store, error: &Error) -> bool {
+fn is_leftover(store: &Store, wounds: &Wounds<'_>, error: &Error) -> bool {
     let Error::Corruption { file, what, .. } = error else { return false };
-    if store.has_leftovers && what.contains("but the first log begins at") {
+    if wounds.kind == Kind::Log && store.has_leftovers && what.contains("but the first log begins at") {
         return true;
     }
     let mut needed = store.segments.iter().chain(&store.logs).chain(&store.manifests);

@@ -5,6 +5,7 @@ use crate::config;
 use crate::support::{Contents, Rng, SimFs, contents};
 use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use sidebloom::{Db, Durability, Error};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What the threads share.
@@ -195,6 +196,33 @@ pub fn press(db: &Db, compacted: &AtomicBool) {
     for n in 0u64.. {
         if compacted.load(SeqCst) || db.put(key(n * 37 % 200 + 1000), vec![n as u8; 1500]).is_err() {
             break;
+        }
+    }
+}
+
+/// Clusters of keys that `fill_gaps` writes, and the keys of each.
+const CLUSTERS: u64 = 8;
+const CLUSTER_KEYS: u64 = 5;
+
+/// Flushes one cluster of keys after the other, in any order, so that segments lie in the gaps of others (I10). No key goes astray.
+pub fn fill_gaps(shared: &Shared, db: &Db, mut rng: Rng) {
+    let mut written = BTreeMap::new();
+    for n in 0..12u8 {
+        let first = 1000 + 10 * rng.below(CLUSTERS);
+        for key in (first..first + CLUSTER_KEYS).map(key) {
+            if let Err(error) = db.put(&key, [n]) {
+                return shared.allow(&error, "put");
+            }
+            written.insert(key, n);
+        }
+        if let Err(error) = db.flush() {
+            return shared.allow(&error, "flush");
+        }
+        for (key, n) in &written {
+            match db.get(key) {
+                Ok(found) => assert_eq!(found.as_deref(), Some([*n].as_slice()), "{}", key.escape_ascii()),
+                Err(error) => shared.allow(&error, "get"),
+            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The harness, in a build whose engine runs under the scheduler.
 
 use super::model::{KEYS, Writer, key};
-use super::threads::{Shared, hold, operate, press, read, write};
+use super::threads::{Shared, fill_gaps, hold, operate, press, read, write};
 use crate::run::{Args, Counts, Harness};
 use crate::support::{Contents, Crash, Errno, Fault, OpKind, Rng, STORE, SimFs, contents, tiny_on};
+use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, RoundRobinScheduler, Scheduler};
 use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
@@ -47,6 +48,11 @@ pub fn harness(args: &Args) -> ExitCode {
 /// Whether a writer goes on until a manual compaction ends, which must therefore end. Only where each thread runs again and again.
 fn is_pressed(seed: u64) -> bool {
     seed % 16 == 15
+}
+
+/// Whether flushes go into the gaps between others' keys, on a disk without a store. Nobody else writes, or there would be no gaps.
+fn has_gaps(seed: u64) -> bool {
+    seed % 8 == 4
 }
 
 fn run(scheduler: impl Scheduler + 'static, schedule: impl Fn() + Send + Sync + 'static) {
@@ -102,7 +108,7 @@ fn options(fs: &SimFs, rng: &mut Rng) -> Options {
 fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2] {
     let mut rng = Rng::new(seed);
     let fs = disk.crash(Crash::Kill, 0);
-    let number = 1 + rng.below(5);
+    let number = if has_gaps(seed) { 0 } else { 1 + rng.below(5) };
     let writers = (0..number).map(|n| {
         let batches = 2 + rng.below(9);
         Writer::new(n, number, batches, &mut rng)
@@ -132,8 +138,14 @@ fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2]
             _ = other.compact();
             done.store(true, SeqCst);
         }));
-        let db = db.clone();
-        threads.push(shuttle::thread::spawn(move || press(&db, &compacted)));
+        for _ in 0..3 {
+            let (db, compacted) = (db.clone(), Arc::clone(&compacted));
+            threads.push(shuttle::thread::spawn(move || press(&db, &compacted)));
+        }
+    }
+    if has_gaps(seed) {
+        let (shared, db, rng) = (Arc::clone(&shared), db.clone(), Rng::new(rng.next()));
+        threads.push(shuttle::thread::spawn(move || fill_gaps(&shared, &db, rng)));
     }
     let (beside, closing) = (Arc::clone(&shared), db.clone());
     let rng_of_reader = Rng::new(rng.next());
@@ -188,7 +200,10 @@ fn take_images(fs: &SimFs, shared: &Arc<Shared>, seed: u64) -> Arc<Mutex<Taken>>
     let crash = *rng.pick(&[Crash::Kill, Crash::Power, Crash::Power, Crash::PowerOrdered]);
     let rng = Mutex::new(rng);
     fs.before_each(move |disk, kind| {
-        point.load(SeqCst); // Another thread may go on here.
+        point.load(SeqCst); // Another thread may go on here, at times for long.
+        if thread_rng().gen_ratio(1, 256) {
+            (0..300).for_each(|_| shuttle::thread::yield_now());
+        }
         let mut taken = taken.lock().unwrap();
         taken.ops += 1;
         taken.files[0] += u64::from(kind == OpKind::Create);

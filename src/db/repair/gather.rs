@@ -35,7 +35,8 @@ impl Repair<'_> {
             None => {
                 let logs = self.files(FileKind::Wal);
                 let store_id = logs.iter().find_map(|id| Some(self.log_header(*id).ok()??.store_id));
-                self.is_store_unknown = store_id.is_none();
+                // The rows of a damaged segment get the new store's number, which a second run would believe.
+                self.is_store_unknown = store_id.is_none() && damaged.is_empty();
                 StoreIdentity {
                     store_id: store_id.unwrap_or_else(random_u64),
                     hasher: KeyHasher::random(KeyHash::default())?,
@@ -44,10 +45,13 @@ impl Repair<'_> {
         };
         let mut state = ManifestState::new(header);
         self.next_id = FileId(next_free_id(&state, &self.names));
+        let mut newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
         for (id, error) in damaged {
+            // A segment without its end may be half of a flush: of older operations it has only those with small keys.
+            newest = newest.max(self.properties(id).map_or(0, |own| own.max_seq));
             metas.extend(self.rescue(id, None, header, error)?);
         }
-        let newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
+        self.in_segments = newest;
         state.segments = metas.into_iter().map(|meta| (meta.id, meta)).collect();
         // A log may repeat operations that a segment has already, under the same numbers.
         state.last_seq = self.first_seq(header.store_id)?.map_or(newest, |seq| seq.saturating_sub(1));

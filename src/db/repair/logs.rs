@@ -31,10 +31,10 @@ impl Repair<'_> {
         let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _| Ok(()));
         match &outcome {
             // Once the manifest is lost, segments may hold what seems to be missing between two logs, and nothing says what was synced.
-            Ok(outcome) if !(outcome.left_out && self.report.rebuilt || self.is_store_unknown) => {
-                return Ok(());
-            }
-            Ok(_) => {}
+            Ok(outcome)
+                if self.is_manifest_lost
+                    && (outcome.left_out || self.is_any_start_damaged(state, &names)?) => {}
+            Ok(_) => return Ok(()),
             Err(error) if is_damage(error) => {}
             Err(error) => return Err(error.clone()),
         }
@@ -44,9 +44,12 @@ impl Repair<'_> {
             self.fs.remove(&tmp)?;
         }
         let writer = wal::LogWriter::create(&*self.fs, &tmp, id, state.header.store_id, state.last_seq + 1)?;
-        let in_segments = state.segments.values().map(|meta| meta.max_seq).max().unwrap_or(0);
-        let mut merged =
-            MergedLog { writer, in_segments, left_out: Vec::new(), salvage: LogSalvage::default() };
+        let mut merged = MergedLog {
+            writer,
+            in_segments: self.in_segments,
+            left_out: Vec::new(),
+            salvage: LogSalvage::default(),
+        };
         let mut damaged = Vec::new();
         for log in self.by_age(needed_logs(state, &names), state.header.store_id) {
             let from = ExpectedLog {
@@ -66,7 +69,7 @@ impl Repair<'_> {
                 damaged.push((log, Error::corruption(&log_path, offset, what)));
             }
         }
-        let mark = merged.finish(id, state.log_mark)?;
+        let mark = merged.finish(id, state.newest_in_segments(), state.log_mark)?;
         self.fs.rename(&tmp, &path)?;
         for (log, why) in damaged.iter().cloned() {
             self.report.bytes_set_aside += self.fs.file_len(&self.log_path(log))?.unwrap_or(0);
@@ -98,6 +101,15 @@ impl Repair<'_> {
         Ok(())
     }
 
+    fn is_any_start_damaged(&self, state: &ManifestState, names: &[String]) -> Result<bool> {
+        for id in needed_logs(state, names) {
+            if self.log_start(id, state.header.store_id)? == LogStart::Damaged {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The logs in order of their first sequence numbers; a log with an unreadable header follows its predecessor. An interrupted repair may
     /// have left a log with a high number and old operations.
     fn by_age(&self, logs: Vec<FileId>, store_id: u64) -> Vec<FileId> {
@@ -117,7 +129,7 @@ impl Repair<'_> {
 /// The new log, which takes the readable batches of all others.
 struct MergedLog {
     writer: wal::LogWriter,
-    /// The greatest sequence number in any segment.
+    /// Operations up to this one are not lost if they are missing here.
     in_segments: Seq,
     /// Numbers that the logs leave out: no operation had them, or an earlier repair has reported their loss. What follows is believed rather
     /// than these, because a misdirected write may have put them here.
@@ -152,8 +164,8 @@ impl MergedLog {
     }
 
     /// Skips every sequence number that was ever used, and syncs.
-    fn finish(&mut self, id: FileId, old: Option<LogMark>) -> Result<LogMark> {
-        self.skip_to(self.in_segments + 1)?;
+    fn finish(&mut self, id: FileId, in_segments: Seq, old: Option<LogMark>) -> Result<LogMark> {
+        self.skip_to(in_segments + 1)?;
         self.skip_to(old.map_or(0, |mark| mark.next_seq))?;
         self.writer.sync()?;
         Ok(LogMark { log: id, bytes: self.writer.len(), next_seq: self.writer.next_seq() })

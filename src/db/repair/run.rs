@@ -50,7 +50,9 @@ fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
         names,
         report: RepairReport::default(),
         next_id: FileId(0),
+        is_manifest_lost: false,
         is_store_unknown: false,
+        in_segments: 0,
         replaced: Vec::new(),
     }
     .run()
@@ -67,8 +69,12 @@ impl Repair<'_> {
             }
             Err(error) => return Err(error),
         };
+        self.is_manifest_lost = known.is_none();
         let (state, changed) = match known {
-            Some(state) => self.check_segments(state)?,
+            Some(state) => {
+                self.in_segments = state.newest_in_segments();
+                self.check_segments(state)?
+            }
             None => (self.gather()?, true),
         };
         self.report.segments = state.segments.len() as u64;

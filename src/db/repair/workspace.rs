@@ -4,6 +4,7 @@ use super::report::RepairReport;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, read_around_errors};
 use crate::id::{FileId, FileKind};
+use crate::key::Seq;
 use crate::wal::{self, LogHeader, LogStart};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,8 +17,11 @@ pub(super) struct Repair<'a> {
     pub report: RepairReport,
     /// The number of the next rewritten segment.
     pub next_id: FileId,
-    /// Whether neither a segment nor a log header says which store this is.
+    pub is_manifest_lost: bool,
+    /// Whether there is no segment, and no log header says which store this is.
     pub is_store_unknown: bool,
+    /// Operations up to this number were in segments, so that no log needs them.
+    pub in_segments: Seq,
     /// Damaged segments that are set aside once the manifest no longer names them.
     pub replaced: Vec<ReplacedSegment>,
 }
