@@ -114,8 +114,8 @@ impl Inner {
         drop(manifest);
 
         let mut gone: Vec<_> = change.removed.iter().filter(|s| !stays.contains(&s.meta.id)).collect();
-        // The oldest entries leave first. If the process is killed in between and the manifest is lost too, a repair finds a tombstone for
-        // each value that it finds.
+        // The deepest level, with the oldest entries, leaves first. If the process is killed in between and the manifest is lost too, a
+        // repair finds the tombstone of each value that it finds (but for levels whose ages an earlier repair has mixed).
         gone.sort_by_key(|s| (Reverse(level_of(s)), s.meta.max_seq));
         gone.into_iter().for_each(|s| s.file.mark_obsolete());
         lock(&self.unsynced).retain(|(log, _)| *log >= new_floor); // An open file would keep its disk space after it is unlinked.

@@ -7,6 +7,7 @@ use crate::support::{
 use sidebloom::{Db, Error, Options};
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 fn filled(dir: &Path, sequence: Sequence) -> Db {
     let db = tiny().open(dir).unwrap();
@@ -211,5 +212,31 @@ fn of_two_checkpoints_to_one_target_one_is_whole_and_the_other_is_refused() {
         let sequence = sequences[[first, second][winner]];
         assert_eq!(sequence.prefix_of(&copy), 60);
         assert!(copy.verify().unwrap().is_ok());
+    }
+}
+
+#[test]
+fn nobody_opens_a_store_where_a_checkpoint_is_being_written() {
+    for fails in [true, false] {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        (1..=60).for_each(|i| db.write(Sequence(8).batch(i)).unwrap());
+        db.flush().unwrap();
+        db.wait_for_compaction().unwrap();
+        let is_asked = AtomicBool::new(false);
+        fs.before_each(move |fs, kind| {
+            if kind == OpKind::Link && !is_asked.swap(true, SeqCst) {
+                let refused = tiny_on(fs).open("disk/copy").map(drop).unwrap_err();
+                assert!(matches!(refused, Error::Locked { .. }), "{refused}");
+            }
+        });
+        if fails {
+            fs.fail(Fault::once(OpKind::Link, 1).with(Errno::NoSpace));
+            db.checkpoint("disk/copy").unwrap_err();
+            assert!(fs.files().iter().all(|path| !path.starts_with("disk/copy")));
+        } else {
+            db.checkpoint("disk/copy").unwrap();
+            assert_holds(&tiny_on(&fs).open("disk/copy").unwrap(), &contents(&db));
+        }
     }
 }

@@ -1,6 +1,9 @@
 //! Repair of logs with damaged headers in a store that has lost its manifest: nothing else says where the logs begin.
 
 use super::*;
+use crate::support::Rng;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Ways to damage a header, and nothing behind it.
 const DAMAGES: [fn(&mut [u8]); 3] =
@@ -86,7 +89,7 @@ fn numbers_before_the_first_record_behind_a_damaged_header_do_not_count_as_lost(
         db.compact().unwrap();
         put(&db, key(1), b"v", Durability::Sync);
         let fs = fs.crash(Crash::Kill, 0);
-        fs.remove(&Path::new(STORE).join("MANIFEST")).unwrap();
+        remove_manifest(&fs);
         let log = logs(&fs).pop().unwrap();
         let mut bytes = fs.read(&log).unwrap();
         damage(&mut bytes[..40]);
@@ -106,7 +109,7 @@ fn records_behind_a_zeroed_sector_are_kept_though_nothing_was_synced() {
     db.flush().unwrap();
     (1..20).for_each(|n| put(&db, key(n), &[n as u8; 100], Durability::Os));
     let fs = fs.crash(Crash::Kill, 0);
-    fs.remove(&Path::new(STORE).join("MANIFEST")).unwrap();
+    remove_manifest(&fs);
     let log = logs(&fs).pop().unwrap();
     let mut bytes = fs.read(&log).unwrap();
     let lost = bounds(&bytes).iter().position(|&end| end > 512).unwrap() as u64;
@@ -143,4 +146,127 @@ fn a_repair_of_a_store_that_nothing_but_its_records_identifies_can_crash_at_each
             }
         }
     }
+}
+
+fn remove_manifest(fs: &SimFs) {
+    fs.remove(&Path::new(STORE).join("MANIFEST")).unwrap();
+}
+
+/// A log record, as a value that somebody chose.
+fn forged_record() -> Vec<u8> {
+    let payload = [&[1u8, 5, 4][..], b"admin", b"evil"].concat();
+    let mut record = 0x0303_0303u32.to_le_bytes().to_vec();
+    record.extend((payload.len() as u32).to_le_bytes());
+    record.extend(1u32.to_le_bytes());
+    record.extend(1u64.to_le_bytes());
+    record.extend(0u64.to_le_bytes());
+    record.extend(crc32fast::hash(&[&payload[..], &[0xff]].concat()).to_le_bytes());
+    record.extend(crc32fast::hash(&record).to_le_bytes());
+    record.extend(payload);
+    record.push(0xff);
+    record
+}
+
+#[test]
+fn i11_a_record_inside_a_value_is_not_taken_for_one_of_the_log() {
+    let fs = SimFs::new();
+    let db = options(&fs).open(STORE).unwrap();
+    put(&db, "user", &forged_record(), Durability::Sync);
+    (0..20).for_each(|n| put(&db, key(n), b"v", Durability::Sync));
+    let fs = fs.crash(Crash::Kill, 0);
+    remove_manifest(&fs);
+    let log = logs(&fs).pop().unwrap();
+    let mut bytes = fs.read(&log).unwrap();
+    bytes[..60].fill(0xa5); // The header, and a part of the first record's head.
+    fs.write(&log, bytes);
+    repair(&fs);
+    assert_works(&fs, 0..20);
+}
+
+#[test]
+fn a_log_of_zeros_is_named() {
+    let (sound, counts) = two_logs();
+    let fs = sound.crash(Crash::Kill, 0);
+    leave_logs_alone(&fs);
+    let log = logs(&fs)[0].clone();
+    let zeros = vec![0; fs.read(&log).unwrap().len()];
+    fs.write(&log, zeros.clone());
+    let report = repair(&fs);
+    assert_eq!(damage_of(&report.set_aside[0]), (log.display().to_string(), 0));
+    assert_eq!(report.logs.unwrap().operations_lost, [1..=counts[0]]);
+    assert_eq!(fs.read(aside(&log)), Some(zeros));
+    assert_works(&fs, counts[0]..counts[0] + counts[1]);
+}
+
+/// The first record of its log is a gap, and does not say where the log begins.
+#[test]
+fn i12_half_an_ingest_beside_a_damaged_header_stays_invisible() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    let mut killed = None;
+    let rows = (0..3000u32).map(|n| {
+        if n == 2999 {
+            killed = Some(fs.crash(Crash::Kill, 0));
+        }
+        Ok((format!("{n:05}"), vec![n as u8; 100]))
+    });
+    db.ingest(rows).unwrap();
+    let fs = killed.unwrap();
+    assert!(fs.files().iter().any(|path| path.extension().is_some_and(|ending| ending == "segment")));
+    let log = logs(&fs).pop().unwrap();
+    let mut bytes = fs.read(&log).unwrap();
+    bytes[0] ^= 1;
+    fs.write(&log, bytes);
+    let report = tiny_on(&fs).repair(STORE).unwrap();
+    assert!(report.set_aside.iter().all(|why| !why.to_string().contains("MANIFEST")), "{report:?}");
+    assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count(), 0);
+}
+
+/// Segments are written in the order of keys, so half of one says nothing of which operations are in segments.
+#[test]
+fn half_a_flush_hides_no_record_of_the_log() {
+    const ROWS: u64 = 40_000;
+    let fs = SimFs::new();
+    let db = options(&fs).open(STORE).unwrap();
+    let mut rng = Rng::new(1);
+    for n in (0..ROWS).rev() {
+        let value: Vec<u8> = (0..100).map(|_| rng.next() as u8).collect();
+        db.put(format!("{n:05}"), value).unwrap();
+    }
+    db.sync().unwrap();
+    let killed = Arc::new(Mutex::new(None));
+    let (image, appends) = (Arc::clone(&killed), AtomicU64::new(0));
+    fs.watch(move |moment| {
+        if moment.kind == OpKind::Append && appends.fetch_add(1, Relaxed) == 3 {
+            *image.lock().unwrap() = Some(moment.crash(Crash::Kill, 0));
+        }
+    });
+    db.flush().unwrap();
+    let killed = killed.lock().unwrap().take().unwrap();
+    for fill in [0, 0xa5] {
+        let fs = killed.crash(Crash::Kill, 0);
+        remove_manifest(&fs);
+        let log = logs(&fs)[0].clone();
+        let mut bytes = fs.read(&log).unwrap();
+        bytes[..512].fill(fill);
+        fs.write(&log, bytes.clone());
+        let report = repair(&fs);
+        assert_eq!(damage_of(&report.set_aside[1]), (log.display().to_string(), 0));
+        assert_eq!(fs.read(aside(&log)), Some(bytes));
+        let found = options(&fs).open(STORE).unwrap().iter().count() as u64;
+        assert!((ROWS - 5..ROWS).contains(&found), "{found}");
+    }
+}
+
+#[test]
+fn a_store_without_logs_has_none_that_were_rewritten() {
+    let fs = SimFs::new();
+    drop(options(&fs).open(STORE).unwrap());
+    logs(&fs).iter().for_each(|log| fs.remove(log).unwrap());
+    let manifest = Path::new(STORE).join("MANIFEST");
+    let mut bytes = fs.read(&manifest).unwrap();
+    bytes[0] ^= 1;
+    fs.write(&manifest, bytes);
+    assert_eq!(repair(&fs).logs, None);
+    assert!(logs(&fs).is_empty());
 }
