@@ -157,7 +157,7 @@ fn run_all(root: &Path, plants: &[Plant], is_complete: bool) -> ExitCode {
         eprintln!("plants: no working tree at {}", tree.display());
         return ExitCode::from(2);
     }
-    if let Err(error) = run_clean(&tree, plants) {
+    if is_complete && let Err(error) = run_clean(&tree, plants) {
         eprintln!("plants: {error}");
         return ExitCode::from(2);
     }
