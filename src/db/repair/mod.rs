@@ -3,7 +3,8 @@
 //! 1. Every block of every segment is read. The readable rows of a damaged segment are written to a new segment of the same level. The old
 //!    one is set aside once the manifest no longer names it.
 //! 2. A readable manifest is kept. If the segments of a sorted level overlap, all segments go to level 0. A manifest that names missing
-//!    files, or ends before the logs begin, has lost its last edits and the segments that they added: it counts as unreadable.
+//!    files has lost its last edits and counts as unreadable; so does one that ends before the logs begin, if a segment that it does not
+//!    name has newer operations.
 //! 3. Without a manifest, every segment goes to level 0. Their ages may interleave, so reads and compactions compare the sequence numbers
 //!    of the entries, until the next compaction sorts level 0 out. Obsolete segments that a reader still held have another name
 //!    (`FileKind::Obsolete`) and are left out: compaction has dropped tombstones that hide their rows.
