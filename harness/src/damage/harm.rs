@@ -194,7 +194,7 @@ fn foreign(rng: &mut Rng, target: &Target) -> Harm {
     let mut new = target.bytes.to_vec();
     let to = extent(rng, target);
     let (how, source) = match from.is_empty() {
-        true => ("noise", (0..new.len()).map(|_| rng.next() as u8).collect()),
+        true => ("noise", (0..2 * new.len()).map(|_| rng.next() as u8).collect()),
         false => (if is_version { "another version" } else { "another file" }, rng.pick(from).to_vec()),
     };
     let at = if is_version || rng.percent(50) { to.start } else { block(rng, &source, SECTOR).start };
