@@ -28,9 +28,9 @@ impl<T> ArcSwap<T> {
 
     fn after_point(&self) -> &arc_swap::ArcSwap<T> {
         self.point.load(atomic::Ordering::SeqCst);
-        // At times long enough for a flush: what is loaded just before is old then.
-        if thread_rng().gen_ratio(1, 64) {
-            (0..300).for_each(|_| shuttle::thread::yield_now());
+        // Rarely for so long that a memtable fills and is flushed: what was loaded just before is old then.
+        if thread_rng().gen_ratio(1, 256) {
+            (0..5000).for_each(|_| shuttle::thread::yield_now());
         }
         &self.value
     }
