@@ -43,10 +43,10 @@ fn i10_a_store_whose_sorted_level_overlaps_is_refused_by_name_and_repair_brings_
 }
 
 /// Level and rows of a segment.
-type InLevel<'a> = (u8, &'a [(&'a str, &'a str)]);
+pub(super) type InLevel<'a> = (u8, &'a [(&'a str, &'a str)]);
 
 /// A store with these segments, from the oldest to the newest, in their levels.
-fn store_of(segments: &[InLevel<'_>]) -> (tempfile::TempDir, PathBuf) {
+pub(super) fn store_of(segments: &[InLevel<'_>]) -> (tempfile::TempDir, PathBuf) {
     let dir = fast_dir();
     let path = dir.path().join("store");
     let db = Options::new().compression(Compression::None).open(&path).unwrap();

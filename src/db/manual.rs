@@ -203,3 +203,32 @@ impl Inner {
         Ok(step)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::level_tests::store_of;
+    use super::super::reserve::Reservation;
+    use super::*;
+    use crate::Options;
+
+    #[test]
+    fn i7_level_0_takes_every_other_step_of_a_manual_compaction_and_no_more() {
+        let (_dir, path) = store_of(&[(3, &[("z", "1")]), (1, &[("m", "1")])]);
+        let db = Options::new().background_threads(2).open(&path).unwrap();
+        // As if the only thread for compactions were busy elsewhere.
+        let elsewhere = Reservation::of(db.inner().live().levels()[3].segments().iter(), 4);
+        lock(&db.inner().control).running.extend(elsewhere);
+        while !level0_is_due(&db.inner().live(), &db.inner().storage.options) {
+            db.put("a", "1").unwrap();
+            db.flush().unwrap();
+        }
+        let range = (Bound::Included(b"m".to_vec()), Bound::Unbounded);
+        let manual = ManualCompaction { range, newest: Seq::MAX, level: 2 };
+        let mut level0_was_last = false;
+        let mut into = || {
+            let step = db.inner().next_step(&manual, &mut level0_was_last).unwrap();
+            step.map(|step| step.compaction.output_level)
+        };
+        assert_eq!([into(), into(), into(), into()], [Some(1), Some(2), Some(1), Some(2)]);
+    }
+}

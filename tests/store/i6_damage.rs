@@ -254,3 +254,26 @@ fn i6_a_segment_of_another_time_under_the_name_of_one_is_an_error_and_not_its_ro
         assert!(!db.verify().unwrap().is_ok());
     }
 }
+
+#[test]
+fn a_segment_that_a_copy_of_the_store_wrote_under_the_same_name_is_refused() {
+    let disk = SimFs::new();
+    drop(tiny_on(&disk).open(STORE).unwrap());
+    let copy = disk.crash(Crash::Kill, 0);
+    for (disk, value) in [(&disk, "1"), (&copy, "2")] {
+        let db = tiny_on(disk).compression(Compression::None).open(STORE).unwrap();
+        db.put("key", value).unwrap();
+        db.flush().unwrap();
+    }
+    let is_segment = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "segment");
+    let path = disk.files().into_iter().find(is_segment).unwrap();
+    let (ours, theirs) = (disk.read(&path).unwrap(), copy.read(&path).unwrap());
+    assert!(ours != theirs && ours.len() == theirs.len());
+    disk.write(&path, theirs);
+    match tiny_on(&disk).open(STORE).unwrap().get("key") {
+        Err(Error::Corruption { file, what, .. }) => {
+            assert!(file == path && what.contains("another segment"), "{what}");
+        }
+        other => panic!("it answers from it: {other:?}"),
+    }
+}
