@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 /// SimFs has no unnamed directory, so the store has a parent.
 const STORE: &str = "disk/store";
-const OPS: usize = 40;
+/// More reach no further in the same time.
+const OPS: usize = 16;
 /// The longest [`Op::Fill`]: several memtables full.
 const FILL: u8 = 80;
 
@@ -293,11 +294,10 @@ impl Run {
                 let sidecars: Vec<_> = sidecars.collect();
                 let Some(path) = sidecars.get(usize::from(which) % sidecars.len().max(1)) else { return };
                 let Some(mut bytes) = fs.read(path) else { return };
-                let len = bytes.len();
-                if xor == 0 {
-                    bytes.truncate(usize::from(at) % len);
-                } else {
-                    bytes[usize::from(at) % len] ^= xor;
+                let at = usize::from(at) % bytes.len().max(1);
+                match bytes.get_mut(at) {
+                    Some(byte) if xor != 0 => *byte ^= xor,
+                    _ => bytes.truncate(at),
                 }
                 fs.write(path, bytes);
             }),

@@ -153,12 +153,12 @@ impl Header {
         }
         let header = Header::decode_fields(checked)?;
         // One comparison checks every byte that must be zero or that follows from other fields.
-        match header.encode().iter().zip(page).position(|(expected, found)| expected != found) {
-            None => Ok(header),
-            Some(at) => {
-                Err(Error::damaged(at as u64, "a header byte contradicts other fields or must be zero"))
-            }
+        let encoded = header.encode();
+        if encoded[..] == *page {
+            return Ok(header);
         }
+        let at = encoded.iter().zip(page).take_while(|(expected, found)| expected == found).count();
+        Err(Error::damaged(at as u64, "a header byte contradicts other fields or must be zero"))
     }
 
     /// Decodes the fields that can differ between valid headers.
