@@ -13,9 +13,9 @@ use std::sync::Arc;
 /// SimFs has no unnamed directory, so the store has a parent.
 const STORE: &str = "disk/store";
 /// More reach no further in the same time.
-const OPS: usize = 16;
-/// The longest [`Op::Fill`]: several memtables full.
-const FILL: u8 = 80;
+const OPS: usize = 12;
+/// The longest [`Op::Fill`]: two memtables full.
+const FILL: u8 = 64;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -122,8 +122,8 @@ fn apply(model: &mut Model, batch: &[(Vec<u8>, Option<Vec<u8>>)]) {
 
 fn open(fs: &SimFs, config: Config) -> Db {
     Options::new()
-        .memtable_bytes(4096)
-        .segment_bytes(4096)
+        .memtable_bytes(16 << 10)
+        .segment_bytes(16 << 10)
         .block_bytes(256)
         .block_cache_bytes(if config.cache { 1 << 16 } else { 0 })
         .compression(if config.lz4 { Compression::Lz4 } else { Compression::None })
