@@ -162,7 +162,8 @@ pub struct Disk {
     pub writes: u64,
     /// Appends to files with the name of a manifest, without temporary ones.
     pub publications: u64,
-    pub log: VecDeque<String>,
+    /// The last writing operations, with their numbers.
+    pub log: VecDeque<(u64, OpKind, PathBuf)>,
 }
 
 fn is_this_thread(name: &str) -> bool {
@@ -186,7 +187,7 @@ impl Disk {
             if self.log.len() == LOGGED {
                 self.log.pop_front();
             }
-            self.log.push_back(format!("{} {} {}", self.writes, kind.verb(), path.display()));
+            self.log.push_back((self.writes, kind, path.to_path_buf()));
         }
         let (mut struck, mut spread) = (None, Vec::new());
         self.faults.retain_mut(|fault| {
@@ -227,7 +228,7 @@ impl Disk {
     pub fn sync_dir(&mut self, dir: &Path) {
         let durable = &mut self.durable;
         self.pending.retain(|op| {
-            let is_here = op.dir() == Some(dir);
+            let is_here = op.dir().map(Path::as_os_str) == Some(dir.as_os_str());
             if is_here {
                 op.apply(durable);
             }

@@ -90,7 +90,9 @@ impl SimFs {
 
     /// The last writing operations, numbered from 1, one per line.
     pub fn log(&self) -> String {
-        self.disk().log.iter().map(|line| format!("{line}\n")).collect()
+        let line =
+            |(n, kind, path): &(u64, OpKind, PathBuf)| format!("{n} {} {}\n", kind.verb(), path.display());
+        self.disk().log.iter().map(line).collect()
     }
 
     /// The bytes of a file; `None` if it does not exist.
