@@ -30,11 +30,17 @@ impl Inner {
         if compaction.is_move()
             && !(compaction.bottom && compaction.upper.iter().any(|s| s.meta.tombstones > 0))
         {
-            let moved = compaction.upper.iter().map(|s| s.at_level(compaction.output_level)).collect();
-            return self.publish(LiveSetChange {
-                added: moved,
-                removed: compaction.upper.clone(),
-                flushed: None,
+            let upper = &compaction.upper;
+            return self.publish_if(|live| {
+                // What went to quarantine meanwhile stays there: nobody has read it.
+                let is_as_planned = |s: &LiveSegment| {
+                    live.segments().any(|now| (now.meta.id, now.meta.level) == (s.meta.id, s.meta.level))
+                };
+                upper.iter().all(is_as_planned).then(|| LiveSetChange {
+                    added: upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
+                    removed: upper.clone(),
+                    flushed: None,
+                })
             });
         }
         let merged = self.merge(compaction).map_err(|error| self.trace_to_input(compaction, error));

@@ -1,5 +1,6 @@
 //! Segments where no public call puts them: overlapping ones in level 1 (I10), and every kind of quarantine.
 
+use super::pick::Compaction;
 use super::{Db, Options, repair};
 use crate::Compression;
 use crate::error::Error;
@@ -184,4 +185,21 @@ fn what_the_manifest_has_wrong_about_a_segment_is_found_by_verify_and_put_right_
         assert!(read_only().verify().unwrap().is_ok());
         assert_eq!(read_only().iter().count(), 4);
     }
+}
+
+#[test]
+fn a_move_leaves_a_segment_in_quarantine_that_went_there_meanwhile() {
+    let (_dir, path) = store_of(&[(1, &[("m", "1")])]);
+    let db = Db::open(&path).unwrap();
+    let (inner, live) = (db.inner(), db.inner().live());
+    let segment = live.segments().next().unwrap();
+    let planned = Compaction::down(&live, vec![segment.clone()], 2, &[]).unwrap();
+    let file = path.join(segment.meta.id.file_name(FileKind::Segment));
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[0] ^= 1; // So that it does not return by itself.
+    std::fs::write(&file, bytes).unwrap();
+    assert!(inner.quarantine(&Error::corruption(&file, 0, "a flipped bit")));
+    inner.compact_one(&planned).unwrap();
+    assert_eq!(db.stats().segments_quarantined, 1);
+    assert!(inner.live().levels()[2].segments().is_empty());
 }
