@@ -12,10 +12,9 @@ use std::sync::Arc;
 
 /// SimFs has no unnamed directory, so the store has a parent.
 const STORE: &str = "disk/store";
-/// More reach no further in the same time.
-const OPS: usize = 12;
-/// The longest [`Op::Fill`]: two memtables full.
-const FILL: u8 = 64;
+const OPS: usize = 40;
+/// The longest [`Op::Fill`]: several memtables full.
+const FILL: u8 = 80;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -77,6 +76,8 @@ struct Config {
     cache: bool,
     lz4: bool,
     pinned: bool,
+    /// Memtables and segments of 4 KiB, which soon make several levels, instead of 16 KiB, which take less time.
+    tiny: bool,
     filters: u8,
 }
 
@@ -121,9 +122,10 @@ fn apply(model: &mut Model, batch: &[(Vec<u8>, Option<Vec<u8>>)]) {
 }
 
 fn open(fs: &SimFs, config: Config) -> Db {
+    let bytes = if config.tiny { 4096 } else { 16 << 10 };
     Options::new()
-        .memtable_bytes(16 << 10)
-        .segment_bytes(16 << 10)
+        .memtable_bytes(bytes)
+        .segment_bytes(bytes as u64)
         .block_bytes(256)
         .block_cache_bytes(if config.cache { 1 << 16 } else { 0 })
         .compression(if config.lz4 { Compression::Lz4 } else { Compression::None })
