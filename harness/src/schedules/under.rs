@@ -138,10 +138,8 @@ fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2]
             _ = other.compact();
             done.store(true, SeqCst);
         }));
-        for _ in 0..3 {
-            let (db, compacted) = (db.clone(), Arc::clone(&compacted));
-            threads.push(shuttle::thread::spawn(move || press(&db, &compacted)));
-        }
+        let db = db.clone();
+        threads.push(shuttle::thread::spawn(move || press(&db, &compacted)));
     }
     if has_gaps(seed) {
         let (shared, db, rng) = (Arc::clone(&shared), db.clone(), Rng::new(rng.next()));
