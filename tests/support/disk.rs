@@ -228,7 +228,7 @@ impl Disk {
     pub fn sync_dir(&mut self, dir: &Path) {
         let durable = &mut self.durable;
         self.pending.retain(|op| {
-            let is_here = op.dir().map(Path::as_os_str) == Some(dir.as_os_str());
+            let is_here = op.dir() == Some(dir);
             if is_here {
                 op.apply(durable);
             }
