@@ -1,0 +1,299 @@
+//! Counts the instructions of each operation of a store, and compares them with the counts in `instructions.json`:
+//!
+//! ```sh
+//! cargo run --release -p micro --bin instructions               # fails if a count has risen by more than 5 %
+//! cargo run --release -p micro --bin instructions -- record     # writes the counts of today
+//! ```
+//!
+//! Needs `valgrind`, whose tool callgrind does the counting. It runs this program again, once for each operation, and counts while the
+//! program is in the function [`measured`]. Counts hardly vary from run to run, unlike times: only the hash seed of a store and the state
+//! of its background threads differ. Callgrind has no AVX-512, so filters are probed in AVX2.
+
+#![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
+
+use serde_json::{Map, Value, json};
+use sidebloom::{Batch, Db, Options, Result};
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// Keys in the deepest run, several segments of [`SEGMENT_BYTES`].
+const KEYS: u64 = 300_000;
+/// Keys in each run above it.
+const UPPER_KEYS: u64 = 10_000;
+const SEGMENT_BYTES: u64 = 4 << 20;
+const VALUE: [u8; 100] = [7; 100];
+/// Calls that are counted, after as many that are not.
+const CALLS: usize = 20_000;
+const MULTI: usize = 64;
+const ROWS: usize = 100;
+/// How much a count may rise before the comparison fails.
+const TOLERANCE: f64 = 1.05;
+
+/// An operation of the store with some number of runs, and how many times one call does what is counted.
+struct Operation {
+    name: &'static str,
+    store: Store,
+    per_call: usize,
+    calls: usize,
+    call: fn(&Db, &[Vec<u8>]),
+    keys: Keys,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Store {
+    /// So many sorted runs, and empty memtables.
+    Runs(u64),
+    /// Two runs, and a memtable with as many keys as an upper run.
+    Memtable,
+}
+
+#[derive(Clone, Copy)]
+enum Keys {
+    Missing,
+    Present,
+}
+
+fn get(db: &Db, keys: &[Vec<u8>]) {
+    keys.iter().for_each(|key| drop(black_box(db.get(key).expect("an answer"))));
+}
+
+fn may_contain(db: &Db, keys: &[Vec<u8>]) {
+    keys.iter().for_each(|key| _ = black_box(db.may_contain(key)));
+}
+
+fn multi_get(db: &Db, keys: &[Vec<u8>]) {
+    drop(black_box(db.multi_get(keys).expect("answers")));
+}
+
+fn may_contain_many(db: &Db, keys: &[Vec<u8>]) {
+    drop(black_box(db.may_contain_many(keys)));
+}
+
+fn range(db: &Db, keys: &[Vec<u8>]) {
+    for key in keys {
+        let rows = db.range(key.as_slice()..).take(ROWS);
+        black_box(rows.map(|row| row.expect("a row").1.len()).sum::<usize>());
+    }
+}
+
+fn scan(db: &Db, _: &[Vec<u8>]) {
+    black_box(db.iter().map(|row| row.expect("a row").1.len()).sum::<usize>());
+}
+
+fn put(db: &Db, keys: &[Vec<u8>]) {
+    keys.iter().for_each(|key| db.put(key, VALUE).expect("a write"));
+}
+
+fn write(db: &Db, keys: &[Vec<u8>]) {
+    let mut batch = Batch::new();
+    keys.iter().for_each(|key| batch.put(key, VALUE));
+    db.write(batch).expect("a write");
+}
+
+fn operations() -> Vec<Operation> {
+    let one = |name, store, call, keys| Operation { name, store, per_call: 1, calls: CALLS, call, keys };
+    let many = |name, per_call, call, keys| {
+        let calls = CALLS / per_call;
+        Operation { name, store: Store::Runs(2), per_call, calls, call, keys }
+    };
+    use Keys::{Missing, Present};
+    use Store::{Memtable, Runs};
+    vec![
+        one("get, missing, 1 run", Runs(1), get, Missing),
+        one("get, missing, 2 runs", Runs(2), get, Missing),
+        one("get, missing, 3 runs", Runs(3), get, Missing),
+        one("get, missing, 4 runs", Runs(4), get, Missing),
+        one("get, missing, 2 runs and a memtable", Memtable, get, Missing),
+        one("may_contain, missing, 2 runs", Runs(2), may_contain, Missing),
+        many("multi_get of 64, each missing key", MULTI, multi_get, Missing),
+        many("may_contain_many of 64, each missing key", MULTI, may_contain_many, Missing),
+        one("get, found, 2 runs", Runs(2), get, Present),
+        many("multi_get of 64, each found key", MULTI, multi_get, Present),
+        Operation { calls: 100, ..one("range of 100 rows, 2 runs", Runs(2), range, Present) },
+        Operation {
+            calls: 1,
+            per_call: KEYS as usize,
+            ..one("scan, each row, 2 runs", Runs(2), scan, Present)
+        },
+        one("put", Runs(1), put, Missing),
+        many("write of 100, each put", 100, write, Missing),
+    ]
+}
+
+/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between them.
+fn key(index: u64, present: bool) -> Vec<u8> {
+    let spread = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
+    format!("user{spread:019}{}", if present { '+' } else { '-' }).into_bytes()
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["measure", name, dir] => {
+            let operations = operations();
+            let operation = operations.iter().find(|operation| operation.name == name);
+            measure(operation.expect("an operation"), Path::new(dir)).expect("a store");
+            ExitCode::SUCCESS
+        }
+        ["load", runs, dir] => {
+            load(Store::Runs(runs.parse().expect("a number of runs")), Path::new(dir)).expect("a store");
+            ExitCode::SUCCESS
+        }
+        [] => compare(&count_all("")),
+        ["record"] => {
+            let counts: Map<String, Value> = count_all("")
+                .into_iter()
+                .map(|(name, count)| (name.to_owned(), json!(count.round())))
+                .collect();
+            std::fs::write(record(), format!("{:#}\n", Value::Object(counts))).expect("a record");
+            ExitCode::SUCCESS
+        }
+        ["only", part] => {
+            count_all(part);
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprintln!("usage: instructions [record | only PART-OF-A-NAME]");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn record() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json")
+}
+
+/// Prints each count beside the recorded one. Fails if one has risen by too much or is not recorded.
+fn compare(counts: &BTreeMap<&'static str, f64>) -> ExitCode {
+    let recorded = std::fs::read(record()).expect("the recorded counts");
+    let recorded: BTreeMap<String, f64> = serde_json::from_slice(&recorded).expect("the recorded counts");
+    let mut code = ExitCode::SUCCESS;
+    for (name, &count) in counts {
+        let limit = recorded.get(*name).map_or(0.0, |count| count * TOLERANCE);
+        if count > limit {
+            println!("TOO MANY: {name}: {count:.0}, more than {limit:.0}: 5 % above the record");
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}
+
+/// The instructions of each operation whose name has `part` in it.
+fn count_all(part: &str) -> BTreeMap<&'static str, f64> {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut counts = BTreeMap::new();
+    for operation in operations().into_iter().filter(|operation| operation.name.contains(part)) {
+        let store = dir.path().join(match operation.store {
+            Store::Runs(runs) => format!("{runs}"),
+            Store::Memtable => "2".to_owned(),
+        });
+        if !store.exists() {
+            load(operation.store, &store).expect("a store");
+        }
+        let count = count(&operation, &store);
+        println!("{count:8.0}  {}", operation.name);
+        counts.insert(operation.name, count);
+    }
+    counts
+}
+
+/// Makes a store with so many runs, which span the same keys.
+fn load(store: Store, dir: &Path) -> Result<()> {
+    let db = options().open(dir)?;
+    let runs = match store {
+        Store::Runs(runs) => runs,
+        Store::Memtable => 2,
+    };
+    fill(&db, 0..KEYS)?;
+    db.compact()?;
+    for run in 1..runs {
+        let first = KEYS + run * UPPER_KEYS;
+        fill(&db, first..first + UPPER_KEYS)?;
+        db.flush()?;
+    }
+    db.wait_for_compaction()?;
+    let stats = db.stats();
+    let found: usize = stats
+        .levels
+        .iter()
+        .enumerate()
+        .map(|(n, level)| match n {
+            0 => level.segments,
+            _ => level.segments.min(1),
+        })
+        .sum();
+    assert_eq!(found as u64, runs, "sorted runs");
+    Ok(())
+}
+
+fn options() -> Options {
+    Options::new().segment_bytes(SEGMENT_BYTES).hold_level0()
+}
+
+fn fill(db: &Db, keys: std::ops::Range<u64>) -> Result<()> {
+    let mut batch = Batch::new();
+    for index in keys {
+        batch.put(key(index, true), VALUE);
+        if batch.len() == 1000 {
+            db.write(std::mem::take(&mut batch))?;
+        }
+    }
+    db.write(batch)
+}
+
+/// Runs [`measure`] under callgrind and returns the instructions of what the operation counts.
+fn count(operation: &Operation, store: &Path) -> f64 {
+    let program = std::env::current_exe().expect("this program");
+    let output = Command::new("valgrind")
+        .args([
+            "--tool=callgrind",
+            "--callgrind-out-file=/dev/null",
+            "--toggle-collect=instructions::measured*",
+        ])
+        .arg(program)
+        .args(["measure", operation.name])
+        .arg(store)
+        .output()
+        .expect("valgrind, which must be installed");
+    let log = String::from_utf8_lossy(&output.stderr);
+    let collected = log.lines().find_map(|line| line.split("Collected : ").nth(1));
+    let collected =
+        collected.filter(|_| output.status.success()).and_then(|count| count.trim().parse::<f64>().ok());
+    collected.unwrap_or_else(|| panic!("callgrind failed: {log}"))
+        / (operation.calls * operation.per_call) as f64
+}
+
+/// Makes the calls of an operation twice: the first ones fill the block cache, the second ones are counted.
+fn measure(operation: &Operation, dir: &Path) -> Result<()> {
+    let db = options().open(dir)?;
+    db.warm()?;
+    if operation.store == Store::Memtable {
+        fill(&db, 2 * KEYS..2 * KEYS + UPPER_KEYS)?;
+    }
+    let count = operation.calls * if operation.name.starts_with("scan") { 1 } else { operation.per_call };
+    let present = matches!(operation.keys, Keys::Present);
+    let keys = |first: u64| -> Vec<Vec<u8>> {
+        (0..count as u64).map(|index| key(first + index * 7919 % KEYS, present)).collect()
+    };
+    // Missing keys differ, so that false positives are met as often as they are.
+    let (first, second) = (keys(0), keys(if present { 0 } else { KEYS }));
+    let chunks = |keys: Vec<Vec<u8>>| -> Vec<Vec<Vec<u8>>> {
+        keys.chunks(count.div_ceil(operation.calls).max(1)).map(<[Vec<u8>]>::to_vec).collect()
+    };
+    calls(&db, operation.call, &chunks(first));
+    measured(&db, operation.call, &chunks(second));
+    Ok(())
+}
+
+fn calls(db: &Db, call: fn(&Db, &[Vec<u8>]), keys: &[Vec<Vec<u8>>]) {
+    keys.iter().for_each(|keys| call(db, keys));
+}
+
+/// What callgrind counts.
+#[inline(never)]
+fn measured(db: &Db, call: fn(&Db, &[Vec<u8>]), keys: &[Vec<Vec<u8>>]) {
+    calls(db, call, keys);
+}
