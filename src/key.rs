@@ -105,8 +105,14 @@ impl<const N: usize> PartialEq<&[u8; N]> for Value {
 pub fn prefix8(key: &[u8]) -> u64 {
     match key.first_chunk::<8>() {
         Some(first) => u64::from_be_bytes(*first),
-        None => key.iter().enumerate().fold(0, |acc, (i, &b)| acc | u64::from(b) << (56 - 8 * i)),
+        None => short_prefix8(key),
     }
+}
+
+/// [`prefix8`] of a key shorter than eight bytes, out of line to keep its callers small.
+#[inline(never)]
+fn short_prefix8(key: &[u8]) -> u64 {
+    key.iter().enumerate().fold(0, |acc, (i, &b)| acc | u64::from(b) << (56 - 8 * i))
 }
 
 /// Number of leading bytes that `a` and `b` share.
@@ -120,15 +126,6 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
         n += 8;
     }
     n + a.iter().zip(b).skip(n).take_while(|(x, y)| x == y).count()
-}
-
-/// `a == b` for slices of equal length, inlined. `memcmp` on the dangling pointer of an empty slice can issue a masked load from an
-/// unmapped page, which costs a microcode assist. In the fences of empty levels that slowed a get from 200 to 600 ns.
-#[inline]
-pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
-    let words = a.iter().zip(b).all(|(x, y)| u64::from_ne_bytes(*x) == u64::from_ne_bytes(*y));
-    words && a_rest.iter().zip(b_rest).all(|(x, y)| x == y)
 }
 
 /// The smallest key greater than every key that starts with `prefix`, as the end of a range; `None` if there is none, because all bytes

@@ -169,14 +169,19 @@ impl Memtable {
     /// The newest entry of `key` with a sequence number of at most `seq`.
     #[inline]
     pub fn get(&self, key: &[u8], hash: u64, seq: Seq) -> Option<Entry> {
-        // Set by the first insert, before readers may see the entry. Spares an empty memtable the filter probe.
-        if self.bytes() == 0 {
-            return None;
-        }
-        match self.filter.probe(hash) {
-            Verdict::Absent => None,
-            Verdict::Maybe => self.search(key, seq),
-        }
+        if self.denies(hash) { None } else { self.search(key, seq) }
+    }
+
+    /// Whether the memtable has no entry of a key with this hash, according to its filter.
+    #[inline]
+    pub fn denies(&self, hash: u64) -> bool {
+        self.filter.probe(hash) == Verdict::Absent
+    }
+
+    /// Whether there is no entry that readers may see. Spares an empty memtable its filter probe.
+    #[inline]
+    pub fn is_unused(&self) -> bool {
+        self.bytes() == 0 // Set by the first insert, before readers may see the entry.
     }
 
     /// [`get`](Self::get) without the filter.

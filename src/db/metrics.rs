@@ -1,23 +1,75 @@
 //! The counters behind [`Stats`](crate::Stats).
 
 use super::shards::{OwnShard, Shards};
-use crate::manifest::LEVELS;
+use crate::filter::Verdict;
+use crate::manifest::{LEVELS, LevelCounts};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The filter counters of the read path.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct FilterCounts {
-    /// Probes of sidecars, by level.
-    pub probes: [AtomicU64; LEVELS],
+    /// Probes of sidecars, by level, without those in `denials`.
+    probes: [AtomicU64; LEVELS],
     /// How many of them returned "maybe".
-    pub maybes: [AtomicU64; LEVELS],
+    maybes: [AtomicU64; LEVELS],
     /// How many "maybe"s were wrong: the segment did not have the key.
-    pub false_positives: [AtomicU64; LEVELS],
+    false_positives: [AtomicU64; LEVELS],
+    /// The latest probes that returned "absent", as [`LevelCounts`].
+    denials: AtomicU64,
 }
 
 /// The calling thread's filter counters.
 pub(crate) type FilterCounters<'m> = OwnShard<'m, FilterCounts>;
+
+impl FilterCounters<'_> {
+    /// Counts a probe of a filter in a level.
+    pub fn probe(&self, level: usize, verdict: Verdict) {
+        self.count(&self.shard.probes, level, 1);
+        if verdict == Verdict::Maybe {
+            self.count(&self.shard.maybes, level, 1);
+        }
+    }
+
+    /// Counts that the last "maybe" was wrong.
+    pub fn false_positive(&self, level: usize) {
+        self.count(&self.shard.false_positives, level, 1);
+    }
+
+    /// Counts probes that returned "absent": at most [`LevelCounts::MAX`] in each level.
+    #[inline]
+    pub fn denials(&self, counts: LevelCounts) {
+        let denials = LevelCounts::from_bits(self.shard.denials.load(Relaxed)) + counts;
+        match self.is_alone() && !denials.is_full() {
+            true => self.shard.denials.store(denials.to_bits(), Relaxed),
+            false => self.spread_denials(counts),
+        }
+    }
+
+    /// Moves the denials into the counters of their levels. A shared shard keeps none.
+    #[cold]
+    fn spread_denials(&self, counts: LevelCounts) {
+        let before = if self.is_alone() { self.shard.denials.swap(0, Relaxed) } else { 0 };
+        let counts = counts + LevelCounts::from_bits(before);
+        for level in 0..LEVELS {
+            self.count(&self.shard.probes, level, counts.of(level));
+        }
+    }
+
+    fn count(&self, levels: &[AtomicU64; LEVELS], level: usize, n: u64) {
+        if let Some(counter) = levels.get(level) {
+            self.add(counter, n);
+        }
+    }
+}
+
+/// The sums of the filter counters, by level.
+#[derive(Default)]
+pub(crate) struct FilterSums {
+    pub probes: [u64; LEVELS],
+    pub maybes: [u64; LEVELS],
+    pub false_positives: [u64; LEVELS],
+}
 
 #[derive(Default)]
 pub(crate) struct Metrics {
@@ -45,11 +97,16 @@ impl Metrics {
         self.shards.mine()
     }
 
-    /// Sums a per-level counter over the shards.
-    pub fn sum(&self, counter: impl Fn(&FilterCounts) -> &[AtomicU64; LEVELS]) -> [u64; LEVELS] {
-        let mut sums = [0; LEVELS];
+    /// The sums of the filter counters over all threads.
+    pub fn filter_sums(&self) -> FilterSums {
+        let mut sums = FilterSums::default();
         for shard in self.shards.iter() {
-            sums.iter_mut().zip(counter(shard)).for_each(|(sum, count)| *sum += count.load(Relaxed));
+            let denials = LevelCounts::from_bits(shard.denials.load(Relaxed));
+            for level in 0..LEVELS {
+                sums.probes[level] += shard.probes[level].load(Relaxed) + denials.of(level);
+                sums.maybes[level] += shard.maybes[level].load(Relaxed);
+                sums.false_positives[level] += shard.false_positives[level].load(Relaxed);
+            }
         }
         sums
     }

@@ -12,6 +12,7 @@ mod handle;
 mod ingest;
 mod inner;
 mod log;
+mod lookup;
 mod manual;
 mod metrics;
 mod names;

@@ -48,6 +48,12 @@ impl<S> Shards<S> {
 }
 
 impl<S> OwnShard<'_, S> {
+    /// Whether no other thread uses the shard.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.is_alone
+    }
+
     /// Adds to one of the shard's counters.
     #[inline]
     pub fn add(&self, counter: &AtomicU64, n: u64) {

@@ -27,7 +27,7 @@ impl Snapshot {
     /// # Errors
     /// The errors of [`Db::get`](crate::Db::get).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.inner.get_in(&self.view, self.seq, self.inner.hash_key(key.as_ref()))
+        self.inner.get_in(&self.view, self.seq, key.as_ref())
     }
 
     /// Whether `key` had a value at the moment of the snapshot.

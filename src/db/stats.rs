@@ -1,7 +1,7 @@
 //! The statistics of a store.
 
 use super::inner::Inner;
-use super::metrics::FilterCounts;
+use super::metrics::FilterSums;
 use crate::hash::KeyHash;
 use crate::manifest::LiveSegment;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -133,9 +133,7 @@ impl Inner {
         let view = self.view.load_full();
         let metrics = &self.storage.metrics;
         let get = |counter: &AtomicU64| counter.load(Relaxed);
-        let sum = |counter: fn(&FilterCounts) -> &[AtomicU64; crate::manifest::LEVELS]| metrics.sum(counter);
-        let (probes, maybes) = (sum(|s| &s.probes), sum(|s| &s.maybes));
-        let false_positives = sum(|s| &s.false_positives);
+        let FilterSums { probes, maybes, false_positives } = metrics.filter_sums();
         let tables = std::iter::once(&view.active).chain(&view.immutable);
         let levels = view.live.levels().iter().take(view.live.deepest() + 1).enumerate();
         let levels: Vec<LevelStats> = levels

@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
+use std::slice;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -47,27 +48,33 @@ impl Drop for Permit {
 }
 
 /// Bytes of a file, mapped or copied. Page-aligned in both cases.
-pub struct Map(Backing);
+///
+/// The fields are dropped in their order, so that a range is watched only while it is mapped.
+pub struct Map {
+    watched: Option<WatchedRange>,
+    /// The memory of `backing`. A reference of its own, because reads of filters would have to tell the kinds of backing apart.
+    bytes: &'static [u8],
+    /// The part of `bytes` that is read most.
+    window: &'static [u8],
+    backing: Backing,
+}
 
 enum Backing {
     Empty,
-    /// Dropped in this order, so that a range is watched only while it is mapped.
-    File {
-        watched: Option<WatchedRange>,
-        map: memmap2::Mmap,
-        _permit: Permit,
-    },
-    Anonymous(memmap2::MmapMut),
+    File { map: memmap2::Mmap, _permit: Permit },
+    Anonymous { _map: memmap2::MmapMut },
 }
 
 impl Map {
+    const EMPTY: Map = Map { watched: None, bytes: &[], window: &[], backing: Backing::Empty };
+
     /// Maps the whole of `file`.
     ///
     /// # Safety
     /// Same as [`Fs::map`](super::Fs::map).
     pub(super) unsafe fn of_file(file: &File) -> io::Result<Self> {
         if file.metadata()?.len() == 0 {
-            return Ok(Map(Backing::Empty));
+            return Ok(Map::EMPTY);
         }
         let permit = FILE_MAPS.take().ok_or_else(|| {
             let what = format!(
@@ -79,17 +86,19 @@ impl Map {
         // SAFETY: the caller promises that the file does not change while it is mapped.
         let map = unsafe { memmap2::Mmap::map(file)? };
         let watched = WatchedRange::new(map.as_ptr(), map.len());
-        Ok(Map(Backing::File { watched, map, _permit: permit }))
+        // SAFETY: the memory stays where it is for as long as `backing` lives, and no copy of the reference leaves the `Map`.
+        let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
+        Ok(Map { watched, bytes, window: &[], backing: Backing::File { map, _permit: permit } })
     }
 
     /// Copies `bytes` into anonymous memory, on huge pages if the kernel provides them.
     pub fn copied(bytes: &[u8]) -> io::Result<Self> {
         if bytes.is_empty() {
-            return Ok(Map(Backing::Empty));
+            return Ok(Map::EMPTY);
         }
         let mut map = anonymous(bytes.len())?;
         map.copy_from_slice(bytes);
-        Ok(Map(Backing::Anonymous(map)))
+        Ok(Map::of_copy(map))
     }
 
     /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied) does, without mapping the file.
@@ -98,28 +107,43 @@ impl Map {
     /// Those of reading the file; [`Error::Io`] if there is not enough memory.
     pub fn read(file: &dyn ReadFile, bytes: usize) -> Result<Self> {
         if bytes == 0 {
-            return Ok(Map(Backing::Empty));
+            return Ok(Map::EMPTY);
         }
         let mut map = anonymous(bytes).map_err(|e| Error::io("allocate memory to pin", file.path(), e))?;
         for (i, piece) in map.chunks_mut(READ_BYTES).enumerate() {
             file.read_exact_at(piece, (i * READ_BYTES) as u64)?;
         }
-        Ok(Map(Backing::Anonymous(map)))
+        Ok(Map::of_copy(map))
+    }
+
+    fn of_copy(map: memmap2::MmapMut) -> Self {
+        // SAFETY: as in `of_file`; nothing writes to the memory from here on.
+        let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
+        Map { watched: None, bytes, window: &[], backing: Backing::Anonymous { _map: map } }
+    }
+
+    /// The same map with [`window`](Self::window) set to this range; to nothing if the range exceeds the map.
+    pub fn with_window(mut self, range: Range<usize>) -> Self {
+        self.window = self.bytes.get(range).unwrap_or_default();
+        self
+    }
+
+    /// The bytes that [`with_window`](Self::with_window) has chosen; none before that.
+    #[inline]
+    pub fn window(&self) -> &[u8] {
+        self.window
     }
 
     /// Whether an access to the mapped file has faulted: see [`catch_sigbus`](super::catch_sigbus). Call it *after* reading the bytes in
     /// question.
     #[inline]
     pub fn has_faulted(&self) -> bool {
-        match &self.0 {
-            Backing::File { watched: Some(watched), .. } => watched.has_faulted(),
-            _ => false,
-        }
+        self.watched.as_ref().is_some_and(WatchedRange::has_faulted)
     }
 
     /// Reads all pages now, sequentially. Only advice: if the kernel refuses, pages are read on first use.
     pub fn populate(&self) {
-        if let Backing::File { map, .. } = &self.0 {
+        if let Backing::File { map, .. } = &self.backing {
             #[cfg(target_os = "linux")]
             {
                 let _ = map.advise(memmap2::Advice::HugePage);
@@ -144,11 +168,7 @@ impl Deref for Map {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Backing::Empty => &[],
-            Backing::File { map, .. } => map,
-            Backing::Anonymous(map) => map,
-        }
+        self.bytes
     }
 }
 

@@ -19,5 +19,5 @@ pub use real::RealFs;
 pub use seam::{Fs, LockGuard, LockMode};
 pub use sector::{SECTOR_BYTES, has_lost_sector};
 pub use sigbus::catch_sigbus;
-pub(crate) use sigbus::sigbus_faults;
+pub(crate) use sigbus::{any_fault, sigbus_faults};
 pub(crate) use sparing::{Reclaim, SparingFs, with_descriptor};

@@ -81,6 +81,15 @@ pub(crate) fn sigbus_faults() -> Option<usize> {
     (!PREVIOUS.load(Ordering::Relaxed).is_null()).then(|| FAULTS.load(Ordering::Acquire))
 }
 
+/// Whether an access to any map of this crate has faulted before this call: if not, [`has_faulted`](WatchedRange::has_faulted) is false for
+/// each of them.
+#[inline]
+pub(crate) fn any_fault() -> bool {
+    // Keeps reads of the maps before the check. On the faulting thread itself, only the compiler could reorder them.
+    fence(Ordering::Acquire);
+    FAULTS.load(Ordering::Acquire) != 0
+}
+
 fn action(handler: libc::sighandler_t, flags: c_int) -> libc::sigaction {
     // SAFETY: a plain C structure for which all zeros is valid: no handler, no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -115,9 +124,7 @@ impl WatchedRange {
     /// Whether an access to the map has faulted before this call.
     #[inline]
     pub fn has_faulted(&self) -> bool {
-        // Keeps reads of the map before the check. On the faulting thread itself, only the compiler could reorder them.
-        fence(Ordering::Acquire);
-        FAULTS.load(Ordering::Acquire) != 0 && self.is_flagged()
+        any_fault() && self.is_flagged()
     }
 
     #[cold]

@@ -3,12 +3,19 @@
 mod edit;
 mod format;
 mod level;
+mod level_counts;
 mod live;
+mod live_segment;
 mod log;
+mod run;
+mod segments;
 #[cfg(test)]
 mod tests;
 
 pub use edit::{Edit, LogMark, ManifestState, SegmentMeta};
 pub use level::{LEVELS, Quarantine};
-pub use live::{LiveSegment, LiveSet, hull};
+pub use level_counts::LevelCounts;
+pub use live::LiveSet;
+pub use live_segment::{LiveSegment, hull};
 pub use log::{MANIFEST, MANIFEST_TMP, Manifest, check_levels, read_state};
+pub use run::Run;

@@ -10,7 +10,7 @@ use super::verified::Verified;
 use crate::filter::format::groups::{GROUP_LINES, Seal};
 use crate::filter::format::kind::KIND_AT;
 use crate::filter::format::{Binding, HEADER_BYTES, Header, StoredKind};
-use crate::filter::{FilterKind, LINE_BYTES, Line, Prober, Verdict};
+use crate::filter::{FilterKind, LINE_BYTES, Line, ProbeHash, Prober, Verdict};
 use crate::fs::Map;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
@@ -173,7 +173,7 @@ impl Sidecar {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if let Some(Bytes(map, _)) = self.bytes.get() {
-            self.prober.prefetch(self.lines_of(map), hash);
+            self.prober.prefetch(lines_of(map), hash);
         }
     }
 
@@ -186,9 +186,17 @@ impl Sidecar {
         self.ask_whole(&self.bytes.get()?.0, hash)
     }
 
+    /// Whether all lines are trusted and the first one read denies the hash. If not, [`ask`](Self::ask) decides. A caller that relies on
+    /// it must make sure afterwards that no map has faulted ([`any_fault`](crate::fs::any_fault)).
+    #[inline(always)]
+    pub fn denies(&self, hash: &ProbeHash) -> bool {
+        let bytes = self.bytes.get().filter(|_| self.trust.load(Acquire) == WHOLE);
+        bytes.is_some_and(|Bytes(map, _)| self.prober.denies(lines_of(map), hash))
+    }
+
     #[inline]
     fn ask_whole(&self, map: &Map, hash: u64) -> Option<Verdict> {
-        let verdict = self.prober.probe(self.lines_of(map), hash);
+        let verdict = self.prober.probe(lines_of(map), hash);
         // Checked after the probe: missing lines read as zeros.
         if verdict == Verdict::Absent && map.has_faulted() {
             return None;
@@ -223,7 +231,7 @@ impl Sidecar {
 
     fn ask_by_group(&self, map: &Map, hash: u64) -> Option<Verdict> {
         let mut believe = |line| self.believe(map, line / GROUP_LINES);
-        let verdict = self.prober.probe_believed(self.lines_of(map), hash, &mut believe);
+        let verdict = self.prober.probe_believed(lines_of(map), hash, &mut believe);
         verdict.filter(|_| !map.has_faulted())
     }
 
@@ -272,12 +280,16 @@ impl Sidecar {
         self.kind().expected_fpr(self.header.keys, self.header.lines)
     }
 
-    /// The lines within the file's bytes, whose length was checked.
-    #[inline]
-    fn lines_of<'a>(&self, map: &'a Map) -> &'a [Line] {
-        let lines = map.get(HEADER_BYTES..HEADER_BYTES + self.lines * LINE_BYTES);
-        lines.unwrap_or_default().as_chunks().0
+    /// The bytes of the file, whose length was checked, with the lines as their window.
+    pub(super) fn bytes_of(&self, map: Map, share: Option<Share>) -> Bytes {
+        Bytes(map.with_window(HEADER_BYTES..HEADER_BYTES + self.lines * LINE_BYTES), share)
     }
+}
+
+/// The lines of a mapped or copied file.
+#[inline]
+fn lines_of(map: &Map) -> &[Line] {
+    map.window().as_chunks().0
 }
 
 impl Expect {

@@ -36,7 +36,7 @@ impl Sidecar {
         // `Residency::Mapped` describes what happens if another program does.
         let map = unsafe { self.maps.fs.map(&self.path) }.map_err(Unusable::from);
         match map.and_then(|map| self.check_same(&map).map(|()| map)) {
-            Ok(map) => Ok(&self.bytes.get_or_init(|| Bytes(map, Some(share))).0),
+            Ok(map) => Ok(&self.bytes.get_or_init(|| self.bytes_of(map, Some(share))).0),
             Err(reason) if reason.is_passing() => {
                 self.maps.ask_for_room();
                 Err(reason)
@@ -155,7 +155,7 @@ impl Sidecar {
     fn pin(&self) -> Result<(), Unusable> {
         // If the bytes are set, another thread has just pinned the sidecar.
         if self.bytes.get().is_none() {
-            let _ = self.bytes.set(Bytes(self.read_all()?, None)); // `verifying` admits one thread.
+            let _ = self.bytes.set(self.bytes_of(self.read_all()?, None)); // `verifying` admits one thread.
             let _ = self.trust.compare_exchange(NOTHING, WHOLE, AcqRel, Acquire);
         }
         Ok(())

@@ -84,6 +84,6 @@ pub use isa::Isa;
 pub use kind::{FilterKind, FilterSpec};
 pub use line::{LINE_BITS, LINE_BYTES, Line, MAX_LINES};
 pub use lines::Lines;
-pub use parity::{EachPiece, Levels, SortHashes, Width};
+pub use parity::{EachPiece, Levels, ProbeHash, SortHashes, Width};
 pub use prober::Prober;
 pub use verdict::Verdict;

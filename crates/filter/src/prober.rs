@@ -3,6 +3,7 @@
 use crate::isa::Isa;
 use crate::kind::FilterKind;
 use crate::line::{Line, line_of};
+use crate::parity::ProbeHash;
 use crate::prefetch::prefetch;
 use crate::probe_fns::ProbeFns;
 use crate::verdict::Verdict;
@@ -14,6 +15,8 @@ use crate::{blocked, parity};
 pub struct Prober {
     kind: FilterKind,
     fns: ProbeFns,
+    /// The number of lines among which the first probe chooses; 0 for all of them.
+    first_level: u32,
 }
 
 impl Prober {
@@ -28,7 +31,11 @@ impl Prober {
             FilterKind::BlockedBloom { k } => blocked::probe::probe_fns(isa, k),
             FilterKind::Parity { width, .. } => parity::probe::probe_fns(isa, width),
         };
-        Prober { kind, fns }
+        let first_level = match kind {
+            FilterKind::BlockedBloom { .. } => 0,
+            FilterKind::Parity { levels: [first, ..], .. } => first,
+        };
+        Prober { kind, fns, first_level }
     }
 
     /// How the lines are read.
@@ -39,13 +46,25 @@ impl Prober {
     /// Prefetches the line that [`probe`](Self::probe) will read first. Issue all prefetches of a lookup before its first probe.
     #[inline]
     pub fn prefetch(&self, lines: &[Line], hash: u64) {
-        let first = match &self.kind {
-            FilterKind::BlockedBloom { .. } => lines.len(),
-            FilterKind::Parity { levels, .. } => levels[0] as usize,
-        };
-        if let Some(line) = lines.get(line_of(hash, first)) {
+        if let Some((line, _)) = self.first_line(lines, hash) {
             prefetch(line);
         }
+    }
+
+    /// The line that is read first, and the low word of hash × lines.
+    #[inline(always)]
+    fn first_line<'l>(&self, lines: &'l [Line], hash: u64) -> Option<(&'l Line, u64)> {
+        let first = if self.first_level == 0 { lines.len() } else { self.first_level as usize };
+        let product = u128::from(hash) * first as u128;
+        Some((lines.get((product >> 64) as usize)?, product as u64))
+    }
+
+    /// Whether the line that is read first is enough to know that the hash was not added. If not, [`probe`](Self::probe) decides.
+    #[inline(always)]
+    pub fn denies(&self, lines: &[Line], hash: &ProbeHash) -> bool {
+        // SAFETY: as in `probe`.
+        self.first_line(lines, hash.hash)
+            .is_some_and(|(line, fraction)| unsafe { (self.fns.denies)(line, hash, fraction) })
     }
 
     /// Probes for the hash of a key. Without any lines, the answer is [`Verdict::Maybe`].

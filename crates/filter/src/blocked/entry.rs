@@ -4,6 +4,19 @@
 /// tells whether all `K` bits of a hash are set in its line. Without any lines, every hash may have been added.
 macro_rules! entry_points {
     ($($features:literal)?) => {
+        /// Whether some of the bits of a hash are not set in its line.
+        ///
+        /// # Safety
+        /// The CPU has the features of this module.
+        $(#[target_feature(enable = $features)])?
+        pub(super) unsafe fn denies<const K: usize>(
+            line: &$crate::line::Line,
+            hash: &$crate::parity::ProbeHash,
+            _: u64,
+        ) -> bool {
+            !all_set::<K>(line, hash.hash)
+        }
+
         /// Whether a hash may have been added.
         ///
         /// # Safety

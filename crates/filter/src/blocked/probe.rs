@@ -8,8 +8,13 @@ use crate::probe_fns::ProbeFns;
 macro_rules! for_k {
     ($module:ident, $k:expr, $($each:literal)*) => {
         match $k {
-            $($each => ProbeFns { one: $module::contains::<$each>, many: $module::contains_many::<$each> },)*
+            $($each => ProbeFns {
+                denies: $module::denies::<$each>,
+                one: $module::contains::<$each>,
+                many: $module::contains_many::<$each>,
+            },)*
             _ => ProbeFns {
+                denies: $module::denies::<{ MAX_K as usize }>,
                 one: $module::contains::<{ MAX_K as usize }>,
                 many: $module::contains_many::<{ MAX_K as usize }>,
             },

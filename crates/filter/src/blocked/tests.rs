@@ -125,6 +125,8 @@ proptest! {
                 let expected = Verdict::of(positions(hash, k).all(|p| dense[p / 8] >> (p % 8) & 1 == 1));
                 prop_assert_eq!(prober.probe(&[dense], hash), expected, "{} {:x}", isa.name(), hash);
                 prop_assert_eq!(at_once, expected, "{} {:x}, at once", isa.name(), hash);
+                let denied = prober.denies(&[dense], &ProbeHash::new(hash));
+                prop_assert_eq!(denied, expected == Verdict::Absent, "{} {:x}, first line", isa.name(), hash);
             }
         }
     }

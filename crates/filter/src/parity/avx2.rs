@@ -25,12 +25,12 @@ fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
             let high = _mm256_set1_epi64x(equation.high as i64);
             let bytes = [_mm256_cvtepu8_epi64(last), _mm256_cvtepu8_epi64(_mm_srli_epi64::<32>(last))];
             let both = [0, 1].map(|i| _mm256_xor_si256(hit[i], _mm256_and_si256(bytes[i], high)));
-            (parities(both) & 0x7f == equation.fingerprint, last_byte)
+            (lanes_fit::<7>(both, equation.fingerprint), last_byte)
         }
-        Width::Eight => (parities(hit) == equation.fingerprint, top_bits(line)),
+        Width::Eight => (lanes_fit::<8>(hit, equation.fingerprint), top_bits(line)),
         Width::Nine => {
             let ninth = || (top_bytes(line) & equation.low).count_ones() & 1;
-            let fits = parities(hit) == equation.fingerprint & 0xff && ninth() == equation.fingerprint >> 8;
+            let fits = lanes_fit::<8>(hit, equation.fingerprint) && ninth() == equation.fingerprint >> 8;
             (fits, last_byte)
         }
         Width::Twelve => {
@@ -42,7 +42,7 @@ fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
                 let both = _mm256_and_si256(_mm256_xor_si256(first, second), upper);
                 _mm256_movemask_pd(_mm256_castsi256_pd(to_top_bits(both))) as u32
             };
-            let fits = parities(hit) == equation.fingerprint & 0xff && four() == equation.fingerprint >> 8;
+            let fits = lanes_fit::<8>(hit, equation.fingerprint) && four() == equation.fingerprint >> 8;
             (fits, top_bits(line))
         }
         Width::Sixteen => {
@@ -57,21 +57,27 @@ fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
     Reading { fits, threshold }
 }
 
-/// The parity of each of eight 64-bit lanes.
+/// Whether the parities of the first `LANES` (7 or 8) of eight 64-bit lanes are the low bits of the fingerprint.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn parities(lanes: [__m256i; 2]) -> u32 {
-    parities_of_doublewords(folded(lanes[0], lanes[1]))
-}
-
-/// Each 64-bit lane as a doubleword of the same parity, in order: those of `a`, then those of `b`.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn folded(a: __m256i, b: __m256i) -> __m256i {
-    let a = _mm256_xor_si256(a, _mm256_srli_epi64::<32>(a));
-    let b = _mm256_xor_si256(b, _mm256_slli_epi64::<32>(b));
-    let alternating = _mm256_blend_epi32::<0b1010_1010>(a, b);
-    _mm256_permutevar8x32_epi32(alternating, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7))
+fn lanes_fit<const LANES: usize>(lanes: [__m256i; 2], fingerprint: u32) -> bool {
+    /// The parities of 0 to 7, then those of 8 to 15, a byte each.
+    const LOW: i64 = 0x0100_0001_0001_0100;
+    const HIGH: i64 = 0x0001_0100_0100_0001;
+    let nibbles = lanes.map(|half| {
+        let folded = _mm256_xor_si256(half, _mm256_srli_epi16::<4>(half));
+        _mm256_and_si256(folded, _mm256_set1_epi8(15))
+    });
+    // Each byte's parity: 0 or 1 for the first four lanes, 0 or 16 for the others.
+    let first = _mm256_shuffle_epi8(_mm256_setr_epi64x(LOW, HIGH, LOW, HIGH), nibbles[0]);
+    let others = _mm256_setr_epi64x(LOW << 4, HIGH << 4, LOW << 4, HIGH << 4);
+    let others = _mm256_shuffle_epi8(others, nibbles[1]);
+    // A sum of eight parities is at most 8, so bit 0 is the parity of lane j, and bit 4 that of lane j + 4.
+    let sums = _mm256_sad_epu8(_mm256_or_si256(first, others), _mm256_setzero_si256());
+    let wanted =
+        _mm256_srlv_epi64(_mm256_set1_epi64x(i64::from(fingerprint)), _mm256_setr_epi64x(0, 1, 2, 3));
+    let compared = _mm256_setr_epi64x(0x11, 0x11, 0x11, if LANES == 7 { 0x01 } else { 0x11 });
+    _mm256_testz_si256(_mm256_xor_si256(sums, wanted), compared) == 1
 }
 
 /// The parity of each 32-bit lane.

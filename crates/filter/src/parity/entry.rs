@@ -4,6 +4,20 @@
 /// provides `read`, which reads a line for an equation.
 macro_rules! entry_points {
     ($($features:literal)?) => {
+        /// Whether a line denies a hash, which its threshold does not send on to the next level.
+        ///
+        /// # Safety
+        /// The CPU has the features of this module.
+        $(#[target_feature(enable = $features)])?
+        pub(super) unsafe fn denies<L: Layout>(
+            line: &$crate::line::Line,
+            hash: &super::equation::ProbeHash,
+            fraction: u64,
+        ) -> bool {
+            let reading = read::<L>(line, &hash.equation::<L>());
+            !reading.fits && super::equation::rank_of::<L>(fraction) >= reading.threshold
+        }
+
         /// Whether a hash may have been added.
         ///
         /// # Safety

@@ -7,16 +7,44 @@ const COEFFICIENTS: u64 = 0xa409_3822_299f_31d1;
 const FINGERPRINT: u64 = 0x082e_fa98_ec4e_6c89;
 const NEXT_LEVEL: u64 = 0x4528_21e6_38d0_1377;
 
+/// A hash with what its equations have in common in all widths, so that a lookup that asks several filters computes it once.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct ProbeHash {
+    pub(crate) hash: u64,
+    pub(super) coefficients: u64,
+    pub(super) fingerprint: u64,
+}
+
+impl ProbeHash {
+    /// Of the hash of a key.
+    #[inline(always)]
+    pub fn new(hash: u64) -> Self {
+        // The high bits of a product depend on all bits of the hash.
+        let fingerprint = hash.wrapping_mul(FINGERPRINT);
+        ProbeHash { hash, coefficients: folded_product(hash, COEFFICIENTS), fingerprint }
+    }
+
+    /// The hash itself.
+    #[inline(always)]
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    #[inline(always)]
+    pub(super) fn equation<L: Layout>(&self) -> Equation {
+        Equation {
+            low: self.coefficients & mask(L::ROWS),
+            high: self.fingerprint >> (64 - MAX_LANES - 8) & mask(L::ROWS.saturating_sub(64)),
+            fingerprint: (self.fingerprint >> (64 - L::LANES)) as u32,
+        }
+    }
+}
+
 /// The equation of a hash.
 #[inline(always)]
 pub(super) fn equation_of<L: Layout>(hash: u64) -> Equation {
-    // The high bits of a product depend on all bits of the hash.
-    let product = hash.wrapping_mul(FINGERPRINT);
-    Equation {
-        low: folded_product(hash, COEFFICIENTS) & mask(L::ROWS),
-        high: product >> (64 - MAX_LANES - 8) & mask(L::ROWS.saturating_sub(64)),
-        fingerprint: (product >> (64 - L::LANES)) as u32,
-    }
+    ProbeHash::new(hash).equation::<L>()
 }
 
 /// The 128-bit product with its halves XORed, so that every bit of the hash affects every bit (Wang Yi's "mum").
@@ -31,8 +59,13 @@ fn folded_product(a: u64, b: u64) -> u64 {
 #[inline(always)]
 pub(super) fn place<L: Layout>(hash: u64, lines: u32) -> (u32, u32) {
     let product = u128::from(hash) * u128::from(lines);
-    let rank = u128::from(product as u64) * u128::from(L::MAX_THRESHOLD);
-    ((product >> 64) as u32, (rank >> 64) as u32)
+    ((product >> 64) as u32, rank_of::<L>(product as u64))
+}
+
+/// The rank of a hash in its line, given what the choice of the line leaves of it: the low word of hash × lines.
+#[inline(always)]
+pub(super) fn rank_of<L: Layout>(fraction: u64) -> u32 {
+    ((u128::from(fraction) * u128::from(L::MAX_THRESHOLD)) >> 64) as u32
 }
 
 /// The hash in the next level. The mix is a bijection, so distinct hashes stay distinct.

@@ -99,6 +99,7 @@ pub(crate) mod sort;
 mod walk;
 pub(crate) mod width;
 
+pub use equation::ProbeHash;
 pub use sort::{EachPiece, SortHashes};
 pub use width::{Levels, MAX_LEVELS, Width};
 

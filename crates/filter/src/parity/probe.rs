@@ -12,6 +12,7 @@ use crate::verdict::Verdict;
 /// The functions that tell whether a hash may have been added.
 pub(crate) fn probe_fns(isa: Isa, width: Width) -> ProbeFns {
     for_width!(width, L => on_isa!(isa, module => ProbeFns {
+        denies: module::denies::<L>,
         one: module::contains::<L>,
         many: module::contains_many::<L>,
     }))

@@ -297,6 +297,12 @@ fn assert_every_isa_is_the_oracle<L: Layout>(lines: &[Line], hashes: &[u64], lev
         let (prober, case) = (Prober::with_isa(kind, isa), format!("{:?} on {}", L::WIDTH, isa.name()));
         let one_by_one: Vec<Verdict> = hashes.iter().map(|&hash| prober.probe(lines, hash)).collect();
         assert_eq!(one_by_one, expected, "{case}");
+        for (&hash, verdict) in hashes.iter().zip(&expected) {
+            let (line, rank) = place::<L>(hash, levels[0]);
+            let goes_on = rank < number(&lines[line as usize], &threshold_bits(L::WIDTH));
+            let denied = *verdict == Verdict::Absent && !goes_on;
+            assert_eq!(prober.denies(lines, &ProbeHash::new(hash)), denied, "{case}, first line");
+        }
         let mut at_once = vec![Verdict::Absent];
         prober.probe_many(lines, hashes, &mut at_once);
         assert_eq!(at_once.split_first(), Some((&Verdict::Absent, &expected[..])), "{case}, at once");

@@ -1,0 +1,59 @@
+//! A segment of a live set.
+
+use super::edit::SegmentMeta;
+use super::level::LEVELS;
+use crate::segment::SegmentFile;
+use crate::sidecar::Sidecar;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// A segment in a live set, with its level and its sidecar.
+#[derive(Clone)]
+pub struct LiveSegment {
+    /// Its manifest entry.
+    pub meta: Arc<SegmentMeta>,
+    /// Its files.
+    pub file: Arc<SegmentFile>,
+    /// Its filter; without one, every probe is "maybe".
+    pub sidecar: Option<Arc<Sidecar>>,
+}
+
+impl LiveSegment {
+    /// Whether it has a sidecar whose checksums are not verified yet.
+    pub fn waits_for_verification(&self) -> bool {
+        self.sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_verified())
+    }
+
+    /// The same segment with the same sidecar in another level.
+    pub fn at_level(&self, level: u8) -> Self {
+        let meta = SegmentMeta { level, ..(*self.meta).clone() };
+        LiveSegment { meta: Arc::new(meta), ..self.clone() }
+    }
+
+    /// How its smallest key compares with `key`.
+    pub(super) fn cmp_smallest(&self, key: &[u8]) -> Ordering {
+        self.meta.smallest.as_slice().cmp(key)
+    }
+
+    /// How its largest key compares with `key`.
+    pub(super) fn cmp_largest(&self, key: &[u8]) -> Ordering {
+        self.meta.largest.as_slice().cmp(key)
+    }
+
+    /// Whether the segment is in quarantine because it cannot be read in full.
+    pub fn is_quarantined(&self) -> bool {
+        usize::from(self.meta.level) >= LEVELS
+    }
+
+    /// Whether the segment's key range overlaps the closed range.
+    pub fn overlaps(&self, smallest: &[u8], largest: &[u8]) -> bool {
+        self.meta.smallest.as_slice() <= largest && self.meta.largest.as_slice() >= smallest
+    }
+}
+
+/// The smallest and the largest key of some segments; `None` if there are none.
+pub fn hull<'a>(segments: impl IntoIterator<Item = &'a LiveSegment> + Clone) -> Option<(&'a [u8], &'a [u8])> {
+    let smallest = segments.clone().into_iter().map(|s| s.meta.smallest.as_slice()).min()?;
+    let largest = segments.into_iter().map(|s| s.meta.largest.as_slice()).max()?;
+    Some((smallest, largest))
+}

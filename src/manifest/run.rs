@@ -1,0 +1,226 @@
+//! Sorted runs with their fences, which pick the one segment of a run that could hold a key.
+//!
+//! A key's *fence* within some runs is the 8 bytes after the prefix that all keys of these runs share. Most comparisons of a lookup with the
+//! ends of segments end there. Neighbouring runs with the same shared prefix form a group, so that a key's fence is computed once.
+
+use super::level_counts::LevelCounts;
+use super::live_segment::LiveSegment;
+use crate::key::{common_prefix, prefix8};
+use crate::sidecar::Sidecar;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The most runs in a group, so that a lookup can count its probes of a group in a [`LevelCounts`].
+const GROUP_RUNS_MAX: usize = 128;
+const _: () = assert!(GROUP_RUNS_MAX <= LevelCounts::MAX);
+
+/// Neighbouring runs whose keys share the same prefix.
+pub struct RunGroup {
+    shared: SharedPrefix,
+    runs: Vec<Run>,
+}
+
+/// A sorted run: one segment of level 0, or a whole level below it.
+pub struct Run {
+    level: usize,
+    /// One in its level.
+    count: LevelCounts,
+    /// The segments of the level, …
+    segments: Arc<[LiveSegment]>,
+    /// … and which is the first of the run.
+    begin: usize,
+    fences: Box<[Fenced]>,
+}
+
+/// What a lookup needs of a segment whose filter denies the key.
+pub struct Fenced {
+    /// The fences of its smallest and its largest key.
+    first: u64,
+    last: u64,
+    /// As in its [`LiveSegment`].
+    pub sidecar: Option<Arc<Sidecar>>,
+}
+
+impl RunGroup {
+    /// Appends the run of the segments `range` of a level, which are in key order, to the last group or to a new one.
+    pub(super) fn append(
+        groups: &mut Vec<RunGroup>,
+        level: usize,
+        of: &Arc<[LiveSegment]>,
+        range: Range<usize>,
+    ) {
+        let of_run = of.get(range.clone()).unwrap_or_default();
+        let smallest = of_run.first().map(|s| s.meta.smallest.as_slice()).unwrap_or_default();
+        let largest = of_run.last().map(|s| s.meta.largest.as_slice()).unwrap_or_default();
+        let shared = smallest.get(..common_prefix(smallest, largest)).unwrap_or_default();
+        let fence = |key: &[u8]| prefix8(key.get(shared.len()..).unwrap_or_default());
+        let fenced = |s: &LiveSegment| Fenced {
+            first: fence(&s.meta.smallest),
+            last: fence(&s.meta.largest),
+            sidecar: s.sidecar.clone(),
+        };
+        let fences = of_run.iter().map(fenced).collect();
+        let count = LevelCounts::one(level);
+        let run = Run { level, count, segments: Arc::clone(of), begin: range.start, fences };
+        match groups.last_mut() {
+            Some(last) if *last.shared.bytes == *shared && last.runs.len() < GROUP_RUNS_MAX => {
+                last.runs.push(run)
+            }
+            _ => groups.push(RunGroup { shared: SharedPrefix::new(shared), runs: vec![run] }),
+        }
+    }
+
+    /// The runs, newest first.
+    #[inline]
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// The key's fence within these runs; `None` if none of them can hold the key.
+    #[inline(always)]
+    pub fn fence(&self, key: &[u8]) -> Option<u64> {
+        self.shared.rest_of(key).map(prefix8)
+    }
+}
+
+impl Run {
+    /// Its level.
+    #[inline]
+    pub fn level(&self) -> usize {
+        self.level
+    }
+
+    /// The count of one event in its level.
+    #[inline]
+    pub fn count(&self) -> LevelCounts {
+        self.count
+    }
+
+    /// The one segment whose range includes the key, given the key's fence within the run's group.
+    #[inline(always)]
+    pub fn find(&self, fence: u64, key: &[u8]) -> Option<&Fenced> {
+        let (at, fenced) = match &*self.fences {
+            [only] => (0, only),
+            many => {
+                let at = many.partition_point(|fenced| fenced.last < fence);
+                (at, many.get(at)?)
+            }
+        };
+        match fenced.first < fence && fence < fenced.last {
+            true => Some(fenced),
+            false => self.find_by_keys(at, fence, key).map(|(fenced, _)| fenced),
+        }
+    }
+
+    /// [`find`](Self::find) with the segment.
+    pub fn find_segment(&self, fence: u64, key: &[u8]) -> Option<&LiveSegment> {
+        let at = self.fences.partition_point(|fenced| fenced.last < fence);
+        self.find_by_keys(at, fence, key).map(|(_, segment)| segment)
+    }
+
+    /// The search where fences alone may not decide, among the segments from `at` on. Those before end before the key.
+    #[inline(never)]
+    fn find_by_keys(&self, at: usize, fence: u64, key: &[u8]) -> Option<(&Fenced, &LiveSegment)> {
+        for (fenced, segment) in self.fences.iter().zip(self.segments.get(self.begin..)?).skip(at) {
+            if fenced.last > fence || fenced.last == fence && segment.cmp_largest(key).is_ge() {
+                let begins =
+                    fenced.first < fence || fenced.first == fence && segment.cmp_smallest(key).is_le();
+                return begins.then_some((fenced, segment));
+            }
+        }
+        None
+    }
+}
+
+/// A prefix that keys have in common.
+#[derive(PartialEq, Eq)]
+struct SharedPrefix {
+    bytes: Box<[u8]>,
+    /// Its first eight bytes as [`prefix8`] gives them, and which bits of that belong to it.
+    head: u64,
+    mask: u64,
+}
+
+impl SharedPrefix {
+    fn new(bytes: &[u8]) -> Self {
+        let mask = prefix8(&vec![0xff; bytes.len().min(8)]);
+        SharedPrefix { bytes: bytes.into(), head: prefix8(bytes), mask }
+    }
+
+    /// What follows the prefix in a key that starts with it.
+    #[inline]
+    fn rest_of<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
+        let rest = key.get(self.bytes.len()..)?;
+        let starts = prefix8(key) & self.mask == self.head;
+        (starts && (self.bytes.len() <= 8 || key.starts_with(&self.bytes))).then_some(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::FileId;
+    use crate::manifest::{LiveSet, SegmentMeta};
+    use crate::segment::{OpenFiles, SegmentFile, SegmentSummary};
+    use crate::support::SimFs;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use std::path::Path;
+
+    fn segment(files: &Arc<OpenFiles>, id: u64, level: u8, smallest: &[u8], largest: &[u8]) -> LiveSegment {
+        let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
+        let (entries, tombstones, min_seq, file_bytes, data_bytes, raw_bytes) = (1, 0, 1, 1, 1, 1);
+        let (id, digest, max_seq) = (FileId(id), 0, id);
+        #[rustfmt::skip]
+        let summary = SegmentSummary {
+            id, digest, entries, tombstones, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
+        };
+        let file = Arc::new(SegmentFile::new(Arc::clone(files), id, digest));
+        LiveSegment { meta: Arc::new(SegmentMeta { level, summary }), file, sidecar: None }
+    }
+
+    proptest! {
+        #[test]
+        fn the_rest_of_a_key_is_what_follows_the_prefix(
+            prefix in vec(0u8..2, 0..12),
+            key in vec(0u8..2, 0..14),
+            longer: bool,
+        ) {
+            let key = if longer { [&prefix[..], &key].concat() } else { key };
+            prop_assert_eq!(SharedPrefix::new(&prefix).rest_of(&key), key.strip_prefix(&prefix[..]));
+        }
+
+        #[test]
+        fn runs_find_the_segments_that_a_linear_search_finds(
+            common in "a{0,10}",
+            level0 in vec((vec(0u8..3, 0..11), vec(0u8..3, 0..11)), 0..5),
+            sorted in proptest::collection::btree_set(vec(0u8..3, 0..11), 0..10),
+            sought in vec(vec(0u8..3, 0..11), 1..20),
+        ) {
+            let whole = |rest: &[u8]| [common.as_bytes(), rest].concat();
+            let files = Arc::new(OpenFiles::new(Arc::new(SimFs::new()), Path::new("/"), 0, 8));
+            let of_level0 = level0.iter().enumerate().map(|(i, (a, b))| {
+                segment(&files, i as u64, 0, &whole(a.min(b)), &whole(a.max(b)))
+            });
+            let ends: Vec<_> = sorted.iter().map(|key| whole(key)).collect();
+            let of_level1 = ends.chunks_exact(2).enumerate().map(|(i, ends)| {
+                segment(&files, 100 + i as u64, 1, &ends[0], &ends[1])
+            });
+            let live = LiveSet::new(of_level0.chain(of_level1));
+            for key in sought.iter().map(|key| whole(key)).chain(sought.clone()).chain(ends.clone()) {
+                let linear: Vec<FileId> =
+                    live.segments().filter(|s| s.overlaps(&key, &key)).map(|s| s.meta.id).collect();
+                let mut found = Vec::new();
+                for group in live.run_groups() {
+                    let Some(fence) = group.fence(&key) else { continue };
+                    for run in group.runs() {
+                        let segment = run.find_segment(fence, &key);
+                        prop_assert_eq!(run.find(fence, &key).is_some(), segment.is_some());
+                        found.extend(segment.map(|s| s.meta.id));
+                    }
+                }
+                prop_assert_eq!(found, linear);
+            }
+        }
+    }
+}
