@@ -114,8 +114,9 @@ pub mod fuzzing {
 #[cfg(feature = "bench-support")]
 #[doc(hidden)]
 pub mod bench_support {
+    pub use crate::db::SegmentFilter;
     pub use crate::hash::hash_key;
-    pub use crate::key::{Entry, EntryKind, Seq};
+    pub use crate::key::{Entry, EntryKind, Seq, prefix8};
     pub use crate::memtable::Memtable;
     pub use crate::segment::{Block, BlockBuilder};
 }

@@ -2,6 +2,8 @@
 //! `write.rs`, `flush.rs` and `compact.rs`.
 
 mod background;
+#[cfg(feature = "bench-support")]
+mod bench_support;
 mod checkpoint;
 mod close;
 mod compact;
@@ -45,6 +47,8 @@ mod write;
 #[cfg(test)]
 mod level_tests;
 
+#[cfg(feature = "bench-support")]
+pub use bench_support::SegmentFilter;
 pub use handle::Db;
 pub(crate) use metrics::add;
 pub use options::{Durability, Options};

@@ -280,6 +280,12 @@ impl Sidecar {
         self.kind().expected_fpr(self.header.keys, self.header.lines)
     }
 
+    /// The lines, if they are in memory.
+    #[cfg(feature = "bench-support")]
+    pub fn mapped_lines(&self) -> Option<&[Line]> {
+        Some(lines_of(&self.bytes.get()?.0))
+    }
+
     /// The bytes of the file, whose length was checked, with the lines as their window.
     pub(super) fn bytes_of(&self, map: Map, share: Option<Share>) -> Bytes {
         Bytes(map.with_window(HEADER_BYTES..HEADER_BYTES + self.lines * LINE_BYTES), share)

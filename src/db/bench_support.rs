@@ -1,0 +1,33 @@
+//! What `benches/` need of a store to do without it.
+
+use super::handle::Db;
+use crate::filter::{FilterKind, KeyHasher, Lines};
+
+/// A segment's place and a copy of its filter.
+#[derive(Debug)]
+#[doc(hidden)]
+pub struct SegmentFilter {
+    /// Its level.
+    pub level: usize,
+    /// Its smallest and its largest key.
+    pub keys: [Vec<u8>; 2],
+    /// How the lines are read.
+    pub kind: FilterKind,
+    /// The lines.
+    pub lines: Lines,
+}
+
+impl Db {
+    /// The filters of all segments in the order in which a lookup asks them, and the hash that they share.
+    #[doc(hidden)]
+    pub fn segment_filters(&self) -> (Vec<SegmentFilter>, KeyHasher) {
+        let live = self.inner().live();
+        let filters = live.segments().filter_map(|segment| {
+            let (sidecar, meta) = (segment.sidecar.as_ref()?, &segment.meta);
+            let keys = [meta.smallest.clone(), meta.largest.clone()];
+            let (level, kind) = (usize::from(meta.level), sidecar.kind());
+            Some(SegmentFilter { level, keys, kind, lines: Lines::from(sidecar.mapped_lines()?) })
+        });
+        (filters.collect(), self.inner().storage.header.hasher)
+    }
+}
