@@ -188,7 +188,7 @@ fn count_all(part: &str) -> BTreeMap<&'static str, f64> {
     for operation in operations().into_iter().filter(|operation| operation.name.contains(part)) {
         let store = dir.path().join(match operation.store {
             Store::Runs(runs) => format!("{runs}"),
-            Store::Memtable => "2".to_owned(),
+            Store::Memtable => "memtable".to_owned(),
         });
         if !store.exists() {
             load(operation.store, &store).expect("a store");

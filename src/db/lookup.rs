@@ -1,9 +1,10 @@
 //! The lookup of one key in a [`View`].
 //!
-//! 1. The memtables are searched, newest first, each behind its own filter. The first entry found is the answer.
-//! 2. The filters of the segments whose key range includes the key are probed, newest run first. A key that all of them deny ends here: the
-//!    loop calls nothing else, so the CPU waits for the filter lines of several runs at once.
-//! 3. The first "maybe", or a segment without a filter, leads to [`Lookup::read_on`], which reads segments from that run on.
+//! 1. [`Lookup::route`] asks the filters: those of the memtables, then those of the segments whose key range includes the key, newest run
+//!    first, down to the first "maybe". A key that all of them deny is missing. The loop over the runs calls nothing but the probes, so the
+//!    CPU waits for the filter lines of several runs at once.
+//! 2. If a memtable may have the key, the memtables are searched, newest first. The first entry found is the answer.
+//! 3. Otherwise segments are read, from the run of the first "maybe" on.
 //! 4. Segments in quarantine belong to no level, so they are searched last; the newest entry wins.
 
 use super::metrics::FilterCounters;
@@ -36,68 +37,64 @@ pub(crate) struct Lookup<'a> {
 }
 
 /// A run, by the number of its group and its own in the group.
-#[derive(Clone, Copy, Default)]
-struct RunNumber {
-    group: usize,
-    run: usize,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct RunNumber {
+    pub group: usize,
+    pub run: usize,
+}
+
+/// Where a key may be, according to the filters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Route {
+    /// In a memtable. The runs have not been asked.
+    Memtables,
+    /// In this run or a later one.
+    Runs(RunNumber),
+    /// Not in a memtable, nor in a run.
+    Nowhere,
 }
 
 impl Lookup<'_> {
-    /// Prefetches the filter lines that the lookup will read. Several lookups may do so before the first goes on.
-    #[inline]
-    pub fn prefetch(&self) {
-        let HashedKey { key, hash } = self.key;
-        self.view.active.prefetch(hash);
-        self.view.immutable.iter().for_each(|table| table.prefetch(hash));
-        for group in self.view.live.run_groups() {
-            let Some(fence) = group.fence(key) else { continue };
-            let segments = group.runs().iter().filter_map(|run| run.find(fence, key));
-            segments.filter_map(|s| s.sidecar.as_deref()).for_each(|sidecar| sidecar.prefetch(hash));
-        }
-    }
-
     /// The newest value of the key.
     #[inline(always)]
     pub fn get(&self) -> Result<Option<Value>> {
-        if !self.memtables_deny() {
-            let this = *self; // Only the copy needs memory.
-            return this.get_from_all();
-        }
-        match self.first_maybe() {
-            None if self.view.live.quarantined().is_empty() => Ok(None),
-            from => {
-                let this = *self;
-                this.get_from_segments(from)
-            }
-        }
+        self.get_on(self.route())
     }
 
-    /// The value of a key that a memtable may have.
+    /// The newest value of the key, given its route.
+    #[inline(always)]
+    pub fn get_on(&self, route: Route) -> Result<Option<Value>> {
+        if route == Route::Nowhere && self.view.live.quarantined().is_empty() {
+            return Ok(None);
+        }
+        let this = *self; // Only the copy needs memory.
+        this.read(route)
+    }
+
     #[inline(never)]
-    fn get_from_all(&self) -> Result<Option<Value>> {
-        let in_memory = self.get_from_memtables();
+    fn read(&self, route: Route) -> Result<Option<Value>> {
+        let in_memory = if route == Route::Memtables { self.get_from_memtables() } else { None };
         if in_memory.is_some() && !self.view.logs_reach_back {
             return Ok(in_memory.and_then(Entry::visible));
         }
-        let found = self.newest_in_segments(self.first_maybe())?;
-        Ok(newer(found, in_memory).and_then(Entry::visible))
+        let from = if route == Route::Memtables { self.route_in_runs() } else { route };
+        Ok(newer(self.newest_in_segments(from)?, in_memory).and_then(Entry::visible))
     }
 
-    /// The value of a key that no memtable has.
-    #[inline(never)]
-    fn get_from_segments(&self, from: Option<RunNumber>) -> Result<Option<Value>> {
-        Ok(self.newest_in_segments(from)?.and_then(Entry::visible))
+    /// Asks the filters where the key may be.
+    #[inline(always)]
+    pub fn route(&self) -> Route {
+        if self.memtables_deny() { self.route_in_runs() } else { Route::Memtables }
     }
 
     /// Whether no memtable has the key, according to their filters.
     #[inline(always)]
-    fn memtables_deny(&self) -> bool {
+    pub fn memtables_deny(&self) -> bool {
         let View { active, immutable, .. } = self.view;
         let denied = |table: &Memtable| self.filters && table.denies(self.key.hash);
         (active.is_unused() || denied(active)) && immutable.iter().all(|table| denied(table))
     }
 
-    #[inline(never)]
     fn get_from_memtables(&self) -> Option<Entry> {
         let HashedKey { key, hash } = self.key;
         let mut tables = std::iter::once(&self.view.active).chain(&self.view.immutable);
@@ -107,11 +104,11 @@ impl Lookup<'_> {
         }
     }
 
-    /// Asks the filters, newest run first, down to the first run that may hold the key.
+    /// Asks the filters of the runs, newest first, down to the first run that may hold the key.
     #[inline(always)]
-    fn first_maybe(&self) -> Option<RunNumber> {
+    fn route_in_runs(&self) -> Route {
         if !self.filters {
-            return Some(RunNumber::default());
+            return Route::Runs(RunNumber::default());
         }
         let (key, hash) = (self.key.key, ProbeHash::new(self.key.hash));
         for (number, group) in self.view.live.run_groups().iter().enumerate() {
@@ -119,47 +116,45 @@ impl Lookup<'_> {
             let mut denials = LevelCounts::default();
             for (run_number, run) in group.runs().iter().enumerate() {
                 let Some(fenced) = run.find(fence, key) else { continue };
-                let denied = fenced.sidecar.as_deref().is_some_and(|sidecar| {
-                    sidecar.denies(&hash) || sidecar.ask(hash.hash()) == Some(Verdict::Absent)
-                });
-                if !denied {
+                if !fenced.denies(&hash) {
                     self.counters.denials(denials);
-                    return Some(RunNumber { group: number, run: run_number });
+                    return Route::Runs(RunNumber { group: number, run: run_number });
                 }
                 denials += run.count();
             }
             self.counters.denials(denials);
         }
         // Checked after the probes: missing lines read as zeros.
-        if any_fault() { self.first_faulted() } else { None }
+        if any_fault() { self.first_faulted() } else { Route::Nowhere }
     }
 
     /// The first run whose filter may have denied the key because its map has faulted.
     #[cold]
-    fn first_faulted(&self) -> Option<RunNumber> {
+    pub fn first_faulted(&self) -> Route {
         let is_bad = |run: &Run, fence| {
             let sidecar = run.find(fence, self.key.key).and_then(|fenced| fenced.sidecar.as_deref());
             sidecar.is_some_and(Sidecar::has_faulted)
         };
-        self.view.live.run_groups().iter().enumerate().find_map(|(number, group)| {
+        let run = self.view.live.run_groups().iter().enumerate().find_map(|(number, group)| {
             let fence = group.fence(self.key.key)?;
             let run = group.runs().iter().position(|run| is_bad(run, fence))?;
             Some(RunNumber { group: number, run })
-        })
+        });
+        run.map_or(Route::Nowhere, Route::Runs)
     }
 
-    /// The newest entry in a segment of run `from` or later or in quarantine; only in quarantine if there is no such run.
-    fn newest_in_segments(&self, from: Option<RunNumber>) -> Result<Option<Entry>> {
+    /// The newest entry in a segment, given the first run that may hold the key.
+    fn newest_in_segments(&self, from: Route) -> Result<Option<Entry>> {
         let mut best = match from {
-            Some(from) => self.newest_in_runs(from)?,
-            None => None,
+            Route::Runs(from) => self.newest_in_runs(from)?,
+            Route::Memtables | Route::Nowhere => None,
         };
         for segment in self.view.live.suspects(self.key.key) {
             if best.as_ref().is_some_and(|best| best.seq >= segment.meta.max_seq) {
                 break; // The remaining segments are older still.
             }
             // A damaged block returns its error, never an older entry from elsewhere.
-            best = newer(best, self.read(segment, usize::from(segment.meta.level) % LEVELS)?);
+            best = newer(best, self.read_segment(segment, usize::from(segment.meta.level) % LEVELS)?);
         }
         Ok(best)
     }
@@ -180,7 +175,7 @@ impl Lookup<'_> {
                         return Ok(best);
                     }
                 }
-                best = newer(best, self.read(segment, run.level())?);
+                best = newer(best, self.read_segment(segment, run.level())?);
             }
         }
         Ok(best)
@@ -189,16 +184,34 @@ impl Lookup<'_> {
     /// Whether the key may have a value, from memory alone: "absent" is certain, and no segment is read.
     #[inline(always)]
     pub fn may_contain(&self) -> Verdict {
-        if !self.memtables_deny() {
+        self.may_contain_on(self.route())
+    }
+
+    /// [`may_contain`](Self::may_contain), given the route.
+    #[inline(always)]
+    pub fn may_contain_on(&self, route: Route) -> Verdict {
+        match route {
+            Route::Nowhere if self.view.live.quarantined().is_empty() => Verdict::Absent,
+            Route::Runs(_) => Verdict::Maybe,
+            Route::Nowhere | Route::Memtables => {
+                let this = *self;
+                this.search_memory(route)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn search_memory(&self, mut route: Route) -> Verdict {
+        if route == Route::Memtables {
             match self.get_from_memtables().map(|entry| entry.kind) {
                 Some(EntryKind::Put) => return Verdict::Maybe,
                 Some(EntryKind::Tombstone) if !self.view.logs_reach_back => return Verdict::Absent,
-                Some(EntryKind::Tombstone) | None => {}
+                Some(EntryKind::Tombstone) | None => route = self.route_in_runs(),
             }
         }
         let denies =
             |s: &LiveSegment| self.ask(s, usize::from(s.meta.level) % LEVELS) == Some(Verdict::Absent);
-        match self.first_maybe().is_none() && self.view.live.suspects(self.key.key).all(denies) {
+        match route == Route::Nowhere && self.view.live.suspects(self.key.key).all(denies) {
             true => Verdict::Absent,
             false => Verdict::Maybe,
         }
@@ -213,7 +226,7 @@ impl Lookup<'_> {
     }
 
     /// What a segment holds for the key, read unless its filter says "absent".
-    fn read(&self, segment: &LiveSegment, level: usize) -> Result<Option<Entry>> {
+    fn read_segment(&self, segment: &LiveSegment, level: usize) -> Result<Option<Entry>> {
         let verdict = self.ask(segment, level);
         if verdict == Some(Verdict::Absent) {
             return Ok(None);

@@ -15,6 +15,7 @@ mod ingest;
 mod inner;
 mod log;
 mod lookup;
+mod lookup_many;
 mod manual;
 mod metrics;
 mod names;

@@ -3,15 +3,13 @@
 //! A read loads the [`View`](super::view::View) first, then the visible sequence number, and hashes each key once.
 
 use super::inner::Inner;
-use super::lookup::{HashedKey, Lookup};
+use super::lookup::{HashedKey, Lookup, Route};
+use super::lookup_many::{KEYS_AHEAD, routes};
 use super::view::View;
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Seq, Value};
 use crate::sync::atomic::Ordering;
-
-/// Keys of a multi-key read whose filter lines are prefetched together: about as many cache misses as a core can have outstanding.
-const KEYS_AHEAD: usize = 16;
 
 impl Inner {
     #[inline]
@@ -30,8 +28,8 @@ impl Inner {
         let (view, seq) = self.snapshot();
         let mut values = Vec::with_capacity(keys.len());
         for keys in keys.chunks(KEYS_AHEAD) {
-            for lookup in self.lookups(&view, seq, keys).into_iter().flatten() {
-                values.push(lookup.get()?);
+            for (lookup, route) in self.routes(&view, seq, keys) {
+                values.push(lookup.get_on(route)?);
             }
         }
         Ok(values)
@@ -47,8 +45,8 @@ impl Inner {
         let (view, seq) = self.snapshot();
         let mut verdicts = Vec::with_capacity(keys.len());
         for keys in keys.chunks(KEYS_AHEAD) {
-            let lookups = self.lookups(&view, seq, keys);
-            verdicts.extend(lookups.iter().flatten().map(Lookup::may_contain));
+            let routes = self.routes(&view, seq, keys);
+            verdicts.extend(routes.map(|(lookup, route)| lookup.may_contain_on(route)));
         }
         verdicts
     }
@@ -60,18 +58,18 @@ impl Inner {
         Lookup { view, seq, key, filters, counters }
     }
 
-    /// Lookups of up to [`KEYS_AHEAD`] keys, with their filter lines prefetched.
+    /// Lookups of up to [`KEYS_AHEAD`] keys, each with its route.
     #[inline]
-    fn lookups<'a, K: AsRef<[u8]>>(
+    fn routes<'a, K: AsRef<[u8]>>(
         &'a self,
         view: &'a View,
         seq: Seq,
         keys: &'a [K],
-    ) -> [Option<Lookup<'a>>; KEYS_AHEAD] {
-        std::array::from_fn(|i| {
-            let lookup = self.lookup(view, seq, keys.get(i)?.as_ref());
-            lookup.prefetch();
-            Some(lookup)
-        })
+    ) -> impl Iterator<Item = (Lookup<'a>, Route)> {
+        let none = self.lookup(view, seq, &[]);
+        let mut lookups = [none; KEYS_AHEAD];
+        lookups.iter_mut().zip(keys).for_each(|(lookup, key)| *lookup = self.lookup(view, seq, key.as_ref()));
+        let routes = routes(lookups.get(..keys.len()).unwrap_or_default());
+        lookups.into_iter().zip(routes).take(keys.len())
     }
 }

@@ -5,6 +5,7 @@
 
 use super::level_counts::LevelCounts;
 use super::live_segment::LiveSegment;
+use crate::filter::{ProbeHash, Verdict};
 use crate::key::{common_prefix, prefix8};
 use crate::sidecar::Sidecar;
 use std::ops::Range;
@@ -39,6 +40,16 @@ pub struct Fenced {
     last: u64,
     /// As in its [`LiveSegment`].
     pub sidecar: Option<Arc<Sidecar>>,
+}
+
+impl Fenced {
+    /// Whether the segment's filter denies the hash. A caller that relies on it must make sure afterwards that no map has faulted
+    /// ([`any_fault`](crate::fs::any_fault)).
+    #[inline(always)]
+    pub fn denies(&self, hash: &ProbeHash) -> bool {
+        let denies = |s: &Sidecar| s.denies(hash) || s.ask(hash.hash()) == Some(Verdict::Absent);
+        self.sidecar.as_deref().is_some_and(denies)
+    }
 }
 
 impl RunGroup {
