@@ -29,9 +29,35 @@ const CURSOR_CHUNK: usize = 128;
 /// The recent writes of one log.
 pub struct Memtable {
     map: SkipMap<MemKey, ()>,
-    filter: AtomicBloom,
-    bytes: AtomicUsize,
+    filter: Arc<MemtableFilter>,
     last_seq: AtomicU64,
+}
+
+/// The filter of a memtable. Whoever holds only that does not keep the entries in memory.
+pub struct MemtableFilter {
+    keys: AtomicBloom,
+    /// Estimated memory of the entries.
+    bytes: AtomicUsize,
+}
+
+impl MemtableFilter {
+    /// Whether the memtable has no entry of a key with this hash.
+    #[inline]
+    pub fn denies(&self, hash: u64) -> bool {
+        self.keys.probe(hash) == Verdict::Absent
+    }
+
+    /// Whether there is no entry that readers may see. Spares an empty memtable its filter probe.
+    #[inline]
+    pub fn is_unused(&self) -> bool {
+        self.bytes.load(Memory::Relaxed) == 0 // Set by the first insert, before readers may see the entry.
+    }
+
+    /// Prefetches the filter line for this hash.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.keys.prefetch(hash);
+    }
 }
 
 /// Key, sequence number and value. Comparisons mostly end at `prefix`, in the skiplist node itself.
@@ -147,8 +173,10 @@ impl Memtable {
         let keys = (budget_bytes / FILTER_BYTES_PER_ENTRY).clamp(1, FILTER_KEYS_MAX);
         Ok(Memtable {
             map: SkipMap::new(),
-            filter: AtomicBloom::new(keys, FILTER_BITS_PER_KEY)?,
-            bytes: AtomicUsize::new(0),
+            filter: Arc::new(MemtableFilter {
+                keys: AtomicBloom::new(keys, FILTER_BITS_PER_KEY)?,
+                bytes: AtomicUsize::new(0),
+            }),
             last_seq: AtomicU64::new(0),
         })
     }
@@ -160,28 +188,16 @@ impl Memtable {
     pub fn insert(&self, hash: u64, seq: Seq, kind: EntryKind, key_len: usize, data: Bytes) {
         let size = data.len() + ENTRY_OVERHEAD_BYTES;
         let prefix = prefix16(data.get(..key_len).unwrap_or_default());
-        self.filter.insert(hash);
+        self.filter.keys.insert(hash);
         self.map.insert(MemKey { prefix, seq, kind, key_len: key_len as u32, data }, ());
-        self.bytes.fetch_add(size, Memory::Relaxed);
+        self.filter.bytes.fetch_add(size, Memory::Relaxed);
         self.last_seq.fetch_max(seq, Memory::Relaxed);
     }
 
     /// The newest entry of `key` with a sequence number of at most `seq`.
     #[inline]
     pub fn get(&self, key: &[u8], hash: u64, seq: Seq) -> Option<Entry> {
-        if self.denies(hash) { None } else { self.search(key, seq) }
-    }
-
-    /// Whether the memtable has no entry of a key with this hash, according to its filter.
-    #[inline]
-    pub fn denies(&self, hash: u64) -> bool {
-        self.filter.probe(hash) == Verdict::Absent
-    }
-
-    /// Whether there is no entry that readers may see. Spares an empty memtable its filter probe.
-    #[inline]
-    pub fn is_unused(&self) -> bool {
-        self.bytes() == 0 // Set by the first insert, before readers may see the entry.
+        if self.filter.denies(hash) { None } else { self.search(key, seq) }
     }
 
     /// [`get`](Self::get) without the filter.
@@ -191,15 +207,14 @@ impl Memtable {
         (found.key().key() == key).then(|| found.key().entry())
     }
 
-    /// Prefetches the filter line for this hash.
-    #[inline]
-    pub fn prefetch(&self, hash: u64) {
-        self.filter.prefetch(hash);
+    /// Its filter.
+    pub fn filter(&self) -> &Arc<MemtableFilter> {
+        &self.filter
     }
 
     /// Estimated memory of the entries, in bytes, without the filter.
     pub fn bytes(&self) -> usize {
-        self.bytes.load(Memory::Relaxed)
+        self.filter.bytes.load(Memory::Relaxed)
     }
 
     /// Number of entries, counting every version of a key.

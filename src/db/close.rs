@@ -6,6 +6,7 @@
 
 use super::inner::Inner;
 use super::log::{ActiveLog, LogHealth};
+use super::recent;
 use super::recover::LOG_KEPT_BYTES;
 use crate::error::Result;
 use crate::fs::LockGuard;
@@ -38,6 +39,7 @@ impl Drop for OpenStore {
         if let Err(error) = self.inner.sync_or_flush().and_then(|()| self.inner.relieve_level0()) {
             tracing::error!(%error, "cannot close the store cleanly");
         }
+        recent::forget(self.inner.number);
     }
 }
 

@@ -19,10 +19,17 @@ use crate::sync::{self, ArcSwap, Condvar, Mutex, lock};
 use crate::wal;
 use std::sync::{Arc, OnceLock};
 
+/// Stores opened by this process.
+static OPENED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
 /// An open store.
 pub(crate) struct Inner {
     pub storage: Storage,
+    /// Tells the open stores of this process apart.
+    pub number: u64,
     pub view: ArcSwap<View>,
+    /// Rises after each change of the view, before what depends on the change is visible.
+    pub view_number: AtomicU64,
     /// The newest sequence number that readers may see.
     pub visible: AtomicU64,
     /// `None` in a read-only store.
@@ -64,7 +71,9 @@ impl Inner {
         let log_floor = writable.as_ref().map_or(FileId(0), |writable| writable.log.id);
         let (log, manifest) = writable.map(|w| (w.log, (w.manifest, w.state))).unzip();
         Inner {
+            number: OPENED.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
             view: ArcSwap::from_pointee(view),
+            view_number: AtomicU64::new(0),
             visible: AtomicU64::new(visible),
             log: Mutex::new(log),
             write_queue: Mutex::new(Vec::new()),
@@ -88,9 +97,9 @@ impl Inner {
 
     /// Replaces the view. The caller holds `control`, so only one thread at a time does so.
     pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) {
-        let mut view = View::clone(&self.view.load_full());
-        change(&mut view);
+        let view = self.view.load_full().changed(change);
         self.view.store(Arc::new(view));
+        self.view_number.fetch_add(1, Ordering::Release);
     }
 
     pub fn live(&self) -> Arc<LiveSet> {

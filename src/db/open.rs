@@ -104,12 +104,8 @@ fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
     let live = recovery.open_segments(&state)?;
     let replayed = recovery.replay_logs(&state, &live)?;
     let (log, built) = recovery.start_writing(&mut manifest, &mut state, &live, replayed)?;
-    let view = View {
-        active: Arc::clone(&log.memtable),
-        immutable: Vec::new(),
-        live: Arc::new(live.with(built, &BTreeSet::new())),
-        logs_reach_back: false,
-    };
+    let live = Arc::new(live.with(built, &BTreeSet::new()));
+    let view = View::new(Arc::clone(&log.memtable), live, false, storage.filter_use());
     let visible = log.next_seq - 1;
     Ok(Inner::new(storage, work, view, visible, Some(Writable { log, manifest, state })))
 }
@@ -126,11 +122,7 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Inner> {
     let live = recovery.open_segments(&state)?;
     let replayed = recovery.replay_logs(&state, &live)?;
     let visible = (replayed.next_seq - 1).max(live.max_seq());
-    let view = View {
-        active: Arc::new(replayed.table),
-        immutable: Vec::new(),
-        logs_reach_back: replayed.oldest.is_some_and(|oldest| oldest <= live.max_seq()),
-        live: Arc::new(live),
-    };
+    let logs_reach_back = replayed.oldest.is_some_and(|oldest| oldest <= live.max_seq());
+    let view = View::new(Arc::new(replayed.table), Arc::new(live), logs_reach_back, storage.filter_use());
     Ok(Inner::new(storage, work, view, visible, None))
 }

@@ -1,75 +1,135 @@
-//! The read path: one key or many, each by a [`Lookup`](super::lookup::Lookup).
+//! The read path: ask the filters where a key may be, and read there.
 //!
-//! A read loads the [`View`](super::view::View) first, then the visible sequence number, and hashes each key once.
+//! A missing key ends at the filters of the current view, which the thread usually has at hand ([`recent`]). Any other read loads the
+//! [`View`] first, then the visible sequence number. Each key is hashed once.
 
+use super::filters::{HashedKey, KEYS_AHEAD, Route};
 use super::inner::Inner;
-use super::lookup::{HashedKey, Lookup, Route};
-use super::lookup_many::{KEYS_AHEAD, routes};
+use super::lookup::Lookup;
+use super::metrics::FilterCounters;
+use super::recent;
 use super::view::View;
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Seq, Value};
 use crate::sync::atomic::Ordering;
+use std::sync::Arc;
 
 impl Inner {
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        let (key, counters) = (self.hash_key(key), self.counters());
+        match self.route(key, counters) {
+            Route::Nowhere => Ok(None),
+            route => self.get_now(key, counters, route),
+        }
+    }
+
+    /// The value of a key, given what [`route`](Self::route) has just returned.
+    #[inline(never)]
+    fn get_now(
+        &self,
+        key: HashedKey<'_>,
+        counters: FilterCounters<'_>,
+        route: Route,
+    ) -> Result<Option<Value>> {
         let view = self.view.load();
-        self.get_in(&view, self.visible.load(Ordering::Acquire), key)
+        let seq = self.visible.load(Ordering::Acquire);
+        let route = self.route_in(&view, key, counters, route);
+        Lookup { view: &view, seq, key, counters }.get(route)
     }
 
     /// The value of a key in a view, as of `seq`.
-    #[inline]
     pub fn get_in(&self, view: &View, seq: Seq, key: &[u8]) -> Result<Option<Value>> {
-        self.lookup(view, seq, key).get()
+        let (key, counters) = (self.hash_key(key), self.counters());
+        Lookup { view, seq, key, counters }.get(view.filters.route(key, counters))
     }
 
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let (view, seq) = self.snapshot();
         let mut values = Vec::with_capacity(keys.len());
-        for keys in keys.chunks(KEYS_AHEAD) {
-            for (lookup, route) in self.routes(&view, seq, keys) {
-                values.push(lookup.get_on(route)?);
-            }
-        }
+        self.each_route(&view, seq, keys, |lookup, route| {
+            values.push(lookup.get(route)?);
+            Ok(())
+        })?;
         Ok(values)
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn may_contain(&self, key: &[u8]) -> Verdict {
+        let (key, counters) = (self.hash_key(key), self.counters());
+        match self.route(key, counters) {
+            Route::Nowhere => Verdict::Absent,
+            Route::Runs(_) => Verdict::Maybe,
+            route => self.may_contain_now(key, counters, route),
+        }
+    }
+
+    #[inline(never)]
+    fn may_contain_now(&self, key: HashedKey<'_>, counters: FilterCounters<'_>, route: Route) -> Verdict {
         let view = self.view.load();
-        self.lookup(&view, self.visible.load(Ordering::Acquire), key).may_contain()
+        let seq = self.visible.load(Ordering::Acquire);
+        let route = self.route_in(&view, key, counters, route);
+        Lookup { view: &view, seq, key, counters }.may_contain(route)
     }
 
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
         let (view, seq) = self.snapshot();
         let mut verdicts = Vec::with_capacity(keys.len());
-        for keys in keys.chunks(KEYS_AHEAD) {
-            let routes = self.routes(&view, seq, keys);
-            verdicts.extend(routes.map(|(lookup, route)| lookup.may_contain_on(route)));
-        }
+        let asked = self.each_route(&view, seq, keys, |lookup, route| {
+            verdicts.push(lookup.may_contain(route));
+            Ok(())
+        });
+        debug_assert!(asked.is_ok(), "asking filters never fails");
         verdicts
     }
 
-    #[inline(always)]
-    fn lookup<'a>(&'a self, view: &'a View, seq: Seq, key: &'a [u8]) -> Lookup<'a> {
-        let key = HashedKey { key, hash: self.storage.header.hasher.hash(key) };
-        let (filters, counters) = (self.storage.filters_on(), self.storage.metrics.filter_counters());
-        Lookup { view, seq, key, filters, counters }
+    /// Calls `each` with the lookup and the route of each key, in order.
+    #[inline]
+    fn each_route<K: AsRef<[u8]>>(
+        &self,
+        view: &View,
+        seq: Seq,
+        keys: &[K],
+        mut each: impl FnMut(Lookup<'_>, Route) -> Result<()>,
+    ) -> Result<()> {
+        let counters = self.counters();
+        for keys in keys.chunks(KEYS_AHEAD) {
+            let mut hashed = [HashedKey { key: &[], hash: 0 }; KEYS_AHEAD];
+            hashed.iter_mut().zip(keys).for_each(|(hashed, key)| *hashed = self.hash_key(key.as_ref()));
+            let hashed = hashed.get(..keys.len()).unwrap_or_default();
+            let routes = view.filters.routes(hashed, counters);
+            for (&key, route) in hashed.iter().zip(routes) {
+                each(Lookup { view, seq, key, counters }, route)?;
+            }
+        }
+        Ok(())
     }
 
-    /// Lookups of up to [`KEYS_AHEAD`] keys, each with its route.
-    #[inline]
-    fn routes<'a, K: AsRef<[u8]>>(
-        &'a self,
-        view: &'a View,
-        seq: Seq,
-        keys: &'a [K],
-    ) -> impl Iterator<Item = (Lookup<'a>, Route)> {
-        let none = self.lookup(view, seq, &[]);
-        let mut lookups = [none; KEYS_AHEAD];
-        lookups.iter_mut().zip(keys).for_each(|(lookup, key)| *lookup = self.lookup(view, seq, key.as_ref()));
-        let routes = routes(lookups.get(..keys.len()).unwrap_or_default());
-        lookups.into_iter().zip(routes).take(keys.len())
+    #[inline(always)]
+    fn hash_key<'a>(&self, key: &'a [u8]) -> HashedKey<'a> {
+        HashedKey { key, hash: self.storage.header.hasher.hash(key) }
+    }
+
+    #[inline(always)]
+    fn counters(&self) -> FilterCounters<'_> {
+        self.storage.metrics.filter_counters()
+    }
+
+    /// The route of a key by the current view's filters.
+    #[inline(always)]
+    fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Route {
+        // Loaded before the view, so that a thread never takes an old view for a new one.
+        let number = self.view_number.load(Ordering::Acquire);
+        let load = || Arc::clone(&self.view.load().filters);
+        recent::with(self.number, number, load, |filters| filters.route(key, counters))
+    }
+
+    /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the filters of an older view.
+    fn route_in(&self, view: &View, key: HashedKey<'_>, counters: FilterCounters<'_>, route: Route) -> Route {
+        match recent::are(self.number, &view.filters) {
+            true => route,
+            false => view.filters.route(key, counters),
+        }
     }
 }

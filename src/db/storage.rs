@@ -1,5 +1,6 @@
 //! The files of a store: how they are named, checked, opened and created. Recovery needs nothing more than this.
 
+use super::filters::FilterUse;
 use super::metrics::{Metrics, add};
 use super::options::Options;
 use crate::error::{Error, Result};
@@ -39,6 +40,9 @@ pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
     files
 }
 
+/// The most segments of a view whose filters threads keep.
+const KEPT_SEGMENTS_MAX: usize = 1024;
+
 impl Storage {
     /// The files in `path`. New ones get numbers from `first_own_id` on. `work` is signalled when maps become scarce.
     pub fn new(
@@ -73,6 +77,12 @@ impl Storage {
     #[inline]
     pub fn filters_on(&self) -> bool {
         self.options.filter_policy.is_on()
+    }
+
+    /// How lookups use filters. A thread that stops reading keeps at most a fraction of the maps that the options allow.
+    pub fn filter_use(&self) -> FilterUse {
+        let kept_max = KEPT_SEGMENTS_MAX.min(self.options.max_mapped_filters / 8);
+        FilterUse { on: self.filters_on(), kept_max }
     }
 
     /// Checks that a segment's file exists and has the right length, without opening it.

@@ -1,5 +1,6 @@
 //! What a reader sees: the memtables and segments of one moment.
 
+use super::filters::{FilterUse, Filters};
 use crate::error::Result;
 use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet};
@@ -23,9 +24,27 @@ pub(crate) struct View {
     pub live: Arc<LiveSet>,
     /// The memtables may hold entries older than those in the segments. Happens in a read-only store whose logs a repair has kept.
     pub logs_reach_back: bool,
+    /// The filters of all of these.
+    pub filters: Arc<Filters>,
 }
 
 impl View {
+    /// A view without full memtables.
+    pub fn new(active: Arc<Memtable>, live: Arc<LiveSet>, logs_reach_back: bool, used: FilterUse) -> Self {
+        let filters = Arc::new(Filters::new(used, vec![Arc::clone(active.filter())], &live));
+        View { active, immutable: Vec::new(), live, logs_reach_back, filters }
+    }
+
+    /// The view after a change.
+    pub fn changed(&self, change: impl FnOnce(&mut View)) -> Self {
+        let mut view = self.clone();
+        change(&mut view);
+        let tables = std::iter::once(&view.active).chain(&view.immutable);
+        let memtables = tables.map(|table| Arc::clone(table.filter())).collect();
+        view.filters = Arc::new(Filters::new(view.filters.used, memtables, &view.live));
+        view
+    }
+
     /// Merges everything as of `seq`, in one direction. The caller stops at `end`.
     pub fn merge(
         &self,

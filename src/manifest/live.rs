@@ -10,13 +10,13 @@ use super::run::{Run, RunGroup};
 use super::segments::Level;
 use crate::id::FileId;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// All levels and the quarantined segments.
-#[derive(Default)]
 pub struct LiveSet {
     levels: [Level; LEVELS],
     /// All sorted runs, newest first.
-    groups: Vec<RunGroup>,
+    groups: Arc<[RunGroup]>,
     quarantined: Box<[LiveSegment]>,
 }
 
@@ -77,8 +77,13 @@ impl LiveSet {
 
     /// All sorted runs, newest first.
     #[inline]
-    pub fn run_groups(&self) -> &[RunGroup] {
+    pub fn run_groups(&self) -> &Arc<[RunGroup]> {
         &self.groups
+    }
+
+    /// The segment of a run whose range includes the key, given the key's fence within the run's group.
+    pub fn segment_of(&self, run: &Run, fence: u64, key: &[u8]) -> Option<&LiveSegment> {
+        self.levels.get(run.level())?.segments().get(run.position(fence, key)?)
     }
 
     /// The deepest level with a segment; 0 if there is none.
@@ -93,16 +98,13 @@ impl LiveSet {
 }
 
 /// Each segment of level 0 is a run, and so is each level below it that has segments.
-fn groups_of(levels: &[Level; LEVELS]) -> Vec<RunGroup> {
+fn groups_of(levels: &[Level; LEVELS]) -> Arc<[RunGroup]> {
     let mut groups = Vec::new();
     for (number, level) in levels.iter().enumerate() {
-        let count = level.segments().len();
-        let mut append = |range| RunGroup::append(&mut groups, number, level.shared_segments(), range);
-        match number {
-            0 => (0..count).for_each(|at| append(at..at + 1)),
-            _ if count > 0 => append(0..count),
-            _ => {}
+        let run_length = if number == 0 { 1 } else { level.segments().len().max(1) };
+        for (run, segments) in level.segments().chunks(run_length).enumerate() {
+            RunGroup::append(&mut groups, number, run * run_length, segments);
         }
     }
-    groups
+    groups.into()
 }

@@ -18,4 +18,4 @@ pub use level_counts::LevelCounts;
 pub use live::LiveSet;
 pub use live_segment::{LiveSegment, hull};
 pub use log::{MANIFEST, MANIFEST_TMP, Manifest, check_levels, read_state};
-pub use run::{Fenced, Run};
+pub use run::{Fenced, GROUP_RUNS_MAX, Run, RunGroup};

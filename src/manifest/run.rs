@@ -3,16 +3,16 @@
 //! A key's *fence* within some runs is the 8 bytes after the prefix that all keys of these runs share. Most comparisons of a lookup with the
 //! ends of segments end there. Neighbouring runs with the same shared prefix form a group, so that a key's fence is computed once.
 
+use super::edit::SegmentMeta;
 use super::level_counts::LevelCounts;
 use super::live_segment::LiveSegment;
 use crate::filter::{ProbeHash, Verdict};
 use crate::key::{common_prefix, prefix8};
 use crate::sidecar::Sidecar;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// The most runs in a group, so that a lookup can count its probes of a group in a [`LevelCounts`].
-const GROUP_RUNS_MAX: usize = 128;
+pub const GROUP_RUNS_MAX: usize = 128;
 const _: () = assert!(GROUP_RUNS_MAX <= LevelCounts::MAX);
 
 /// Neighbouring runs whose keys share the same prefix.
@@ -26,20 +26,19 @@ pub struct Run {
     level: usize,
     /// One in its level.
     count: LevelCounts,
-    /// The segments of the level, …
-    segments: Arc<[LiveSegment]>,
-    /// … and which is the first of the run.
+    /// The number of its first segment in the level.
     begin: usize,
     fences: Box<[Fenced]>,
 }
 
-/// What a lookup needs of a segment whose filter denies the key.
+/// What a lookup needs of a segment whose filter denies the key. Does not keep the segment's files.
 pub struct Fenced {
     /// The fences of its smallest and its largest key.
     first: u64,
     last: u64,
     /// As in its [`LiveSegment`].
     pub sidecar: Option<Arc<Sidecar>>,
+    meta: Arc<SegmentMeta>,
 }
 
 impl Fenced {
@@ -53,14 +52,8 @@ impl Fenced {
 }
 
 impl RunGroup {
-    /// Appends the run of the segments `range` of a level, which are in key order, to the last group or to a new one.
-    pub(super) fn append(
-        groups: &mut Vec<RunGroup>,
-        level: usize,
-        of: &Arc<[LiveSegment]>,
-        range: Range<usize>,
-    ) {
-        let of_run = of.get(range.clone()).unwrap_or_default();
+    /// Appends a run to the last group or to a new one. Its segments are in key order, and `begin` is the number of the first in the level.
+    pub(super) fn append(groups: &mut Vec<RunGroup>, level: usize, begin: usize, of_run: &[LiveSegment]) {
         let smallest = of_run.first().map(|s| s.meta.smallest.as_slice()).unwrap_or_default();
         let largest = of_run.last().map(|s| s.meta.largest.as_slice()).unwrap_or_default();
         let shared = smallest.get(..common_prefix(smallest, largest)).unwrap_or_default();
@@ -69,10 +62,11 @@ impl RunGroup {
             first: fence(&s.meta.smallest),
             last: fence(&s.meta.largest),
             sidecar: s.sidecar.clone(),
+            meta: Arc::clone(&s.meta),
         };
         let fences = of_run.iter().map(fenced).collect();
         let count = LevelCounts::one(level);
-        let run = Run { level, count, segments: Arc::clone(of), begin: range.start, fences };
+        let run = Run { level, count, begin, fences };
         match groups.last_mut() {
             Some(last) if *last.shared.bytes == *shared && last.runs.len() < GROUP_RUNS_MAX => {
                 last.runs.push(run)
@@ -95,6 +89,11 @@ impl RunGroup {
 }
 
 impl Run {
+    /// Number of segments.
+    pub fn segments(&self) -> usize {
+        self.fences.len()
+    }
+
     /// Its level.
     #[inline]
     pub fn level(&self) -> usize {
@@ -119,24 +118,24 @@ impl Run {
         };
         match fenced.first < fence && fence < fenced.last {
             true => Some(fenced),
-            false => self.find_by_keys(at, fence, key).map(|(fenced, _)| fenced),
+            false => self.find_by_keys(at, fence, key).map(|(_, fenced)| fenced),
         }
     }
 
-    /// [`find`](Self::find) with the segment.
-    pub fn find_segment(&self, fence: u64, key: &[u8]) -> Option<&LiveSegment> {
+    /// The number in its level of the segment that [`find`](Self::find) finds.
+    pub fn position(&self, fence: u64, key: &[u8]) -> Option<usize> {
         let at = self.fences.partition_point(|fenced| fenced.last < fence);
-        self.find_by_keys(at, fence, key).map(|(_, segment)| segment)
+        self.find_by_keys(at, fence, key).map(|(at, _)| self.begin + at)
     }
 
     /// The search where fences alone may not decide, among the segments from `at` on. Those before end before the key.
     #[inline(never)]
-    fn find_by_keys(&self, at: usize, fence: u64, key: &[u8]) -> Option<(&Fenced, &LiveSegment)> {
-        for (fenced, segment) in self.fences.iter().zip(self.segments.get(self.begin..)?).skip(at) {
-            if fenced.last > fence || fenced.last == fence && segment.cmp_largest(key).is_ge() {
+    fn find_by_keys(&self, at: usize, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
+        for (at, fenced) in self.fences.iter().enumerate().skip(at) {
+            if fenced.last > fence || fenced.last == fence && fenced.meta.largest.as_slice() >= key {
                 let begins =
-                    fenced.first < fence || fenced.first == fence && segment.cmp_smallest(key).is_le();
-                return begins.then_some((fenced, segment));
+                    fenced.first < fence || fenced.first == fence && fenced.meta.smallest.as_slice() <= key;
+                return begins.then_some((at, fenced));
             }
         }
         None
@@ -171,7 +170,7 @@ impl SharedPrefix {
 mod tests {
     use super::*;
     use crate::id::FileId;
-    use crate::manifest::{LiveSet, SegmentMeta};
+    use crate::manifest::LiveSet;
     use crate::segment::{OpenFiles, SegmentFile, SegmentSummary};
     use crate::support::SimFs;
     use proptest::collection::vec;
@@ -222,12 +221,13 @@ mod tests {
                 let linear: Vec<FileId> =
                     live.segments().filter(|s| s.overlaps(&key, &key)).map(|s| s.meta.id).collect();
                 let mut found = Vec::new();
-                for group in live.run_groups() {
+                for group in live.run_groups().iter() {
                     let Some(fence) = group.fence(&key) else { continue };
                     for run in group.runs() {
-                        let segment = run.find_segment(fence, &key);
-                        prop_assert_eq!(run.find(fence, &key).is_some(), segment.is_some());
-                        found.extend(segment.map(|s| s.meta.id));
+                        let at = run.position(fence, &key);
+                        let segment = at.map(|at| live.levels()[run.level()].segments()[at].meta.id);
+                        prop_assert_eq!(run.find(fence, &key).map(|fenced| fenced.meta.id), segment);
+                        found.extend(segment);
                     }
                 }
                 prop_assert_eq!(found, linear);

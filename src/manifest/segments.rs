@@ -8,22 +8,17 @@ use std::sync::Arc;
 /// The segments of one level: newest first in level 0, in key order in the others.
 #[derive(Default, Clone)]
 pub struct Level {
-    segments: Arc<[LiveSegment]>,
+    segments: Vec<LiveSegment>,
 }
 
 impl Level {
     /// A level of segments that are in the level's order.
     pub(super) fn new(segments: Vec<LiveSegment>) -> Self {
-        Level { segments: segments.into() }
+        Level { segments }
     }
 
     /// The segments.
     pub fn segments(&self) -> &[LiveSegment] {
-        &self.segments
-    }
-
-    /// The segments, shared.
-    pub(super) fn shared_segments(&self) -> &Arc<[LiveSegment]> {
         &self.segments
     }
 
