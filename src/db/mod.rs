@@ -34,6 +34,7 @@ mod segment_builder;
 mod shards;
 mod sidecars;
 mod snapshot;
+mod start;
 mod stats;
 mod storage;
 mod take_back;
