@@ -25,8 +25,7 @@ impl Options {
     /// # Errors
     /// [`Error::InvalidArgument`] for a setting out of range; [`Error::FeatureMissing`] for a compression that this
     /// build lacks; [`Error::NotAStore`] if the path is something else; [`Error::Locked`] while the store is open
-    /// elsewhere; [`Error::Corruption`] for a damaged log or manifest, and for a segment file that is missing or has
-    /// the wrong length.
+    /// elsewhere; [`Error::Corruption`] for a damaged log or manifest, and for a segment file that is missing.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         self.validate()?;
         open(path.as_ref(), self)

@@ -1,6 +1,6 @@
 //! Recovery: from the files of a store to its state in memory.
 //!
-//! 1. The manifest names the segments. Each file must exist and have the length that the manifest says.
+//! 1. The manifest names the segments, and the directory must list their files. Nothing is read of them, nor of their sidecars.
 //! 2. The logs from the manifest's floor on are replayed in order into a memtable. If that fills up, it becomes a segment of level 0.
 //! 3. A new log replaces the old ones, as `start.rs` describes: at the first write if the store was closed cleanly, and at once otherwise,
 //!    so that what readers see is durable.
@@ -14,12 +14,14 @@ use super::replay::{ReplayOutcome, replay_all};
 use super::segment_builder::build_level0;
 use super::storage::Storage;
 use crate::error::Result;
-use crate::id::FileKind;
+use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet, MANIFEST_TMP, ManifestState};
 use crate::memtable::Memtable;
 use crate::segment::SegmentFile;
+use crate::sidecar::Unusable;
 use bytes::Bytes;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A log that fills less than this much of a memtable, in bytes, is kept at closing and carried over by the first write. Replaying it takes
@@ -55,13 +57,24 @@ pub(crate) struct Recovery<'a> {
 }
 
 impl Recovery<'_> {
-    /// Step 1. Segments are opened on their first read. Sidecars are opened but not read; unusable ones are left out.
+    /// Step 1. Segments and sidecars are opened when they are first needed. Missing sidecars are left out.
     pub fn open_segments(&self, state: &ManifestState) -> Result<LiveSet> {
         let storage = self.storage;
+        let there: HashSet<(FileId, FileKind)> =
+            self.names.iter().filter_map(|name| FileKind::parse(name)).collect();
         let mut segments = Vec::with_capacity(state.segments.len());
         for meta in state.segments.values() {
-            storage.check_segment_file(meta)?;
-            let sidecar = if storage.filters_on() { storage.open_sidecar(meta).map(Arc::new) } else { None };
+            if !there.contains(&(meta.id, FileKind::Segment)) {
+                return Err(storage.missing_segment(meta.id));
+            }
+            let sidecar = match there.contains(&(meta.id, FileKind::Filter)) {
+                _ if !storage.filters_on() => None,
+                true => Some(Arc::new(storage.unopened_sidecar(meta))),
+                false => {
+                    storage.report_unusable(meta.id, &Unusable::Missing);
+                    None
+                }
+            };
             let file = SegmentFile::new(Arc::clone(&storage.files), meta.id, meta.digest);
             segments.push(LiveSegment { meta: Arc::new(meta.clone()), file: Arc::new(file), sidecar });
         }
