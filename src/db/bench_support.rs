@@ -25,8 +25,8 @@ impl Db {
         let filters = live.segments().filter_map(|segment| {
             let (sidecar, meta) = (segment.sidecar.as_ref()?, &segment.meta);
             let keys = [meta.smallest.clone(), meta.largest.clone()];
-            let (level, kind) = (usize::from(meta.level), sidecar.kind());
-            Some(SegmentFilter { level, keys, kind, lines: Lines::from(sidecar.mapped_lines()?) })
+            let (kind, lines) = sidecar.lines_in_memory()?;
+            Some(SegmentFilter { level: usize::from(meta.level), keys, kind, lines: Lines::from(lines) })
         });
         (filters.collect(), self.inner().storage.header.hasher)
     }

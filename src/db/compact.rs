@@ -39,14 +39,14 @@ impl Inner {
                 upper.iter().all(is_as_planned).then(|| LiveSetChange {
                     added: upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
                     removed: upper.clone(),
-                    flushed: None,
+                    ..LiveSetChange::default()
                 })
             });
         }
         let merged = self.merge(compaction).map_err(|error| self.trace_to_input(compaction, error));
         let Some(added) = merged? else { return Ok(()) };
         let removed = compaction.inputs().cloned().collect();
-        self.publish(LiveSetChange { added, removed, flushed: None })
+        self.publish(LiveSetChange { added, removed, ..LiveSetChange::default() })
     }
 
     /// Writes the merged segments; `None` if the store is closing.

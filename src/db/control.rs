@@ -19,7 +19,7 @@ pub(crate) struct Control {
     pub to_flush: VecDeque<(Arc<Memtable>, FileId)>,
     /// While a memtable is being flushed: the first log that is still needed after it.
     pub flushing: Option<FileId>,
-    /// Logs below this number hold nothing that segments do not have.
+    /// Logs of this open below this number hold nothing that segments do not have.
     pub log_floor: FileId,
     /// How much of the logs this process has synced.
     pub synced: Option<LogMark>,

@@ -1,10 +1,11 @@
 //! Flush: the oldest full memtable becomes a segment of level 0, and its log is removed.
 
 use super::inner::Inner;
+use super::log::Log;
 use super::publish::{FlushedMemtable, LiveSetChange};
 use super::retry::TaskKind;
 use super::segment_builder::build_level0;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::id::FileId;
 use crate::memtable::Memtable;
 use crate::sync::lock;
@@ -32,7 +33,10 @@ impl Inner {
         self.check_writable()?;
         let last = {
             let mut log = lock(&self.log);
-            let log = log.as_mut().ok_or(Error::ReadOnly)?;
+            if matches!(&*log, Log::Inherited(logs) if logs.memtable.is_empty()) {
+                return Ok(());
+            }
+            let log = self.active_log(&mut log)?;
             self.resume(log)?;
             if !log.memtable.is_empty() {
                 self.rotate(log)?;

@@ -4,7 +4,7 @@
 //! that log, as it would after a flush, and the loss is noticed. If the publication fails, the log stays and the next attempt uses both again.
 
 use super::inner::Inner;
-use super::log::ActiveLog;
+use super::log::{ActiveLog, Log};
 use super::metrics::add;
 use super::pick::target_bytes;
 use super::plan::LevelSizes;
@@ -51,13 +51,13 @@ impl Inner {
             last_seq: Some(log.next_seq - 1),
             next_log: log.id,
         };
-        self.publish(LiveSetChange { added, removed: Vec::new(), flushed: Some(before) })
+        self.publish(LiveSetChange { added, flushed: Some(before), ..LiveSetChange::default() })
     }
 
     /// The locked log, if the store takes writes. It may have failed while this thread waited for the lock.
-    fn sound_log<'a>(&self, log: &'a mut Option<ActiveLog>) -> Result<&'a mut ActiveLog> {
+    fn sound_log<'a>(&self, log: &'a mut Log) -> Result<&'a mut ActiveLog> {
         self.check_writable()?;
-        let log = log.as_mut().ok_or(Error::ReadOnly)?;
+        let log = self.active_log(log)?;
         self.resume(log)?;
         Ok(log)
     }

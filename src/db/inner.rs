@@ -6,7 +6,7 @@
 //! 3. `control`: held briefly, never during I/O. Whoever holds it may replace the view and assign background work.
 
 use super::control::Control;
-use super::log::{ActiveLog, QueuedBatch};
+use super::log::{InheritedLogs, Log, QueuedBatch};
 use super::policy::FilterPolicy;
 use super::storage::Storage;
 use super::view::View;
@@ -32,8 +32,7 @@ pub(crate) struct Inner {
     pub view_number: AtomicU64,
     /// The newest sequence number that readers may see.
     pub visible: AtomicU64,
-    /// `None` in a read-only store.
-    pub log: Mutex<Option<ActiveLog>>,
+    pub log: Mutex<Log>,
     /// Batches that wait for the log, oldest first.
     pub write_queue: Mutex<Vec<Arc<QueuedBatch>>>,
     /// Earlier logs that were not synced yet, oldest first. A sync of the current log must sync them first, or a crash could keep later
@@ -54,7 +53,7 @@ pub(crate) struct Inner {
 
 /// What only a writable store has.
 pub(crate) struct Writable {
-    pub log: ActiveLog,
+    pub logs: InheritedLogs,
     pub manifest: Manifest,
     pub state: ManifestState,
 }
@@ -68,18 +67,18 @@ impl Inner {
         visible: Seq,
         writable: Option<Writable>,
     ) -> Self {
-        let log_floor = writable.as_ref().map_or(FileId(0), |writable| writable.log.id);
-        let (log, manifest) = writable.map(|w| (w.log, (w.manifest, w.state))).unzip();
+        let (log, manifest) = writable.map(|w| (Log::Inherited(w.logs), (w.manifest, w.state))).unzip();
+        let before_own_logs = FileId(storage.first_own_id.0.saturating_sub(1));
         Inner {
             number: OPENED.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
             view: ArcSwap::from_pointee(view),
             view_number: AtomicU64::new(0),
             visible: AtomicU64::new(visible),
-            log: Mutex::new(log),
+            log: Mutex::new(log.unwrap_or(Log::None)),
             write_queue: Mutex::new(Vec::new()),
             unsynced: Mutex::new(Vec::new()),
             manifest: Mutex::new(manifest),
-            control: Mutex::new(Control::new(log_floor)),
+            control: Mutex::new(Control::new(before_own_logs)),
             work,
             progress: Condvar::new(),
             failure: OnceLock::new(),

@@ -1,16 +1,48 @@
-//! The log that accepts writes, and the queue of batches in front of it.
+//! The log of a store, before its first write and after it, and the queue of batches in front of it.
 
 use crate::error::Result;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::Seq;
-use crate::manifest::LogMark;
+use crate::manifest::{LiveSegment, LogMark};
 use crate::memtable::Memtable;
 use crate::sync::Mutex;
 use crate::wal;
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What a store writes to.
+pub(crate) enum Log {
+    /// The store is read-only.
+    None,
+    /// Nothing was written since the store was opened, and everything in these logs is durable.
+    Inherited(InheritedLogs),
+    Active(ActiveLog),
+}
+
+/// The logs of earlier opens, whose operations are in memory again. Their files are never written.
+pub(crate) struct InheritedLogs {
+    /// Segments written from full memtables while the logs were replayed, not yet published.
+    pub built: Vec<LiveSegment>,
+    /// The remaining operations.
+    pub memtable: Arc<Memtable>,
+    /// The batches of `memtable`, each with its first sequence number and its number of operations. Empty if they are too large to be
+    /// copied into a new log.
+    pub batches: Vec<(Seq, Bytes, u32)>,
+    pub next_seq: Seq,
+    /// Files that nothing needs once a new log has replaced these.
+    pub obsolete: Vec<String>,
+    /// The log that replaces them, if an attempt to publish it has failed.
+    pub replacement: Option<(FileId, wal::LogWriter)>,
+}
+
+impl InheritedLogs {
+    /// The sequence number of the first operation that the new log holds.
+    pub fn first_seq(&self) -> Seq {
+        self.batches.first().map_or(self.next_seq, |(seq, _, _)| *seq)
+    }
+}
 
 /// The current log with its memtable. The writer at the head of the queue holds it.
 pub(crate) struct ActiveLog {

@@ -39,6 +39,7 @@ mod segment_builder;
 mod shards;
 mod sidecars;
 mod snapshot;
+mod start;
 mod stats;
 mod storage;
 mod take_back;

@@ -15,8 +15,7 @@ use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, check_levels, read_state};
 use crate::segment::StoreIdentity;
-use crate::sync::Condvar;
-use std::collections::BTreeSet;
+use crate::sync::{Condvar, lock};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,8 +25,7 @@ impl Options {
     /// # Errors
     /// [`Error::InvalidArgument`] for a setting out of range; [`Error::FeatureMissing`] for a compression that this
     /// build lacks; [`Error::NotAStore`] if the path is something else; [`Error::Locked`] while the store is open
-    /// elsewhere; [`Error::Corruption`] for a damaged log or manifest, and for a segment file that is missing or has
-    /// the wrong length.
+    /// elsewhere; [`Error::Corruption`] for a damaged log or manifest, and for a segment file that is missing.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         self.validate()?;
         open(path.as_ref(), self)
@@ -47,7 +45,7 @@ fn open(path: &Path, options: Options) -> Result<Db> {
     if !exists {
         create_dir_durably(&*fs, path)?;
     }
-    let lock = fs.lock(&path.join(LOCK), mode)?;
+    let lock_file = fs.lock(&path.join(LOCK), mode)?;
     if !is_store(&*fs, path)? {
         fs.sync_dir(path)?; // After a power cut, a manifest without the lock file would be a store that cannot be opened read-only.
         create(&fs, path, options.key_hash)?;
@@ -59,7 +57,7 @@ fn open(path: &Path, options: Options) -> Result<Db> {
     let threads = background::spawn(&inner)?;
     inner.queue_unverified();
     inner.try_suspects_later();
-    Ok(Db::new(OpenStore::new(inner, threads, lock)))
+    Ok(Db::new(OpenStore::new(inner, threads, lock_file)))
 }
 
 /// Decides what the directory is before anything is changed: `true` for a store, `false` for a place where one can be created.
@@ -96,18 +94,22 @@ fn create(fs: &Arc<dyn Fs>, path: &Path, key_hash: KeyHash) -> Result<()> {
 fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
     let files = open_files(path, &mut options);
     let names = options.fs.list(path)?;
-    let (mut manifest, mut state) = Manifest::open(Arc::clone(&options.fs), path)?;
+    let (manifest, state) = Manifest::open(Arc::clone(&options.fs), path)?;
     let work = Arc::new(Condvar::new());
     let first_own_id = FileId(next_free_id(&state, &names));
     let storage = Storage::new(path, options, state.header, files, first_own_id, &work);
     let recovery = Recovery { storage: &storage, names: &names };
     let live = recovery.open_segments(&state)?;
     let replayed = recovery.replay_logs(&state, &live)?;
-    let (log, built) = recovery.start_writing(&mut manifest, &mut state, &live, replayed)?;
-    let live = Arc::new(live.with(built, &BTreeSet::new()));
-    let view = View::new(Arc::clone(&log.memtable), live, false, storage.filter_use());
-    let visible = log.next_seq - 1;
-    Ok(Inner::new(storage, work, view, visible, Some(Writable { log, manifest, state })))
+    let is_settled = recovery.is_settled(&state, &live, &replayed);
+    let logs = recovery.inherit(&state, &live, replayed);
+    let view = View::new(Arc::clone(&logs.memtable), Arc::new(live), false, storage.filter_use());
+    let visible = logs.next_seq - 1;
+    let inner = Inner::new(storage, work, view, visible, Some(Writable { logs, manifest, state }));
+    if !is_settled {
+        inner.active_log(&mut lock(&inner.log))?;
+    }
+    Ok(inner)
 }
 
 /// Reads the logs into memory and changes no file.
@@ -121,8 +123,8 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Inner> {
     let recovery = Recovery { storage: &storage, names: &names };
     let live = recovery.open_segments(&state)?;
     let replayed = recovery.replay_logs(&state, &live)?;
-    let visible = (replayed.next_seq - 1).max(live.max_seq());
-    let logs_reach_back = replayed.oldest.is_some_and(|oldest| oldest <= live.max_seq());
+    let visible = (replayed.outcome.next_seq - 1).max(live.max_seq());
+    let logs_reach_back = replayed.reach_back(&live);
     let view = View::new(Arc::new(replayed.table), Arc::new(live), logs_reach_back, storage.filter_use());
     Ok(Inner::new(storage, work, view, visible, None))
 }

@@ -187,12 +187,13 @@ impl FilterPlan {
             let keys: u64 = level.segments().iter().map(|s| s.meta.entries).sum();
             for segment in level.segments() {
                 // A segment without a verified filter is the business of the sidecar check.
-                let Some(sidecar) = segment.sidecar.as_ref().filter(|s| s.is_verified()) else { continue };
+                let verified = segment.sidecar.as_ref().and_then(|sidecar| sidecar.verified_facts());
+                let Some(filter) = verified else { continue };
                 let weight = if number == 0 { 1.0 } else { segment.meta.entries as f64 / keys.max(1) as f64 };
-                let fpr = weight * sidecar.expected_fpr();
+                let fpr = weight * filter.expected_fpr();
                 sum += fpr;
                 let spec = self.choose(segment.meta.level, segment.meta.id);
-                let fits = sidecar.kind().matches_spec(spec, sidecar.keys(), sidecar.lines());
+                let fits = filter.kind().matches_spec(spec, filter.keys(), filter.lines());
                 if !fits && may_change(segment) && worst.is_none_or(|(most, _)| fpr > most) {
                     worst = Some((fpr, segment));
                 }

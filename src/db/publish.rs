@@ -22,6 +22,8 @@ pub(crate) struct LiveSetChange {
     pub removed: Vec<LiveSegment>,
     /// For a flush: the memtable that the added segment replaces.
     pub flushed: Option<FlushedMemtable>,
+    /// How much of the logs is durable, if the manifest must not say so before this change.
+    pub log_mark: Option<LogMark>,
 }
 
 /// A memtable that was written to a segment.
@@ -86,7 +88,7 @@ impl Inner {
             log_floor: flushed.map(|flushed| flushed.next_log),
             last_seq: flushed.and_then(|flushed| flushed.last_seq),
             next_id: Some(self.storage.next_id()),
-            log_mark: lock(&self.control).synced.max(at_floor),
+            log_mark: lock(&self.control).synced.max(at_floor).max(change.log_mark),
         };
         self.record(log, state, &edit, &change.added).map_err(|e| self.fail(e))?;
 
@@ -149,7 +151,7 @@ impl Inner {
         let unknown = || added.iter().filter(|s| !known.contains(&s.meta.id));
         let mut after = state.clone();
         let prepared = self.check_writable().and_then(|()| {
-            self.rewrite_if_torn(manifest, state)?;
+            self.rewrite_if_needed(manifest, state)?;
             self.storage.fs.sync_dir(&self.storage.dir)?;
             after.apply(edit).map_err(Error::Internal)?;
             check_levels(&after, &self.storage.dir)
@@ -167,8 +169,8 @@ impl Inner {
     }
 
     /// Rewrites a manifest whose last edit failed. The new one certainly does not name the segments of that edit.
-    fn rewrite_if_torn(&self, manifest: &mut Manifest, state: &ManifestState) -> Result<()> {
-        if manifest.is_torn() {
+    fn rewrite_if_needed(&self, manifest: &mut Manifest, state: &ManifestState) -> Result<()> {
+        if manifest.needs_rewrite() {
             manifest.rewrite(state)?;
             let doubtful = std::mem::take(&mut lock(&self.control).doubtful);
             doubtful.iter().for_each(|s| s.file.mark_obsolete());

@@ -42,7 +42,7 @@ fn move_there(live: &LiveSet, id: FileId) -> Option<LiveSetChange> {
     let segment = live.segments().find(|s| s.meta.id == id && !s.is_quarantined())?;
     let left = segment.meta.level;
     let added = vec![segment.at_level(Quarantine { left, overtaken: left }.to_level())];
-    Some(LiveSetChange { added, removed: vec![segment.clone()], flushed: None })
+    Some(LiveSetChange { added, removed: vec![segment.clone()], ..LiveSetChange::default() })
 }
 
 /// The segment whose read failed. A temporary shortage, such as one of descriptors, says nothing about the file.

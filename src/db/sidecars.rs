@@ -296,8 +296,8 @@ impl Inner {
                 continue;
             }
             let spec = plan.choose(segment.meta.level, segment.meta.id);
-            let sidecar = segment.sidecar.as_ref().filter(|sidecar| sidecar.is_verified());
-            if sidecar.is_some_and(|s| s.kind().matches_spec(spec, s.keys(), s.lines())) {
+            let verified = segment.sidecar.as_ref().and_then(|sidecar| sidecar.verified_facts());
+            if verified.is_some_and(|s| s.kind().matches_spec(spec, s.keys(), s.lines())) {
                 report.kept += 1;
                 continue;
             }
@@ -305,7 +305,7 @@ impl Inner {
                 Ok(Some(sidecar)) => {
                     report.segments += 1;
                     report.keys += segment.meta.entries;
-                    report.filter_bytes += sidecar.filter_bytes();
+                    report.filter_bytes += sidecar.facts().map_or(0, |facts| facts.filter_bytes());
                 }
                 Ok(None) => {}
                 Err(error) if self.quarantine(&error) => unreadable = Some(error),

@@ -4,6 +4,7 @@ use super::inner::Inner;
 use super::metrics::FilterSums;
 use crate::hash::KeyHash;
 use crate::manifest::LiveSegment;
+use crate::sidecar::Facts;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counters since the store was opened, and its current state.
@@ -112,16 +113,21 @@ impl LevelStats {
 }
 
 fn expected_fpr(segment: &LiveSegment) -> f64 {
-    segment.sidecar.as_ref().filter(|s| s.is_verified()).map_or(1.0, |s| s.expected_fpr())
+    segment.sidecar.as_ref().and_then(|s| s.verified_facts()).map_or(1.0, Facts::expected_fpr)
+}
+
+/// What the usable filters of some segments say of themselves. Opens those that were not needed so far.
+fn facts(segments: &[LiveSegment]) -> impl Iterator<Item = &Facts> {
+    segments.iter().filter_map(|s| s.sidecar.as_ref()?.facts().ok())
 }
 
 /// The kinds in use, in order of falling expected false-positive rate.
 fn filter_kinds(segments: &[LiveSegment]) -> Vec<String> {
     let mut kinds: Vec<(String, f64)> = Vec::new();
-    for sidecar in segments.iter().flat_map(|s| &s.sidecar) {
-        let name = sidecar.kind().name();
+    for filter in facts(segments) {
+        let name = filter.kind().name();
         if kinds.iter().all(|(known, _)| *known != name) {
-            kinds.push((name, sidecar.expected_fpr()));
+            kinds.push((name, filter.expected_fpr()));
         }
     }
     kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -147,7 +153,7 @@ impl Inner {
                     segments: segments.len(),
                     keys,
                     data_bytes: level.file_bytes(),
-                    filter_bytes: segments.iter().flat_map(|s| &s.sidecar).map(|s| s.filter_bytes()).sum(),
+                    filter_bytes: facts(segments).map(Facts::filter_bytes).sum(),
                     filters: segments.iter().flat_map(|s| &s.sidecar).filter(|s| s.is_verified()).count(),
                     filter_kinds: filter_kinds(segments),
                     expected_fpr: if keys == 0 { 0.0 } else { weighted / keys as f64 },

@@ -85,14 +85,18 @@ impl Storage {
         FilterUse { on: self.filters_on(), kept_max }
     }
 
+    /// The error for a segment whose file is missing.
+    pub fn missing_segment(&self, id: FileId) -> Error {
+        let what =
+            "the manifest names this segment, but the file is missing: restore it, or run `sidebloom repair`";
+        Error::corruption(self.path_of(id, FileKind::Segment), 0, what)
+    }
+
     /// Checks that a segment's file exists and has the right length, without opening it.
     pub fn check_segment_file(&self, meta: &SegmentMeta) -> Result<()> {
         let path = self.path_of(meta.id, FileKind::Segment);
         match self.fs.file_len(&path)? {
-            None => {
-                let what = "the manifest names this segment, but the file is missing: restore it, or run `sidebloom repair`";
-                Err(Error::corruption(&path, 0, what))
-            }
+            None => Err(self.missing_segment(meta.id)),
             Some(len) if len != meta.file_bytes => {
                 let what = format!("the file has {len} bytes, but the manifest says {}", meta.file_bytes);
                 Err(Error::corruption(&path, len.min(meta.file_bytes), what))
@@ -136,16 +140,10 @@ impl Storage {
         sidecar.verify().map(|_| sidecar)
     }
 
-    /// Opens a segment's sidecar without reading its lines. `None`, with a warning, if it is unusable (I2).
-    pub fn open_sidecar(&self, meta: &SegmentMeta) -> Option<Sidecar> {
+    /// A segment's sidecar, whose file is opened when it is first needed.
+    pub fn unopened_sidecar(&self, meta: &SegmentMeta) -> Sidecar {
         let path = self.path_of(meta.id, FileKind::Filter);
-        match Sidecar::open(&self.maps, &path, &self.expected_sidecar(meta), self.options.residency) {
-            Ok(sidecar) => Some(sidecar),
-            Err(reason) => {
-                self.report_unusable(meta.id, &reason);
-                None
-            }
-        }
+        Sidecar::expected(&self.maps, &path, &self.expected_sidecar(meta), self.options.residency)
     }
 
     /// Logs an unusable sidecar, then counts it: whoever sees the count can find the warning.

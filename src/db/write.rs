@@ -7,11 +7,11 @@
 
 use super::control::Control;
 use super::inner::Inner;
-use super::log::{ActiveLog, EncodedBatch, QueuedBatch, apply};
+use super::log::{ActiveLog, EncodedBatch, Log, QueuedBatch, apply};
 use super::metrics::add;
 use super::options::Durability;
 use super::retry::TaskKind;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::id::FileKind;
 use crate::key::Seq;
 use crate::memtable::Memtable;
@@ -45,7 +45,7 @@ impl Inner {
         }
         let batch = EncodedBatch { count: batch.len() as u32, payload: batch.into_bytes(), sync };
         match try_lock(&self.log) {
-            Some(mut log) => self.commit(log.as_mut().ok_or(Error::ReadOnly)?, vec![batch]),
+            Some(mut log) => self.commit(&mut log, vec![batch]),
             None => self.write_in_group(batch),
         }
     }
@@ -62,7 +62,7 @@ impl Inner {
             self.check_writable()?; // If the thread that took this batch has panicked, there is no result.
             let group = self.take_group();
             let batches = group.iter().filter_map(|queued| lock(&queued.batch).take()).collect();
-            let result = self.commit(log.as_mut().ok_or(Error::ReadOnly)?, batches);
+            let result = self.commit(&mut log, batches);
             group.iter().for_each(|queued| *lock(&queued.result) = Some(result.clone()));
         }
     }
@@ -79,8 +79,8 @@ impl Inner {
         queue.drain(..n).collect()
     }
 
-    fn commit(&self, log: &mut ActiveLog, group: Vec<EncodedBatch>) -> Result<()> {
-        self.poison_on_panic(|| self.commit_group(log, group))
+    fn commit(&self, log: &mut Log, group: Vec<EncodedBatch>) -> Result<()> {
+        self.poison_on_panic(|| self.commit_group(self.active_log(log)?, group))
     }
 
     fn commit_group(&self, log: &mut ActiveLog, group: Vec<EncodedBatch>) -> Result<()> {
@@ -117,7 +117,10 @@ impl Inner {
         self.check_writable()?;
         let mut log = lock(&self.log);
         self.check_writable()?;
-        let log = log.as_mut().ok_or(Error::ReadOnly)?;
+        if matches!(&*log, Log::Inherited(_)) {
+            return Ok(());
+        }
+        let log = self.active_log(&mut log)?;
         self.resume(log)?;
         self.sync_log(log)
     }

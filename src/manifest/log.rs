@@ -27,26 +27,28 @@ const REWRITE_FACTOR: u64 = 4;
 pub struct Manifest {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
-    file: Box<dyn AppendFile>,
+    /// `None` while the end of the file is unknown, and nothing may be appended: since it was opened, or since an append failed.
+    file: Option<Box<dyn AppendFile>>,
     tag: u32,
     len: u64,
     /// Length of the header and the snapshot.
     snapshot_len: u64,
-    /// An append failed: the end of the file is unknown, and nothing may be appended.
-    torn: bool,
 }
 
 impl Manifest {
     /// Makes `dir` a store with the state `initial`. Durable when this returns; until then, the directory is not a store.
     pub fn create(fs: Arc<dyn Fs>, dir: &Path, initial: &ManifestState) -> Result<Self> {
-        let (file, len) = write_snapshot(&*fs, dir, initial)?;
-        fs.sync_dir(dir)?;
-        let (tag, snapshot_len) = (tag(initial.header), len);
-        Ok(Manifest { fs, dir: dir.to_path_buf(), file, tag, len, snapshot_len, torn: false })
+        let mut manifest = Self::unwritten(fs, dir, initial);
+        manifest.rewrite(initial)?;
+        Ok(manifest)
     }
 
-    /// Opens the manifest of the store in `dir` for writing. Rewrites it as one snapshot, which drops a last edit that was cut short. The
-    /// state is durable when this returns, and files that it does not list may be removed.
+    fn unwritten(fs: Arc<dyn Fs>, dir: &Path, state: &ManifestState) -> Self {
+        Manifest { fs, dir: dir.to_path_buf(), file: None, tag: tag(state.header), len: 0, snapshot_len: 0 }
+    }
+
+    /// Opens the manifest of the store in `dir`, and writes nothing. It must be [rewritten](Self::rewrite) before the first edit. Until then
+    /// the state that was read may not be durable, so files that it does not list must stay.
     ///
     /// Syncing the old file would not suffice: after a failed sync the kernel may serve bytes that never reached the disk, and a later
     /// sync succeeds without writing them (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
@@ -57,7 +59,7 @@ impl Manifest {
     pub fn open(fs: Arc<dyn Fs>, dir: &Path) -> Result<(Self, ManifestState)> {
         let state = read_state(&*fs, dir)?;
         check_levels(&state, dir)?;
-        Ok((Self::create(fs, dir, &state)?, state))
+        Ok((Self::unwritten(fs, dir, &state), state))
     }
 
     /// Appends `edit`; `state_after` is the state with it applied. Durable when this returns. After an error the outcome is unknown: the
@@ -65,14 +67,15 @@ impl Manifest {
     /// [rewritten](Self::rewrite) before the next edit.
     pub fn append(&mut self, edit: &Edit, state_after: &ManifestState) -> Result<()> {
         let encoded = encode_edit(edit, self.tag)?;
-        self.torn = true;
-        self.file.append(&encoded)?;
-        self.file.sync()?;
-        self.torn = false;
+        let unwritten = || Error::Internal("the manifest takes no edit before it is rewritten".into());
+        let mut file = self.file.take().ok_or_else(unwritten)?;
+        file.append(&encoded)?;
+        file.sync()?;
+        self.file = Some(file);
         self.len += encoded.len() as u64;
         if self.len > REWRITE_BYTES && self.len > REWRITE_FACTOR * self.snapshot_len {
             match self.rewrite(state_after) {
-                // The edit is durable under one of the two names. The next edit finds the manifest torn.
+                // The edit is durable under one of the two names. The next edit rewrites the manifest first.
                 Err(error) if error.is_out_of_descriptors() => {}
                 outcome => return outcome,
             }
@@ -80,18 +83,19 @@ impl Manifest {
         Ok(())
     }
 
-    /// Whether an append has failed since the last rewrite.
-    pub fn is_torn(&self) -> bool {
-        self.torn
+    /// Whether it must be [rewritten](Self::rewrite) before the next edit.
+    pub fn needs_rewrite(&self) -> bool {
+        self.file.is_none()
     }
 
-    /// Rewrites the manifest. When this returns, it durably holds `state` and nothing else.
+    /// Rewrites the manifest as one snapshot. When this returns, it durably holds `state` and nothing else, so files that `state` does not
+    /// list may be removed.
     pub fn rewrite(&mut self, state: &ManifestState) -> Result<()> {
-        self.torn = true;
-        (self.file, self.len) = write_snapshot(&*self.fs, &self.dir, state)?;
-        self.snapshot_len = self.len;
+        self.file = None;
+        let (file, len) = write_snapshot(&*self.fs, &self.dir, state)?;
+        (self.len, self.snapshot_len) = (len, len);
         self.fs.sync_dir(&self.dir)?;
-        self.torn = false;
+        self.file = Some(file);
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Sidecar files: the filter of a segment, or one that stands alone. Written once, then mapped, verified and probed.
 //!
-//! Call order: `create → Sidecar::open → (ask | verify)*`. A sidecar is derived data (I2): any defect is an [`Unusable`]. The store then
+//! Call order: `create → (Sidecar::open | Sidecar::expected) → (ask | verify | facts)*`. A sidecar is derived data (I2): any defect is an [`Unusable`]. The store then
 //! logs a warning, works without the sidecar and rebuilds it; it never fails because of one.
 
 mod maps;
@@ -13,7 +13,7 @@ mod writer;
 
 pub use crate::filter::format::Binding;
 pub use maps::Maps;
-pub use reader::{Expect, Residency, Sidecar};
+pub use reader::{Expect, Facts, Residency, Sidecar};
 pub use standalone::{read_filter, write_filter};
 pub use unusable::Unusable;
 pub use writer::create;

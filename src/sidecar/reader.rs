@@ -1,4 +1,4 @@
-//! Reads a sidecar: checks the header, maps the file on the first probe, and then trusts the lines group by group.
+//! Reads a sidecar: opens and maps the file on the first probe, checks its header, and then trusts the lines group by group.
 //!
 //! I1 by construction: probes read lines in two places only. [`Sidecar::ask_whole`] reads any line, once all groups have matched their
 //! checksums ([`WHOLE`]). [`Sidecar::ask_by_group`] first passes each line to [`Sidecar::believe`], which compares the line's group with its
@@ -61,18 +61,16 @@ const RESTED: u8 = 2;
 /// All groups have matched their checksums in this map.
 pub(super) const WHOLE: u8 = 3;
 
-/// An open sidecar.
+/// A sidecar, whose file is opened when it is first needed.
 pub struct Sidecar {
     /// What a probe may trust. Changes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, from there to `RESTED` and back, and from any
     /// of them to `NOTHING` when the sidecar is condemned.
     pub(super) trust: AtomicU8,
-    lines: usize,
     /// The file's bytes: its map, from the first probe on, or the verified copy.
     pub(super) bytes: OnceLock<Bytes>,
-    prober: Prober,
-    pub(super) verified: Verified,
-    pub(super) seal: Seal,
-    pub(super) header: Header,
+    /// What the header page says, once it was read.
+    facts: OnceLock<Facts>,
+    expect: Expect,
     pub(super) path: Arc<Path>,
     pub(super) residency: Residency,
     pub(super) maps: Arc<Maps>,
@@ -84,11 +82,37 @@ pub struct Sidecar {
     pub(super) condemned: OnceLock<Unusable>,
 }
 
-/// A sidecar's bytes in memory, counted if they are mapped.
-pub(super) struct Bytes(pub Map, pub Option<Share>);
+/// A sidecar's bytes in memory, with what a probe needs.
+pub(super) struct Bytes {
+    pub map: Map,
+    /// Its share of the maps, if it is mapped.
+    share: Option<Share>,
+    prober: Prober,
+    pub verified: Verified,
+}
+
+impl Bytes {
+    pub fn new(map: Map, share: Option<Share>, facts: &Facts) -> Self {
+        let Facts { header, prober, .. } = *facts;
+        let lines = header.lines as usize; // The file's length was checked, so this fits.
+        let map = map.with_window(HEADER_BYTES..HEADER_BYTES + lines * LINE_BYTES);
+        Bytes { map, share, prober, verified: Verified::none_of(header.groups()) }
+    }
+
+    /// The lines within the file's bytes, whose length was checked.
+    #[inline]
+    pub fn lines(&self) -> &[Line] {
+        self.map.window().as_chunks().0
+    }
+}
 
 impl Sidecar {
-    /// Checks a sidecar's header page and length. Reads no lines and maps nothing yet.
+    /// A sidecar that should be at `path`. Reads nothing; whether it is usable turns out when it is first needed.
+    pub fn expected(maps: &Arc<Maps>, path: &Path, expect: &Expect, residency: Residency) -> Self {
+        Sidecar::new(maps, path.into(), OnceLock::new(), *expect, residency)
+    }
+
+    /// Opens a sidecar and checks its header page and length. Reads no lines and maps nothing yet.
     ///
     /// # Errors
     /// [`Unusable`] if the file is missing or damaged, or belongs to another segment or version.
@@ -98,30 +122,42 @@ impl Sidecar {
         expect: &Expect,
         residency: Residency,
     ) -> Result<Sidecar, Unusable> {
-        // Ordinary reads, so that an unreadable file is an error and no SIGBUS.
-        let file = maps.fs.open(path)?;
-        let len = file.len()?;
-        let mut page = vec![0; HEADER_BYTES.min(usize::try_from(len).unwrap_or(HEADER_BYTES))];
-        file.read_exact_at(&mut page, 0)?;
-        let header = Header::decode(&page)?;
-        header.check_length(len)?;
-        expect.check(&header)?;
-        let StoredKind::Lines(kind, hasher) = header.kind else {
-            let what = "no segment has a filter of this kind".to_owned();
-            return Err(Unusable::Invalid { offset: KIND_AT as u64, what });
-        };
-        if hasher != expect.hasher {
-            return Err(Unusable::OtherHash);
+        let sidecar = Sidecar::expected(maps, path, expect, residency);
+        sidecar.facts()?;
+        Ok(sidecar)
+    }
+
+    /// What its header says. Opens the file unless that was done before.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn facts(&self) -> Result<&Facts, Unusable> {
+        match self.facts.get() {
+            Some(facts) => Ok(facts),
+            None => {
+                let facts = Facts::read(&self.maps, &self.path, &self.expect)?;
+                Ok(self.facts.get_or_init(|| facts))
+            }
         }
-        Ok(Sidecar::new(maps, path.into(), header, Seal::of(&page), Prober::new(kind), residency))
+    }
+
+    /// Its kind and lines, if these are in memory.
+    #[cfg(feature = "bench-support")]
+    pub fn lines_in_memory(&self) -> Option<(FilterKind, &[Line])> {
+        let bytes = self.bytes.get()?;
+        Some((bytes.prober.kind(), bytes.lines()))
+    }
+
+    /// What its header says, if it [is verified](Self::is_verified).
+    pub fn verified_facts(&self) -> Option<&Facts> {
+        self.facts.get().filter(|_| self.is_verified())
     }
 
     fn new(
         maps: &Arc<Maps>,
         path: Arc<Path>,
-        header: Header,
-        seal: Seal,
-        prober: Prober,
+        facts: OnceLock<Facts>,
+        expect: Expect,
         residency: Residency,
     ) -> Self {
         let trust = match residency {
@@ -130,12 +166,9 @@ impl Sidecar {
         };
         Sidecar {
             trust: AtomicU8::new(trust),
-            lines: header.lines as usize, // The file's length was checked, so this fits.
             bytes: OnceLock::new(),
-            prober,
-            verified: Verified::none_of(header.groups()),
-            seal,
-            header,
+            facts,
+            expect,
             path,
             residency,
             maps: Arc::clone(maps),
@@ -149,7 +182,7 @@ impl Sidecar {
     /// A copy without a map, to replace this sidecar. It is mapped again when it is probed, and trusted by groups.
     pub fn unmapped(&self) -> Self {
         let sidecar =
-            Sidecar::new(&self.maps, self.path.clone(), self.header, self.seal, self.prober, self.residency);
+            Sidecar::new(&self.maps, self.path.clone(), self.facts.clone(), self.expect, self.residency);
         sidecar.checked.store(self.is_verified(), Relaxed);
         sidecar
     }
@@ -161,7 +194,7 @@ impl Sidecar {
 
     /// Whether it holds a map of its file.
     pub fn is_mapped(&self) -> bool {
-        self.bytes.get().is_some_and(|bytes| bytes.1.is_some())
+        self.bytes.get().is_some_and(|bytes| bytes.share.is_some())
     }
 
     /// Whether it was probed since the last call, or since it was opened.
@@ -172,8 +205,8 @@ impl Sidecar {
     /// Prefetches what [`ask`](Self::ask) will read.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
-        if let Some(Bytes(map, _)) = self.bytes.get() {
-            self.prober.prefetch(lines_of(map), hash);
+        if let Some(bytes) = self.bytes.get() {
+            bytes.prober.prefetch(bytes.lines(), hash);
         }
     }
 
@@ -183,7 +216,7 @@ impl Sidecar {
         if self.trust.load(Acquire) != WHOLE {
             return self.ask_with_care(hash);
         }
-        self.ask_whole(&self.bytes.get()?.0, hash)
+        self.ask_whole(self.bytes.get()?, hash)
     }
 
     /// Whether all lines are trusted and the first one read denies the hash. If not, [`ask`](Self::ask) decides. A caller that relies on
@@ -191,14 +224,14 @@ impl Sidecar {
     #[inline(always)]
     pub fn denies(&self, hash: &ProbeHash) -> bool {
         let bytes = self.bytes.get().filter(|_| self.trust.load(Acquire) == WHOLE);
-        bytes.is_some_and(|Bytes(map, _)| self.prober.denies(lines_of(map), hash))
+        bytes.is_some_and(|bytes| bytes.prober.denies(bytes.lines(), hash))
     }
 
     #[inline]
-    fn ask_whole(&self, map: &Map, hash: u64) -> Option<Verdict> {
-        let verdict = self.prober.probe(lines_of(map), hash);
+    fn ask_whole(&self, bytes: &Bytes, hash: u64) -> Option<Verdict> {
+        let verdict = bytes.prober.probe(bytes.lines(), hash);
         // Checked after the probe: missing lines read as zeros.
-        if verdict == Verdict::Absent && map.has_faulted() {
+        if verdict == Verdict::Absent && bytes.map.has_faulted() {
             return None;
         }
         Some(verdict)
@@ -218,7 +251,7 @@ impl Sidecar {
             _ => {
                 // Only a condemnation also leaves this state, and it must stay.
                 let _ = self.trust.compare_exchange(RESTED, WHOLE, AcqRel, Relaxed);
-                self.ask_whole(&self.bytes.get()?.0, hash)
+                self.ask_whole(self.bytes.get()?, hash)
             }
         }
     }
@@ -229,15 +262,15 @@ impl Sidecar {
         self.ask(hash).unwrap_or(Verdict::Maybe)
     }
 
-    fn ask_by_group(&self, map: &Map, hash: u64) -> Option<Verdict> {
-        let mut believe = |line| self.believe(map, line / GROUP_LINES);
-        let verdict = self.prober.probe_believed(lines_of(map), hash, &mut believe);
-        verdict.filter(|_| !map.has_faulted())
+    fn ask_by_group(&self, bytes: &Bytes, hash: u64) -> Option<Verdict> {
+        let mut believe = |line| self.believe(bytes, line / GROUP_LINES);
+        let verdict = bytes.prober.probe_believed(bytes.lines(), hash, &mut believe);
+        verdict.filter(|_| !bytes.map.has_faulted())
     }
 
     /// Whether an access to its map has faulted.
     pub fn has_faulted(&self) -> bool {
-        self.bytes.get().is_some_and(|bytes| bytes.0.has_faulted())
+        self.bytes.get().is_some_and(|bytes| bytes.map.has_faulted())
     }
 
     /// Whether a defect was found.
@@ -253,6 +286,35 @@ impl Sidecar {
             _ => true,
         };
         matched && !self.has_faulted()
+    }
+}
+
+/// What a sidecar's header page says of it.
+#[derive(Clone, Copy)]
+pub struct Facts {
+    pub(super) header: Header,
+    pub(super) seal: Seal,
+    prober: Prober,
+}
+
+impl Facts {
+    fn read(maps: &Maps, path: &Path, expect: &Expect) -> Result<Self, Unusable> {
+        // Ordinary reads, so that an unreadable file is an error and no SIGBUS.
+        let file = maps.fs.open(path)?;
+        let len = file.len()?;
+        let mut page = vec![0; HEADER_BYTES.min(usize::try_from(len).unwrap_or(HEADER_BYTES))];
+        file.read_exact_at(&mut page, 0)?;
+        let header = Header::decode(&page)?;
+        header.check_length(len)?;
+        expect.check(&header)?;
+        let StoredKind::Lines(kind, hasher) = header.kind else {
+            let what = "no segment has a filter of this kind".to_owned();
+            return Err(Unusable::Invalid { offset: KIND_AT as u64, what });
+        };
+        if hasher != expect.hasher {
+            return Err(Unusable::OtherHash);
+        }
+        Ok(Facts { header, seal: Seal::of(&page), prober: Prober::new(kind) })
     }
 
     /// How the lines are read.
@@ -279,23 +341,6 @@ impl Sidecar {
     pub fn expected_fpr(&self) -> f64 {
         self.kind().expected_fpr(self.header.keys, self.header.lines)
     }
-
-    /// The lines, if they are in memory.
-    #[cfg(feature = "bench-support")]
-    pub fn mapped_lines(&self) -> Option<&[Line]> {
-        Some(lines_of(&self.bytes.get()?.0))
-    }
-
-    /// The bytes of the file, whose length was checked, with the lines as their window.
-    pub(super) fn bytes_of(&self, map: Map, share: Option<Share>) -> Bytes {
-        Bytes(map.with_window(HEADER_BYTES..HEADER_BYTES + self.lines * LINE_BYTES), share)
-    }
-}
-
-/// The lines of a mapped or copied file.
-#[inline]
-fn lines_of(map: &Map) -> &[Line] {
-    map.window().as_chunks().0
 }
 
 impl Expect {
@@ -313,7 +358,7 @@ impl fmt::Debug for Sidecar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sidecar")
             .field("path", &self.path)
-            .field("header", &self.header)
+            .field("header", &self.facts.get().map(|facts| facts.header))
             .field("residency", &self.residency)
             .field("verified", &self.is_verified())
             .finish()

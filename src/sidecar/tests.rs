@@ -128,11 +128,19 @@ fn i1_a_good_sidecar_denies_others_once_verified_and_never_a_member() {
 fn what_was_written_is_what_the_accessors_say() {
     let case = Case::new(BLOOM);
     let sidecar = case.open().unwrap();
-    assert_eq!((sidecar.keys(), sidecar.kind().name()), (KEYS, "blocked-bloom-k8".to_owned()));
-    assert_eq!(sidecar.filter_bytes(), sidecar.lines() * LINE_BYTES as u64);
-    let bits_per_key = 8.0 * sidecar.filter_bytes() as f64 / sidecar.keys() as f64;
+    assert_eq!(
+        (sidecar.facts().unwrap().keys(), sidecar.facts().unwrap().kind().name()),
+        (KEYS, "blocked-bloom-k8".to_owned())
+    );
+    assert_eq!(sidecar.facts().unwrap().filter_bytes(), sidecar.facts().unwrap().lines() * LINE_BYTES as u64);
+    let bits_per_key =
+        8.0 * sidecar.facts().unwrap().filter_bytes() as f64 / sidecar.facts().unwrap().keys() as f64;
     assert!((12.0..14.0).contains(&bits_per_key), "{bits_per_key}");
-    assert!((0.001..0.006).contains(&sidecar.expected_fpr()), "{}", sidecar.expected_fpr());
+    assert!(
+        (0.001..0.006).contains(&sidecar.facts().unwrap().expected_fpr()),
+        "{}",
+        sidecar.facts().unwrap().expected_fpr()
+    );
 }
 
 #[test]
@@ -305,7 +313,7 @@ fn writing_replaces_by_rename_and_clears_a_stale_temporary() {
     assert_eq!(denied(&old, &members()), 0, "the old map still serves");
     let new = case.open().unwrap();
     new.verify().unwrap();
-    assert_eq!((denied(&new, &others()), new.keys()), (0, others().len() as u64));
+    assert_eq!((denied(&new, &others()), new.facts().unwrap().keys()), (0, others().len() as u64));
     assert_eq!(RealFs.list(case.dir.path()).unwrap(), ["000012.filter"]);
 }
 

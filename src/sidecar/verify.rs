@@ -1,6 +1,7 @@
 //! Maps a sidecar and verifies the checksums of its lines: group by group as probes touch them, or all at once.
 
-use super::reader::{BY_GROUP, Bytes, NOTHING, Residency, Sidecar, WHOLE};
+use super::maps::Share;
+use super::reader::{BY_GROUP, Bytes, Facts, NOTHING, Residency, Sidecar, WHOLE};
 use super::unusable::Unusable;
 use crate::error::Error;
 use crate::filter::format::HEADER_BYTES;
@@ -21,22 +22,19 @@ pub enum Verification {
 impl Sidecar {
     /// The map of the file, created on the first call.
     #[inline]
-    pub(super) fn mapped(&self) -> Result<&Map, Unusable> {
+    pub(super) fn mapped(&self) -> Result<&Bytes, Unusable> {
         match self.bytes.get() {
-            Some(Bytes(map, _)) => Ok(map),
+            Some(bytes) => Ok(bytes),
             None => self.map_now(),
         }
     }
 
     #[cold]
-    fn map_now(&self) -> Result<&Map, Unusable> {
+    fn map_now(&self) -> Result<&Bytes, Unusable> {
         let no_room = || Error::io("map", &self.path, ErrorKind::OutOfMemory.into());
         let share = self.maps.take().ok_or_else(no_room)?;
-        // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches its bytes again.
-        // `Residency::Mapped` describes what happens if another program does.
-        let map = unsafe { self.maps.fs.map(&self.path) }.map_err(Unusable::from);
-        match map.and_then(|map| self.check_same(&map).map(|()| map)) {
-            Ok(map) => Ok(&self.bytes.get_or_init(|| self.bytes_of(map, Some(share))).0),
+        match self.map_with(share) {
+            Ok(bytes) => Ok(self.bytes.get_or_init(|| bytes)),
             Err(reason) if reason.is_passing() => {
                 self.maps.ask_for_room();
                 Err(reason)
@@ -49,37 +47,35 @@ impl Sidecar {
         }
     }
 
-    /// Checks by length and header page that these are the bytes of the file that was opened.
-    fn check_same(&self, map: &Map) -> Result<(), Unusable> {
-        self.header.check_length(map.len() as u64)?;
-        let same = map.get(..HEADER_BYTES).map(Seal::of) == Some(self.seal);
-        match (map.has_faulted(), same) {
-            (true, _) => Err(Unusable::Faulted),
-            (_, false) => {
-                Err(Unusable::Invalid { offset: 0, what: "the file was replaced after it was opened".into() })
-            }
-            _ => Ok(()),
-        }
+    fn map_with(&self, share: Share) -> Result<Bytes, Unusable> {
+        let facts = self.facts()?;
+        // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches its bytes again.
+        // `Residency::Mapped` describes what happens if another program does.
+        let map = unsafe { self.maps.fs.map(&self.path) }?;
+        facts.check_same(&map)?;
+        Ok(Bytes::new(map, Some(share), facts))
     }
 
     /// Whether a group's lines match their checksum in this map. Compares them on the first call.
-    pub(super) fn believe(&self, map: &Map, group: usize) -> bool {
-        self.verified.has(group) || self.compare(map, group)
+    pub(super) fn believe(&self, bytes: &Bytes, group: usize) -> bool {
+        bytes.verified.has(group) || self.compare(bytes, group)
     }
 
     #[inline(never)]
-    fn compare(&self, map: &Map, group: usize) -> bool {
+    fn compare(&self, bytes: &Bytes, group: usize) -> bool {
+        let Ok(Facts { header, seal, .. }) = self.facts() else { return false }; // They were read before the bytes.
+        let map = &bytes.map;
         let from = HEADER_BYTES + group * GROUP_BYTES;
-        let to = (from + GROUP_BYTES).min(self.header.checksums_at() as usize);
+        let to = (from + GROUP_BYTES).min(header.checksums_at() as usize);
         let lines = map.get(from..to).unwrap_or_default();
-        let stored = map.get(self.header.checksums_at() as usize + group * CHECKSUM_BYTES..);
+        let stored = map.get(header.checksums_at() as usize + group * CHECKSUM_BYTES..);
         let stored: Option<&[u8; CHECKSUM_BYTES]> = stored.and_then(|rest| rest.first_chunk());
-        let matches = stored == Some(&self.seal.checksum(group, lines).to_le_bytes());
+        let matches = stored == Some(&seal.checksum(group, lines).to_le_bytes());
         // Checked after the comparison: missing pages read as zeros from the fault on.
         if map.has_faulted() {
             self.condemn(Unusable::Faulted);
         } else if matches {
-            self.verified.set(group);
+            bytes.verified.set(group);
             return true;
         } else {
             self.condemn(Unusable::bad_group(group));
@@ -132,12 +128,12 @@ impl Sidecar {
         if self.bytes.get().is_none() && !self.maps.has_spare() {
             return self.check_unmapped();
         }
-        let map = match self.mapped() {
+        let bytes = match self.mapped() {
             Err(reason) if reason.is_passing() => return self.check_unmapped(),
             mapped => mapped?,
         };
-        map.populate();
-        match (0..self.header.groups()).find(|&group| !self.believe(map, group)) {
+        bytes.map.populate();
+        match (0..self.facts()?.header.groups()).find(|&group| !self.believe(bytes, group)) {
             None => {
                 let _ = self.trust.compare_exchange(BY_GROUP, WHOLE, AcqRel, Acquire);
                 Ok(())
@@ -155,7 +151,8 @@ impl Sidecar {
     fn pin(&self) -> Result<(), Unusable> {
         // If the bytes are set, another thread has just pinned the sidecar.
         if self.bytes.get().is_none() {
-            let _ = self.bytes.set(self.bytes_of(self.read_all()?, None)); // `verifying` admits one thread.
+            let copy = self.read_all()?;
+            let _ = self.bytes.set(Bytes::new(copy, None, self.facts()?)); // `verifying` admits one thread.
             let _ = self.trust.compare_exchange(NOTHING, WHOLE, AcqRel, Acquire);
         }
         Ok(())
@@ -163,14 +160,30 @@ impl Sidecar {
 
     /// Copies the file into anonymous memory and verifies all checksums of the copy.
     fn read_all(&self) -> Result<Map, Unusable> {
+        let facts = self.facts()?;
         let file = self.maps.fs.open(&self.path)?;
-        self.header.check_length(file.len()?)?;
-        let map = Map::read(&*file, self.header.file_bytes() as usize)?;
-        self.check_same(&map)?;
-        let (lines, checksums) = map.split_at(self.header.checksums_at() as usize);
-        match self.seal.first_bad_group(&lines[HEADER_BYTES..], checksums) {
+        facts.header.check_length(file.len()?)?;
+        let map = Map::read(&*file, facts.header.file_bytes() as usize)?;
+        facts.check_same(&map)?;
+        let (lines, checksums) = map.split_at(facts.header.checksums_at() as usize);
+        match facts.seal.first_bad_group(&lines[HEADER_BYTES..], checksums) {
             Some(group) => Err(Unusable::bad_group(group)),
             None => Ok(map),
+        }
+    }
+}
+
+impl Facts {
+    /// Checks by length and header page that these are the bytes of the file that was opened.
+    fn check_same(&self, map: &Map) -> Result<(), Unusable> {
+        self.header.check_length(map.len() as u64)?;
+        let same = map.get(..HEADER_BYTES).map(Seal::of) == Some(self.seal);
+        match (map.has_faulted(), same) {
+            (true, _) => Err(Unusable::Faulted),
+            (_, false) => {
+                Err(Unusable::Invalid { offset: 0, what: "the file was replaced after it was opened".into() })
+            }
+            _ => Ok(()),
         }
     }
 }

@@ -13,6 +13,7 @@ mod support;
 mod checkpoint;
 mod concurrent;
 mod everything;
+mod first_write;
 mod full_disk;
 mod i10_levels;
 mod i2_sidecars;

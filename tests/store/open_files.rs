@@ -89,14 +89,27 @@ fn readers_in_many_threads_share_a_few_files() {
 }
 
 #[test]
-fn a_segment_that_went_missing_or_was_cut_is_refused_at_opening_without_opening_it() {
+fn a_segment_that_went_missing_is_refused_at_opening_and_one_that_was_cut_at_its_first_read() {
     let dir = fast_dir();
     fill(dir.path());
     let segment = files_with(dir.path(), ".segment").pop().unwrap();
     let bytes = std::fs::read(&segment).unwrap();
     std::fs::write(&segment, &bytes[..bytes.len() - 1]).unwrap();
-    let cut = tiny().open(dir.path()).map(|_| ()).unwrap_err().to_string();
-    assert!(cut.contains(segment.to_str().unwrap()) && cut.contains("bytes"), "{cut}");
+    let db = tiny().read_only(true).open(dir.path()).unwrap();
+    let rows: Vec<_> = (0..ROWS).map(row).collect();
+    let gets: Vec<_> = rows.iter().map(|(key, _)| db.get(key)).collect();
+    let is_right = |(got, (_, value)): (&sidebloom::Result<Option<_>>, &(_, Vec<u8>))| match got {
+        Ok(got) => got.as_deref() == Some(value.as_slice()),
+        Err(cut) => {
+            matches!(cut, sidebloom::Error::Corruption { .. })
+                && cut.to_string().contains(segment.to_str().unwrap())
+        }
+    };
+    assert!(gets.iter().zip(&rows).all(is_right), "the error names the segment, and other rows are read");
+    assert!(gets.iter().any(Result::is_err) && gets.iter().any(Result::is_ok));
+    let problems = db.verify().unwrap().problems;
+    assert!(problems.iter().any(|p| p.to_string().contains("bytes, but the manifest says")), "{problems:?}");
+    drop(db);
     std::fs::remove_file(&segment).unwrap();
     let missing = tiny().open(dir.path()).map(|_| ()).unwrap_err().to_string();
     assert!(missing.contains(segment.to_str().unwrap()) && missing.contains("missing"), "{missing}");

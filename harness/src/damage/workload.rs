@@ -116,6 +116,7 @@ impl Filling {
 
     /// Writes while no flush can end, so that there are several logs.
     fn fill_logs(&mut self, rng: &mut Rng, db: &Db) {
+        self.write(rng, db, 1); // The first write after an open renames the manifest.
         // With a flush under way, writers would soon wait for it.
         db.wait_for_compaction().unwrap();
         let held = [self.fs.hold(OpKind::Open), self.fs.hold(OpKind::Rename)];

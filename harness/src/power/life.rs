@@ -69,7 +69,13 @@ impl Life<'_> {
     }
 
     fn use_store(&self, options: Options, durability: Durability, rng: &mut Rng) {
-        let db = options.open(STORE).unwrap_or_else(|e| panic!("opening: {e}"));
+        let open = || options.clone().open(STORE).unwrap_or_else(|e| panic!("opening: {e}"));
+        let mut db = open();
+        if rng.percent(50) {
+            // After a clean close, the first write does what the opening has left.
+            drop(db);
+            db = open();
+        }
         self.promises.open();
         if self.plan.ingests && self.promises.now().must_ingest() {
             self.promises.begin_ingest();
