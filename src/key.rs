@@ -1,6 +1,7 @@
 //! Keys and values: order, sequence numbers, limits, and the shared value that reads return.
 
 use bytes::Bytes;
+use std::cmp::Ordering;
 use std::fmt;
 use std::ops::Deref;
 
@@ -100,6 +101,90 @@ impl<const N: usize> PartialEq<&[u8; N]> for Value {
     }
 }
 
+/// A key in two parts, so that the keys of a block can share their prefix. Ordered as the whole key is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SplitKey<'a> {
+    head: &'a [u8],
+    tail: &'a [u8],
+}
+
+impl<'a> SplitKey<'a> {
+    /// The key `head` + `tail`.
+    #[inline]
+    pub fn new(head: &'a [u8], tail: &'a [u8]) -> Self {
+        SplitKey { head, tail }
+    }
+
+    /// A copy of the whole key.
+    #[inline]
+    pub fn to_vec(self) -> Vec<u8> {
+        let mut key = Vec::with_capacity(self.head.len() + self.tail.len());
+        key.extend_from_slice(self.head);
+        key.extend_from_slice(self.tail);
+        key
+    }
+
+    /// Replaces the contents of `key` by the whole key.
+    #[inline]
+    pub fn copy_into(self, key: &mut Vec<u8>) {
+        key.clear();
+        key.extend_from_slice(self.head);
+        key.extend_from_slice(self.tail);
+    }
+
+    /// Compares the whole key with `other`.
+    #[inline]
+    pub fn cmp_bytes(self, other: &[u8]) -> Ordering {
+        match other.split_at_checked(self.head.len()) {
+            Some((head, tail)) => self.head.cmp(head).then_with(|| self.tail.cmp(tail)),
+            // A head that starts with all of `other` is greater, as is the whole key then.
+            None => self.head.cmp(other),
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for SplitKey<'a> {
+    fn from(key: &'a [u8]) -> Self {
+        SplitKey { head: &[], tail: key }
+    }
+}
+
+impl Ord for SplitKey<'_> {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.head.len() > other.head.len() {
+            return other.cmp(self).reverse();
+        }
+        let (head, between) = other.head.split_at(self.head.len());
+        self.head.cmp(head).then_with(|| match self.tail.split_at_checked(between.len()) {
+            Some((start, rest)) => start.cmp(between).then_with(|| rest.cmp(other.tail)),
+            None => self.tail.cmp(between),
+        })
+    }
+}
+
+impl PartialOrd for SplitKey<'_> {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for SplitKey<'_> {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for SplitKey<'_> {}
+
+impl PartialEq<[u8]> for SplitKey<'_> {
+    fn eq(&self, other: &[u8]) -> bool {
+        self.cmp_bytes(other).is_eq()
+    }
+}
+
 /// The first eight bytes of `key` as a big-endian integer, zero-padded. Orders like the keys themselves, up to ties.
 #[inline]
 pub fn prefix8(key: &[u8]) -> u64 {
@@ -153,6 +238,18 @@ mod tests {
             if prefix8(&a) < prefix8(&b) {
                 prop_assert!(a < b);
             }
+        }
+
+        #[test]
+        fn split_keys_are_ordered_as_whole_keys_wherever_they_are_split(
+            a in "[ab]{0,6}", b in "[ab]{0,6}", at in 0usize..7, bt in 0usize..7,
+        ) {
+            let split = |key: &'_ str, at: usize| (key.as_bytes()[..at.min(key.len())].to_vec(), key.as_bytes()[at.min(key.len())..].to_vec());
+            let ((ah, at), (bh, bt)) = (split(&a, at), split(&b, bt));
+            let (x, y) = (SplitKey::new(&ah, &at), SplitKey::new(&bh, &bt));
+            prop_assert_eq!(x.cmp(&y), a.cmp(&b));
+            prop_assert_eq!(x.cmp_bytes(b.as_bytes()), a.cmp(&b));
+            prop_assert_eq!(x.to_vec(), a.as_bytes());
         }
 
         #[test]

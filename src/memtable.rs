@@ -5,7 +5,7 @@
 
 use crate::error::Result;
 use crate::filter::{AtomicBloom, Verdict};
-use crate::key::{Entry, EntryKind, Seq, Value, prefix8};
+use crate::key::{Entry, EntryKind, Seq, SplitKey, Value, prefix8};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Memory};
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
@@ -23,8 +23,10 @@ const FILTER_BYTES_PER_ENTRY: u64 = 256;
 const FILTER_BITS_PER_KEY: f64 = 16.0;
 /// Number of entries beyond which a filter no longer grows (128 MiB of filter).
 const FILTER_KEYS_MAX: u64 = 1 << 26;
-/// Entries that a cursor copies from the skiplist at a time, so that it holds no borrow and seeks once per chunk.
-const CURSOR_CHUNK: usize = 128;
+/// Entries that a cursor copies from the skiplist at a time, so that it holds no borrow and seeks once per chunk. The first chunk is
+/// small, so that a short range stays cheap; each further one is twice as large.
+const FIRST_CHUNK: usize = 8;
+const LAST_CHUNK: usize = 128;
 
 /// The recent writes of one log.
 pub struct Memtable {
@@ -244,6 +246,7 @@ pub struct MemtableCursor {
     current: Option<MemItem>,
     /// Where the next chunk starts: after this key, or at the cursor's start.
     resume: Bound<Vec<u8>>,
+    chunk: usize,
     exhausted: bool,
 }
 
@@ -274,7 +277,8 @@ impl MemtableCursor {
 
     fn new(table: Arc<Memtable>, seq: Seq, reverse: bool, start: Bound<&[u8]>) -> Self {
         let resume = start.map(<[u8]>::to_vec);
-        MemtableCursor { table, seq, reverse, ahead: Vec::new(), current: None, resume, exhausted: false }
+        let (ahead, chunk) = (Vec::new(), FIRST_CHUNK);
+        MemtableCursor { table, seq, reverse, ahead, current: None, resume, chunk, exhausted: false }
     }
 
     /// Moves to the next key; `false` at the end.
@@ -282,13 +286,29 @@ impl MemtableCursor {
         if self.ahead.is_empty() && !self.exhausted {
             self.refill();
         }
-        self.current = self.ahead.pop();
+        self.step();
         self.current.is_some()
     }
 
+    /// Number of keys that [`step`](Self::step) can reach: the rest of the chunk.
+    pub fn ahead(&self) -> usize {
+        self.ahead.len()
+    }
+
+    /// The key `n` keys ahead of the current one, from 1 to [`ahead`](Self::ahead).
+    pub fn key_ahead(&self, n: usize) -> SplitKey<'_> {
+        self.ahead.iter().nth_back(n.wrapping_sub(1)).map(|item| item.key().into()).unwrap_or_default()
+    }
+
+    /// Moves to the next key of the chunk. Only while keys are [`ahead`](Self::ahead).
+    #[inline]
+    pub fn step(&mut self) {
+        self.current = self.ahead.pop();
+    }
+
     /// The key under the cursor; empty before the first `advance`.
-    pub fn key(&self) -> &[u8] {
-        self.current.as_ref().map(MemItem::key).unwrap_or_default()
+    pub fn key(&self) -> SplitKey<'_> {
+        self.current.as_ref().map(|item| item.key().into()).unwrap_or_default()
     }
 
     /// The sequence number under the cursor.
@@ -321,6 +341,7 @@ impl MemtableCursor {
             self.resume = Bound::Excluded(key);
         }
         self.ahead.reverse();
+        self.chunk = (2 * self.chunk).min(LAST_CHUNK);
     }
 
     fn collect_forward(&mut self, table: &Memtable) -> Option<Vec<u8>> {
@@ -337,7 +358,7 @@ impl MemtableCursor {
         while let Some(entry) = at {
             let item = entry.key();
             if item.seq <= self.seq && self.ahead.last().is_none_or(|last| last.key() != item.key()) {
-                if let Some(last) = self.ahead.last().filter(|_| self.ahead.len() == CURSOR_CHUNK) {
+                if let Some(last) = self.ahead.last().filter(|_| self.ahead.len() == self.chunk) {
                     return Some(last.key().to_vec());
                 }
                 self.ahead.push(copy(item));
@@ -360,7 +381,7 @@ impl MemtableCursor {
         while let Some(entry) = at {
             let item = entry.key();
             if item.seq <= self.seq {
-                let full = self.ahead.len() == CURSOR_CHUNK;
+                let full = self.ahead.len() == self.chunk;
                 // Backwards, the versions of a key come oldest first: a newer one replaces the last.
                 match self.ahead.last_mut() {
                     Some(last) if last.key() == item.key() => *last = copy(item),

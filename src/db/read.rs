@@ -243,13 +243,13 @@ fn get_from_segment(
     match filters.then(|| probe_filter(segment, key, counters)).flatten() {
         Some(Verdict::Absent) => Ok(None),
         Some(Verdict::Maybe) => {
-            let entry = segment.file.get(key.key)?;
+            let entry = segment.file.get(key.key, key.hash)?;
             if entry.is_none() {
                 counters.add(&counters.shard.false_positives[usize::from(segment.meta.level) % LEVELS], 1);
             }
             Ok(entry)
         }
-        None => segment.file.get(key.key),
+        None => segment.file.get(key.key, key.hash),
     }
 }
 

@@ -7,11 +7,10 @@ use super::edit::{ManifestState, SegmentMeta};
 use super::level::LEVELS;
 use crate::id::FileId;
 use crate::key::{common_prefix, prefix8, same_bytes};
-use crate::segment::{Direction, SegmentFile};
+use crate::segment::SegmentFile;
 use crate::sidecar::Sidecar;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// A segment in a live set, with its level and its sidecar.
@@ -124,30 +123,6 @@ impl Level {
             let segment = self.holds(at, fence, key)?;
             (fence < last || fence == last && segment.cmp_largest(key).is_ge()).then_some(segment)
         })
-    }
-
-    /// Sorted runs only: the segments that a walk from `start` visits, in that order.
-    pub fn walk(&self, direction: Direction, start: Bound<&[u8]>) -> Vec<Arc<SegmentFile>> {
-        let file = |s: &LiveSegment| Arc::clone(&s.file);
-        let segments = &self.segments;
-        match direction {
-            Direction::Forward => {
-                let from = match start {
-                    Bound::Included(key) => segments.partition_point(|s| s.cmp_largest(key).is_lt()),
-                    Bound::Excluded(key) => segments.partition_point(|s| s.cmp_largest(key).is_le()),
-                    Bound::Unbounded => 0,
-                };
-                segments.iter().skip(from).map(file).collect()
-            }
-            Direction::Reverse => {
-                let end = match start {
-                    Bound::Included(key) => segments.partition_point(|s| s.cmp_smallest(key).is_le()),
-                    Bound::Excluded(key) => segments.partition_point(|s| s.cmp_smallest(key).is_lt()),
-                    Bound::Unbounded => segments.len(),
-                };
-                segments.iter().take(end).rev().map(file).collect()
-            }
-        }
     }
 
     /// Total length of the segment files, in bytes.

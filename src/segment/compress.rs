@@ -72,7 +72,9 @@ impl Compressor {
 /// Decompresses a payload whose crc has been checked.
 pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Result<Vec<u8>> {
     if kind == Compression::None {
-        return Ok(payload.to_vec());
+        let mut raw = with_room(payload.len());
+        raw.extend_from_slice(payload);
+        return Ok(raw);
     }
     let mut fields = Decoder::new(payload);
     let len = fields.u32().ok_or_else(|| location.damaged("the compressed block lacks its length"))? as usize;
@@ -87,7 +89,8 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
             packed.len()
         )));
     }
-    let mut raw = vec![0; len];
+    let mut raw = with_room(len);
+    raw.resize(len, 0);
     let written = match kind {
         Compression::Zstd => unzstd(location, packed, &mut raw)?,
         _ => lz4_flex::block::decompress_into(packed, &mut raw).ok(),
@@ -96,6 +99,11 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
         true => Ok(raw),
         false => Err(location.damaged(format!("the {} data does not decompress", kind.name()))),
     }
+}
+
+/// A buffer for `len` bytes and one more. Shared bytes made of a full vector are slower: each slice of them checks who owns it.
+fn with_room(len: usize) -> Vec<u8> {
+    Vec::with_capacity(len + 1)
 }
 
 #[cfg(feature = "zstd")]

@@ -1,4 +1,4 @@
-//! The byte map of a segment file, format version 2. Integers are little-endian; `varint` is LEB128.
+//! The byte map of a segment file, format version 3. Integers are little-endian; `varint` is LEB128.
 //!
 //! ```text
 //! segment    := block(data)*  block(index)*  block(top index)  block(properties)  footer      without gaps
@@ -7,8 +7,8 @@
 //!             | length u32  lz4 block of x       type 1
 //!             | length u32  zstd frame of x      type 2
 //!
-//! data       := restarts u32  heads length u32  (head u32  value u32)*restarts  head*  value*
-//! head       := shared varint  rest varint  value varint  seq varint  bytes*rest
+//! data       := count u32  prefix u32  keys u32  values u32  key width u8  value width u8  seq width u8  tombstones u8  smallest seq u64
+//!               fingerprint u8*count  bytes*prefix  (key end)*count  (value end)*count  seq*count  tombstone bits  suffix*count  value*count
 //! index      := base u64  count u32  separator*count          also the top index
 //! separator  := shared varint  rest varint  length varint  bytes*rest
 //!
@@ -30,13 +30,16 @@
 //! that exceeds 128 MiB or 255 times the lz4 block, or that differs from the decompressed size. Only data blocks are compressed; a
 //! block that does not shrink by an eighth is stored as type 0.
 //!
-//! **data.** Keys strictly increase through the whole file. All heads precede all values, so that a search touches few cache lines.
-//! `shared` is exactly the number of leading bytes shared with the previous key (the search relies on it). It is 0 in every
-//! sixteenth head: these are the restarts. A restart's `head` is an offset from the first head, its `value` an offset from the first
-//! value. `rest` is the number of key bytes after the shared ones. `value` is 0 for a tombstone, otherwise 1 + the length of the
-//! value. The values follow in the order of their heads, without gaps. Invalid: more than sixteen heads between two restarts, or a
-//! key over 64 KiB; prefixes expand, so without these bounds a small block could ask for gigabytes. A data block is valid exactly
-//! when the writer would produce the same bytes for its entries; `verify` checks that.
+//! **data.** Every field of every entry can be read in place, without those before it. Keys strictly increase through the whole file.
+//! `prefix` is the length of the longest prefix that all keys of the block share; it is stored once, and each `suffix` is the rest of
+//! a key. `fingerprint` is the low byte of the key's hash by the store's hasher: a search reads only the rows whose fingerprint
+//! matches. If all suffixes have one length, `keys` is that length, and `key width` is 0. Otherwise `keys` is the length of all
+//! suffixes together, each `key end` is the offset from the first suffix at which one ends, and `key width` is the number of bytes
+//! that `keys` needs. The same holds for `values`. `seq` is the difference to `smallest seq`, with as many bytes as the largest
+//! needs, 0 if all are equal. `tombstones` is 1 if the block has any; then each entry has a bit, low bits first, which is 1 for a
+//! tombstone, and the other bits of the last byte are 0. A tombstone's value is empty. Invalid: no entry, a key over 64 KiB, ends
+//! that decrease, or areas that do not fill the block exactly. A data block is valid exactly when the writer would produce the same
+//! bytes for its entries; `verify` checks that.
 //!
 //! **index.** Each separator stands for one block. It is at least the block's last key and less than the first key of the next block.
 //! The first block starts at `base`, each other block where the previous one ends; `length` includes payload, type and crc. A
@@ -62,26 +65,18 @@ use std::path::Path;
 /// The outcome of parsing; an error describes the bytes, and the caller adds file and offset.
 pub type Parsed<T> = std::result::Result<T, &'static str>;
 
-/// Entries from one restart to the next.
-pub const RESTART_INTERVAL: usize = 16;
 /// Type and crc after each payload.
 pub const TRAILER_BYTES: usize = 5;
 /// Largest block. Fits the largest entry (64 MiB and a key) and the top index of a 5 TB segment.
 pub const MAX_BLOCK_BYTES: usize = 128 << 20;
 /// Size of the footer.
 pub const FOOTER_BYTES: usize = 56;
-/// The two lengths at the start of a data block.
-pub(super) const DATA_HEADER_BYTES: usize = 8;
-/// The two offsets of a restart.
-pub(super) const RESTART_BYTES: usize = 8;
-/// Restart and head at their largest, without key bytes: three lengths and a sequence number as varints.
-pub(super) const MAX_HEAD_BYTES: usize = RESTART_BYTES + 3 + 3 + 4 + 10;
 /// The smallest separator: three varints and no bytes.
 pub(super) const MIN_SEPARATOR_BYTES: usize = 3;
 /// An lz4 block expands at most this much: each byte of a run length stands for at most 255 bytes.
 pub(super) const LZ4_MAX_RATIO: usize = 255;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const MAGIC: [u8; 8] = *b"sbsegmnt";
 const VERSION_AT: usize = 40;
 const MAGIC_AT: usize = 44;

@@ -1,10 +1,10 @@
 //! Writing a segment from front to back.
 
 use super::appender::SegmentAppender;
-use super::block::BlockBuilder;
+use super::block_builder::{BlockBuilder, fingerprint};
 use super::compress::Compressor;
 use super::format::{
-    BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, MAX_HEAD_BYTES, Properties, StoreIdentity, block_crc,
+    BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, Properties, StoreIdentity, block_crc,
 };
 use super::index::{IndexBuilder, separator};
 use super::summary::SegmentSummary;
@@ -84,22 +84,23 @@ impl SegmentWriter {
         })
     }
 
-    /// Adds the newest entry of `key`.
+    /// Adds the newest entry of `key`. Returns the key's hash, for the filter.
     ///
     /// # Errors
     /// [`Error::KeyOutOfOrder`] unless keys strictly increase, [`Error::KeyTooLarge`], [`Error::ValueTooLarge`]: the entry is not added.
-    pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+    pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<u64> {
         let shared = common_prefix(&self.last_key, key);
         self.check(key, shared, kind, value)?;
-        let most = self.block.bytes() + MAX_HEAD_BYTES + key.len() - shared + value.len();
-        if most > self.block_bytes && self.block.entries() > 0 {
+        if self.block.entries() > 0 && self.block.bytes_with(key, shared, seq, kind, value) > self.block_bytes
+        {
             self.end_block(Some(key))?;
         }
-        self.block.append(key, shared, seq, kind, value);
+        let hash = self.properties.store.hasher.hash(key);
+        self.block.append(key, shared, fingerprint(hash), seq, kind, value);
         self.properties.count(key, seq, kind, value.len());
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&key[shared..]);
-        Ok(())
+        Ok(hash)
     }
 
     fn check(&self, key: &[u8], shared: usize, kind: EntryKind, value: &[u8]) -> Result<()> {
