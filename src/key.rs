@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use std::cmp::Ordering;
 use std::fmt;
-use std::ops::Deref;
+use std::hash::{Hash, Hasher};
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 /// Largest key, in bytes. Keys are ordered bytewise. The empty key is valid.
 pub const MAX_KEY_BYTES: usize = 64 << 10;
@@ -42,18 +44,35 @@ impl Entry {
 
 /// A value as returned by reads. Dereferences to `[u8]` and clones without copying. It shares the block or log record that it was read
 /// from and keeps that in memory for as long as it lives.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Value(Bytes);
+#[derive(Clone)]
+pub struct Value(Shared);
+
+#[derive(Clone)]
+enum Shared {
+    /// Of a log record.
+    Bytes(Bytes),
+    /// A range of a block. The block's reference count and its bytes are in one allocation, so that they share a cache line.
+    Block(Arc<[u8]>, Range<u32>),
+}
 
 impl Value {
     /// Wraps shared bytes.
     pub fn new(bytes: Bytes) -> Self {
-        Value(bytes)
+        Value(Shared::Bytes(bytes))
+    }
+
+    /// A part of a block; empty if the block does not have it.
+    #[inline]
+    pub(crate) fn of_block(block: Arc<[u8]>, part: Range<usize>) -> Self {
+        Value(Shared::Block(block, part.start as u32..part.end as u32))
     }
 
     /// The shared bytes.
     pub fn into_bytes(self) -> Bytes {
-        self.0
+        match self.0 {
+            Shared::Bytes(bytes) => bytes,
+            Shared::Block(..) => Bytes::from_owner(self),
+        }
     }
 }
 
@@ -61,25 +80,65 @@ impl Deref for Value {
     type Target = [u8];
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Shared::Bytes(bytes) => bytes,
+            Shared::Block(block, part) => {
+                block.get(part.start as usize..part.end as usize).unwrap_or_default()
+            }
+        }
     }
 }
 
 impl AsRef<[u8]> for Value {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        self
+    }
+}
+
+impl Default for Value {
+    fn default() -> Self {
+        Value::new(Bytes::new())
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Value {}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
     }
 }
 
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "b\"{}\"", self.0.escape_ascii())
+        write!(f, "b\"{}\"", self.escape_ascii())
     }
 }
 
 impl From<Value> for Vec<u8> {
     fn from(value: Value) -> Vec<u8> {
-        value.0.into()
+        match value.0 {
+            Shared::Bytes(bytes) => bytes.into(),
+            Shared::Block(..) => value.to_vec(),
+        }
     }
 }
 
@@ -130,6 +189,16 @@ impl<'a> SplitKey<'a> {
         key.clear();
         key.extend_from_slice(self.head);
         key.extend_from_slice(self.tail);
+    }
+
+    /// The first 16 bytes of the whole key as a big-endian integer, zero-padded. Orders like the keys themselves, up to ties.
+    #[inline]
+    pub fn front(self) -> u128 {
+        match self.head.len() {
+            0 => prefix16(self.tail),
+            len @ 1..16 => prefix16(self.head) | prefix16(self.tail) >> (8 * len),
+            _ => prefix16(self.head),
+        }
     }
 
     /// Compares the whole key with `other`.
@@ -194,6 +263,18 @@ pub fn prefix8(key: &[u8]) -> u64 {
     }
 }
 
+/// [`prefix8`], of 16 bytes.
+#[inline]
+fn prefix16(key: &[u8]) -> u128 {
+    match key.first_chunk::<16>() {
+        Some(first) => u128::from_be_bytes(*first),
+        None => {
+            let (first, rest) = key.split_at(key.len().min(8));
+            u128::from(prefix8(first)) << 64 | u128::from(prefix8(rest))
+        }
+    }
+}
+
 /// Number of leading bytes that `a` and `b` share.
 #[inline]
 pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
@@ -242,13 +323,14 @@ mod tests {
 
         #[test]
         fn split_keys_are_ordered_as_whole_keys_wherever_they_are_split(
-            a in "[ab]{0,6}", b in "[ab]{0,6}", at in 0usize..7, bt in 0usize..7,
+            a in "[ab]{0,20}", b in "[ab]{0,20}", at in 0usize..21, bt in 0usize..21,
         ) {
             let split = |key: &'_ str, at: usize| (key.as_bytes()[..at.min(key.len())].to_vec(), key.as_bytes()[at.min(key.len())..].to_vec());
             let ((ah, at), (bh, bt)) = (split(&a, at), split(&b, bt));
             let (x, y) = (SplitKey::new(&ah, &at), SplitKey::new(&bh, &bt));
             prop_assert_eq!(x.cmp(&y), a.cmp(&b));
             prop_assert_eq!(x.cmp_bytes(b.as_bytes()), a.cmp(&b));
+            prop_assert!(x.front() >= y.front() || a < b, "the front contradicts the order");
             prop_assert_eq!(x.to_vec(), a.as_bytes());
         }
 

@@ -147,10 +147,29 @@ impl RunCursor {
     }
 }
 
+/// A source with the front of its key, which decides most comparisons.
+struct MergeInput {
+    source: MergeSource,
+    front: u128,
+}
+
+impl MergeInput {
+    fn advance(&mut self) -> Result<bool> {
+        let more = self.source.advance()?;
+        self.front = self.source.key().front();
+        Ok(more)
+    }
+
+    #[inline]
+    fn cmp_key(&self, other: &MergeInput) -> Ordering {
+        self.front.cmp(&other.front).then_with(|| self.source.key().cmp(&other.source.key()))
+    }
+}
+
 /// Walks the merged entries. Starts before the first one.
 pub struct MergeCursor {
-    sources: Vec<MergeSource>,
-    /// Indices into `sources`, smallest first: a binary heap.
+    inputs: Vec<MergeInput>,
+    /// Indices into `inputs`, smallest first: a binary heap.
     heap: Vec<usize>,
     /// The top of the heap.
     top: usize,
@@ -164,18 +183,19 @@ pub struct MergeCursor {
 impl MergeCursor {
     /// Merges `sources`, all of which walk in `direction`, up to `end`.
     pub fn new(sources: Vec<MergeSource>, direction: Direction, end: Bound<&[u8]>) -> Self {
-        let (heap, end) = (Vec::with_capacity(sources.len()), end.map(<[u8]>::to_vec));
-        MergeCursor { sources, heap, top: 0, lead: 0, direction, end, started: false }
+        let inputs: Vec<_> = sources.into_iter().map(|source| MergeInput { source, front: 0 }).collect();
+        let (heap, end) = (Vec::with_capacity(inputs.len()), end.map(<[u8]>::to_vec));
+        MergeCursor { inputs, heap, top: 0, lead: 0, direction, end, started: false }
     }
 
     /// Moves to the newest entry of the next key, tombstones included; `false` at the end, and from then on.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         if self.lead > 0
-            && let Some(top) = self.sources.get_mut(self.top)
+            && let Some(top) = self.inputs.get_mut(self.top)
         {
             self.lead -= 1;
-            top.step();
+            top.source.step();
             return Ok(true);
         }
         self.advance_top()
@@ -187,17 +207,18 @@ impl MergeCursor {
             self.start()?;
         } else if !self.heap.is_empty() {
             while let Some(child) = self.smaller_child(0) {
-                if self.source(child).key() != self.source(0).key() {
+                let (key, child_key) = (self.input(0).source.key(), self.input(child).source.key());
+                if key.front() != self.input(child).front || key != child_key {
                     break;
                 }
                 self.advance_at(child)?;
             }
             self.advance_at(0)?;
         }
-        while !self.heap.is_empty() && !self.source(0).is_open() {
+        while !self.heap.is_empty() && !self.input(0).source.is_open() {
             self.advance_at(0)?;
         }
-        if !self.heap.is_empty() && !self.is_within(self.source(0).key()) {
+        if !self.heap.is_empty() && !self.is_within(self.input(0).source.key()) {
             self.heap.clear();
         }
         self.top = self.heap.first().copied().unwrap_or(usize::MAX);
@@ -207,8 +228,8 @@ impl MergeCursor {
 
     fn start(&mut self) -> Result<()> {
         self.started = true;
-        for (i, source) in self.sources.iter_mut().enumerate() {
-            if source.advance()? {
+        for (i, input) in self.inputs.iter_mut().enumerate() {
+            if input.advance()? {
                 self.heap.push(i);
             }
         }
@@ -217,11 +238,14 @@ impl MergeCursor {
     }
 
     fn find_lead(&self) -> usize {
-        let Some(top) = self.sources.get(self.top) else { return 0 };
-        let next = self.smaller_child(0).map(|child| self.source(child).key());
+        let Some(top) = self.inputs.get(self.top).map(|input| &input.source) else { return 0 };
+        let next = self.smaller_child(0).map(|child| self.input(child));
         let leads = |n: usize| {
             let key = top.key_ahead(n);
-            let precedes = next.is_none_or(|next| self.directed(key.cmp(&next)).is_lt());
+            let precedes = next.is_none_or(|next| {
+                let order = key.front().cmp(&next.front).then_with(|| key.cmp(&next.source.key()));
+                self.directed(order).is_lt()
+            });
             precedes && self.is_within(key)
         };
         count_leading(top.ahead(), leads)
@@ -243,14 +267,14 @@ impl MergeCursor {
     }
 
     #[inline]
-    fn source(&self, at: usize) -> &MergeSource {
-        &self.sources[self.heap[at]]
+    fn input(&self, at: usize) -> &MergeInput {
+        &self.inputs[self.heap[at]]
     }
 
     /// Advances the source at position `at` of the heap and restores the heap order.
     fn advance_at(&mut self, at: usize) -> Result<()> {
         let index = self.heap[at];
-        if !self.sources[index].advance()? {
+        if !self.inputs[index].advance()? {
             self.heap.swap_remove(at);
         }
         self.sift_down(at);
@@ -278,13 +302,15 @@ impl MergeCursor {
     }
 
     fn precedes(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.source(a), self.source(b));
-        let by_key = self.directed(a.key().cmp(&b.key()));
-        by_key.then_with(|| a.is_open().cmp(&b.is_open())).then_with(|| b.seq().cmp(&a.seq())).is_lt()
+        let (a, b) = (self.input(a), self.input(b));
+        let by_age = |a: &MergeSource, b: &MergeSource| {
+            a.is_open().cmp(&b.is_open()).then_with(|| b.seq().cmp(&a.seq()))
+        };
+        self.directed(a.cmp_key(b)).then_with(|| by_age(&a.source, &b.source)).is_lt()
     }
 
     fn top(&self) -> Option<&MergeSource> {
-        self.sources.get(self.top).filter(|_| !self.heap.is_empty())
+        self.inputs.get(self.top).map(|input| &input.source).filter(|_| !self.heap.is_empty())
     }
 
     /// The key at the current position; empty at the end.

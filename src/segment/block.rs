@@ -6,12 +6,12 @@ use super::layout::{BlockHeader, HEADER_BYTES, Layout};
 use crate::codec::{low_bytes, uint_at};
 use crate::hash::KeyHasher;
 use crate::key::{Entry, EntryKind, MAX_KEY_BYTES, Seq, SplitKey, Value, same_bytes};
-use bytes::{Buf, Bytes};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A block in memory. Its checksum and the bounds of its areas have been verified. Clones share the bytes. Kept small, because the block
 /// cache stores it in its table.
-pub struct Block(Bytes);
+pub struct Block(Arc<[u8]>);
 
 /// The front of a block: header, fingerprints, and the first arrays. What a search reads first.
 const FRONT_BYTES: usize = 512;
@@ -33,7 +33,7 @@ impl Clone for Block {
 
 impl Block {
     /// Takes over a decompressed payload, and checks every bound in it once, so that its rows can be read without errors.
-    pub fn parse(payload: Vec<u8>) -> Parsed<Self> {
+    pub fn parse(payload: Arc<[u8]>) -> Parsed<Self> {
         let header = BlockHeader::decode(&payload).ok_or("the data block is shorter than its header")?;
         if header.count == 0 || header.count as usize > payload.len() {
             return Err("the data block has an impossible count");
@@ -55,12 +55,13 @@ impl Block {
         if header.prefix as usize + key_max > MAX_KEY_BYTES {
             return Err("a key exceeds the size limit");
         }
-        Ok(Block(Bytes::from(payload)))
+        Ok(Block(payload))
     }
 
-    /// The whole payload.
-    pub fn bytes(&self) -> &Bytes {
-        &self.0
+    /// Length of the payload.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// The rows.
@@ -90,7 +91,7 @@ fn longest(ends: &[u8], width: u8, total: u32) -> Parsed<usize> {
 /// The rows of a block, read in place. Beyond the last row, keys and values are empty, and sequence numbers mean nothing.
 #[derive(Default)]
 pub struct Rows {
-    bytes: Bytes,
+    bytes: Arc<[u8]>,
     layout: Layout,
 }
 
@@ -141,18 +142,15 @@ impl Rows {
     /// The value of row `at`, sharing the memory of the block.
     #[inline]
     pub fn to_value(&self, at: usize) -> Value {
-        Value::new(self.bytes.slice(self.value_range(at)))
+        Value::of_block(Arc::clone(&self.bytes), self.value_range(at))
     }
 
     /// The entry of a key with this hash. A fingerprint that differs from the key's says that the row is another one.
     #[inline]
     pub fn get(self, key: &[u8], hash: u64) -> Option<Entry> {
         let at = self.find(key, hash)?;
-        let (seq, kind, range) = (self.seq(at), self.kind(at), self.value_range(at));
-        let mut value = self.bytes;
-        value.truncate(range.end);
-        value.advance(range.start);
-        Some(Entry { seq, kind, value: Value::new(value) })
+        let (seq, kind, value) = (self.seq(at), self.kind(at), self.value_range(at));
+        Some(Entry { seq, kind, value: Value::of_block(self.bytes, value) })
     }
 
     #[inline]
@@ -235,7 +233,7 @@ impl Rows {
             std::mem::swap(&mut key, &mut before);
         }
         builder.finish_into(rebuilt);
-        *rebuilt == self.bytes
+        **rebuilt == *self.bytes
     }
 
     #[inline]

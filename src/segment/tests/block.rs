@@ -31,7 +31,7 @@ fn build(model: &Model) -> Vec<u8> {
 }
 
 fn rows(model: &Model) -> Rows {
-    Block::parse(build(model)).unwrap().rows()
+    Block::parse(build(model).into()).unwrap().rows()
 }
 
 fn entry() -> impl Strategy<Value = Entry> {
@@ -58,7 +58,7 @@ proptest! {
             prop_assert_eq!(read.value(at), &*entry.value);
             prop_assert_eq!(read.to_value(at), entry.value.clone());
         }
-        let block = Block::parse(build(&model)).unwrap();
+        let block = Block::parse(build(&model).into()).unwrap();
         let others = others.into_iter().flat_map(|key| [[&common[..], &key].concat(), key]);
         for key in model.keys().cloned().chain(others) {
             prop_assert_eq!(block.clone().rows().get(&key, hash(&key)), model.get(&key).cloned());
@@ -81,15 +81,14 @@ fn i6_blocks_of_any_other_length_or_with_absurd_fields_are_refused() {
     let mixed: Model = [(b"ab".to_vec(), put(1, "xy")), (b"abc".to_vec(), tombstone(2))].into();
     let payload = build(&mixed);
     let header = BlockHeader::decode(&payload).unwrap();
-    assert!(Block::parse(payload.clone()).is_ok());
-    (0..payload.len())
-        .for_each(|len| assert!(Block::parse(payload[..len].to_vec()).is_err(), "cut to {len}"));
-    assert!(Block::parse([&payload[..], &[0]].concat()).is_err());
+    assert!(Block::parse(payload.clone().into()).is_ok());
+    (0..payload.len()).for_each(|len| assert!(Block::parse(payload[..len].into()).is_err(), "cut to {len}"));
+    assert!(Block::parse([&payload[..], &[0]].concat().into()).is_err());
     let with = |changed: BlockHeader| {
         let mut bytes = Vec::new();
         changed.encode_into(&mut bytes);
         bytes.extend_from_slice(&payload[HEADER_BYTES..]);
-        Block::parse(bytes).map(drop)
+        Block::parse(bytes.into()).map(drop)
     };
     assert!(with(header).is_ok());
     for changed in [
@@ -111,7 +110,7 @@ fn i6_blocks_of_any_other_length_or_with_absurd_fields_are_refused() {
 fn i6_a_block_with_keys_over_the_size_limit_is_refused() {
     let block = |key: usize| {
         let model: Model = [0, 1].map(|last| ([vec![b'k'; key - 1], vec![last]].concat(), put(1, ""))).into();
-        Block::parse(build(&model)).map(drop)
+        Block::parse(build(&model).into()).map(drop)
     };
     assert!(block(MAX_KEY_BYTES).is_ok());
     assert!(block(MAX_KEY_BYTES + 1).unwrap_err().contains("size limit"));
