@@ -89,6 +89,12 @@ impl BlockCache {
         self.blocks.weight() + *lock(&self.pinned)
     }
 
+    #[cfg(test)]
+    /// The bytes of pinned partitions.
+    pub fn pinned(&self) -> u64 {
+        *lock(&self.pinned)
+    }
+
     /// Whether a sixteenth of the cache is free, so that a block can be added that nobody has asked for twice.
     pub(super) fn has_room(&self) -> bool {
         self.blocks.weight() < self.blocks.capacity() / 16 * 15

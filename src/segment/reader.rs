@@ -13,8 +13,14 @@ use crate::error::Result;
 use crate::fs::{Fs, ReadFile};
 use crate::id::FileId;
 use crate::key::Entry;
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Largest buffer that a thread keeps for its next read. A huge value gives its memory back.
+const STORED_BYTES: usize = 256 << 10;
+
+thread_local!(static STORED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
 
 /// An open segment. Its top index and some of its index partitions are in memory, everything else in the file and the block cache.
 pub struct Segment {
@@ -101,11 +107,10 @@ impl Segment {
             self.counters.hit();
             return Ok(index);
         }
-        let stored = self.read(handle)?;
-        match keep {
-            true => self.keep_partition(at, &stored),
-            false => self.parse_partition(handle, &stored).map(Arc::new),
-        }
+        self.read(handle, |stored| match keep {
+            true => self.keep_partition(at, stored),
+            false => self.parse_partition(handle, stored).map(Arc::new),
+        })
     }
 
     /// Whether partition `at` is in memory.
@@ -142,7 +147,7 @@ impl Segment {
 
     /// Reads a data block from the file and caches it.
     fn read_block(&self, handle: BlockHandle) -> Result<Block> {
-        let block = self.decode_block(handle, &self.read(handle)?)?;
+        let block = self.read(handle, |stored| self.decode_block(handle, stored))?;
         self.keep_block(handle, &block);
         Ok(block)
     }
@@ -158,11 +163,22 @@ impl Segment {
         self.located(handle, Block::parse(unpack(location, kind, payload)?))
     }
 
-    fn read(&self, handle: BlockHandle) -> Result<Vec<u8>> {
-        let mut stored = vec![0; handle.len as usize];
-        self.file.read_exact_at(&mut stored, handle.offset)?;
-        self.counters.read(stored.len());
-        Ok(stored)
+    /// Reads a stored block into the thread's buffer for `parse`. So no read allocates or zeroes a buffer.
+    fn read<T>(&self, handle: BlockHandle, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        let mut buffer = STORED.try_with(Cell::take).unwrap_or_default();
+        let len = handle.len as usize;
+        if buffer.len() < len {
+            buffer.resize(len, 0);
+        }
+        let stored = buffer.get_mut(..len).unwrap_or_default();
+        let parsed = self.file.read_exact_at(stored, handle.offset).and_then(|()| {
+            self.counters.read(len);
+            parse(stored)
+        });
+        if len <= STORED_BYTES {
+            _ = STORED.try_with(|kept| kept.set(buffer));
+        }
+        parsed
     }
 
     pub(super) fn location(&self, offset: u64) -> Location<'_> {

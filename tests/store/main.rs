@@ -36,6 +36,7 @@ mod model;
 mod open_files;
 mod panics;
 mod quarantine;
+mod ranges;
 mod repair;
 mod repair_bad_sectors;
 mod repair_crash;

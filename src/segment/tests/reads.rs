@@ -88,6 +88,50 @@ fn cache_stays_within_its_budget_and_refuses_blocks_of_an_eighth() {
 }
 
 #[test]
+fn i12_pinned_partitions_take_a_quarter_of_the_cache_and_give_it_back() {
+    let Fixture { path, .. } =
+        &fixture(&songs(20_000), WriterOptions { block_bytes: 128, ..Default::default() });
+    let capacity = 20 << 10;
+    let cache = Arc::new(BlockCache::new(capacity));
+    let read_all = || {
+        let segment = Segment::open(&RealFs, path, ID, cache.clone(), Arc::default()).unwrap();
+        for at in 0..segment.top.len() {
+            segment.partition(at, true).unwrap();
+        }
+        let at_once = (0..segment.top.len()).map(|at| segment.top.handle(at).len as u64).sum::<u64>();
+        assert!(at_once > 2 * capacity, "{at_once} bytes of partitions");
+        songs(20_000).keys().step_by(50).for_each(|key| assert!(get(&segment, key).unwrap().is_some()));
+        assert!(cache.pinned() > capacity / 8 && cache.pinned() <= capacity / 4, "{}", cache.pinned());
+        assert!(cache.weight() <= capacity, "{}", cache.weight());
+    };
+    (0..3).for_each(|_| {
+        read_all();
+        assert_eq!(cache.pinned(), 0, "a closed segment pins nothing");
+    });
+}
+
+#[test]
+fn a_long_range_fills_the_free_part_of_the_cache_and_no_more() {
+    let Fixture { path, .. } = &fixture(&songs(60_000), WriterOptions::default());
+    let (segment, counters) = open_counted(path, 64 << 20);
+    let all = collect(&segment, Direction::Forward, Bound::Unbounded, Access::Range).unwrap();
+    let (reads, ..) = counts(&counters);
+    assert_eq!(collect(&segment, Direction::Forward, Bound::Unbounded, Access::Range).unwrap(), all);
+    assert_eq!(counts(&counters).0, reads, "everything fits");
+    let (segment, counters) = open_counted(path, 300 << 10);
+    let cached = |key: &str| {
+        let before = counts(&counters).0;
+        get(&segment, key.as_bytes()).unwrap();
+        counts(&counters).0 == before
+    };
+    (0..3).for_each(|_| _ = cached("song:000007"));
+    collect(&segment, Direction::Reverse, Bound::Unbounded, Access::Range).unwrap();
+    assert!(cached("song:000007"), "a long walk must not evict what is used");
+    assert!(cached("song:059999"), "the first 256 KiB are kept");
+    assert!(!cached("song:030000"));
+}
+
+#[test]
 fn i5_after_a_failed_write_the_file_is_not_touched_again() {
     #[derive(Debug)]
     struct Full(Arc<std::sync::atomic::AtomicU64>);
