@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// cache stores it in its table.
 pub struct Block(Arc<[u8]>);
 
-/// The front of a block: header, fingerprints, and the first arrays. What a search reads first.
-const FRONT_BYTES: usize = 512;
+/// The front of a block, in cache lines: header, fingerprints, and the first arrays. What a search reads first.
+const FRONT_LINES: usize = 8;
 const LINE_BYTES: usize = 64;
 /// The most fingerprints that a search compares. In a block with more entries, it searches the keys until so many are left.
 const FINGERPRINTS_MAX: usize = 256;
@@ -25,8 +25,8 @@ impl Clone for Block {
     /// entries went from 1.07 to 0.76 µs.
     #[inline]
     fn clone(&self) -> Self {
-        let front = &self.0[..self.0.len().min(FRONT_BYTES)];
-        std::hint::black_box(front.iter().step_by(LINE_BYTES).fold(0, |seen, byte| seen | byte));
+        let line = |number: usize| self.0.get(number * LINE_BYTES).copied().unwrap_or_default();
+        std::hint::black_box((0..FRONT_LINES).fold(0, |seen, number| seen | line(number)));
         Block(self.0.clone())
     }
 }
@@ -161,10 +161,12 @@ impl Rows {
         }
         let window = self.window(rest);
         let pattern = u64::from(fingerprint(hash)) * 0x0101_0101_0101_0101;
-        for first in window.clone().step_by(8) {
-            let width = (window.end - first).min(8);
-            let mut same = zero_bytes(uint_at(&self.bytes, HEADER_BYTES + first, width) ^ pattern);
-            same &= low_bytes(width);
+        let mut first = window.start;
+        while first < window.end {
+            let mut same = zero_bytes(uint_at(&self.bytes, HEADER_BYTES + first, 8) ^ pattern);
+            if window.end - first < 8 {
+                same &= low_bytes(window.end - first); // What follows are no fingerprints.
+            }
             while same != 0 {
                 let at = first + same.trailing_zeros() as usize / 8;
                 let suffix = self.suffix(at);
@@ -173,6 +175,7 @@ impl Rows {
                 }
                 same &= same - 1;
             }
+            first += 8;
         }
         None
     }
