@@ -58,9 +58,9 @@ impl Block {
         Ok(Block(payload))
     }
 
-    /// Length of the payload.
+    /// Length of the payload, in bytes.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.0.len()
     }
 

@@ -15,13 +15,20 @@ pub fn fingerprint(hash: u64) -> u8 {
 pub struct BlockBuilder {
     shape: Shape,
     fingerprints: Vec<u8>,
-    /// Whole keys: only the last one tells how long the common prefix is.
-    keys: Vec<u8>,
-    key_ends: Vec<u32>,
+    /// What each key does not share with the previous one. Only the last key tells how long the common prefix is, and whole keys could
+    /// take far more memory than the block.
+    rests: Vec<u8>,
+    keys: Vec<BuilderKey>,
     values: Vec<u8>,
     value_ends: Vec<u32>,
     seqs: Vec<Seq>,
     tombstones: Vec<u8>,
+}
+
+struct BuilderKey {
+    /// Leading bytes shared with the previous key.
+    shared: usize,
+    len: usize,
 }
 
 /// What decides the size of a block.
@@ -121,8 +128,9 @@ impl BlockBuilder {
         let (bit, byte) = (self.shape.count % 8, self.shape.count / 8);
         self.shape = self.shape.with(shared, key.len(), seq, kind, value.len());
         self.fingerprints.push(fingerprint);
-        self.keys.extend_from_slice(key);
-        self.key_ends.push(self.keys.len() as u32);
+        let shared = if self.keys.is_empty() { 0 } else { shared };
+        self.rests.extend_from_slice(key.get(shared..).unwrap_or_default());
+        self.keys.push(BuilderKey { shared, len: key.len() });
         self.values.extend_from_slice(value);
         self.value_ends.push(self.values.len() as u32);
         self.seqs.push(seq);
@@ -144,16 +152,23 @@ impl BlockBuilder {
         if self.shape.count == 0 { 0 } else { self.shape.bytes() }
     }
 
+    #[cfg(test)]
+    /// Bytes of keys and values in memory.
+    pub fn held(&self) -> usize {
+        self.rests.len() + self.values.len()
+    }
+
     /// Appends the block to `out` and starts the next one.
     pub fn finish_into(&mut self, out: &mut Vec<u8>) {
         let (header, prefix) = (self.shape.header(), self.shape.prefix);
         header.encode_into(out);
         out.append(&mut self.fingerprints);
-        out.extend_from_slice(self.keys.get(..prefix).unwrap_or_default());
+        out.extend_from_slice(self.rests.get(..prefix).unwrap_or_default());
         if header.key_width > 0 {
-            for (at, &end) in self.key_ends.iter().enumerate() {
-                let end = end as usize - (at + 1) * prefix;
-                out.put_uint(end as u64, usize::from(header.key_width));
+            let mut end = 0;
+            for key in &self.keys {
+                end += key.len - prefix;
+                out.put_uint(end as u64, header.key_width.into());
             }
         }
         if header.value_width > 0 {
@@ -166,10 +181,13 @@ impl BlockBuilder {
         if header.tombstones > 0 {
             out.extend_from_slice(&self.tombstones);
         }
-        let mut start = 0;
-        for &end in &self.key_ends {
-            out.extend_from_slice(self.keys.get(start + prefix..end as usize).unwrap_or_default());
-            start = end as usize;
+        let (mut whole, mut rests) = (Vec::new(), &*self.rests);
+        for key in &self.keys {
+            let (rest, behind) = rests.split_at(key.len - key.shared);
+            whole.truncate(key.shared);
+            whole.extend_from_slice(rest);
+            out.extend_from_slice(whole.get(prefix..).unwrap_or_default());
+            rests = behind;
         }
         out.extend_from_slice(&self.values);
         self.clear();
@@ -179,8 +197,8 @@ impl BlockBuilder {
     pub fn clear(&mut self) {
         self.shape = Shape::default();
         self.fingerprints.clear();
+        self.rests.clear();
         self.keys.clear();
-        self.key_ends.clear();
         self.values.clear();
         self.value_ends.clear();
         self.seqs.clear();

@@ -67,7 +67,7 @@ impl Weighter<(FileId, u64), CachedBlock> for BlockWeight {
 impl CachedBlock {
     fn bytes(&self) -> usize {
         match self {
-            CachedBlock::Data(block) => block.len(),
+            CachedBlock::Data(block) => block.bytes(),
             CachedBlock::Index(index) => index.weight(),
         }
     }

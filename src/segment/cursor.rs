@@ -189,7 +189,7 @@ impl SegmentCursor {
                 block
             }
         };
-        self.walked += block.len() as u64;
+        self.walked += block.bytes() as u64;
         self.rows = block.rows();
         self.left = 0..self.rows.len();
         Ok(())

@@ -115,3 +115,20 @@ fn i6_a_block_with_keys_over_the_size_limit_is_refused() {
     assert!(block(MAX_KEY_BYTES).is_ok());
     assert!(block(MAX_KEY_BYTES + 1).unwrap_err().contains("size limit"));
 }
+
+/// A key may be 64 KiB, and a block may have very many that differ in their last bytes.
+#[test]
+fn i12_a_builder_holds_no_more_than_its_block() {
+    let (mut builder, mut payload, mut key) = (BlockBuilder::default(), Vec::new(), vec![b'k'; 60 << 10]);
+    let shared = key.len() - 2;
+    for at in 0..10_000u16 {
+        key.truncate(shared);
+        key.extend_from_slice(&at.to_be_bytes());
+        builder.append(&key, if at % 256 == 0 { shared } else { shared + 1 }, 0, 1, EntryKind::Put, b"");
+    }
+    assert!(builder.held() < 2 * builder.bytes(), "{} for {}", builder.held(), builder.bytes());
+    builder.finish_into(&mut payload);
+    let rows = Block::parse(payload.into()).unwrap().rows();
+    assert!(rows.key(9_999) == key[..] && rows.len() == 10_000);
+    assert!(rows.is_as_written(None, &mut builder, &mut Vec::new()));
+}
