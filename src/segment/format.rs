@@ -3,6 +3,7 @@
 //! ```text
 //! segment    := block(data)*  block(index)*  block(top index)  block(properties)  footer      without gaps
 //! block(x)   := payload  type u8  crc u32        at most 128 MiB, before and after decompression
+//!             | payload  0 u8*n  n u16  (128 + type) u8  crc u32
 //! payload    := x                                type 0
 //!             | length u32  lz4 block of x       type 1
 //!             | length u32  zstd frame of x      type 2
@@ -28,7 +29,8 @@
 //! **block.** `crc` covers the payload, the type, and the block's location: segment id u64, offset u64. A block from another file or
 //! offset (a misdirected write, a recycled extent) therefore fails the check. Invalid: a crc mismatch, an unknown type, or a `length`
 //! that exceeds 128 MiB or 255 times the lz4 block, or that differs from the decompressed size. Only data blocks are compressed; a
-//! block that does not shrink by an eighth is stored as type 0.
+//! block that does not shrink by an eighth is stored as type 0. The second form has padding up to the end of a page of the file.
+//! Only data blocks are padded. Padding that is not zero is invalid.
 //!
 //! **data.** Every field of every entry can be read in place, without those before it. Keys strictly increase through the whole file.
 //! `prefix` is the length of the longest prefix that all keys of the block share; it is stored once, and each `suffix` is the rest of
@@ -155,6 +157,37 @@ impl Location<'_> {
     }
 }
 
+/// Set in the type of a padded block.
+const PADDED: u8 = 0x80;
+
+/// Appends the type of a block, after padding so that the block is `padding` bytes longer; without any below two bytes.
+pub(super) fn put_type(block: &mut Vec<u8>, kind: Compression, padding: usize) {
+    match padding.checked_sub(2) {
+        None => block.put_u8(kind as u8),
+        Some(zeros) => {
+            block.resize(block.len() + zeros, 0);
+            block.put_uint(zeros as u64, 2);
+            block.put_u8(kind as u8 | PADDED);
+        }
+    }
+}
+
+/// Takes the type of a block, and the padding before it, off the end.
+fn take_type(body: &[u8]) -> Parsed<(Compression, &[u8])> {
+    let (&byte, payload) = body.split_last().ok_or("the block is shorter than its trailer")?;
+    let kind = Compression::from_u8(byte & !PADDED).ok_or("unknown block type")?;
+    if byte & PADDED == 0 {
+        return Ok((kind, payload));
+    }
+    let parts = payload.split_last_chunk::<2>().and_then(|(front, zeros)| {
+        front.split_at_checked(front.len().checked_sub(usize::from(u16::from_le_bytes(*zeros)))?)
+    });
+    match parts {
+        Some((payload, padding)) if padding.iter().all(|&byte| byte == 0) => Ok((kind, payload)),
+        _ => Err("the padding of the block is not zero"),
+    }
+}
+
 /// The crc of the block at `offset` of segment `id`, over the payload and its type byte.
 pub fn block_crc(id: FileId, offset: u64, payload_and_type: &[u8]) -> u32 {
     crc32(&[payload_and_type, &location_bytes(id, offset)])
@@ -175,7 +208,7 @@ pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
     for (at, kind) in bytes.iter().enumerate() {
         crc.update(std::slice::from_ref(kind));
         let stored = bytes.get(at + 1..)?.first_chunk()?;
-        if at == 0 || Compression::from_u8(*kind).is_none() {
+        if at == 0 || Compression::from_u8(*kind & !PADDED).is_none() {
             continue;
         }
         let mut whole = crc.clone();
@@ -189,8 +222,7 @@ pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
 
 /// Checks a stored block. Returns its type and payload.
 pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compression, &'a [u8])> {
-    let parts = stored.split_last_chunk::<4>().and_then(|(body, crc)| Some((body, crc, body.split_last()?)));
-    let Some((body, crc, (&kind, payload))) = parts else {
+    let Some((body, crc)) = stored.split_last_chunk::<4>() else {
         return Err(location.damaged("the block is shorter than its trailer"));
     };
     let (found, expected) = (block_crc(location.id, location.offset, body), u32::from_le_bytes(*crc));
@@ -199,9 +231,7 @@ pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compr
             location.damaged(format!("block checksum mismatch: computed {found:08x}, stored {expected:08x}"))
         );
     }
-    let kind =
-        Compression::from_u8(kind).ok_or_else(|| location.damaged(format!("unknown block type {kind}")))?;
-    Ok((kind, payload))
+    take_type(body).map_err(|what| location.damaged(what))
 }
 
 /// The fixed-size end of the file.

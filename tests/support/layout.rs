@@ -114,9 +114,15 @@ fn index(block: &[u8], mut after: Option<Vec<u8>>) -> Vec<Part> {
 }
 
 fn rows(block: &[u8]) -> Vec<(Vec<u8>, u64)> {
-    if block[block.len() - TRAILER_BYTES] != 0 {
-        return Vec::new();
-    }
+    let (payload, trailer) = block.split_at(block.len() - TRAILER_BYTES);
+    let block = match trailer[0] {
+        0 => payload,
+        0x80 => {
+            let (front, zeros) = payload.split_last_chunk::<2>().unwrap();
+            &front[..front.len() - usize::from(u16::from_le_bytes(*zeros))]
+        }
+        _ => return Vec::new(),
+    };
     let [count, prefix, keys, values] = [0, 4, 8, 12].map(|at| u32_at(block, at));
     let [key_width, value_width, seq_width, tombstones] = [16, 17, 18, 19].map(|at| usize::from(block[at]));
     let prefix_at = 28 + count;
@@ -125,7 +131,7 @@ fn rows(block: &[u8]) -> Vec<(Vec<u8>, u64)> {
     let seqs = value_ends + count * value_width;
     let suffixes = seqs + count * seq_width + tombstones * count.div_ceil(8);
     let all = |one: usize, width: usize| if width == 0 { one * count } else { one };
-    assert_eq!(suffixes + all(keys, key_width) + all(values, value_width) + TRAILER_BYTES, block.len());
+    assert_eq!(suffixes + all(keys, key_width) + all(values, value_width), block.len());
     let uint = |at: usize, width: usize| -> u64 {
         block[at..at + width].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
     };

@@ -176,6 +176,30 @@ fn forge(sound: &[u8], BlockHandle { offset, len }: BlockHandle, at: usize, chan
 }
 
 #[test]
+fn i6_padding_is_zero_and_covered_by_the_checksum() {
+    let options = WriterOptions { block_bytes: 1000, compression: Compression::None };
+    let Fixture { path, segment, .. } = &fixture(&songs(1000), options);
+    let sound = std::fs::read(path).unwrap();
+    let partition = segment.partition(0, true).unwrap();
+    let kind = |block: &BlockHandle| sound[block.end() as usize - format::TRAILER_BYTES];
+    let padded = (0..partition.len()).map(|at| partition.handle(at)).find(|block| kind(block) & 0x80 != 0);
+    let padded = padded.expect("a block that ends just before a page does");
+    assert_eq!(padded.end() % 4096, 0);
+    let (end, zeros_at) = (padded.end() as usize, padded.end() as usize - format::TRAILER_BYTES - 2);
+    let zeros = usize::from(sound[zeros_at]);
+    assert!(zeros > 0 && sound[zeros_at - zeros..zeros_at].iter().all(|&byte| byte == 0));
+    let decode = |bytes: &[u8]| segment.decode_block(padded, &bytes[padded.offset as usize..end]).map(drop);
+    decode(&sound).unwrap();
+    let forged = forge(&sound, padded, zeros_at - zeros, 1);
+    assert!(decode(&forged).unwrap_err().to_string().contains("padding"));
+    assert!(decode(&forge(&sound, padded, zeros_at + 1, 0xff)).unwrap_err().to_string().contains("padding"));
+    assert!(decode(&forge(&sound, padded, zeros_at, sound[zeros_at] + 1)).is_err(), "a byte of the payload");
+    let mut flipped = sound.clone();
+    flipped[zeros_at - 1] = 1;
+    assert!(decode(&flipped).unwrap_err().to_string().contains("checksum"));
+}
+
+#[test]
 fn i6_verify_finds_by_the_digest_what_every_block_checksum_allows() {
     let model: Model = [(b"k".to_vec(), put(1, "value"))].into();
     let Fixture { path, segment, .. } = &fixture(&model, WriterOptions::default());
