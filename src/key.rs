@@ -257,21 +257,27 @@ impl PartialEq<[u8]> for SplitKey<'_> {
 /// The first eight bytes of `key` as a big-endian integer, zero-padded. Orders like the keys themselves, up to ties.
 #[inline]
 pub fn prefix8(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => key.iter().enumerate().fold(0, |acc, (i, &b)| acc | u64::from(b) << (56 - 8 * i)),
+    match (key.first_chunk(), key.first_chunk(), key.last_chunk()) {
+        (Some(first), ..) => u64::from_be_bytes(*first),
+        // The last four bytes overlap the first four, which the shift pushes out.
+        (None, Some(first), Some(last)) => {
+            let rest = u32::from_be_bytes(*last).unbounded_shl(8 * (8 - key.len() as u32));
+            u64::from(u32::from_be_bytes(*first)) << 32 | u64::from(rest)
+        }
+        _ => key.iter().enumerate().fold(0, |acc, (i, &b)| acc | u64::from(b) << (56 - 8 * i)),
     }
 }
 
 /// [`prefix8`], of 16 bytes.
 #[inline]
 fn prefix16(key: &[u8]) -> u128 {
-    match key.first_chunk::<16>() {
-        Some(first) => u128::from_be_bytes(*first),
-        None => {
-            let (first, rest) = key.split_at(key.len().min(8));
-            u128::from(prefix8(first)) << 64 | u128::from(prefix8(rest))
+    match (key.first_chunk(), key.first_chunk(), key.last_chunk()) {
+        (Some(first), ..) => u128::from_be_bytes(*first),
+        (None, Some(first), Some(last)) => {
+            let rest = u64::from_be_bytes(*last).unbounded_shl(8 * (16 - key.len() as u32));
+            u128::from(u64::from_be_bytes(*first)) << 64 | u128::from(rest)
         }
+        _ => u128::from(prefix8(key)) << 64,
     }
 }
 
@@ -332,6 +338,13 @@ mod tests {
             prop_assert_eq!(x.cmp_bytes(b.as_bytes()), a.cmp(&b));
             prop_assert!(x.front() >= y.front() || a < b, "the front contradicts the order");
             prop_assert_eq!(x.to_vec(), a.as_bytes());
+        }
+
+        #[test]
+        fn prefixes_are_the_padded_first_bytes(key in vec(any::<u8>(), 0..20)) {
+            let padded = [&key[..], &[0; 16]].concat();
+            prop_assert_eq!(&prefix8(&key).to_be_bytes()[..], &padded[..8]);
+            prop_assert_eq!(&prefix16(&key).to_be_bytes()[..], &padded[..16]);
         }
 
         #[test]
