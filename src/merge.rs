@@ -110,8 +110,11 @@ pub struct RunCursor {
     segments: RunSegments,
     at: RunPosition,
     direction: Direction,
+    /// Where the walk begins in the first segment.
     start: Bound<Vec<u8>>,
     access: Access,
+    /// Bytes of blocks in the segments behind.
+    walked: u64,
 }
 
 #[expect(clippy::large_enum_variant, reason = "one for each run, almost always the large one")]
@@ -126,19 +129,23 @@ impl RunCursor {
     /// Walks `segments`, given in the order of the walk, from `start`.
     pub fn new(segments: RunSegments, direction: Direction, start: Bound<&[u8]>, access: Access) -> Self {
         let start = start.map(<[u8]>::to_vec);
-        RunCursor { segments, at: RunPosition::Outside, direction, start, access }
+        RunCursor { segments, at: RunPosition::Outside, direction, start, access, walked: 0 }
     }
 
     /// Moves to the next entry or segment.
     fn advance(&mut self) -> Result<bool> {
         if let RunPosition::Before(segment) = &self.at {
             let start = self.start.as_ref().map(Vec::as_slice);
-            self.at = RunPosition::Within(segment.file.cursor(self.direction, start, self.access)?);
+            let mut cursor = segment.file.cursor(self.direction, start, self.access)?;
+            cursor.add_walked(self.walked);
+            self.start = Bound::Unbounded;
+            self.at = RunPosition::Within(cursor);
         }
-        if let RunPosition::Within(cursor) = &mut self.at
-            && cursor.advance()?
-        {
-            return Ok(true);
+        if let RunPosition::Within(cursor) = &mut self.at {
+            if cursor.advance()? {
+                return Ok(true);
+            }
+            self.walked = cursor.walked();
         }
         let next = self.segments.next();
         let found = next.is_some();

@@ -11,8 +11,8 @@ use std::sync::Arc;
 /// An iterator over keys and values in key order. `rev()` and `next_back()` iterate from the other end. It holds one block per run in
 /// memory, and keeps the segments and memtables that it started with. It ends after an error.
 ///
-/// The block cache keeps the first 256 KiB that a range reads of each run. Beyond, it keeps blocks only while it has room, so a scan of the
-/// whole store evicts nothing.
+/// The block cache keeps the first 256 KiB that a range reads of each run. Beyond, it keeps blocks only while it has room, so a scan of
+/// the whole store evicts next to nothing.
 pub struct Range {
     view: Arc<View>,
     seq: Seq,

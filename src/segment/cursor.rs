@@ -76,6 +76,16 @@ impl SegmentCursor {
         Ok(true)
     }
 
+    /// Bytes of the blocks that it has come to.
+    pub fn walked(&self) -> u64 {
+        self.walked
+    }
+
+    /// The walk came from other segments, in which it came to blocks of so many bytes.
+    pub fn add_walked(&mut self, bytes: u64) {
+        self.walked += bytes;
+    }
+
     /// Number of entries that [`step`](Self::step) can reach: the rest of the block.
     #[inline]
     pub fn ahead(&self) -> usize {

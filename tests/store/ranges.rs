@@ -72,6 +72,25 @@ fn a_short_range_is_cached_and_a_long_one_evicts_nothing() {
     assert!(reads(&db) > first);
 }
 
+#[test]
+fn a_scan_of_many_segments_leaves_the_full_cache_as_it_is() {
+    let dir = fast_dir();
+    let options = || quiet().segment_bytes(64 << 10).block_cache_bytes(400 << 10);
+    let db = options().open(dir.path()).unwrap();
+    db.ingest((0..3 * ROWS).map(|n| sidebloom::Result::Ok((key(n), n.to_be_bytes().repeat(50))))).unwrap();
+    drop(db);
+    let db = options().open(dir.path()).unwrap();
+    assert!(db.stats().levels.iter().map(|level| level.segments).sum::<usize>() > 20);
+    assert_eq!(db.iter().count(), 3 * ROWS as usize);
+    let is_cached = |n: u32| {
+        let before = db.stats();
+        assert!(db.get(key(n)).unwrap().is_some());
+        db.stats().block_cache_hits > before.block_cache_hits
+    };
+    assert!(is_cached(100), "the scan filled the cache with its first rows");
+    assert!(!is_cached(2 * ROWS) && !is_cached(3 * ROWS - 1), "and left it alone from then on");
+}
+
 /// An error among the rows that `nth` skips must not look like the end.
 #[test]
 fn i6_an_error_among_skipped_rows_is_returned() {
