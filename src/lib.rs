@@ -83,7 +83,7 @@ mod sync;
 mod wal;
 
 pub use db::{
-    Db, Durability, FilterPolicy, LevelStats, LogSalvage, LostRange, Options, Range, RebuildReport,
+    Db, Durability, FilterPolicy, Keys, LevelStats, LogSalvage, LostRange, Options, Range, RebuildReport,
     RepairReport, Snapshot, Stats, VerifyReport, repair,
 };
 pub use error::{Error, Result};

@@ -1,15 +1,18 @@
-//! K-way merge of memtables, segments and levels: each key once, its newest entry, in key order or backwards.
+//! K-way merge of memtables and sorted runs: each key once, its newest entry, in key order or backwards.
 //!
-//! 1. Every source is at its next entry. A binary heap orders the sources by (key, newest first).
-//! 2. The top of the heap is the current entry.
-//! 3. To advance, advance every other source at the same key (their entries are older), then the top itself.
+//! 1. Every source is at its next entry, or before a segment that it has not opened: then it counts as being at that segment's bound.
+//! 2. A binary heap orders the sources by (key, unopened first, newest first). Its top, once opened, is the current entry.
+//! 3. The *lead* is the number of further entries in the top's block that precede the entries of all other sources. They follow without
+//!    comparisons. A search that starts at the next entry and doubles its steps finds the lead.
+//! 4. After the lead, advance every other source at the same key (their entries are older), then the top itself.
 //!
 //! Sources may come in any order: sequence numbers decide which entry is the newest.
 
 use crate::error::Result;
-use crate::key::{EntryKind, Seq, Value, prefix8};
+use crate::key::{EntryKind, Seq, SplitKey, Value};
 use crate::memtable::MemtableCursor;
 use crate::segment::{Access, Direction, SegmentCursor, SegmentFile};
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -17,9 +20,7 @@ use std::sync::Arc;
 pub enum MergeSource {
     /// A memtable, as of a sequence number.
     Memtable(MemtableCursor),
-    /// One segment.
-    Segment(SegmentCursor),
-    /// The segments of a sorted run, in sequence.
+    /// The segments of a sorted run, in sequence; or a single segment.
     Run(RunCursor),
 }
 
@@ -27,25 +28,45 @@ macro_rules! each {
     ($source:expr, $cursor:ident => $call:expr) => {
         match $source {
             MergeSource::Memtable($cursor) => $call,
-            MergeSource::Segment($cursor) => $call,
-            MergeSource::Run($cursor) => $call,
+            MergeSource::Run(RunCursor { at: RunPosition::Within($cursor), .. }) => $call,
+            MergeSource::Run(_) => Default::default(),
         }
     };
 }
 
 impl MergeSource {
-    #[inline]
     fn advance(&mut self) -> Result<bool> {
         match self {
             MergeSource::Memtable(cursor) => Ok(cursor.advance()),
-            MergeSource::Segment(cursor) => cursor.advance(),
             MergeSource::Run(cursor) => cursor.advance(),
         }
     }
 
+    fn is_open(&self) -> bool {
+        !matches!(self, MergeSource::Run(RunCursor { at: RunPosition::Before(_), .. }))
+    }
+
     #[inline]
-    fn key(&self) -> &[u8] {
-        each!(self, cursor => cursor.key())
+    fn key(&self) -> SplitKey<'_> {
+        match self {
+            MergeSource::Run(RunCursor { at: RunPosition::Before(segment), .. }) => (&*segment.first).into(),
+            source => each!(source, cursor => cursor.key()),
+        }
+    }
+
+    #[inline]
+    fn ahead(&self) -> usize {
+        each!(self, cursor => cursor.ahead())
+    }
+
+    #[inline]
+    fn key_ahead(&self, n: usize) -> SplitKey<'_> {
+        each!(self, cursor => cursor.key_ahead(n))
+    }
+
+    #[inline]
+    fn step(&mut self) {
+        each!(self, cursor => cursor.step())
     }
 
     #[inline]
@@ -55,78 +76,100 @@ impl MergeSource {
 
     #[inline]
     fn kind(&self) -> EntryKind {
-        each!(self, cursor => cursor.kind())
+        match self {
+            MergeSource::Memtable(cursor) => cursor.kind(),
+            MergeSource::Run(RunCursor { at: RunPosition::Within(cursor), .. }) => cursor.kind(),
+            MergeSource::Run(_) => EntryKind::Tombstone,
+        }
     }
 
+    #[inline]
     fn value(&self) -> &[u8] {
         each!(self, cursor => cursor.value())
     }
 
+    #[inline]
     fn to_value(&self) -> Value {
         each!(self, cursor => cursor.to_value())
     }
 }
 
-/// Walks the segments of a sorted run. Opens each segment when the walk reaches it.
+/// A segment of a run.
+pub struct RunSegment {
+    /// The segment.
+    pub file: Arc<SegmentFile>,
+    /// A key that precedes or equals, in the direction of the walk, every key that the walk meets in the segment.
+    pub first: Vec<u8>,
+}
+
+/// The segments of a run in the order of a walk.
+pub type RunSegments = Box<dyn Iterator<Item = RunSegment> + Send + Sync>;
+
+/// Walks the segments of a sorted run. Opens each segment only when its [`first`](RunSegment::first) key is the next of the merge.
 pub struct RunCursor {
-    /// In the order of the walk.
-    segments: std::vec::IntoIter<Arc<SegmentFile>>,
-    current: Option<SegmentCursor>,
+    segments: RunSegments,
+    at: RunPosition,
     direction: Direction,
+    /// Where the walk begins in the first segment.
+    start: Bound<Vec<u8>>,
     access: Access,
+    /// Bytes of blocks in the segments behind.
+    walked: u64,
+}
+
+#[expect(clippy::large_enum_variant, reason = "one for each run, almost always the large one")]
+enum RunPosition {
+    /// Before the first segment or after the last.
+    Outside,
+    Before(RunSegment),
+    Within(SegmentCursor),
 }
 
 impl RunCursor {
-    /// Walks `segments`, given in the order of the walk, from `start` in the first one.
-    pub fn new(
-        segments: Vec<Arc<SegmentFile>>,
-        direction: Direction,
-        start: Bound<&[u8]>,
-        access: Access,
-    ) -> Result<Self> {
-        let mut segments = segments.into_iter();
-        let current = match segments.next() {
-            Some(first) => Some(first.cursor(direction, start, access)?),
-            None => None,
-        };
-        Ok(RunCursor { segments, current, direction, access })
+    /// Walks `segments`, given in the order of the walk, from `start`.
+    pub fn new(segments: RunSegments, direction: Direction, start: Bound<&[u8]>, access: Access) -> Self {
+        let start = start.map(<[u8]>::to_vec);
+        RunCursor { segments, at: RunPosition::Outside, direction, start, access, walked: 0 }
     }
 
-    #[inline]
+    /// Moves to the next entry or segment.
     fn advance(&mut self) -> Result<bool> {
-        while let Some(cursor) = &mut self.current {
+        if let RunPosition::Before(segment) = &self.at {
+            let start = self.start.as_ref().map(Vec::as_slice);
+            let mut cursor = segment.file.cursor(self.direction, start, self.access)?;
+            cursor.add_walked(self.walked);
+            self.start = Bound::Unbounded;
+            self.at = RunPosition::Within(cursor);
+        }
+        if let RunPosition::Within(cursor) = &mut self.at {
             if cursor.advance()? {
                 return Ok(true);
             }
-            self.current = match self.segments.next() {
-                Some(next) => Some(next.cursor(self.direction, Bound::Unbounded, self.access)?),
-                None => None,
-            };
+            self.walked = cursor.walked();
         }
-        Ok(false)
+        let next = self.segments.next();
+        let found = next.is_some();
+        self.at = next.map_or(RunPosition::Outside, RunPosition::Before);
+        Ok(found)
+    }
+}
+
+/// A source with the front of its key, which decides most comparisons.
+struct MergeInput {
+    source: MergeSource,
+    front: u128,
+}
+
+impl MergeInput {
+    fn advance(&mut self) -> Result<bool> {
+        let more = self.source.advance()?;
+        self.front = self.source.key().front();
+        Ok(more)
     }
 
     #[inline]
-    fn key(&self) -> &[u8] {
-        self.current.as_ref().map(SegmentCursor::key).unwrap_or_default()
-    }
-
-    #[inline]
-    fn seq(&self) -> Seq {
-        self.current.as_ref().map_or(0, SegmentCursor::seq)
-    }
-
-    #[inline]
-    fn kind(&self) -> EntryKind {
-        self.current.as_ref().map_or(EntryKind::Tombstone, SegmentCursor::kind)
-    }
-
-    fn value(&self) -> &[u8] {
-        self.current.as_ref().map(SegmentCursor::value).unwrap_or_default()
-    }
-
-    fn to_value(&self) -> Value {
-        self.current.as_ref().map(SegmentCursor::to_value).unwrap_or_default()
+    fn cmp_key(&self, other: &MergeInput) -> Ordering {
+        self.front.cmp(&other.front).then_with(|| self.source.key().cmp(&other.source.key()))
     }
 }
 
@@ -135,55 +178,62 @@ pub struct MergeCursor {
     inputs: Vec<MergeInput>,
     /// Indices into `inputs`, smallest first: a binary heap.
     heap: Vec<usize>,
+    /// The top of the heap.
+    top: usize,
+    /// Number of further entries of the top that need no comparison.
+    lead: usize,
     direction: Direction,
+    end: Bound<Vec<u8>>,
     started: bool,
 }
 
-struct MergeInput {
-    source: MergeSource,
-    /// `prefix8` of the source's key, which decides most comparisons.
-    prefix: u64,
-}
-
-impl MergeInput {
-    fn advance(&mut self) -> Result<bool> {
-        let more = self.source.advance()?;
-        if more {
-            self.prefix = prefix8(self.source.key());
-        }
-        Ok(more)
-    }
-
-    fn same_key(&self, other: &MergeInput) -> bool {
-        self.prefix == other.prefix && self.source.key() == other.source.key()
-    }
-}
-
 impl MergeCursor {
-    /// Merges `sources`, all of which walk in `direction`.
-    pub fn new(sources: Vec<MergeSource>, direction: Direction) -> Self {
-        let inputs = sources.into_iter().map(|source| MergeInput { source, prefix: 0 }).collect();
-        MergeCursor { inputs, heap: Vec::new(), direction, started: false }
+    /// Merges `sources`, all of which walk in `direction`, up to `end`.
+    pub fn new(sources: Vec<MergeSource>, direction: Direction, end: Bound<&[u8]>) -> Self {
+        let inputs: Vec<_> = sources.into_iter().map(|source| MergeInput { source, front: 0 }).collect();
+        let (heap, end) = (Vec::with_capacity(inputs.len()), end.map(<[u8]>::to_vec));
+        MergeCursor { inputs, heap, top: 0, lead: 0, direction, end, started: false }
     }
 
     /// Moves to the newest entry of the next key, tombstones included; `false` at the end, and from then on.
+    #[inline]
     pub fn advance(&mut self) -> Result<bool> {
+        if self.lead > 0
+            && let Some(top) = self.inputs.get_mut(self.top)
+        {
+            self.lead -= 1;
+            top.source.step();
+            return Ok(true);
+        }
+        self.advance_top()
+    }
+
+    #[inline(never)]
+    fn advance_top(&mut self) -> Result<bool> {
         if !self.started {
-            return self.start();
-        }
-        while let Some(child) = self.smaller_child(0) {
-            if !self.input(child).same_key(self.input(0)) {
-                break;
+            self.start()?;
+        } else if !self.heap.is_empty() {
+            while let Some(child) = self.smaller_child(0) {
+                let (key, child_key) = (self.input(0).source.key(), self.input(child).source.key());
+                if key.front() != self.input(child).front || key != child_key {
+                    break;
+                }
+                self.advance_at(child)?;
             }
-            self.advance_at(child)?;
-        }
-        if !self.heap.is_empty() {
             self.advance_at(0)?;
         }
+        while !self.heap.is_empty() && !self.input(0).source.is_open() {
+            self.advance_at(0)?;
+        }
+        if !self.heap.is_empty() && !self.is_within(self.input(0).source.key()) {
+            self.heap.clear();
+        }
+        self.top = self.heap.first().copied().unwrap_or(usize::MAX);
+        self.lead = self.find_lead();
         Ok(!self.heap.is_empty())
     }
 
-    fn start(&mut self) -> Result<bool> {
+    fn start(&mut self) -> Result<()> {
         self.started = true;
         for (i, input) in self.inputs.iter_mut().enumerate() {
             if input.advance()? {
@@ -191,7 +241,36 @@ impl MergeCursor {
             }
         }
         (0..self.heap.len()).rev().for_each(|at| self.sift_down(at));
-        Ok(!self.heap.is_empty())
+        Ok(())
+    }
+
+    fn find_lead(&self) -> usize {
+        let Some(top) = self.inputs.get(self.top).map(|input| &input.source) else { return 0 };
+        let next = self.smaller_child(0).map(|child| self.input(child));
+        let leads = |n: usize| {
+            let key = top.key_ahead(n);
+            let precedes = next.is_none_or(|next| {
+                let order = key.front().cmp(&next.front).then_with(|| key.cmp(&next.source.key()));
+                self.directed(order).is_lt()
+            });
+            precedes && self.is_within(key)
+        };
+        count_leading(top.ahead(), leads)
+    }
+
+    /// The order in the direction of the walk.
+    #[inline]
+    fn directed(&self, order: Ordering) -> Ordering {
+        if self.direction == Direction::Reverse { order.reverse() } else { order }
+    }
+
+    #[inline]
+    fn is_within(&self, key: SplitKey<'_>) -> bool {
+        match &self.end {
+            Bound::Included(end) => self.directed(key.cmp_bytes(end)).is_le(),
+            Bound::Excluded(end) => self.directed(key.cmp_bytes(end)).is_lt(),
+            Bound::Unbounded => true,
+        }
     }
 
     #[inline]
@@ -229,21 +308,21 @@ impl MergeCursor {
         }
     }
 
-    #[inline]
     fn precedes(&self, a: usize, b: usize) -> bool {
         let (a, b) = (self.input(a), self.input(b));
-        let by_key = a.prefix.cmp(&b.prefix).then_with(|| a.source.key().cmp(b.source.key()));
-        let by_key = if self.direction == Direction::Reverse { by_key.reverse() } else { by_key };
-        by_key.then_with(|| b.source.seq().cmp(&a.source.seq())).is_lt()
+        let by_age = |a: &MergeSource, b: &MergeSource| {
+            a.is_open().cmp(&b.is_open()).then_with(|| b.seq().cmp(&a.seq()))
+        };
+        self.directed(a.cmp_key(b)).then_with(|| by_age(&a.source, &b.source)).is_lt()
     }
 
     fn top(&self) -> Option<&MergeSource> {
-        self.heap.first().map(|&index| &self.inputs[index].source)
+        self.inputs.get(self.top).map(|input| &input.source).filter(|_| !self.heap.is_empty())
     }
 
     /// The key at the current position; empty at the end.
     #[inline]
-    pub fn key(&self) -> &[u8] {
+    pub fn key(&self) -> SplitKey<'_> {
         self.top().map(MergeSource::key).unwrap_or_default()
     }
 
@@ -253,6 +332,7 @@ impl MergeCursor {
     }
 
     /// Put or tombstone at the current position.
+    #[inline]
     pub fn kind(&self) -> EntryKind {
         self.top().map_or(EntryKind::Tombstone, MergeSource::kind)
     }
@@ -263,7 +343,48 @@ impl MergeCursor {
     }
 
     /// The value at the current position, shared.
+    #[inline]
     pub fn to_value(&self) -> Value {
         self.top().map(MergeSource::to_value).unwrap_or_default()
+    }
+}
+
+/// How many of the numbers from 1 to `most` satisfy `holds`, which the first ones do and the others do not. Cheap where the answer is 0 or
+/// `most`.
+#[inline]
+fn count_leading(most: usize, holds: impl Fn(usize) -> bool) -> usize {
+    if most == 0 || !holds(1) {
+        return 0;
+    }
+    if holds(most) {
+        return most;
+    }
+    let (mut low, mut step) = (1, 1);
+    while low + step < most && holds(low + step) {
+        low += step;
+        step *= 2;
+    }
+    let mut high = most.min(low + step);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        match holds(middle) {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lead_is_the_linear_count() {
+        for most in 0..40 {
+            for lead in 0..=most {
+                assert_eq!(count_leading(most, |n| n <= lead), lead, "of {most}");
+            }
+        }
     }
 }

@@ -57,18 +57,18 @@ pub fn interrogate(segment: &Arc<Segment>) {
     }))
     .is_some();
     let forward = walk(segment, Direction::Forward, Bound::Unbounded, Access::Scan);
-    let others = [(Direction::Forward, Access::Cached), (Direction::Reverse, Access::Scan)]
+    let others = [(Direction::Forward, Access::Range), (Direction::Reverse, Access::Scan)]
         .map(|(direction, access)| walk(segment, direction, Bound::Unbounded, access));
     let keys: Vec<Vec<u8>> = verified.iter().map(|(key, ..)| key.clone()).take(KEYS).collect();
     let beside = keys.iter().map(|key| [key.as_slice(), b"\0"].concat());
     let asked: Vec<Vec<u8>> = keys.iter().cloned().chain(beside).chain([Vec::new(), vec![0xff; 9]]).collect();
-    let answers: Vec<_> = asked.iter().map(|key| named(segment.get(key))).collect();
+    let answers: Vec<_> = asked.iter().map(|key| named(segment.get(key, segment.store().hasher.hash(key)))).collect();
     let bounds = asked.iter().flat_map(|key| [Bound::Included(&**key), Bound::Excluded(&**key)]);
     let directions = [Direction::Forward, Direction::Reverse];
     let tails: Vec<_> = bounds
         .flat_map(|start| directions.map(|direction| (direction, start)))
         .step_by(5)
-        .map(|(direction, start)| (direction, start, walk(segment, direction, start, Access::Cached)))
+        .map(|(direction, start)| (direction, start, walk(segment, direction, start, Access::Range)))
         .collect();
     if !sound {
         return;

@@ -14,7 +14,7 @@ use super::write::LEVEL0_SLOWDOWN;
 use crate::error::{Error, Result};
 use crate::key::EntryKind;
 use crate::manifest::LiveSegment;
-use crate::merge::{MergeCursor, MergeSource, RunCursor};
+use crate::merge::{MergeCursor, MergeSource, RunCursor, RunSegment};
 use crate::segment::{Access, Direction};
 use crate::sync::lock;
 use std::collections::BTreeMap;
@@ -73,7 +73,8 @@ impl Inner {
         let mut sizes = LevelSizes::of(&self.live(), compaction.inputs());
         sizes.add(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
         let plan = lock(&self.filter_policy).plan(&sizes);
-        let mut merge = MergeCursor::new(sources(compaction)?, Direction::Forward);
+        let mut merge = MergeCursor::new(sources(compaction), Direction::Forward, Bound::Unbounded);
+        let mut key = Vec::new();
         let mut current: Option<SegmentBuilder<'_>> = None;
         let mut entries = 0u64;
         while merge.advance()? {
@@ -88,7 +89,8 @@ impl Inner {
                 Some(builder) => builder,
                 None => SegmentBuilder::new(&self.storage, compaction.output_level, plan.as_ref())?,
             };
-            builder.append(merge.key(), merge.seq(), merge.kind(), merge.value())?;
+            merge.key().copy_into(&mut key);
+            builder.append(&key, merge.seq(), merge.kind(), merge.value())?;
             match builder.file_bytes() >= self.storage.options.segment_bytes {
                 true => built.push(self.finish_segment(builder)?),
                 false => current = Some(builder),
@@ -146,24 +148,26 @@ impl Inner {
 }
 
 /// One cursor per segment of level 0 or in quarantine, and one per sorted run. So memory does not grow with the number of segments.
-fn sources(compaction: &Compaction) -> Result<Vec<MergeSource>> {
-    let mut sources = Vec::new();
+fn sources(compaction: &Compaction) -> Vec<MergeSource> {
     let mut runs: BTreeMap<u8, Vec<&LiveSegment>> = BTreeMap::new();
+    let mut alone = Vec::new();
     for input in compaction.inputs() {
-        if input.meta.level == 0 || input.is_quarantined() {
-            let cursor = input.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
-            sources.push(MergeSource::Segment(cursor));
-        } else {
-            runs.entry(input.meta.level).or_default().push(input);
+        match input.meta.level == 0 || input.is_quarantined() {
+            true => alone.push(vec![input]),
+            false => runs.entry(input.meta.level).or_default().push(input),
         }
     }
-    for mut run in runs.into_values() {
+    let source = |mut run: Vec<&LiveSegment>| {
         run.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
-        let walk = run.iter().map(|input| Arc::clone(&input.file)).collect();
-        let cursor = RunCursor::new(walk, Direction::Forward, Bound::Unbounded, Access::Scan)?;
-        sources.push(MergeSource::Run(cursor));
-    }
-    Ok(sources)
+        let segment = |input: &&LiveSegment| RunSegment {
+            file: Arc::clone(&input.file),
+            first: input.meta.smallest.clone(),
+        };
+        let walk: Vec<RunSegment> = run.iter().map(segment).collect();
+        let walk = Box::new(walk.into_iter());
+        MergeSource::Run(RunCursor::new(walk, Direction::Forward, Bound::Unbounded, Access::Scan))
+    };
+    alone.into_iter().chain(runs.into_values()).map(source).collect()
 }
 
 /// While it lives, the background threads treat the store as idle and compact everything.

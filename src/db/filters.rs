@@ -40,7 +40,7 @@ pub(crate) struct Filters {
 }
 
 /// The number of a run: that of its group, and its own in the group. One word, so that a [`Route`] is returned in registers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct RunNumber(u32);
 
 impl RunNumber {
@@ -105,6 +105,15 @@ impl Filters {
         if !self.used.on {
             return Route::Runs(RunNumber::default());
         }
+        let maybe = self.first_maybe(key, counters);
+        // Checked after the probes: missing lines read as zeros.
+        let maybe = if any_fault() { self.first_faulted(key, maybe) } else { maybe };
+        maybe.map_or(self.route_beyond_runs(), Route::Runs)
+    }
+
+    /// The first run that does not deny a key.
+    #[inline(always)]
+    fn first_maybe(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Option<RunNumber> {
         let hash = ProbeHash::new(key.hash);
         for (number, group) in self.groups.iter().enumerate() {
             let Some(fence) = group.fence(key.key) else { continue };
@@ -113,14 +122,13 @@ impl Filters {
                 let Some(fenced) = run.find(fence, key.key) else { continue };
                 if !fenced.denies(&hash) {
                     counters.denials(denials);
-                    return Route::Runs(RunNumber::new(number, run_number));
+                    return Some(RunNumber::new(number, run_number));
                 }
                 denials += run.count();
             }
             counters.denials(denials);
         }
-        // Checked after the probes: missing lines read as zeros.
-        if any_fault() { self.first_faulted(key) } else { self.route_beyond_runs() }
+        None
     }
 
     #[inline(always)]
@@ -128,10 +136,10 @@ impl Filters {
         if self.any_quarantined { Route::Quarantine } else { Route::Nowhere }
     }
 
-    /// The first run whose filter may have denied the key because its map has faulted.
+    /// The first run that does not deny a key, or whose denial does not count because the map of its filter has faulted.
     #[cold]
-    fn first_faulted(&self, key: HashedKey<'_>) -> Route {
-        let run = self.groups.iter().enumerate().find_map(|(number, group)| {
+    fn first_faulted(&self, key: HashedKey<'_>, maybe: Option<RunNumber>) -> Option<RunNumber> {
+        let faulted = self.groups.iter().enumerate().find_map(|(number, group)| {
             let fence = group.fence(key.key)?;
             let run = group.runs().iter().position(|run| {
                 let sidecar = run.find(fence, key.key).and_then(|fenced| fenced.sidecar.as_deref());
@@ -139,7 +147,7 @@ impl Filters {
             })?;
             Some(RunNumber::new(number, run))
         });
-        run.map_or(self.route_beyond_runs(), Route::Runs)
+        faulted.into_iter().chain(maybe).min()
     }
 
     /// [`route`](Self::route) of up to [`KEYS_AHEAD`] keys, run by run instead of key by key, so that the cache misses of all keys overlap.
@@ -185,11 +193,15 @@ impl Filters {
                 counters.denials(denials);
             }
         }
-        // As in `route_in_segments`.
-        let nowhere = routes.iter_mut().zip(keys).filter(|(route, _)| **route == Route::Nowhere);
-        match any_fault() {
-            true => nowhere.for_each(|(route, key)| *route = self.first_faulted(*key)),
-            false => nowhere.for_each(|(route, _)| *route = self.route_beyond_runs()),
+        let faulted = any_fault(); // As in `route_in_segments`.
+        for (route, key) in routes.iter_mut().zip(keys) {
+            let maybe = match *route {
+                Route::Runs(run) => Some(run),
+                Route::Nowhere => None,
+                Route::Memtables | Route::Quarantine => continue,
+            };
+            let maybe = if faulted { self.first_faulted(*key, maybe) } else { maybe };
+            *route = maybe.map_or(self.route_beyond_runs(), Route::Runs);
         }
         routes
     }

@@ -125,7 +125,7 @@ impl Lookup<'_> {
         if verdict == Some(Verdict::Absent) {
             return Ok(None);
         }
-        let entry = segment.file.get(self.key.key)?;
+        let entry = segment.file.get(self.key.key, self.key.hash)?;
         if entry.is_none() && verdict == Some(Verdict::Maybe) {
             self.counters.false_positive(level);
         }

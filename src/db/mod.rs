@@ -57,7 +57,7 @@ pub(crate) use metrics::add;
 pub use options::{Durability, Options};
 pub use policy::FilterPolicy;
 pub(crate) use policy::Objective;
-pub use range::Range;
+pub use range::{Keys, Range};
 pub use repair::{LogSalvage, LostRange, RepairReport, repair};
 pub(crate) use shards::Shards;
 pub use sidecars::RebuildReport;

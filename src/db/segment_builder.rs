@@ -74,10 +74,11 @@ impl<'a> SegmentBuilder<'a> {
     }
 
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+        let hash = self.writer.append(key, seq, kind, value)?;
         if self.filter.is_some() {
-            self.hashes.push(self.storage.header.hasher.hash(key));
+            self.hashes.push(hash);
         }
-        self.writer.append(key, seq, kind, value)
+        Ok(())
     }
 
     /// Size of the file so far, in bytes.

@@ -263,8 +263,10 @@ impl Inner {
     fn hash_keys(&self, segment: &LiveSegment) -> Result<Vec<u64>> {
         let mut hashes = Vec::with_capacity(usize::try_from(segment.meta.entries).unwrap_or(0).min(1 << 28));
         let mut cursor = segment.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
+        let mut key = Vec::new();
         while cursor.advance()? {
-            hashes.push(self.storage.header.hasher.hash(cursor.key()));
+            cursor.key().copy_into(&mut key);
+            hashes.push(self.storage.header.hasher.hash(&key));
         }
         Ok(hashes)
     }

@@ -1,13 +1,12 @@
 //! What a reader sees: the memtables and segments of one moment.
 
 use super::filters::{FilterUse, Filters};
-use crate::error::Result;
 use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet};
 use crate::memtable::{Memtable, MemtableCursor};
-use crate::merge::{MergeCursor, MergeSource, RunCursor};
+use crate::merge::{MergeCursor, MergeSource, RunCursor, RunSegment, RunSegments};
 use crate::segment::{Access, Direction};
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// The memtables and segments of one moment. A view never changes: rotations, flushes, compactions and rebuilt sidecars replace it.
@@ -45,52 +44,97 @@ impl View {
         view
     }
 
-    /// Merges everything as of `seq`, in one direction. The caller stops at `end`.
+    /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet, and only what has keys within the bounds.
     pub fn merge(
         &self,
         seq: Seq,
         direction: Direction,
         start: Bound<&[u8]>,
         end: Bound<&[u8]>,
-    ) -> Result<MergeCursor> {
+    ) -> MergeCursor {
         let mut sources = Vec::new();
-        for table in std::iter::once(&self.active).chain(&self.immutable) {
+        for table in std::iter::once(&self.active).chain(&self.immutable).filter(|table| !table.is_empty()) {
             let cursor = match direction {
                 Direction::Forward => MemtableCursor::forward(Arc::clone(table), seq, start),
                 Direction::Reverse => MemtableCursor::reverse(Arc::clone(table), seq, start),
             };
             sources.push(MergeSource::Memtable(cursor));
         }
+        let mut push = |segments: RunSegments| {
+            sources.push(MergeSource::Run(RunCursor::new(segments, direction, start, Access::Range)));
+        };
+        let (lower, upper) = match direction {
+            Direction::Forward => (start, end),
+            Direction::Reverse => (end, start),
+        };
+        let within = |segment: &&LiveSegment| reaches(segment, lower) && begins(segment, upper);
         let [level0, runs @ ..] = self.live.levels();
-        for candidate in level0.segments() {
-            sources.push(MergeSource::Segment(candidate.file.cursor(direction, start, Access::Scan)?));
+        for segment in level0.segments().iter().chain(self.live.quarantined()).filter(within) {
+            push(Box::new(std::iter::once(run_segment(segment, direction, start))));
         }
-        for run in runs.iter().filter(|run| !run.segments().is_empty()) {
-            let walk = run.walk(direction, start);
-            sources.push(MergeSource::Run(RunCursor::new(walk, direction, start, Access::Scan)?));
+        for (number, run) in runs.iter().enumerate() {
+            // In order of their keys, so those within the bounds are neighbors.
+            let first = run.segments().partition_point(|segment| !reaches(segment, lower));
+            let behind = run.segments().partition_point(|segment| begins(segment, upper));
+            if first < behind {
+                let (live, start) = (Arc::clone(&self.live), start.map(<[u8]>::to_vec));
+                push(Box::new(RunWalk { live, level: number + 1, left: first..behind, direction, start }));
+            }
         }
-        for suspect in self.live.quarantined().iter().filter(|s| is_within(s, direction, start, end)) {
-            sources.push(MergeSource::Segment(suspect.file.cursor(direction, start, Access::Scan)?));
-        }
-        Ok(MergeCursor::new(sources, direction))
+        MergeCursor::new(sources, direction, end)
     }
 }
 
-/// Whether a segment may have keys between the bounds of a merge.
-fn is_within(segment: &LiveSegment, direction: Direction, start: Bound<&[u8]>, end: Bound<&[u8]>) -> bool {
-    let (lower, upper) = match direction {
-        Direction::Forward => (start, end),
-        Direction::Reverse => (end, start),
+/// The segments of a level that a walk has not reached yet.
+struct RunWalk {
+    live: Arc<LiveSet>,
+    level: usize,
+    left: Range<usize>,
+    direction: Direction,
+    start: Bound<Vec<u8>>,
+}
+
+impl Iterator for RunWalk {
+    type Item = RunSegment;
+
+    fn next(&mut self) -> Option<RunSegment> {
+        let at = match self.direction {
+            Direction::Forward => self.left.next()?,
+            Direction::Reverse => self.left.next_back()?,
+        };
+        let segment = self.live.levels().get(self.level)?.segments().get(at)?;
+        Some(run_segment(segment, self.direction, self.start.as_ref().map(Vec::as_slice)))
+    }
+}
+
+fn run_segment(segment: &LiveSegment, direction: Direction, start: Bound<&[u8]>) -> RunSegment {
+    let start = match start {
+        Bound::Included(start) | Bound::Excluded(start) => Some(start),
+        Bound::Unbounded => None,
     };
-    let begins = match upper {
-        Bound::Included(upper) => segment.meta.smallest.as_slice() <= upper,
-        Bound::Excluded(upper) => segment.meta.smallest.as_slice() < upper,
-        Bound::Unbounded => true,
+    let first = match direction {
+        Direction::Forward => {
+            start.map_or(&*segment.meta.smallest, |start| start.max(&segment.meta.smallest))
+        }
+        Direction::Reverse => start.map_or(&*segment.meta.largest, |start| start.min(&segment.meta.largest)),
     };
-    let ends = match lower {
+    RunSegment { file: Arc::clone(&segment.file), first: first.to_vec() }
+}
+
+/// Whether the segment's largest key is within the lower bound.
+fn reaches(segment: &LiveSegment, lower: Bound<&[u8]>) -> bool {
+    match lower {
         Bound::Included(lower) => segment.meta.largest.as_slice() >= lower,
         Bound::Excluded(lower) => segment.meta.largest.as_slice() > lower,
         Bound::Unbounded => true,
-    };
-    begins && ends
+    }
+}
+
+/// Whether the segment's smallest key is within the upper bound.
+fn begins(segment: &LiveSegment, upper: Bound<&[u8]>) -> bool {
+    match upper {
+        Bound::Included(upper) => segment.meta.smallest.as_slice() <= upper,
+        Bound::Excluded(upper) => segment.meta.smallest.as_slice() < upper,
+        Bound::Unbounded => true,
+    }
 }

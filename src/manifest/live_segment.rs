@@ -4,7 +4,6 @@ use super::edit::SegmentMeta;
 use super::level::LEVELS;
 use crate::segment::SegmentFile;
 use crate::sidecar::Sidecar;
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// A segment in a live set, with its level and its sidecar.
@@ -28,16 +27,6 @@ impl LiveSegment {
     pub fn at_level(&self, level: u8) -> Self {
         let meta = SegmentMeta { level, ..(*self.meta).clone() };
         LiveSegment { meta: Arc::new(meta), ..self.clone() }
-    }
-
-    /// How its smallest key compares with `key`.
-    pub(super) fn cmp_smallest(&self, key: &[u8]) -> Ordering {
-        self.meta.smallest.as_slice().cmp(key)
-    }
-
-    /// How its largest key compares with `key`.
-    pub(super) fn cmp_largest(&self, key: &[u8]) -> Ordering {
-        self.meta.largest.as_slice().cmp(key)
     }
 
     /// Whether the segment is in quarantine because it cannot be read in full.

@@ -9,11 +9,12 @@ pub enum Direction {
     Reverse,
 }
 
-/// How a cursor reads blocks.
+/// How a cursor uses the block cache. Both read from the file in reads that grow from one block to 256 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// One block at a time, through the block cache, which keeps it.
-    Cached,
-    /// In reads that grow from one block to 256 KiB. Uses blocks in the cache but adds none.
+    /// For a user's ranges. The cache keeps the first 256 KiB of a walk, which may go through several segments. Beyond, it keeps blocks only while it has room, so that a long
+    /// walk evicts nothing.
+    Range,
+    /// For maintenance, which reads each block once. Uses blocks in the cache but adds none.
     Scan,
 }

@@ -3,6 +3,7 @@
 use super::block::Block;
 use super::index::Index;
 use crate::id::FileId;
+use crate::sync::{Mutex, lock};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
@@ -31,10 +32,13 @@ impl ReadCounters {
     }
 }
 
-/// Decompressed and verified blocks by file and offset, within a byte budget. One cache serves one store, since file numbers are unique
+/// Decompressed and verified blocks by file and offset, within a byte budget that the pinned index partitions share. One cache serves one store, since file numbers are unique
 /// only within a store.
 pub struct BlockCache {
     blocks: Cache<(FileId, u64), CachedBlock, BlockWeight>,
+    capacity: u64,
+    /// Bytes of pinned index partitions, which the blocks in the cache leave free.
+    pinned: Mutex<u64>,
     largest_block: usize,
 }
 
@@ -49,6 +53,8 @@ enum CachedBlock {
 struct BlockWeight;
 
 const OVERHEAD_BYTES: usize = 100;
+/// Pinned index partitions take at most this share of the cache: a quarter.
+const PINNED_SHARE: u64 = 4;
 /// Assumed block size, to size the cache's tables: the default.
 const TYPICAL_BLOCK_BYTES: u64 = 4096;
 
@@ -61,7 +67,7 @@ impl Weighter<(FileId, u64), CachedBlock> for BlockWeight {
 impl CachedBlock {
     fn bytes(&self) -> usize {
         match self {
-            CachedBlock::Data(block) => block.bytes().len(),
+            CachedBlock::Data(block) => block.bytes(),
             CachedBlock::Index(index) => index.weight(),
         }
     }
@@ -73,26 +79,50 @@ impl BlockCache {
     pub fn new(capacity: u64) -> Self {
         let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
         let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
-        BlockCache { blocks: Cache::with_weighter(items, capacity, BlockWeight), largest_block }
+        let blocks = Cache::with_weighter(items, capacity, BlockWeight);
+        BlockCache { blocks, capacity, pinned: Mutex::default(), largest_block }
     }
 
     #[cfg(test)]
     /// The bytes in use.
     pub fn weight(&self) -> u64 {
-        self.blocks.weight()
+        self.blocks.weight() + *lock(&self.pinned)
     }
 
-    #[inline]
-    pub(super) fn data(&self, id: FileId, offset: u64) -> Option<Block> {
-        match self.blocks.get(&(id, offset)) {
-            Some(CachedBlock::Data(block)) => Some(block),
-            _ => None,
+    #[cfg(test)]
+    /// The bytes of pinned partitions.
+    pub fn pinned(&self) -> u64 {
+        *lock(&self.pinned)
+    }
+
+    /// Whether a sixteenth of the cache is free, so that a block can be added that nobody has asked for twice.
+    pub(super) fn has_room(&self) -> bool {
+        self.blocks.weight() < self.blocks.capacity() / 16 * 15
+    }
+
+    /// Takes `bytes` of the budget for memory outside the cache; `false` if less is left for that.
+    pub(super) fn pin(&self, bytes: usize) -> bool {
+        let mut pinned = lock(&self.pinned);
+        let fits = *pinned + bytes as u64 <= self.capacity / PINNED_SHARE;
+        if fits {
+            *pinned += bytes as u64;
+            self.blocks.set_capacity(self.capacity - *pinned);
         }
+        fits
     }
 
-    /// Like [`data`](Self::data), without affecting eviction.
-    pub(super) fn peek_data(&self, id: FileId, offset: u64) -> Option<Block> {
-        match self.blocks.peek(&(id, offset)) {
+    /// Gives back what [`pin`](Self::pin) took.
+    pub(super) fn unpin(&self, bytes: usize) {
+        let mut pinned = lock(&self.pinned);
+        *pinned = pinned.saturating_sub(bytes as u64);
+        self.blocks.set_capacity(self.capacity - *pinned);
+    }
+
+    /// A data block. `used` says that eviction should count the use.
+    #[inline]
+    pub(super) fn data(&self, id: FileId, offset: u64, used: bool) -> Option<Block> {
+        let key = (id, offset);
+        match if used { self.blocks.get(&key) } else { self.blocks.peek(&key) } {
             Some(CachedBlock::Data(block)) => Some(block),
             _ => None,
         }

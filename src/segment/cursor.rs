@@ -1,35 +1,34 @@
 //! Walking a segment's entries from any bound, in either direction.
 
 use super::access::{Access, Direction};
-use super::block::Block;
+use super::block::Rows;
 use super::index::Index;
-use super::interval::{Interval, IntervalEntry};
 use super::reader::Segment;
 use super::window::Window;
 use crate::error::Result;
-use crate::key::{EntryKind, Seq, Value};
+use crate::key::{EntryKind, Seq, SplitKey, Value};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// The value of `current` when the cursor is at no entry.
 const NOWHERE: usize = usize::MAX;
 
-/// Walks the entries of a segment: `(advance access*)*`. Four ranges hold what is left, from index partitions down to the entries of one
-/// restart interval. Each step takes from the front of the innermost non-empty range (from its back in reverse) and refills the ranges
-/// below it.
+/// A walk of [`Access::Range`] is long beyond so many bytes of blocks: about as much as the largest read-ahead.
+const LONG_WALK_BYTES: u64 = 256 << 10;
+
+/// Walks the entries of a segment: `(advance access*)*`. Three ranges hold what is left, from index partitions down to the rows of one
+/// block. Each step takes from the front of the innermost non-empty range (from its back in reverse) and refills the ranges below it.
 pub struct SegmentCursor {
     segment: Arc<Segment>,
     direction: Direction,
     access: Access,
     window: Window,
+    walked: u64,
     partitions: Range<usize>,
     partition: Option<Arc<Index>>,
     blocks: Range<usize>,
-    block: Option<Block>,
-    block_offset: u64,
-    intervals: Range<usize>,
-    interval: Interval,
-    entries: Range<usize>,
+    rows: Rows,
+    left: Range<usize>,
     current: usize,
 }
 
@@ -47,14 +46,12 @@ impl Segment {
             direction,
             access,
             window: Window::default(),
+            walked: 0,
             partitions: 0..self.top.len(),
             partition: None,
             blocks: 0..0,
-            block: None,
-            block_offset: 0,
-            intervals: 0..0,
-            interval: Interval::default(),
-            entries: 0..0,
+            rows: Rows::default(),
+            left: 0..0,
             current: NOWHERE,
         };
         match start {
@@ -70,55 +67,74 @@ impl SegmentCursor {
     /// Moves to the next entry; `false` at the end, and from then on. An error ends the walk.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
-        loop {
-            if let Some(at) = step(self.direction, &mut self.entries) {
-                self.current = at;
-                return Ok(true);
-            }
+        while self.left.is_empty() {
             if !self.refill().inspect_err(|_| self.end())? {
                 return Ok(false);
             }
         }
+        self.step();
+        Ok(true)
+    }
+
+    /// Bytes of the blocks that it has come to.
+    pub fn walked(&self) -> u64 {
+        self.walked
+    }
+
+    /// The walk came from other segments, in which it came to blocks of so many bytes.
+    pub fn add_walked(&mut self, bytes: u64) {
+        self.walked += bytes;
+    }
+
+    /// Number of entries that [`step`](Self::step) can reach: the rest of the block.
+    #[inline]
+    pub fn ahead(&self) -> usize {
+        self.left.len()
+    }
+
+    /// The key `n` entries ahead of the current one, from 1 to [`ahead`](Self::ahead).
+    #[inline]
+    pub fn key_ahead(&self, n: usize) -> SplitKey<'_> {
+        self.rows.key(match self.direction {
+            Direction::Forward => (self.left.start + n).wrapping_sub(1),
+            Direction::Reverse => self.left.end.wrapping_sub(n),
+        })
+    }
+
+    /// Moves to the next entry of the block. Only while entries are [`ahead`](Self::ahead).
+    #[inline]
+    pub fn step(&mut self) {
+        self.current = step(self.direction, &mut self.left).unwrap_or(NOWHERE);
     }
 
     /// The key; empty before the first `advance` and after the end.
     #[inline]
-    pub fn key(&self) -> &[u8] {
-        self.interval.key(self.current)
+    pub fn key(&self) -> SplitKey<'_> {
+        self.rows.key(self.current)
     }
 
-    /// The sequence number; 0 before the first `advance` and after the end.
+    /// The sequence number.
     #[inline]
     pub fn seq(&self) -> Seq {
-        self.entry().map_or(0, |entry| entry.seq)
+        self.rows.seq(self.current)
     }
 
-    /// Put or tombstone; a tombstone before the first `advance` and after the end.
+    /// Put or tombstone.
     #[inline]
     pub fn kind(&self) -> EntryKind {
-        self.entry().map_or(EntryKind::Tombstone, |entry| entry.kind)
+        self.rows.kind(self.current)
     }
 
     /// The value; empty for a tombstone, before the first `advance` and after the end.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        match (&self.block, self.entry()) {
-            (Some(block), Some(entry)) => &block.bytes()[entry.value.clone()],
-            _ => &[],
-        }
+        self.rows.value(self.current)
     }
 
     /// The value, sharing the memory of its block.
-    pub fn to_value(&self) -> Value {
-        match (&self.block, self.entry()) {
-            (Some(block), Some(entry)) => Value::new(block.bytes().slice(entry.value.clone())),
-            _ => Value::default(),
-        }
-    }
-
     #[inline]
-    fn entry(&self) -> Option<&IntervalEntry> {
-        self.interval.entry(self.current)
+    pub fn to_value(&self) -> Value {
+        self.rows.to_value(self.current)
     }
 
     /// Starts the walk at `key`: directly after it if `after`, otherwise directly before it.
@@ -129,31 +145,20 @@ impl SegmentCursor {
             return Ok(());
         }
         let partition = self.enter_partition(at)?;
-        let at = self.segment.block_for(&partition, at, key)?;
+        let at = self.segment.seek_block(&partition, at, key)?;
         self.blocks = beyond(self.direction, at, partition.len());
-        let block = self.enter_block(&partition, at)?;
-        let handle = partition.handle(at);
-        let Some(at) = self.segment.located(handle, block.intervals_from(key))?.checked_sub(1) else {
-            if self.direction == Direction::Reverse {
-                self.intervals = 0..0;
-            }
-            return Ok(());
-        };
-        self.intervals = beyond(self.direction, at, block.intervals());
-        self.enter_interval(at)?;
-        let before = self.interval.count_while(|found| found < key || (after && found == key));
+        self.enter_block(&partition, at)?;
+        let before = self.rows.count_before(key, after);
         match self.direction {
-            Direction::Forward => self.entries.start = before,
-            Direction::Reverse => self.entries.end = before,
+            Direction::Forward => self.left.start = before,
+            Direction::Reverse => self.left.end = before,
         }
         Ok(())
     }
 
-    /// Moves to the next interval, block or partition; `false` when none is left.
+    /// Moves to the next block or partition; `false` when none is left.
     fn refill(&mut self) -> Result<bool> {
-        if let Some(at) = step(self.direction, &mut self.intervals) {
-            self.enter_interval(at)?;
-        } else if let Some(at) = step(self.direction, &mut self.blocks) {
+        if let Some(at) = step(self.direction, &mut self.blocks) {
             if let Some(partition) = self.partition.clone() {
                 self.enter_block(&partition, at)?;
             }
@@ -167,41 +172,36 @@ impl SegmentCursor {
     }
 
     fn end(&mut self) {
-        (self.partitions, self.blocks, self.intervals, self.entries) = (0..0, 0..0, 0..0, 0..0);
+        (self.partitions, self.blocks, self.left) = (0..0, 0..0, 0..0);
+        self.rows = Rows::default();
         self.current = NOWHERE;
     }
 
     fn enter_partition(&mut self, at: usize) -> Result<Arc<Index>> {
-        let partition = self.segment.partition(at, self.access)?;
+        let partition = self.segment.partition(at, self.access == Access::Range)?;
         self.blocks = 0..partition.len();
         self.partition = Some(partition.clone());
         Ok(partition)
     }
 
-    fn enter_block(&mut self, partition: &Index, at: usize) -> Result<Block> {
+    fn enter_block(&mut self, partition: &Index, at: usize) -> Result<()> {
         let handle = partition.handle(at);
-        let block = match self.access {
-            Access::Cached => self.segment.data_block(handle)?,
-            Access::Scan => match self.segment.cached_block(handle) {
-                Some(block) => block,
-                None => {
-                    let backwards = self.direction == Direction::Reverse;
-                    let stored = self.window.stored(&self.segment, partition, at, backwards)?;
-                    self.segment.decode_block(handle, stored)?
+        let is_short = self.access == Access::Range && self.walked < LONG_WALK_BYTES;
+        let block = match self.segment.cached_block(handle, is_short) {
+            Some(block) => block,
+            None => {
+                let backwards = self.direction == Direction::Reverse;
+                let stored = self.window.stored(&self.segment, partition, at, backwards)?;
+                let block = self.segment.decode_block(handle, stored)?;
+                if is_short || self.access == Access::Range && self.segment.cache.has_room() {
+                    self.segment.keep_block(handle, &block);
                 }
-            },
+                block
+            }
         };
-        self.intervals = 0..block.intervals();
-        self.block_offset = handle.offset;
-        self.block = Some(block.clone());
-        Ok(block)
-    }
-
-    fn enter_interval(&mut self, at: usize) -> Result<()> {
-        let Some(block) = &self.block else { return Ok(()) };
-        let decoded = self.interval.decode(block, at);
-        decoded.map_err(|what| self.segment.location(self.block_offset).damaged(what))?;
-        self.entries = 0..self.interval.len();
+        self.walked += block.bytes() as u64;
+        self.rows = block.rows();
+        self.left = 0..self.rows.len();
         Ok(())
     }
 }

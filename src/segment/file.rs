@@ -234,13 +234,13 @@ impl SegmentFile {
     }
 
     /// [`Segment::get`].
-    pub fn get(&self, key: &[u8]) -> Result<Option<Entry>> {
+    pub fn get(&self, key: &[u8], hash: u64) -> Result<Option<Entry>> {
         match &*self.slot.segment.load() {
             Some(segment) => {
                 self.touch();
-                segment.get(key)
+                segment.get(key, hash)
             }
-            None => self.open_now()?.get(key),
+            None => self.open_now()?.get(key, hash),
         }
     }
 

@@ -1,14 +1,15 @@
-//! The byte map of a segment file, format version 2. Integers are little-endian; `varint` is LEB128.
+//! The byte map of a segment file, format version 3. Integers are little-endian; `varint` is LEB128.
 //!
 //! ```text
 //! segment    := block(data)*  block(index)*  block(top index)  block(properties)  footer      without gaps
 //! block(x)   := payload  type u8  crc u32        at most 128 MiB, before and after decompression
+//!             | payload  0 u8*n  n u16  (128 + type) u8  crc u32
 //! payload    := x                                type 0
 //!             | length u32  lz4 block of x       type 1
 //!             | length u32  zstd frame of x      type 2
 //!
-//! data       := restarts u32  heads length u32  (head u32  value u32)*restarts  head*  value*
-//! head       := shared varint  rest varint  value varint  seq varint  bytes*rest
+//! data       := count u32  prefix u32  keys u32  values u32  key width u8  value width u8  seq width u8  tombstones u8  smallest seq u64
+//!               fingerprint u8*count  bytes*prefix  (key end)*count  (value end)*count  seq*count  tombstone bits  suffix*count  value*count
 //! index      := base u64  count u32  separator*count          also the top index
 //! separator  := shared varint  rest varint  length varint  bytes*rest
 //!
@@ -28,15 +29,19 @@
 //! **block.** `crc` covers the payload, the type, and the block's location: segment id u64, offset u64. A block from another file or
 //! offset (a misdirected write, a recycled extent) therefore fails the check. Invalid: a crc mismatch, an unknown type, or a `length`
 //! that exceeds 128 MiB or 255 times the lz4 block, or that differs from the decompressed size. Only data blocks are compressed; a
-//! block that does not shrink by an eighth is stored as type 0.
+//! block that does not shrink by an eighth is stored as type 0. The second form has padding up to the end of a page of the file.
+//! Only data blocks are padded. Padding that is not zero is invalid.
 //!
-//! **data.** Keys strictly increase through the whole file. All heads precede all values, so that a search touches few cache lines.
-//! `shared` is exactly the number of leading bytes shared with the previous key (the search relies on it). It is 0 in every
-//! sixteenth head: these are the restarts. A restart's `head` is an offset from the first head, its `value` an offset from the first
-//! value. `rest` is the number of key bytes after the shared ones. `value` is 0 for a tombstone, otherwise 1 + the length of the
-//! value. The values follow in the order of their heads, without gaps. Invalid: more than sixteen heads between two restarts, or a
-//! key over 64 KiB; prefixes expand, so without these bounds a small block could ask for gigabytes. A data block is valid exactly
-//! when the writer would produce the same bytes for its entries; `verify` checks that.
+//! **data.** Every field of every entry can be read in place, without those before it. Keys strictly increase through the whole file.
+//! `prefix` is the length of the longest prefix that all keys of the block share; it is stored once, and each `suffix` is the rest of
+//! a key. `fingerprint` is the low byte of the key's hash by the store's hasher: a search reads only the rows whose fingerprint
+//! matches. If all suffixes have one length, `keys` is that length, and `key width` is 0. Otherwise `keys` is the length of all
+//! suffixes together, each `key end` is the offset from the first suffix at which one ends, and `key width` is the number of bytes
+//! that `keys` needs. The same holds for `values`. `seq` is the difference to `smallest seq`, with as many bytes as the largest
+//! needs, 0 if all are equal. `tombstones` is 1 if the block has any; then each entry has a bit, low bits first, which is 1 for a
+//! tombstone, and the other bits of the last byte are 0. A tombstone's value is empty. Invalid: no entry, a key over 64 KiB, ends
+//! that decrease, or areas that do not fill the block exactly. A data block is valid exactly when the writer would produce the same
+//! bytes for its entries; `verify` checks that.
 //!
 //! **index.** Each separator stands for one block. It is at least the block's last key and less than the first key of the next block.
 //! The first block starts at `base`, each other block where the previous one ends; `length` includes payload, type and crc. A
@@ -62,26 +67,18 @@ use std::path::Path;
 /// The outcome of parsing; an error describes the bytes, and the caller adds file and offset.
 pub type Parsed<T> = std::result::Result<T, &'static str>;
 
-/// Entries from one restart to the next.
-pub const RESTART_INTERVAL: usize = 16;
 /// Type and crc after each payload.
 pub const TRAILER_BYTES: usize = 5;
 /// Largest block. Fits the largest entry (64 MiB and a key) and the top index of a 5 TB segment.
 pub const MAX_BLOCK_BYTES: usize = 128 << 20;
 /// Size of the footer.
 pub const FOOTER_BYTES: usize = 56;
-/// The two lengths at the start of a data block.
-pub(super) const DATA_HEADER_BYTES: usize = 8;
-/// The two offsets of a restart.
-pub(super) const RESTART_BYTES: usize = 8;
-/// Restart and head at their largest, without key bytes: three lengths and a sequence number as varints.
-pub(super) const MAX_HEAD_BYTES: usize = RESTART_BYTES + 3 + 3 + 4 + 10;
 /// The smallest separator: three varints and no bytes.
 pub(super) const MIN_SEPARATOR_BYTES: usize = 3;
 /// An lz4 block expands at most this much: each byte of a run length stands for at most 255 bytes.
 pub(super) const LZ4_MAX_RATIO: usize = 255;
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const MAGIC: [u8; 8] = *b"sbsegmnt";
 const VERSION_AT: usize = 40;
 const MAGIC_AT: usize = 44;
@@ -160,6 +157,37 @@ impl Location<'_> {
     }
 }
 
+/// Set in the type of a padded block.
+const PADDED: u8 = 0x80;
+
+/// Appends the type of a block, after padding so that the block is `padding` bytes longer; without any below two bytes.
+pub(super) fn put_type(block: &mut Vec<u8>, kind: Compression, padding: usize) {
+    match padding.checked_sub(2) {
+        None => block.put_u8(kind as u8),
+        Some(zeros) => {
+            block.resize(block.len() + zeros, 0);
+            block.put_uint(zeros as u64, 2);
+            block.put_u8(kind as u8 | PADDED);
+        }
+    }
+}
+
+/// Takes the type of a block, and the padding before it, off the end.
+fn take_type(body: &[u8]) -> Parsed<(Compression, &[u8])> {
+    let (&byte, payload) = body.split_last().ok_or("the block is shorter than its trailer")?;
+    let kind = Compression::from_u8(byte & !PADDED).ok_or("unknown block type")?;
+    if byte & PADDED == 0 {
+        return Ok((kind, payload));
+    }
+    let parts = payload.split_last_chunk::<2>().and_then(|(front, zeros)| {
+        front.split_at_checked(front.len().checked_sub(usize::from(u16::from_le_bytes(*zeros)))?)
+    });
+    match parts {
+        Some((payload, padding)) if padding.iter().all(|&byte| byte == 0) => Ok((kind, payload)),
+        _ => Err("the padding of the block is not zero"),
+    }
+}
+
 /// The crc of the block at `offset` of segment `id`, over the payload and its type byte.
 pub fn block_crc(id: FileId, offset: u64, payload_and_type: &[u8]) -> u32 {
     crc32(&[payload_and_type, &location_bytes(id, offset)])
@@ -180,7 +208,7 @@ pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
     for (at, kind) in bytes.iter().enumerate() {
         crc.update(std::slice::from_ref(kind));
         let stored = bytes.get(at + 1..)?.first_chunk()?;
-        if at == 0 || Compression::from_u8(*kind).is_none() {
+        if at == 0 || Compression::from_u8(*kind & !PADDED).is_none() {
             continue;
         }
         let mut whole = crc.clone();
@@ -194,8 +222,7 @@ pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
 
 /// Checks a stored block. Returns its type and payload.
 pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compression, &'a [u8])> {
-    let parts = stored.split_last_chunk::<4>().and_then(|(body, crc)| Some((body, crc, body.split_last()?)));
-    let Some((body, crc, (&kind, payload))) = parts else {
+    let Some((body, crc)) = stored.split_last_chunk::<4>() else {
         return Err(location.damaged("the block is shorter than its trailer"));
     };
     let (found, expected) = (block_crc(location.id, location.offset, body), u32::from_le_bytes(*crc));
@@ -204,9 +231,7 @@ pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compr
             location.damaged(format!("block checksum mismatch: computed {found:08x}, stored {expected:08x}"))
         );
     }
-    let kind =
-        Compression::from_u8(kind).ok_or_else(|| location.damaged(format!("unknown block type {kind}")))?;
-    Ok((kind, payload))
+    take_type(body).map_err(|what| location.damaged(what))
 }
 
 /// The fixed-size end of the file.

@@ -2,8 +2,7 @@
 
 use super::format::{BlockHandle, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, Parsed, TRAILER_BYTES};
 use crate::codec::{Decoder, Encode};
-use crate::key::{common_prefix, prefix8};
-use std::cmp::Ordering;
+use crate::key::{common_prefix, prefix8, same_bytes};
 use std::ops::Range;
 
 /// Memory of an [`Index`] besides its separators, in bytes per separator.
@@ -162,12 +161,11 @@ impl Index {
     /// The number of the block that could hold `key`: the first with a separator of at least `key`. [`len`](Self::len) if all are less.
     #[inline]
     pub fn seek(&self, key: &[u8]) -> usize {
-        let (head, rest) = key.split_at(self.common.min(key.len()));
-        match head.cmp(&self.keys[..self.common]) {
-            Ordering::Less => return 0,
-            Ordering::Greater => return self.len(),
-            Ordering::Equal => {}
-        }
+        let common = &self.keys[..self.common];
+        let rest = match key.split_at_checked(self.common) {
+            Some((head, rest)) if same_bytes(head, common) => rest,
+            _ => return if key < common { 0 } else { self.len() },
+        };
         let sought = prefix8(rest);
         let mut low = self.prefixes.partition_point(|&prefix| prefix < sought);
         if self.prefixes.get(low) != Some(&sought) {

@@ -2,20 +2,23 @@
 //!
 //! A [`SegmentWriter`] writes one front to back. A [`Segment`] is an open one: [`get`](Segment::get) reads one key,
 //! [`cursor`](Segment::cursor) walks from a bound in either direction, [`verify`](Segment::verify) checks everything. A
-//! [`SegmentFile`] opens its segment on first use. Data and index blocks come through the store's [`BlockCache`]; only the small top
-//! index stays in memory.
+//! [`SegmentFile`] opens its segment on first use. Data blocks come through the store's [`BlockCache`]. Index
+//! partitions stay in memory up to a share of it, beside the small top index.
 
 pub mod format;
 
 mod access;
 mod appender;
 mod block;
+mod block_builder;
 mod cache;
 mod compress;
 mod cursor;
 mod file;
 mod index;
-mod interval;
+mod layout;
+mod packing;
+mod pinned;
 mod reader;
 mod salvage;
 mod summary;
@@ -29,7 +32,9 @@ mod tests;
 
 pub use access::{Access, Direction};
 #[cfg(feature = "bench-support")]
-pub use block::{Block, BlockBuilder};
+pub use block::Block;
+#[cfg(feature = "bench-support")]
+pub use block_builder::BlockBuilder;
 pub use cache::{BlockCache, ReadCounters};
 pub use cursor::SegmentCursor;
 pub use file::{OpenFiles, SegmentFile};

@@ -1,27 +1,34 @@
 //! Opening a segment, reading its blocks, and point reads.
 
-use super::access::Access;
 use super::block::Block;
 use super::cache::{BlockCache, ReadCounters};
 use super::compress::unpack;
 use super::format::{
-    BlockHandle, Compression, FOOTER_BYTES, Footer, Location, Parsed, Properties, StoreIdentity,
-    TRAILER_BYTES, open_block,
+    BlockHandle, Compression, FOOTER_BYTES, Footer, Location, Parsed, Properties, StoreIdentity, open_block,
 };
 use super::index::Index;
+use super::pinned::PinnedPartition;
 use super::summary::SegmentSummary;
 use crate::error::Result;
 use crate::fs::{Fs, ReadFile};
 use crate::id::FileId;
 use crate::key::Entry;
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open segment. Its top index is in memory, everything else in the file and the block cache.
+/// Largest buffer that a thread keeps for its next read. A huge value gives its memory back.
+const STORED_BYTES: usize = 256 << 10;
+
+thread_local!(static STORED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
+
+/// An open segment. Its top index and some of its index partitions are in memory, everything else in the file and the block cache.
 pub struct Segment {
     pub(super) file: Arc<dyn ReadFile>,
     pub(super) tail: SegmentTail,
     pub(super) top: Index,
+    /// The partitions of `top` that were read so far, as far as the cache lets them be pinned.
+    partitions: Box<[PinnedPartition]>,
     pub(super) cache: Arc<BlockCache>,
     pub(super) counters: Arc<ReadCounters>,
 }
@@ -50,7 +57,8 @@ impl Segment {
     ) -> Result<Self> {
         let file = fs.open(path)?;
         let (tail, top) = read_tail(&*file, id)?;
-        Ok(Segment { file, tail, top, cache, counters })
+        let partitions = (0..top.len()).map(|_| PinnedPartition::default()).collect();
+        Ok(Segment { file, tail, top, partitions, cache, counters })
     }
 
     /// Its file number.
@@ -73,34 +81,51 @@ impl Segment {
         self.tail.compression
     }
 
-    /// The entry of `key`. Reads at most one index partition and one data block from the file.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Entry>> {
+    /// The entry of `key`, whose hash by the store's hasher is `hash`. Reads at most one index partition and one data block from the file.
+    #[inline]
+    pub fn get(&self, key: &[u8], hash: u64) -> Result<Option<Entry>> {
         let at = self.top.seek(key);
-        if at == self.top.len() {
-            return Ok(None);
-        }
-        let partition = self.partition(at, Access::Cached)?;
-        let handle = partition.handle(self.block_for(&partition, at, key)?);
-        self.located(handle, self.data_block(handle)?.get(key))
+        let handle = match self.partitions.get(at).map(PinnedPartition::get) {
+            None => return Ok(None),
+            Some(Some(partition)) => self.block_for(partition, at, key)?,
+            Some(None) => self.block_for(&*self.partition(at, true)?, at, key)?,
+        };
+        let block = match self.cached_block(handle, true) {
+            Some(block) => block,
+            None => self.read_block(handle)?,
+        };
+        Ok(block.rows().get(key, hash))
     }
 
-    /// Index partition `at`: from the cache, or read and, except for a scan, cached.
-    pub(super) fn partition(&self, at: usize, access: Access) -> Result<Arc<Index>> {
+    /// Index partition `at`: pinned or from the cache, or read and, if `keep`, pinned or cached.
+    pub(super) fn partition(&self, at: usize, keep: bool) -> Result<Arc<Index>> {
+        if let Some(pinned) = self.partitions.get(at).and_then(PinnedPartition::get) {
+            return Ok(Arc::clone(pinned));
+        }
         let handle = self.top.handle(at);
         if let Some(index) = self.cache.index(self.id(), handle.offset) {
             self.counters.hit();
             return Ok(index);
         }
-        let stored = self.read(handle)?;
-        match access {
-            Access::Cached => self.keep_partition(handle, &stored),
-            Access::Scan => self.parse_partition(handle, &stored).map(Arc::new),
-        }
+        self.read(handle, |stored| match keep {
+            true => self.keep_partition(at, stored),
+            false => self.parse_partition(handle, stored).map(Arc::new),
+        })
     }
 
-    pub(super) fn keep_partition(&self, handle: BlockHandle, stored: &[u8]) -> Result<Arc<Index>> {
+    /// Whether partition `at` is in memory.
+    pub(super) fn has_partition(&self, at: usize) -> bool {
+        self.partitions.get(at).and_then(PinnedPartition::get).is_some()
+            || self.cache.index(self.id(), self.top.handle(at).offset).is_some()
+    }
+
+    /// Pins a stored partition, or adds it to the cache once too much is pinned.
+    pub(super) fn keep_partition(&self, at: usize, stored: &[u8]) -> Result<Arc<Index>> {
+        let handle = self.top.handle(at);
         let index = Arc::new(self.parse_partition(handle, stored)?);
-        self.cache.keep_index(self.id(), handle.offset, &index);
+        if self.partitions.get(at).is_none_or(|pinned| !pinned.set(&self.cache, &index)) {
+            self.cache.keep_index(self.id(), handle.offset, &index);
+        }
         Ok(index)
     }
 
@@ -114,30 +139,21 @@ impl Segment {
         }
     }
 
-    /// A data block, through the cache.
-    pub(super) fn data_block(&self, handle: BlockHandle) -> Result<Block> {
-        if let Some(block) = self.cache.data(self.id(), handle.offset) {
-            self.counters.hit();
-            return Ok(block);
-        }
-        let mut stored = self.read(handle)?;
-        let location = self.location(handle.offset);
-        let (kind, payload) = open_block(location, &stored)?;
-        let payload = match kind {
-            Compression::None => {
-                stored.truncate(stored.len() - TRAILER_BYTES);
-                stored
-            }
-            _ => unpack(location, kind, payload)?,
-        };
-        let block = self.located(handle, Block::parse(payload))?;
-        self.cache.keep_data(self.id(), handle.offset, &block);
+    /// A data block if it is cached. `used` keeps it longer in the cache.
+    #[inline]
+    pub(super) fn cached_block(&self, handle: BlockHandle, used: bool) -> Option<Block> {
+        self.cache.data(self.id(), handle.offset, used).inspect(|_| self.counters.hit())
+    }
+
+    /// Reads a data block from the file and caches it.
+    fn read_block(&self, handle: BlockHandle) -> Result<Block> {
+        let block = self.read(handle, |stored| self.decode_block(handle, stored))?;
+        self.keep_block(handle, &block);
         Ok(block)
     }
 
-    /// A data block if it is cached. Does not count as a use of the cache entry.
-    pub(super) fn cached_block(&self, handle: BlockHandle) -> Option<Block> {
-        self.cache.peek_data(self.id(), handle.offset).inspect(|_| self.counters.hit())
+    pub(super) fn keep_block(&self, handle: BlockHandle, block: &Block) {
+        self.cache.keep_data(self.id(), handle.offset, block);
     }
 
     /// Checks and decompresses a stored data block.
@@ -147,11 +163,22 @@ impl Segment {
         self.located(handle, Block::parse(unpack(location, kind, payload)?))
     }
 
-    fn read(&self, handle: BlockHandle) -> Result<Vec<u8>> {
-        let mut stored = vec![0; handle.len as usize];
-        self.file.read_exact_at(&mut stored, handle.offset)?;
-        self.counters.read(stored.len());
-        Ok(stored)
+    /// Reads a stored block into the thread's buffer for `parse`. So no read allocates or zeroes a buffer.
+    fn read<T>(&self, handle: BlockHandle, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
+        let mut buffer = STORED.try_with(Cell::take).unwrap_or_default();
+        let len = handle.len as usize;
+        if buffer.len() < len {
+            buffer.resize(len, 0);
+        }
+        let stored = buffer.get_mut(..len).unwrap_or_default();
+        let parsed = self.file.read_exact_at(stored, handle.offset).and_then(|()| {
+            self.counters.read(len);
+            parse(stored)
+        });
+        if len <= STORED_BYTES {
+            _ = STORED.try_with(|kept| kept.set(buffer));
+        }
+        parsed
     }
 
     pub(super) fn location(&self, offset: u64) -> Location<'_> {
@@ -162,9 +189,15 @@ impl Segment {
         parsed.map_err(|what| self.location(handle.offset).damaged(what))
     }
 
+    /// Where the block lies that could hold `key`, in partition `number` of the top index.
+    #[inline]
+    pub(super) fn block_for(&self, partition: &Index, number: usize, key: &[u8]) -> Result<BlockHandle> {
+        self.seek_block(partition, number, key).map(|at| partition.handle(at))
+    }
+
     /// The number of the block that could hold `key`, in partition `number` of the top index.
     #[inline]
-    pub(super) fn block_for(&self, partition: &Index, number: usize, key: &[u8]) -> Result<usize> {
+    pub(super) fn seek_block(&self, partition: &Index, number: usize, key: &[u8]) -> Result<usize> {
         let at = partition.seek(key);
         match at < partition.len() {
             true => Ok(at),
@@ -172,6 +205,12 @@ impl Segment {
                 .location(self.top.handle(number).offset)
                 .damaged("the index partition ends too early")),
         }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        self.partitions.iter().for_each(|pinned| pinned.release(&self.cache));
     }
 }
 

@@ -4,22 +4,24 @@
 //! 2. Elsewhere blocks are found without an index. A block's checksum covers its location, so after a block boundary only the true end
 //!    of the next block has a matching checksum. One pass with a running CRC finds it.
 //! 3. After a damaged block that no index lists, the next one may start anywhere: every offset is tried, with bounded effort.
-//! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow the previous ones.
+//! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow the previous ones. Its
+//!    fingerprints are not checked: the key of the hash may be lost, and the rows get new ones.
 
-use super::block::{Block, BlockBuilder};
+use super::block::{Block, Rows};
+use super::block_builder::BlockBuilder;
 use super::compress::unpack;
 use super::format::{
     BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, Properties, TRAILER_BYTES, block_len,
     open_block,
 };
 use super::index::Index;
-use super::interval::Interval;
 use super::reader::parse_index;
 use crate::error::{Error, Result};
 use crate::fs::{ReadFile, read_around_errors};
 use crate::id::FileId;
-use crate::key::{EntryKind, Seq, common_prefix};
+use crate::key::{EntryKind, Seq};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Receives each row: key, sequence number, kind, value.
 pub type OnRow<'a> = dyn FnMut(&[u8], Seq, EntryKind, &[u8]) -> Result<()> + 'a;
@@ -74,17 +76,17 @@ pub fn salvage(
     let blocks =
         salvager.blocks(partitions.iter().map(|(_, partition)| partition), end.unwrap_or(len).min(len));
 
-    let mut read_to = 0;
+    let (mut read_to, mut key) = (0, Vec::new());
     for handle in blocks {
-        let Some(block) = salvager.data_block(handle)? else { continue };
-        let Some(first) = block.rows.first() else { continue };
+        let Some(rows) = salvager.data_block(handle)? else { continue };
         if handle.offset > read_to {
-            salvaged.gaps.push(salvager.gap(handle.offset - read_to, Some(block.key(first).to_vec())));
+            salvaged.gaps.push(salvager.gap(handle.offset - read_to, Some(rows.key(0).to_vec())));
         }
-        for row in &block.rows {
-            on_row(block.key(row), row.seq, row.kind, block.value(row))?;
+        for at in 0..rows.len() {
+            rows.key(at).copy_into(&mut key);
+            on_row(&key, rows.seq(at), rows.kind(at), rows.value(at))?;
         }
-        salvager.last_key = block.rows.last().map(|last| block.key(last).to_vec());
+        salvager.last_key = Some(key.clone());
         read_to = handle.end();
     }
     // If the end is unknown, there may have been more.
@@ -114,30 +116,6 @@ struct Salvager<'a> {
 struct SurvivingTail {
     top: Option<Index>,
     properties: Option<Properties>,
-}
-
-/// The entries of one block.
-struct SalvagedBlock {
-    keys: Vec<u8>,
-    block: Block,
-    rows: Vec<SalvagedRow>,
-}
-
-struct SalvagedRow {
-    key: Range<usize>,
-    value: Range<usize>,
-    seq: Seq,
-    kind: EntryKind,
-}
-
-impl SalvagedBlock {
-    fn key(&self, row: &SalvagedRow) -> &[u8] {
-        &self.keys[row.key.clone()]
-    }
-
-    fn value(&self, row: &SalvagedRow) -> &[u8] {
-        &self.block.bytes()[row.value.clone()]
-    }
 }
 
 impl Salvager<'_> {
@@ -242,7 +220,7 @@ impl Salvager<'_> {
     }
 
     /// The rows of a data block; `None` if it is damaged or not a data block. An error if this build cannot decompress it.
-    fn data_block(&self, handle: BlockHandle) -> Result<Option<SalvagedBlock>> {
+    fn data_block(&self, handle: BlockHandle) -> Result<Option<Rows>> {
         let (stored, location) = (self.stored(handle), self.location(handle.offset));
         let unpacked =
             open_block(location, &stored).and_then(|(kind, payload)| unpack(location, kind, payload));
@@ -253,37 +231,12 @@ impl Salvager<'_> {
         }
     }
 
-    /// The entries of a payload, if it is a data block that follows the previous ones.
-    fn parse(&self, payload: Vec<u8>) -> Option<SalvagedBlock> {
-        let block = Block::parse(payload).ok()?;
-        let mut salvaged = SalvagedBlock { keys: Vec::new(), block, rows: Vec::new() };
-        let (mut interval, mut builder, mut rebuilt) =
-            (Interval::default(), BlockBuilder::default(), Vec::new());
-        let mut last = self.last_key.clone();
-        for number in 0..salvaged.block.intervals() {
-            interval.decode(&salvaged.block, number).ok()?;
-            for at in 0..interval.len() {
-                let (entry, key) = (interval.entry(at)?, interval.key(at));
-                if last.as_deref().is_some_and(|last| last >= key) {
-                    return None;
-                }
-                let shared = common_prefix(last.as_deref().unwrap_or_default(), key);
-                builder.append(
-                    key,
-                    shared,
-                    entry.seq,
-                    entry.kind,
-                    &salvaged.block.bytes()[entry.value.clone()],
-                );
-                let start = salvaged.keys.len();
-                salvaged.keys.extend_from_slice(key);
-                let (value, seq, kind) = (entry.value.clone(), entry.seq, entry.kind);
-                salvaged.rows.push(SalvagedRow { key: start..salvaged.keys.len(), value, seq, kind });
-                last = Some(key.to_vec());
-            }
-        }
-        builder.finish_into(&mut rebuilt);
-        (rebuilt == *salvaged.block.bytes()).then_some(salvaged)
+    /// The rows of a payload, if it is a data block that follows the previous ones.
+    fn parse(&self, payload: Arc<[u8]>) -> Option<Rows> {
+        let rows = Block::parse(payload).ok()?.rows();
+        let follows = self.last_key.as_ref().is_none_or(|last| rows.key(0).cmp_bytes(last).is_gt());
+        let (mut builder, mut rebuilt) = (BlockBuilder::default(), Vec::new());
+        (follows && rows.is_as_written(None, &mut builder, &mut rebuilt)).then_some(rows)
     }
 
     fn gap(&self, bytes: u64, before: Option<Vec<u8>>) -> Gap {

@@ -1,15 +1,15 @@
 //! Reading a whole segment and checking everything in it.
 
-use super::block::{Block, BlockBuilder};
+use super::block::Rows;
+use super::block_builder::BlockBuilder;
 use super::format::{BlockHandle, Footer, Properties};
 use super::index::Index;
-use super::interval::Interval;
 use super::reader::{Segment, read_tail};
 use super::summary::SegmentSummary;
 use super::window::{READ_BYTES, Window};
 use crate::error::Result;
 use crate::hash::Digest;
-use crate::key::{EntryKind, Seq, common_prefix};
+use crate::key::{EntryKind, Seq};
 
 /// Receives each entry's key, sequence number and kind. Its error ends the check.
 pub type OnEntry<'a> = dyn FnMut(&[u8], Seq, EntryKind) -> Result<()> + 'a;
@@ -18,7 +18,8 @@ impl Segment {
     /// Reads the whole file, bypassing the cache and using memory for a few of its largest blocks, and checks that
     ///
     /// 1. footer, properties and top index are valid and unchanged since the segment was opened;
-    /// 2. every block has a valid checksum and form, and every data block equals what the writer would produce for its entries;
+    /// 2. every block has a valid checksum and form, and every data block equals what the writer would produce for its entries, the
+    ///    fingerprints of their keys included;
     /// 3. keys strictly increase and are within the separators around their block;
     /// 4. the blocks cover the file without gaps from the first byte to the footer;
     /// 5. counts, bounds and sums equal the properties;
@@ -41,11 +42,11 @@ impl Segment {
             offset: 0,
             found: Properties::new(self.store(), self.compression()),
             last_key: Vec::new(),
+            key: Vec::new(),
             last_separator: None,
             on_entry,
             builder: BlockBuilder::default(),
             rebuilt: Vec::new(),
-            interval: Interval::default(),
         };
         for at in 0..top.len() {
             verifier.partition(&top, at)?;
@@ -62,11 +63,11 @@ struct Verifier<'a, 'b> {
     offset: u64,
     found: Properties,
     last_key: Vec<u8>,
+    key: Vec<u8>,
     last_separator: Option<Vec<u8>>,
     on_entry: &'a mut OnEntry<'b>,
     builder: BlockBuilder,
     rebuilt: Vec<u8>,
-    interval: Interval,
 }
 
 impl Verifier<'_, '_> {
@@ -89,40 +90,32 @@ impl Verifier<'_, '_> {
         let (handle, separator) = (partition.handle(at), partition.separator(at));
         let stored = self.window.stored(self.segment, partition, at, false)?;
         self.digest.update(stored);
-        let block = self.segment.decode_block(handle, stored)?;
-        for interval in 0..block.intervals() {
-            let decoded = self.interval.decode(&block, interval);
-            self.segment.located(handle, decoded)?;
-            self.entries(handle, &block)?;
-        }
+        let rows = self.segment.decode_block(handle, stored)?.rows();
         let location = self.segment.location(handle.offset);
+        self.entries(handle, &rows)?;
         if *self.last_key > *separator {
             return Err(location.damaged("keys greater than the block's separator in the index"));
         }
         self.last_separator = Some(separator.to_vec());
-        self.rebuilt.clear();
-        self.builder.finish_into(&mut self.rebuilt);
-        if self.rebuilt != *block.bytes() {
+        let hasher = self.segment.store().hasher;
+        if !rows.is_as_written(Some(hasher), &mut self.builder, &mut self.rebuilt) {
             return Err(location.damaged("a data block in a form that no writer gives it"));
         }
         self.offset = handle.end();
         Ok(())
     }
 
-    /// Checks the entries of the current interval.
-    fn entries(&mut self, handle: BlockHandle, block: &Block) -> Result<()> {
-        for at in 0..self.interval.len() {
-            let (Some(entry), key) = (self.interval.entry(at), self.interval.key(at)) else { break };
-            let after_last = self.found.entries == 0 || key > &*self.last_key;
-            if !after_last || self.last_separator.as_deref().is_some_and(|separator| key <= separator) {
+    fn entries(&mut self, handle: BlockHandle, rows: &Rows) -> Result<()> {
+        for at in 0..rows.len() {
+            rows.key(at).copy_into(&mut self.key);
+            let after_last = self.found.entries == 0 || self.key > self.last_key;
+            if !after_last || self.last_separator.as_ref().is_some_and(|separator| self.key <= *separator) {
                 return Err(self.segment.location(handle.offset).damaged("the keys are out of order"));
             }
-            let shared = common_prefix(&self.last_key, key);
-            self.builder.append(key, shared, entry.seq, entry.kind, &block.bytes()[entry.value.clone()]);
-            self.found.count(key, entry.seq, entry.kind, entry.value.len());
-            self.last_key.truncate(shared);
-            self.last_key.extend_from_slice(&key[shared..]);
-            (self.on_entry)(key, entry.seq, entry.kind)?;
+            let (seq, kind) = (rows.seq(at), rows.kind(at));
+            self.found.count(&self.key, seq, kind, rows.value(at).len());
+            (self.on_entry)(&self.key, seq, kind)?;
+            std::mem::swap(&mut self.key, &mut self.last_key);
         }
         Ok(())
     }

@@ -1,18 +1,17 @@
-//! Loading the index into the block cache.
+//! Loading the index into memory.
 
 use super::reader::Segment;
 use super::window::Window;
 use crate::error::Result;
 
 impl Segment {
-    /// Loads the index partitions that are not cached yet, in large reads.
+    /// Loads the index partitions that are not in memory yet, in large reads.
     pub fn warm_index(&self) -> Result<()> {
         let mut window = Window::default();
         for at in 0..self.top.len() {
-            let handle = self.top.handle(at);
-            if self.cache.index(self.id(), handle.offset).is_none() {
+            if !self.has_partition(at) {
                 let stored = window.stored(self, &self.top, at, false)?;
-                self.keep_partition(handle, stored)?;
+                self.keep_partition(at, stored)?;
             }
         }
         Ok(())

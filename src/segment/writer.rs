@@ -1,12 +1,14 @@
 //! Writing a segment from front to back.
 
 use super::appender::SegmentAppender;
-use super::block::BlockBuilder;
+use super::block_builder::{BlockBuilder, fingerprint};
 use super::compress::Compressor;
 use super::format::{
-    BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, MAX_HEAD_BYTES, Properties, StoreIdentity, block_crc,
+    BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, Properties, StoreIdentity, TRAILER_BYTES, block_crc,
+    put_type,
 };
 use super::index::{IndexBuilder, separator};
+use super::packing::Packing;
 use super::summary::SegmentSummary;
 use crate::codec::Encode;
 use crate::error::{Error, Result};
@@ -19,7 +21,8 @@ use std::path::Path;
 /// The layout of a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterOptions {
-    /// Largest data block before compression, except for a single entry that is larger. 64 B to 16 MiB.
+    /// Largest data block before compression, except for a single entry that is larger. 64 B to 16 MiB. Blocks that fit in a page of
+    /// 4 KiB after compression may be smaller, so that few lie in two pages.
     pub block_bytes: usize,
     /// Compression of data blocks.
     pub compression: Compression,
@@ -41,9 +44,13 @@ const PARTITION_BLOCKS: usize = 4;
 pub struct SegmentWriter {
     appender: SegmentAppender,
     id: FileId,
+    /// Index partitions of small blocks are small.
     block_bytes: usize,
     block: BlockBuilder,
     compressor: Compressor,
+    packing: Packing,
+    /// Size at which the current block ends.
+    limit: usize,
     last_key: Vec<u8>,
     index: IndexBuilder,
     /// Finished index partitions with their last separators: about 1 % of the segment.
@@ -70,13 +77,15 @@ impl SegmentWriter {
             )));
         }
         let compressor = Compressor::new(compression)?;
-        let properties = Properties::new(store, compression);
+        let (properties, packing) = (Properties::new(store, compression), Packing::new(block_bytes));
         Ok(SegmentWriter {
             appender: SegmentAppender::new(fs.create(path)?),
             id,
             block_bytes,
             block: BlockBuilder::default(),
             compressor,
+            limit: packing.limit(0),
+            packing,
             last_key: Vec::new(),
             index: IndexBuilder::new(0),
             partitions: Vec::new(),
@@ -84,22 +93,22 @@ impl SegmentWriter {
         })
     }
 
-    /// Adds the newest entry of `key`.
+    /// Adds the newest entry of `key`. Returns the key's hash, for the filter.
     ///
     /// # Errors
     /// [`Error::KeyOutOfOrder`] unless keys strictly increase, [`Error::KeyTooLarge`], [`Error::ValueTooLarge`]: the entry is not added.
-    pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+    pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<u64> {
         let shared = common_prefix(&self.last_key, key);
         self.check(key, shared, kind, value)?;
-        let most = self.block.bytes() + MAX_HEAD_BYTES + key.len() - shared + value.len();
-        if most > self.block_bytes && self.block.entries() > 0 {
+        if self.block.entries() > 0 && self.block.bytes_with(key, shared, seq, kind, value) > self.limit {
             self.end_block(Some(key))?;
         }
-        self.block.append(key, shared, seq, kind, value);
+        let hash = self.properties.store.hasher.hash(key);
+        self.block.append(key, shared, fingerprint(hash), seq, kind, value);
         self.properties.count(key, seq, kind, value.len());
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&key[shared..]);
-        Ok(())
+        Ok(hash)
     }
 
     fn check(&self, key: &[u8], shared: usize, kind: EntryKind, value: &[u8]) -> Result<()> {
@@ -137,7 +146,7 @@ impl SegmentWriter {
         let properties = {
             let at = self.appender.offset();
             self.properties.encode(self.appender.pending());
-            seal(&mut self.appender, self.id, at, Compression::None)?
+            seal(&mut self.appender, self.id, at, Compression::None, 0)?
         };
         let footer = Footer { id: self.id, top, properties, digest: self.appender.digest()? };
         let file_bytes = self.appender.finish(&footer.encode())?;
@@ -150,8 +159,13 @@ impl SegmentWriter {
         let pending = self.appender.pending();
         let start = pending.len();
         self.block.finish_into(pending);
+        let raw = pending.len() - start;
         let kind = self.compressor.pack(pending, start);
-        let handle = seal(&mut self.appender, self.id, at, kind)?;
+        let stored = pending.len() - start + TRAILER_BYTES;
+        self.packing.learn(raw, stored);
+        let padding = self.packing.padding(at + stored as u64);
+        let handle = seal(&mut self.appender, self.id, at, kind, padding)?;
+        self.limit = self.packing.limit(handle.end());
         self.index.append(next.map_or(&self.last_key, |next| separator(&self.last_key, next)), handle.len);
         if self.index.weight() >= PARTITION_BYTES.min(self.block_bytes * PARTITION_BLOCKS) {
             self.end_partition();
@@ -174,7 +188,7 @@ impl SegmentWriter {
         for (last, payload) in std::mem::take(&mut self.partitions) {
             let at = self.appender.offset();
             self.appender.pending().extend_from_slice(&payload);
-            let handle = seal(&mut self.appender, self.id, at, Compression::None)?;
+            let handle = seal(&mut self.appender, self.id, at, Compression::None, 0)?;
             top.append(&last, handle.len);
         }
         if top.weight() > MAX_BLOCK_BYTES {
@@ -183,16 +197,22 @@ impl SegmentWriter {
         }
         let at = self.appender.offset();
         top.finish_into(self.appender.pending());
-        seal(&mut self.appender, self.id, at, Compression::None)
+        seal(&mut self.appender, self.id, at, Compression::None, 0)
     }
 }
 
-/// Adds the trailer to the payload that starts at offset `at`.
-fn seal(appender: &mut SegmentAppender, id: FileId, at: u64, kind: Compression) -> Result<BlockHandle> {
+/// Adds padding and trailer to the payload that starts at offset `at`.
+fn seal(
+    appender: &mut SegmentAppender,
+    id: FileId,
+    at: u64,
+    kind: Compression,
+    padding: usize,
+) -> Result<BlockHandle> {
     let payload = (appender.offset() - at) as usize;
     let pending = appender.pending();
     let start = pending.len() - payload;
-    pending.put_u8(kind as u8);
+    put_type(pending, kind, padding);
     let crc = block_crc(id, at, &pending[start..]);
     pending.put_u32(crc);
     let len = (pending.len() - start) as u32;

@@ -37,6 +37,7 @@ mod model;
 mod open_files;
 mod panics;
 mod quarantine;
+mod ranges;
 mod repair;
 mod repair_bad_sectors;
 mod repair_crash;

@@ -166,6 +166,17 @@ fn walk(snapshot: &Snapshot, model: &Model, rng: &mut Rng) {
         true => snapshot.prefix(&prefix),
         false => snapshot.range((lower.clone(), upper.clone())),
     };
+    let again = || match by_prefix {
+        true => snapshot.prefix(&prefix),
+        false => snapshot.range((lower.clone(), upper.clone())),
+    };
+    let skip = rng.usize(0..=expected.len() + 1);
+    let keys = |rows: &[(Vec<u8>, Vec<u8>)]| rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
+    let rest: Vec<_> = again().keys().skip(skip).map(Result::unwrap).collect();
+    assert_eq!(rest, keys(expected.get(skip..).unwrap_or_default()));
+    let rest: Vec<_> = again().rev().skip(skip).map(|kv| kv.unwrap().0).collect();
+    let before = expected.get(..expected.len().saturating_sub(skip)).unwrap_or_default();
+    assert_eq!(rest, keys(before).into_iter().rev().collect::<Vec<_>>());
     assert_eq!(drain(range, rng), expected);
 }
 

@@ -114,17 +114,35 @@ fn index(block: &[u8], mut after: Option<Vec<u8>>) -> Vec<Part> {
 }
 
 fn rows(block: &[u8]) -> Vec<(Vec<u8>, u64)> {
-    if block[block.len() - TRAILER_BYTES] != 0 {
-        return Vec::new();
-    }
-    let (restarts, heads_len) = (u32_at(block, 0), u32_at(block, 4));
-    let heads_at = 8 + 8 * restarts;
-    let mut heads = &block[heads_at..heads_at + heads_len];
-    let (mut key, mut rows) = (Vec::new(), Vec::new());
-    while !heads.is_empty() {
-        let [shared, rest, _value, seq] = std::array::from_fn(|_| varint(&mut heads));
-        complete(&mut key, shared as usize, rest as usize, &mut heads);
-        rows.push((key.clone(), seq));
-    }
-    rows
+    let (payload, trailer) = block.split_at(block.len() - TRAILER_BYTES);
+    let block = match trailer[0] {
+        0 => payload,
+        0x80 => {
+            let (front, zeros) = payload.split_last_chunk::<2>().unwrap();
+            &front[..front.len() - usize::from(u16::from_le_bytes(*zeros))]
+        }
+        _ => return Vec::new(),
+    };
+    let [count, prefix, keys, values] = [0, 4, 8, 12].map(|at| u32_at(block, at));
+    let [key_width, value_width, seq_width, tombstones] = [16, 17, 18, 19].map(|at| usize::from(block[at]));
+    let prefix_at = 28 + count;
+    let key_ends = prefix_at + prefix;
+    let value_ends = key_ends + count * key_width;
+    let seqs = value_ends + count * value_width;
+    let suffixes = seqs + count * seq_width + tombstones * count.div_ceil(8);
+    let all = |one: usize, width: usize| if width == 0 { one * count } else { one };
+    assert_eq!(suffixes + all(keys, key_width) + all(values, value_width), block.len());
+    let uint = |at: usize, width: usize| -> u64 {
+        block[at..at + width].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
+    };
+    let end = |row: usize| match key_width {
+        0 => row * keys,
+        _ if row == 0 => 0,
+        width => uint(key_ends + (row - 1) * width, width) as usize,
+    };
+    let key = |row: usize| {
+        [&block[prefix_at..key_ends], &block[suffixes + end(row)..suffixes + end(row + 1)]].concat()
+    };
+    let seq = |row: usize| u64_at(block, 20) + uint(seqs + row * seq_width, seq_width);
+    (0..count).map(|row| (key(row), seq(row))).collect()
 }

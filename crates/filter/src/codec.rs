@@ -33,6 +33,8 @@ pub trait Encode {
     fn put_u32(&mut self, v: u32);
     /// Eight bytes, little-endian.
     fn put_u64(&mut self, v: u64);
+    /// The low `width` bytes (0 to 8), little-endian.
+    fn put_uint(&mut self, v: u64, width: usize);
     /// LEB128: seven bits per byte, low bits first; 1 to 10 bytes.
     fn put_varint(&mut self, v: u64);
     /// A varint length, followed by the bytes.
@@ -53,6 +55,10 @@ impl Encode for Vec<u8> {
         self.extend_from_slice(&v.to_le_bytes());
     }
     #[inline]
+    fn put_uint(&mut self, v: u64, width: usize) {
+        self.extend_from_slice(v.to_le_bytes().get(..width).unwrap_or_default());
+    }
+    #[inline]
     fn put_varint(&mut self, mut v: u64) {
         while v >= 0x80 {
             self.push(v as u8 | 0x80);
@@ -64,6 +70,29 @@ impl Encode for Vec<u8> {
         self.put_varint(v.len() as u64);
         self.extend_from_slice(v);
     }
+}
+
+/// The integer of `width` bytes (0 to 8) at `at`, little-endian. Bytes beyond the end of `bytes` read as zero.
+#[inline]
+pub fn uint_at(bytes: &[u8], at: usize, width: usize) -> u64 {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let word = match rest.first_chunk() {
+        Some(word) => u64::from_le_bytes(*word),
+        None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    };
+    word & low_bytes(width)
+}
+
+/// The number of bytes that [`Encode::put_uint`] needs for `v`.
+#[inline]
+pub fn uint_width(v: u64) -> usize {
+    (u64::BITS - v.leading_zeros()).div_ceil(8) as usize
+}
+
+/// A mask of the low `count` bytes of a word.
+#[inline]
+pub fn low_bytes(count: usize) -> u64 {
+    u64::MAX.checked_shr(64u32.saturating_sub(8 * count as u32)).unwrap_or(0)
 }
 
 /// Reads from a slice. Every method returns `None` for truncated or malformed input, and none allocates.

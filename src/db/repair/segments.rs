@@ -106,7 +106,7 @@ impl Repair<'_> {
                         )?)
                     }
                 };
-                writer.append(key, seq, kind, value)
+                writer.append(key, seq, kind, value).map(drop)
             })?;
         let summary = writer.map(SegmentWriter::finish).transpose()?;
         self.next_id = FileId(new_id.0 + 1);

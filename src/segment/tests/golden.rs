@@ -2,7 +2,7 @@
 //! them, and that means a new format version.
 
 use super::*;
-use crate::codec::Decoder;
+use crate::codec::{Decoder, uint_at};
 use format::{BlockHandle, FOOTER_BYTES};
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name)
 }
 
-/// Two data blocks, a restart in the middle of one, a tombstone, the empty key, a value larger than a block.
+/// Three data blocks, one of keys and values of one length; a tombstone, the empty key, a value larger than a block.
 fn model() -> Model {
     let mut model: Model =
         (0..20u8).map(|i| (format!("song:{i:02}").into_bytes(), put(300 + u64::from(i), "la"))).collect();
@@ -107,22 +107,49 @@ impl<'a> Dump<'a> {
         self.take(4, "crc of payload, type, segment id and offset");
     }
 
+    fn uint(&mut self, what: &str, width: u8) -> usize {
+        let value = uint_at(self.fields.clone().take(width.into()).unwrap(), 0, width.into());
+        self.take(width.into(), &format!("{what} {value}"));
+        value as usize
+    }
+
+    /// The ends of some parts, or the one length of all. Returns their lengths.
+    fn ends(&mut self, what: &str, count: u32, len: u32, width: u8) -> Vec<usize> {
+        let ends: Vec<usize> =
+            (0..count as usize)
+                .map(|at| {
+                    if width == 0 {
+                        (at + 1) * len as usize
+                    } else {
+                        self.uint(&format!("{what} end"), width)
+                    }
+                })
+                .collect();
+        std::iter::once(0).chain(ends.iter().copied()).zip(&ends).map(|(start, end)| end - start).collect()
+    }
+
     fn data(&mut self) {
-        let (restarts, heads) = (self.u32("restarts"), self.u32("heads length") as usize);
-        for _ in 0..restarts {
-            self.u32("restart: head at");
-            self.u32("         value at");
-        }
-        let (end, mut values) = (self.fields.position() + heads, Vec::new());
-        while self.fields.position() < end {
-            let [_, rest, value, _] = self.varints(["shared", "rest", "value", "seq"]);
-            let key = self.fields.clone().take(rest).unwrap().escape_ascii();
-            self.take(rest, &format!("     \"{key}\""));
-            values.extend(value.checked_sub(1));
-        }
-        for len in values {
-            self.take(len, "value");
-        }
+        let header =
+            layout::BlockHeader::decode(self.fields.clone().take(layout::HEADER_BYTES).unwrap()).unwrap();
+        let count = header.count;
+        ["count", "prefix", "keys", "values"].iter().for_each(|name| _ = self.u32(name));
+        ["key width", "value width", "seq width", "tombstones"]
+            .iter()
+            .for_each(|name| _ = self.uint(name, 1));
+        self.u64("smallest seq");
+        self.take(count as usize, "fingerprints");
+        self.text_of(header.prefix as usize, "prefix");
+        let suffixes = self.ends("key", count, header.keys, header.key_width);
+        let values = self.ends("value", count, header.values, header.value_width);
+        (0..count).filter(|_| header.seq_width > 0).for_each(|_| _ = self.uint("seq +", header.seq_width));
+        self.take(usize::from(header.tombstones) * count.div_ceil(8) as usize, "tombstone bits");
+        suffixes.into_iter().for_each(|len| self.text_of(len, "suffix"));
+        values.into_iter().for_each(|len| _ = self.take(len, "value"));
+    }
+
+    fn text_of(&mut self, len: usize, what: &str) {
+        let bytes = self.fields.clone().take(len).unwrap().escape_ascii();
+        self.take(len, &format!("{what} \"{bytes}\""));
     }
 
     fn index(&mut self) {
@@ -159,8 +186,7 @@ impl<'a> Dump<'a> {
 fn annotate(segment: &Segment, file: &[u8]) -> String {
     let text = "A segment, byte by byte (src/segment/format.rs says what the fields mean)\n".to_string();
     let mut dump = Dump { fields: Decoder::new(file), text };
-    let partitions: Vec<_> =
-        (0..segment.top.len()).map(|at| segment.partition(at, Access::Scan).unwrap()).collect();
+    let partitions: Vec<_> = (0..segment.top.len()).map(|at| segment.partition(at, true).unwrap()).collect();
     let data: Vec<BlockHandle> =
         partitions.iter().flat_map(|p| (0..p.len()).map(|at| p.handle(at))).collect();
     for handle in data {

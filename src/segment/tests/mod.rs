@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+mod block;
 mod damage;
 mod golden;
 mod model;
@@ -69,6 +70,10 @@ fn fixture(model: &Model, options: WriterOptions) -> Fixture {
     Fixture { _dir: dir, path, summary, segment }
 }
 
+fn get(segment: &Segment, key: &[u8]) -> Result<Option<Entry>> {
+    segment.get(key, STORE.hasher.hash(key))
+}
+
 /// Length of the index blocks as stored.
 fn index_bytes(segment: &Segment) -> u64 {
     segment.tail.footer.properties.offset - segment.summary().data_bytes
@@ -95,6 +100,6 @@ fn collect(
         assert_eq!(cursor.value(), &*entry.value);
         found.push((cursor.key().to_vec(), entry));
     }
-    assert!(!cursor.advance()? && cursor.key().is_empty() && cursor.value().is_empty(), "the end is the end");
+    assert!(!cursor.advance()? && cursor.key() == b""[..] && cursor.value().is_empty(), "the end is the end");
     Ok(found)
 }

@@ -49,16 +49,16 @@ proptest! {
         let Fixture { path, summary, .. } = &fixture(&model, options);
         let segment = open(path, cache_bytes).unwrap();
         for key in model.keys().chain(&others) {
-            prop_assert_eq!(segment.get(key).unwrap(), model.get(key).cloned());
+            prop_assert_eq!(get(&segment, key).unwrap(), model.get(key).cloned());
         }
         for direction in [Direction::Forward, Direction::Reverse] {
-            for access in [Access::Scan, Access::Cached] {
+            for access in [Access::Scan, Access::Range] {
                 let all = collect(&segment, direction, Bound::Unbounded, access).unwrap();
                 prop_assert_eq!(all, expected(&model, direction, Bound::Unbounded));
             }
             for key in others.iter().chain(model.keys().step_by(7)) {
                 for start in [Bound::Included(&key[..]), Bound::Excluded(&key[..])] {
-                    let access = if key.len() % 2 == 0 { Access::Scan } else { Access::Cached };
+                    let access = if key.len() % 2 == 0 { Access::Scan } else { Access::Range };
                     let found = collect(&segment, direction, start, access).unwrap();
                     prop_assert_eq!(found, expected(&model, direction, start));
                 }
@@ -77,7 +77,7 @@ proptest! {
         let model: Model = chosen.iter().enumerate().map(|(i, word)| (word.clone(), put(i as u64, word.clone()))).collect();
         let fixture = fixture(&model, WriterOptions::default());
         for word in words() {
-            prop_assert_eq!(fixture.segment.get(&word).unwrap(), model.get(&word).cloned());
+            prop_assert_eq!(get(&fixture.segment, &word).unwrap(), model.get(&word).cloned());
         }
     }
 }
@@ -130,7 +130,7 @@ fn largest_keys_and_values_come_back() {
     for &compression in COMPRESSIONS {
         let Fixture { segment, .. } = &fixture(&model, WriterOptions { compression, ..Default::default() });
         for (key, entry) in &model {
-            assert!(segment.get(key).unwrap().as_ref() == Some(entry));
+            assert!(get(segment, key).unwrap().as_ref() == Some(entry));
         }
         for direction in [Direction::Forward, Direction::Reverse] {
             let all = collect(segment, direction, Bound::Unbounded, Access::Scan).unwrap();

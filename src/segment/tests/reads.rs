@@ -18,14 +18,14 @@ fn get_reads_one_partition_and_one_block_then_none() {
     let Fixture { path, .. } = &fixture(&songs(20_000), WriterOptions::default());
     let (segment, counters) = open_counted(path, 64 << 20);
     assert_eq!(counts(&counters), (0, 0, 0));
-    segment.get(b"song:000100").unwrap().unwrap();
+    get(&segment, b"song:000100").unwrap().unwrap();
     let (reads, hits, bytes) = counts(&counters);
     assert_eq!((reads, hits), (2, 0));
     assert!(bytes > 1000 && bytes < 4096 + index_bytes(&segment), "{bytes}");
-    segment.get(b"song:000101").unwrap().unwrap();
-    assert_eq!(counts(&counters), (2, 2, bytes));
-    segment.get(b"zzz").unwrap();
-    assert_eq!(counts(&counters), (2, 2, bytes), "a key beyond the last one reads nothing");
+    get(&segment, b"song:000101").unwrap().unwrap();
+    assert_eq!(counts(&counters), (2, 1, bytes), "the partition is pinned, the block is in the cache");
+    get(&segment, b"zzz").unwrap();
+    assert_eq!(counts(&counters), (2, 1, bytes), "a key beyond the last one reads nothing");
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn warm_index_leaves_one_read_to_each_get() {
     assert!(warm < segment.top.len() as u64 / 4, "{warm} reads for {} partitions", segment.top.len());
     for key in ["song:000000", "song:010000", "song:019999"] {
         let (before, _, _) = counts(&counters);
-        assert!(segment.get(key.as_bytes()).unwrap().is_some());
+        assert!(get(&segment, key.as_bytes()).unwrap().is_some());
         assert_eq!(counts(&counters).0, before + 1);
     }
 }
@@ -66,7 +66,7 @@ fn scan_reads_little_at_first_and_much_later_and_leaves_the_cache_alone() {
 fn scan_takes_cached_blocks_from_the_cache() {
     let Fixture { path, .. } = &fixture(&songs(5_000), WriterOptions::default());
     let (segment, counters) = open_counted(path, 64 << 20);
-    let cached = collect(&segment, Direction::Forward, Bound::Unbounded, Access::Cached).unwrap();
+    let cached = collect(&segment, Direction::Forward, Bound::Unbounded, Access::Range).unwrap();
     let (reads, ..) = counts(&counters);
     assert_eq!(collect(&segment, Direction::Forward, Bound::Unbounded, Access::Scan).unwrap(), cached);
     assert_eq!(counts(&counters).0, reads);
@@ -81,10 +81,54 @@ fn cache_stays_within_its_budget_and_refuses_blocks_of_an_eighth() {
         &fixture(&model, WriterOptions { compression: Compression::None, ..Default::default() });
     let cache = Arc::new(BlockCache::new(capacity as u64));
     let segment = Segment::open(&RealFs, path, ID, cache.clone(), Arc::default()).unwrap();
-    segment.get(b"huge").unwrap().unwrap();
+    get(&segment, b"huge").unwrap().unwrap();
     assert!(cache.weight() < capacity as u64 / 16);
-    model.keys().step_by(20).for_each(|key| assert!(segment.get(key).unwrap().is_some()));
+    model.keys().step_by(20).for_each(|key| assert!(get(&segment, key).unwrap().is_some()));
     assert!(cache.weight() > capacity as u64 / 4 && cache.weight() <= capacity as u64, "{}", cache.weight());
+}
+
+#[test]
+fn i12_pinned_partitions_take_a_quarter_of_the_cache_and_give_it_back() {
+    let Fixture { path, .. } =
+        &fixture(&songs(20_000), WriterOptions { block_bytes: 128, ..Default::default() });
+    let capacity = 20 << 10;
+    let cache = Arc::new(BlockCache::new(capacity));
+    let read_all = || {
+        let segment = Segment::open(&RealFs, path, ID, cache.clone(), Arc::default()).unwrap();
+        for at in 0..segment.top.len() {
+            segment.partition(at, true).unwrap();
+        }
+        let at_once = (0..segment.top.len()).map(|at| segment.top.handle(at).len as u64).sum::<u64>();
+        assert!(at_once > 2 * capacity, "{at_once} bytes of partitions");
+        songs(20_000).keys().step_by(50).for_each(|key| assert!(get(&segment, key).unwrap().is_some()));
+        assert!(cache.pinned() > capacity / 8 && cache.pinned() <= capacity / 4, "{}", cache.pinned());
+        assert!(cache.weight() <= capacity, "{}", cache.weight());
+    };
+    (0..3).for_each(|_| {
+        read_all();
+        assert_eq!(cache.pinned(), 0, "a closed segment pins nothing");
+    });
+}
+
+#[test]
+fn a_long_range_fills_the_free_part_of_the_cache_and_no_more() {
+    let Fixture { path, .. } = &fixture(&songs(60_000), WriterOptions::default());
+    let (segment, counters) = open_counted(path, 64 << 20);
+    let all = collect(&segment, Direction::Forward, Bound::Unbounded, Access::Range).unwrap();
+    let (reads, ..) = counts(&counters);
+    assert_eq!(collect(&segment, Direction::Forward, Bound::Unbounded, Access::Range).unwrap(), all);
+    assert_eq!(counts(&counters).0, reads, "everything fits");
+    let (segment, counters) = open_counted(path, 300 << 10);
+    let cached = |key: &str| {
+        let before = counts(&counters).0;
+        get(&segment, key.as_bytes()).unwrap();
+        counts(&counters).0 == before
+    };
+    (0..3).for_each(|_| _ = cached("song:000007"));
+    collect(&segment, Direction::Reverse, Bound::Unbounded, Access::Range).unwrap();
+    assert!(cached("song:000007"), "a long walk must not evict what is used");
+    assert!(cached("song:059999"), "the first 256 KiB are kept");
+    assert!(!cached("song:030000"));
 }
 
 #[test]

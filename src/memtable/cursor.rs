@@ -1,0 +1,176 @@
+//! Walking a memtable.
+
+use super::position::{MemKey, Position, Search};
+use super::table::Memtable;
+use crate::key::{EntryKind, Seq, SplitKey, Value};
+use bytes::Bytes;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Entries that a cursor copies from the skiplist at a time, so that it holds no borrow and seeks once per chunk. The first chunk is
+/// small, so that a short range stays cheap; each further one is twice as large.
+const FIRST_CHUNK: usize = 8;
+const LAST_CHUNK: usize = 128;
+
+/// Walks the newest visible entry of each key, in either direction, without borrowing the memtable.
+pub struct MemtableCursor {
+    table: Arc<Memtable>,
+    seq: Seq,
+    reverse: bool,
+    /// Entries ahead, the next one last.
+    ahead: Vec<MemItem>,
+    current: Option<MemItem>,
+    /// Where the next chunk starts: after this key, or at the cursor's start.
+    resume: Bound<Vec<u8>>,
+    chunk: usize,
+    exhausted: bool,
+}
+
+#[derive(Clone)]
+struct MemItem {
+    key_len: u32,
+    seq: Seq,
+    kind: EntryKind,
+    data: Bytes,
+}
+
+impl MemItem {
+    fn key(&self) -> &[u8] {
+        self.data.get(..self.key_len as usize).unwrap_or_default()
+    }
+}
+
+impl MemtableCursor {
+    /// Forwards from the first key within `start`.
+    pub fn forward(table: Arc<Memtable>, seq: Seq, start: Bound<&[u8]>) -> Self {
+        Self::new(table, seq, false, start)
+    }
+
+    /// Backwards from the last key within `start`.
+    pub fn reverse(table: Arc<Memtable>, seq: Seq, start: Bound<&[u8]>) -> Self {
+        Self::new(table, seq, true, start)
+    }
+
+    fn new(table: Arc<Memtable>, seq: Seq, reverse: bool, start: Bound<&[u8]>) -> Self {
+        let resume = start.map(<[u8]>::to_vec);
+        let (ahead, chunk) = (Vec::new(), FIRST_CHUNK);
+        MemtableCursor { table, seq, reverse, ahead, current: None, resume, chunk, exhausted: false }
+    }
+
+    /// Moves to the next key; `false` at the end.
+    pub fn advance(&mut self) -> bool {
+        if self.ahead.is_empty() && !self.exhausted {
+            self.refill();
+        }
+        self.step();
+        self.current.is_some()
+    }
+
+    /// Number of keys that [`step`](Self::step) can reach: the rest of the chunk.
+    pub fn ahead(&self) -> usize {
+        self.ahead.len()
+    }
+
+    /// The key `n` keys ahead of the current one, from 1 to [`ahead`](Self::ahead).
+    pub fn key_ahead(&self, n: usize) -> SplitKey<'_> {
+        self.ahead.iter().nth_back(n.wrapping_sub(1)).map(|item| item.key().into()).unwrap_or_default()
+    }
+
+    /// Moves to the next key of the chunk. Only while keys are [`ahead`](Self::ahead).
+    #[inline]
+    pub fn step(&mut self) {
+        self.current = self.ahead.pop();
+    }
+
+    /// The key under the cursor; empty before the first `advance`.
+    pub fn key(&self) -> SplitKey<'_> {
+        self.current.as_ref().map(|item| item.key().into()).unwrap_or_default()
+    }
+
+    /// The sequence number under the cursor.
+    pub fn seq(&self) -> Seq {
+        self.current.as_ref().map_or(0, |item| item.seq)
+    }
+
+    /// The kind under the cursor.
+    pub fn kind(&self) -> EntryKind {
+        self.current.as_ref().map_or(EntryKind::Tombstone, |item| item.kind)
+    }
+
+    /// The value under the cursor.
+    pub fn value(&self) -> &[u8] {
+        self.current.as_ref().and_then(|item| item.data.get(item.key_len as usize..)).unwrap_or_default()
+    }
+
+    /// The value under the cursor, shared.
+    pub fn to_value(&self) -> Value {
+        let item = self.current.as_ref();
+        item.map(|item| Value::new(item.data.slice(item.key_len as usize..))).unwrap_or_default()
+    }
+
+    /// Copies the next chunk. A chunk ends between two keys, never between two versions of one.
+    fn refill(&mut self) {
+        let table = Arc::clone(&self.table);
+        let next = if self.reverse { self.collect_reverse(&table) } else { self.collect_forward(&table) };
+        self.exhausted = next.is_none();
+        if let Some(key) = next {
+            self.resume = Bound::Excluded(key);
+        }
+        self.ahead.reverse();
+        self.chunk = (2 * self.chunk).min(LAST_CHUNK);
+    }
+
+    fn collect_forward(&mut self, table: &Memtable) -> Option<Vec<u8>> {
+        // The newest version of a key comes first: Seq::MAX precedes all versions, 0 follows them.
+        let position = match &self.resume {
+            Bound::Included(key) => Bound::Included(Search::new(key, Seq::MAX)),
+            Bound::Excluded(key) => Bound::Excluded(Search::new(key, 0)),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let mut at = match &position {
+            Bound::Unbounded => table.map.front(),
+            bound => table.map.lower_bound(bound.as_ref().map(|search| search as &dyn Position)),
+        };
+        while let Some(entry) = at {
+            let item = entry.key();
+            if item.seq <= self.seq && self.ahead.last().is_none_or(|last| last.key() != item.key()) {
+                if let Some(last) = self.ahead.last().filter(|_| self.ahead.len() == self.chunk) {
+                    return Some(last.key().to_vec());
+                }
+                self.ahead.push(copy(item));
+            }
+            at = entry.next();
+        }
+        None
+    }
+
+    fn collect_reverse(&mut self, table: &Memtable) -> Option<Vec<u8>> {
+        let position = match &self.resume {
+            Bound::Included(key) => Bound::Included(Search::new(key, 0)),
+            Bound::Excluded(key) => Bound::Excluded(Search::new(key, Seq::MAX)),
+            Bound::Unbounded => Bound::Unbounded,
+        };
+        let mut at = match &position {
+            Bound::Unbounded => table.map.back(),
+            bound => table.map.upper_bound(bound.as_ref().map(|search| search as &dyn Position)),
+        };
+        while let Some(entry) = at {
+            let item = entry.key();
+            if item.seq <= self.seq {
+                let full = self.ahead.len() == self.chunk;
+                // Backwards, the versions of a key come oldest first: a newer one replaces the last.
+                match self.ahead.last_mut() {
+                    Some(last) if last.key() == item.key() => *last = copy(item),
+                    Some(last) if full => return Some(last.key().to_vec()),
+                    _ => self.ahead.push(copy(item)),
+                }
+            }
+            at = entry.prev();
+        }
+        None
+    }
+}
+
+fn copy(item: &MemKey) -> MemItem {
+    MemItem { key_len: item.key_len, seq: item.seq, kind: item.kind, data: item.data.clone() }
+}

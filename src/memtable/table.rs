@@ -1,0 +1,102 @@
+//! The skiplist behind its filter.
+
+use super::filter::MemtableFilter;
+use super::position::{MemKey, Position, Search, prefix16};
+use crate::error::Result;
+use crate::key::{Entry, EntryKind, Seq};
+use crate::sync::atomic::{AtomicU64, Ordering as Memory};
+use bytes::Bytes;
+use crossbeam_skiplist::SkipMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Memory of an entry besides its key and value, in bytes: 64 for [`MemKey`], 8 for the node's header, 16 for a mean tower (two pointers),
+/// and the allocator's header and rounding.
+const ENTRY_OVERHEAD_BYTES: usize = 128;
+
+/// The recent writes of one log.
+pub struct Memtable {
+    pub(super) map: SkipMap<MemKey, ()>,
+    filter: Arc<MemtableFilter>,
+    last_seq: AtomicU64,
+}
+
+impl Memtable {
+    /// An empty memtable with a filter sized for `budget_bytes` of entries. More entries work, but give more false positives.
+    pub fn new(budget_bytes: u64) -> Result<Self> {
+        let filter = Arc::new(MemtableFilter::new(budget_bytes)?);
+        Ok(Memtable { map: SkipMap::new(), filter, last_seq: AtomicU64::new(0) })
+    }
+
+    /// Adds one operation. `data` is the key, immediately followed by the value; `hash` is the key's hash.
+    ///
+    /// The hash enters the filter before the entry enters the skiplist, and the caller publishes the sequence number after both, so that a
+    /// reader that may see the entry finds its bits set (I1).
+    pub fn insert(&self, hash: u64, seq: Seq, kind: EntryKind, key_len: usize, data: Bytes) {
+        let size = data.len() + ENTRY_OVERHEAD_BYTES;
+        let prefix = prefix16(data.get(..key_len).unwrap_or_default());
+        self.filter.insert(hash);
+        self.map.insert(MemKey { prefix, seq, kind, key_len: key_len as u32, data }, ());
+        self.filter.count(size);
+        self.last_seq.fetch_max(seq, Memory::Relaxed);
+    }
+
+    /// The newest entry of `key` with a sequence number of at most `seq`.
+    #[inline]
+    pub fn get(&self, key: &[u8], hash: u64, seq: Seq) -> Option<Entry> {
+        if self.filter.denies(hash) { None } else { self.search(key, seq) }
+    }
+
+    /// [`get`](Self::get) without the filter.
+    pub fn search(&self, key: &[u8], seq: Seq) -> Option<Entry> {
+        let position = Search::new(key, seq);
+        let found = self.map.lower_bound(Bound::Included(&position as &dyn Position))?;
+        (found.key().key() == key).then(|| found.key().entry())
+    }
+
+    /// Its filter.
+    pub fn filter(&self) -> &Arc<MemtableFilter> {
+        &self.filter
+    }
+
+    /// Estimated memory of the entries, in bytes, without the filter.
+    pub fn bytes(&self) -> usize {
+        self.filter.entry_bytes()
+    }
+
+    /// Number of entries, counting every version of a key.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether nothing was ever inserted.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Leaves out the sequence numbers up to `seq`: they belong to no entry.
+    pub fn skip(&self, seq: Seq) {
+        self.last_seq.fetch_max(seq, Memory::Relaxed);
+    }
+
+    /// The largest sequence number inserted or skipped; 0 if there is none.
+    pub fn last_seq(&self) -> Seq {
+        self.last_seq.load(Memory::Relaxed)
+    }
+
+    /// Calls `sink(key, seq, kind, value)` for the newest entry of each key, in key order.
+    pub fn for_each_newest<E>(
+        &self,
+        mut sink: impl FnMut(&[u8], Seq, EntryKind, &[u8]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut previous: Option<crossbeam_skiplist::map::Entry<'_, MemKey, ()>> = None;
+        for entry in self.map.iter() {
+            let at = entry.key();
+            if previous.as_ref().is_none_or(|p| p.key().key() != at.key()) {
+                sink(at.key(), at.seq, at.kind, at.data.get(at.key_len as usize..).unwrap_or_default())?;
+            }
+            previous = Some(entry);
+        }
+        Ok(())
+    }
+}
