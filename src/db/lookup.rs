@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Entry, EntryKind, Seq, Value};
 use crate::manifest::{LEVELS, LiveSegment};
+use crate::sidecar::Sidecar;
 
 /// A key to look up in a view, as of a sequence number.
 pub(crate) struct Lookup<'a> {
@@ -71,20 +72,25 @@ impl Lookup<'_> {
     /// The newest entry in run `from` or a later one.
     fn newest_in_runs(&self, from: RunNumber) -> Result<Option<Entry>> {
         let mut best: Option<Entry> = None;
-        let mut skip = from.in_group();
+        let mut first = Some(from.in_group());
         for group in self.view.live.run_groups().iter().skip(from.group()) {
-            let runs = group.runs().iter().skip(std::mem::take(&mut skip));
+            let first = first.take();
             let Some(fence) = group.fence(self.key.key) else { continue };
-            for run in runs {
-                let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) else { continue };
-                if let Some(found) = &best {
-                    // Runs are ordered newest first, except in a level 0 that `repair` filled with segments of any age.
-                    let level0_may_be_newer = run.level() == 0 && segment.meta.max_seq > found.seq;
-                    if !level0_may_be_newer {
-                        return Ok(best);
-                    }
+            for (number, run) in group.runs().iter().enumerate().skip(first.unwrap_or(0)) {
+                if best.is_some() && run.level() > 0 {
+                    return Ok(best);
                 }
-                best = newer(best, self.read(segment, run.level())?);
+                let asked = first == Some(number);
+                let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) else { continue };
+                // Runs are ordered newest first, except in a level 0 that `repair` filled with segments of any age.
+                if best.as_ref().is_some_and(|found| segment.meta.max_seq <= found.seq) {
+                    return Ok(best);
+                }
+                let verdict = match asked && self.has_answered(segment) {
+                    true => self.counted(Verdict::Maybe, run.level()),
+                    false => self.ask(segment, run.level()),
+                };
+                best = newer(best, self.read(segment, run.level(), verdict)?);
             }
         }
         Ok(best)
@@ -97,7 +103,8 @@ impl Lookup<'_> {
             if best.as_ref().is_some_and(|best| best.seq >= segment.meta.max_seq) {
                 break; // The remaining segments are older still.
             }
-            best = newer(best, self.read(segment, usize::from(segment.meta.level) % LEVELS)?);
+            let level = usize::from(segment.meta.level) % LEVELS;
+            best = newer(best, self.read(segment, level, self.ask(segment, level))?);
         }
         Ok(best)
     }
@@ -114,14 +121,21 @@ impl Lookup<'_> {
     /// The verdict of a segment's filter. `None` if filters are off or the segment has no sidecar that can be trusted (I1).
     fn ask(&self, segment: &LiveSegment, level: usize) -> Option<Verdict> {
         let sidecar = segment.sidecar.as_deref().filter(|_| self.view.filters.used.on)?;
-        let verdict = sidecar.ask(self.key.hash)?;
+        self.counted(sidecar.ask(self.key.hash)?, level)
+    }
+
+    /// Whether the segment's filter was asked for the route, so that it said "maybe" if the route starts there.
+    fn has_answered(&self, segment: &LiveSegment) -> bool {
+        self.view.filters.used.on && segment.sidecar.as_deref().is_some_and(Sidecar::is_whole)
+    }
+
+    fn counted(&self, verdict: Verdict, level: usize) -> Option<Verdict> {
         self.counters.probe(level, verdict);
         Some(verdict)
     }
 
     /// What a segment holds for the key, read unless its filter says "absent".
-    fn read(&self, segment: &LiveSegment, level: usize) -> Result<Option<Entry>> {
-        let verdict = self.ask(segment, level);
+    fn read(&self, segment: &LiveSegment, level: usize, verdict: Option<Verdict>) -> Result<Option<Entry>> {
         if verdict == Some(Verdict::Absent) {
             return Ok(None);
         }

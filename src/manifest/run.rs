@@ -109,6 +109,17 @@ impl Run {
     /// The one segment whose range includes the key, given the key's fence within the run's group.
     #[inline(always)]
     pub fn find(&self, fence: u64, key: &[u8]) -> Option<&Fenced> {
+        self.find_at(fence, key).map(|(_, fenced)| fenced)
+    }
+
+    /// The number in its level of the segment that [`find`](Self::find) finds.
+    #[inline]
+    pub fn position(&self, fence: u64, key: &[u8]) -> Option<usize> {
+        self.find_at(fence, key).map(|(at, _)| self.begin + at)
+    }
+
+    #[inline(always)]
+    fn find_at(&self, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
         let (at, fenced) = match &*self.fences {
             [only] => (0, only),
             many => {
@@ -117,15 +128,9 @@ impl Run {
             }
         };
         match fenced.first < fence && fence < fenced.last {
-            true => Some(fenced),
-            false => self.find_by_keys(at, fence, key).map(|(_, fenced)| fenced),
+            true => Some((at, fenced)),
+            false => self.find_by_keys(at, fence, key),
         }
-    }
-
-    /// The number in its level of the segment that [`find`](Self::find) finds.
-    pub fn position(&self, fence: u64, key: &[u8]) -> Option<usize> {
-        let at = self.fences.partition_point(|fenced| fenced.last < fence);
-        self.find_by_keys(at, fence, key).map(|(at, _)| self.begin + at)
     }
 
     /// The search where fences alone may not decide, among the segments from `at` on. Those before end before the key.

@@ -26,16 +26,19 @@ impl MemtableFilter {
     }
 
     /// Adds the hash of a key, before its entry enters the memtable.
+    #[inline]
     pub(super) fn insert(&self, hash: u64) {
         self.keys.insert(hash);
     }
 
     /// Counts the memory of an entry that was added.
+    #[inline]
     pub(super) fn count(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Memory::Relaxed);
     }
 
     /// Estimated memory of the entries, in bytes.
+    #[inline]
     pub(super) fn entry_bytes(&self) -> usize {
         self.bytes.load(Memory::Relaxed)
     }

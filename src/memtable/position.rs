@@ -16,14 +16,17 @@ pub(super) struct MemKey {
 }
 
 impl MemKey {
+    #[inline]
     pub fn key(&self) -> &[u8] {
         self.data.get(..self.key_len as usize).unwrap_or_default()
     }
 
+    #[inline]
     pub fn value(&self) -> Value {
         Value::new(self.data.slice(self.key_len as usize..))
     }
 
+    #[inline]
     pub fn entry(&self) -> Entry {
         Entry { seq: self.seq, kind: self.kind, value: self.value() }
     }
@@ -48,18 +51,21 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
+    #[inline]
     pub fn new(key: &'a [u8], seq: Seq) -> Self {
         Search { prefix: prefix16(key), key, seq }
     }
 }
 
 impl Position for Search<'_> {
+    #[inline]
     fn parts(&self) -> (Prefix, &[u8], Seq) {
         (self.prefix, self.key, self.seq)
     }
 }
 
 impl<'a> Borrow<dyn Position + 'a> for MemKey {
+    #[inline]
     fn borrow(&self) -> &(dyn Position + 'a) {
         self
     }
@@ -79,16 +85,19 @@ fn compare(a: (Prefix, &[u8], Seq), b: (Prefix, &[u8], Seq)) -> Ordering {
 }
 
 impl Ord for MemKey {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         compare(self.parts(), other.parts())
     }
 }
 impl PartialOrd for MemKey {
+    #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 impl PartialEq for MemKey {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
@@ -96,16 +105,19 @@ impl PartialEq for MemKey {
 impl Eq for MemKey {}
 
 impl Ord for dyn Position + '_ {
+    #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         compare(self.parts(), other.parts())
     }
 }
 impl PartialOrd for dyn Position + '_ {
+    #[inline]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 impl PartialEq for dyn Position + '_ {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }

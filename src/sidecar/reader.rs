@@ -219,11 +219,17 @@ impl Sidecar {
         self.ask_whole(self.bytes.get()?, hash)
     }
 
+    /// Whether all lines are trusted, so that [`ask`](Self::ask) answers unless the map has faulted.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.trust.load(Acquire) == WHOLE
+    }
+
     /// Whether all lines are trusted and the first one read denies the hash. If not, [`ask`](Self::ask) decides. A caller that relies on
     /// it must make sure afterwards that no map has faulted ([`any_fault`](crate::fs::any_fault)).
     #[inline(always)]
     pub fn denies(&self, hash: &ProbeHash) -> bool {
-        let bytes = self.bytes.get().filter(|_| self.trust.load(Acquire) == WHOLE);
+        let bytes = self.bytes.get().filter(|_| self.is_whole());
         bytes.is_some_and(|bytes| bytes.prober.denies(bytes.lines(), hash))
     }
 
