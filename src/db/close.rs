@@ -40,7 +40,7 @@ impl Drop for OpenStore {
         if let Err(error) = self.inner.sync_or_flush().and_then(|()| self.inner.relieve_level0()) {
             tracing::error!(%error, "cannot close the store cleanly");
         }
-        recent::forget(self.inner.number);
+        recent::forget(self.inner.current.store);
     }
 }
 

@@ -17,19 +17,26 @@ use crate::manifest::{LiveSet, Manifest, ManifestState};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{self, ArcSwap, Condvar, Mutex, lock};
 use crate::wal;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 
 /// Stores opened by this process.
 static OPENED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
+/// What tells the current view from all others. Every lookup reads it, so it has a cache line to itself.
+#[repr(align(128))]
+pub(crate) struct CurrentView {
+    /// Tells the open stores of this process apart.
+    pub store: u64,
+    /// Rises after each change of the view, before what depends on the change is visible.
+    pub number: AtomicU64,
+}
+
 /// An open store.
 pub(crate) struct Inner {
     pub storage: Storage,
-    /// Tells the open stores of this process apart.
-    pub number: u64,
     pub view: ArcSwap<View>,
-    /// Rises after each change of the view, before what depends on the change is visible.
-    pub view_number: AtomicU64,
+    pub current: CurrentView,
     /// The newest sequence number that readers may see.
     pub visible: AtomicU64,
     pub log: Mutex<Log>,
@@ -70,9 +77,8 @@ impl Inner {
         let (log, manifest) = writable.map(|w| (Log::Inherited(w.logs), (w.manifest, w.state))).unzip();
         let before_own_logs = FileId(storage.first_own_id.0.saturating_sub(1));
         Inner {
-            number: OPENED.fetch_add(1, std::sync::atomic::Ordering::Relaxed),
             view: ArcSwap::from_pointee(view),
-            view_number: AtomicU64::new(0),
+            current: CurrentView { store: OPENED.fetch_add(1, Relaxed), number: AtomicU64::new(0) },
             visible: AtomicU64::new(visible),
             log: Mutex::new(log.unwrap_or(Log::None)),
             write_queue: Mutex::new(Vec::new()),
@@ -98,7 +104,7 @@ impl Inner {
     pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) {
         let view = self.view.load_full().changed(change);
         self.view.store(Arc::new(view));
-        self.view_number.fetch_add(1, Ordering::Release);
+        self.current.number.fetch_add(1, Ordering::Release);
     }
 
     pub fn live(&self) -> Arc<LiveSet> {

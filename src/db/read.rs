@@ -120,14 +120,14 @@ impl Inner {
     #[inline(always)]
     fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Route {
         // Loaded before the view, so that a thread never takes an old view for a new one.
-        let number = self.view_number.load(Ordering::Acquire);
+        let number = self.current.number.load(Ordering::Acquire);
         let load = || Arc::clone(&self.view.load().filters);
-        recent::with(self.number, number, load, |filters| filters.route(key, counters))
+        recent::with(self.current.store, number, load, |filters| filters.route(key, counters))
     }
 
     /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the filters of an older view.
     fn route_in(&self, view: &View, key: HashedKey<'_>, counters: FilterCounters<'_>, route: Route) -> Route {
-        match recent::are(self.number, &view.filters) {
+        match recent::are(self.current.store, &view.filters) {
             true => route,
             false => view.filters.route(key, counters),
         }

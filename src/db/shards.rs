@@ -10,7 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const SHARDS: usize = 64;
 const SHARED: usize = SHARDS - 1;
 
-/// Shards of counters `S`, each of which should fill its own cache line.
+/// Shards of counters `S`, each of which should fill its own cache line. So does this: each read finds its shard here, beside what writes
+/// change.
+#[repr(align(128))]
 pub(crate) struct Shards<S>(Box<[S]>);
 
 /// The calling thread's shard.
