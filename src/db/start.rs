@@ -114,9 +114,7 @@ impl Inner {
     fn remove_unknown(&self, names: &[String]) {
         for name in names {
             tracing::info!(name, "removing an unknown file");
-            if let Err(error) = self.storage.fs.remove(&self.storage.dir.join(name)) {
-                tracing::warn!(%error, "cannot remove an unknown file; the next open will retry");
-            }
+            self.storage.remove_if_there(&self.storage.dir.join(name)); // The publication has removed the logs.
         }
     }
 }

@@ -158,7 +158,7 @@ impl Storage {
         if let Ok(Some(_)) = self.fs.file_len(path)
             && let Err(error) = self.fs.remove(path)
         {
-            tracing::warn!(%error, "cannot remove an unfinished file; the next open will retry");
+            tracing::warn!(%error, "cannot remove an unneeded file; the next open will retry");
         }
     }
 

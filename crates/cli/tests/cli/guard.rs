@@ -28,7 +28,7 @@ fn run(sandbox: &Sandbox, line: &str, stdin: &str) -> (i32, String) {
 fn songs() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.file("titles", "Sinnerman\nZombie\nZombie\nGracias a la vida\n");
-    let built = ok(&sandbox, "build @guard --lines @titles --json");
+    let built = ok(&sandbox, "build @guard --lines @titles --bits-per-key 19 --json");
     assert_eq!((number(&built, "rows"), number(&built, "keys")), (4.0, 3.0));
     assert!(number(&built, "disk_bytes") > 0.0 && number(&built, "filter_bytes") > 0.0);
     sandbox
@@ -166,7 +166,7 @@ fn a_sqlite_database_is_guarded_refreshed_and_reconciled() {
     let refused = fails(&sandbox, &format!("build @guard {from} --keys exact"));
     assert!(refused.contains("\"fold\""), "{refused}");
     // The column's own equality is the default.
-    let built = ok(&sandbox, &format!("build @guard {from}"));
+    let built = ok(&sandbox, &format!("build @guard {from} --bits-per-key 19"));
     assert!(built.starts_with("2 rows, 2 keys") && built.contains("fold"), "{built}");
     assert_eq!(run(&sandbox, "check @guard", "ZOMBIE\nFreebird\n"), (0, "ZOMBIE\n".into()));
     db.execute_batch("INSERT INTO songs VALUES ('Freebird'); DELETE FROM songs WHERE title = 'zombie'")
