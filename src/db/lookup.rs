@@ -40,6 +40,18 @@ impl Lookup<'_> {
         Ok(newer(found, in_memory).and_then(Entry::visible))
     }
 
+    /// Starts to read what [`get`](Self::get) will read first, if that is not in memory.
+    pub fn will_need(&self, route: Route) {
+        let Route::Runs(run) = route else { return };
+        let Some(group) = self.view.live.run_groups().get(run.group()) else { return };
+        let (Some(run), Some(fence)) = (group.runs().get(run.in_group()), group.fence(self.key.key)) else {
+            return;
+        };
+        if let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) {
+            segment.file.will_need(self.key.key);
+        }
+    }
+
     /// Whether the key may have a value, from memory alone: "absent" is certain, and no segment is read.
     pub fn may_contain(&self, route: Route) -> Verdict {
         let (in_memory, route) = self.search_memtables(route);
