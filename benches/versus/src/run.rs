@@ -9,7 +9,7 @@ use crate::results::{self, RUN_FILE, RunRecord};
 use crate::session::{self, RunSession};
 use crate::settings::RunSettings;
 use crate::table;
-use crate::workload::{self, WORKLOADS, WorkloadSpec};
+use crate::workload::{self, WorkloadSpec};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct Args {
     /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
     #[arg(long, value_name = "DIR")]
     stores: Option<PathBuf>,
-    /// Fewer keys, calls and rounds: a minute instead of ten
+    /// Fewer keys, calls and rounds, but all workloads: a minute instead of 25
     #[arg(long)]
     quick: bool,
     /// How often each workload runs on each engine [default: 3; with --quick: 1]
@@ -32,18 +32,20 @@ pub struct Args {
     /// Engines, separated by commas, the baseline first [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<EngineKind>,
-    /// Workloads, separated by commas [default: all]
+    /// Workloads, separated by commas, or all [default: those of the README's table; with --quick: all]
     #[arg(long, value_delimiter = ',', value_parser = known)]
     workloads: Vec<String>,
     #[command(flatten)]
     settings: RunSettings,
 }
 
+/// The name that stands for all workloads.
+const ALL: &str = "all";
+
 fn known(name: &str) -> Result<String, String> {
-    let names = || WORKLOADS.map(|workload| workload.name).join(", ");
-    workload::by_name(name)
-        .map(|workload| workload.name.to_owned())
-        .ok_or_else(|| format!("expected one of {}", names()))
+    let found = name == ALL || workload::by_name(name).is_some();
+    let names = || workload::names(false).join(", ");
+    found.then(|| name.to_owned()).ok_or_else(|| format!("expected {ALL}, or one of {}", names()))
 }
 
 impl Args {
@@ -56,9 +58,14 @@ impl Args {
         let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
         fs::create_dir_all(&self.out)?;
         let engines = if self.engines.is_empty() { EngineKind::all() } else { self.engines.clone() };
-        session::check_space(&stores, engines.len(), &self.settings)?;
+        session::check_space(&stores, &engines, &self.settings)?;
         warn_of_others();
-        let mut session = RunSession::new(&stores, &engines, self.workloads, &self.settings, rounds)?;
+        let wanted = match self.workloads.as_slice() {
+            [] => workload::names(!self.quick),
+            given if given.iter().any(|name| name == ALL) => workload::names(false),
+            given => given.to_vec(),
+        };
+        let mut session = RunSession::new(&stores, &engines, wanted, &self.settings, rounds)?;
         session.run.notes.extend(notes(&stores, &engines));
         print_head(&session.run)?;
         session.measure(print)?;
@@ -74,7 +81,7 @@ impl Args {
     }
 }
 
-/// Warns of a busy machine before the user spends ten minutes.
+/// Warns of a busy machine before the user spends much time.
 pub fn warn_of_others() {
     let others = quiet::others_now();
     if others > quiet::DISTURBING {
@@ -105,10 +112,13 @@ fn print_head(run: &RunRecord) -> Result<()> {
     writeln!(out, "{}: {}", run.date, run.machine.describe())?;
     writeln!(
         out,
-        "{} keys of {} bytes, values of {} bytes; rounds: {}; speed is the first engine's mean time ÷ the engine's",
+        "{} keys of {} bytes, values of {} bytes; {} rows of {} bytes; cache {} MiB; rounds: {}; speed is the first engine's mean time ÷ the engine's",
         format::count(settings.num as f64),
         settings.key_bytes,
         settings.value_bytes,
+        format::count(settings.rows as f64),
+        settings.row_bytes,
+        settings.cache_mib,
         run.rounds
     )?;
     Ok(run.engines.iter().try_for_each(|(kind, settings)| writeln!(out, "  {}: {settings}", kind.name()))?)

@@ -51,6 +51,8 @@ impl Args {
     pub fn run(mut self) -> Result<()> {
         if self.quick {
             self.settings.shrink();
+        } else {
+            self.settings.shrink_for_sweep();
         }
         let or = |given: &[u64], all: &[u64], quick: &[u64]| match given {
             [] if self.quick => quick.to_vec(),
@@ -67,7 +69,7 @@ impl Args {
         let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
         fs::create_dir_all(&self.out)?;
         let most = keys.iter().copied().max().unwrap_or(0).max(self.settings.num);
-        session::check_space(&stores, engines.len(), &RunSettings { num: most, ..self.settings.clone() })?;
+        session::check_space(&stores, &engines, &RunSettings { num: most, ..self.settings.clone() })?;
         run::warn_of_others();
         let with_runs: Vec<EngineKind> = engines.iter().copied().filter(|kind| kind.has_runs()).collect();
         let mut found = SweepRecord { by_runs: Vec::new(), by_keys: Vec::new() };

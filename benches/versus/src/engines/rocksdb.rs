@@ -33,12 +33,12 @@ pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
         _ => "no filter (the default)".to_owned(),
     };
     format!(
-        "RocksDB {}: {filter}; {}; HyperClockCache {} MiB, memtable and tables {} MiB, LZ4, max_open_files -1, filters and indexes in memory, \
+        "RocksDB {}: {filter}; {}; HyperClockCache {} MiB, {}, LZ4, max_open_files -1, filters and indexes in memory, \
          2 background jobs, each write handed to the operating system, no fsync",
         env!("ROCKSDB_VERSION"),
         env!("ROCKSDB_BLOOM_CODE"),
         settings.cache_mib,
-        settings.memtable_mib
+        settings.describe_tables()
     )
 }
 
@@ -58,8 +58,10 @@ fn options(kind: EngineKind, settings: &RunSettings) -> Options {
     options.set_max_open_files(-1);
     options.set_compression_type(DBCompressionType::Lz4);
     options.set_write_buffer_size(settings.memtable_bytes() as usize);
-    options.set_target_file_size_base(settings.memtable_bytes());
-    options.set_max_bytes_for_level_base(4 * settings.memtable_bytes());
+    if let Some(bytes) = settings.table_bytes() {
+        options.set_target_file_size_base(bytes);
+        options.set_max_bytes_for_level_base(4 * bytes);
+    }
     options.set_max_background_jobs(2);
     if settings.runs > 0 {
         options.set_disable_auto_compactions(true);
@@ -158,13 +160,13 @@ impl Engine for RocksEngine {
 
     fn facts(&self) -> Result<EngineFacts> {
         let files = |level: usize| self.int(&format!("rocksdb.num-files-at-level{level}"));
-        let below = (1..7).filter(|&level| files(level) > 0).count() as u64;
+        let below = (1..7).map(|level| u64::from(files(level) > 0));
         let counted = self.options.get_statistics().is_some();
         let ticker = |ticker| counted.then(|| self.options.get_ticker_count(ticker));
         let maybes = ticker(Ticker::BloomFilterFullPositive);
         let right = ticker(Ticker::BloomFilterFullTruePositive);
         Ok(EngineFacts {
-            runs: Some(files(0) + below),
+            runs_by_level: Some(std::iter::once(files(0)).chain(below).collect()),
             filter_bytes: filter_bytes(&self.db)?,
             false_positives: maybes.zip(right).map(|(maybes, right)| maybes.saturating_sub(right)),
             negatives: ticker(Ticker::BloomFilterUseful),

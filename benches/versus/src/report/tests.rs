@@ -78,6 +78,19 @@ fn charts_and_tables_of_a_sweep_show_its_figures() {
 }
 
 #[test]
+fn sorted_runs_are_shown_by_level() {
+    let run = run("", |kind, workload| {
+        let runs_by_level = kind.has_runs().then(|| vec![3, 0, 1]);
+        let facts = EngineFacts { runs_by_level, ..EngineFacts::default() };
+        assert_eq!(facts.runs(), kind.has_runs().then_some(4));
+        WorkerOutcome { facts, ..plain(kind, workload) }
+    });
+    let rows = table::rows(&run, "count");
+    assert_eq!(rows[0][1], "runs by level");
+    assert_eq!([&rows[2][1], &rows[3][1]], ["L0 3, L2 1", "–"]);
+}
+
+#[test]
 fn zero_disk_reads_are_drawn_as_one_read_in_all_calls() {
     let mut one = run("", plain);
     one.settings.runs = 1;
@@ -91,7 +104,7 @@ fn zero_disk_reads_are_drawn_as_one_read_in_all_calls() {
 #[test]
 fn rejected_rounds_show_dashes_and_disturbed_rounds_are_marked() {
     let usage = CgroupUsage { own_bytes: 16 << 20, page_cache_bytes: 13 << 20, ..CgroupUsage::default() };
-    let run = run("", |kind, workload| WorkerOutcome {
+    let run = run("--num 1000000", |kind, workload| WorkerOutcome {
         rejected: (kind == EngineKind::Lmdb).then(|| "it needs more".to_owned()),
         others: Some(if workload == "readmissing" { 1.5 } else { 0.0 }),
         limited: Some(usage),
