@@ -116,6 +116,16 @@ impl EngineKind {
         !matches!(self, EngineKind::Redb | EngineKind::Lmdb)
     }
 
+    /// Whether it is sidebloom, with filters or without.
+    pub fn is_sidebloom(self) -> bool {
+        matches!(self, EngineKind::Sidebloom | EngineKind::SidebloomNofilter)
+    }
+
+    /// Whether it is RocksDB, in any configuration.
+    pub fn is_rocksdb(self) -> bool {
+        matches!(self, EngineKind::Rocksdb | EngineKind::RocksdbBloom | EngineKind::RocksdbRibbon)
+    }
+
     /// The name in tables and directories.
     pub fn name(self) -> &'static str {
         match self {

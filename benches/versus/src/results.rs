@@ -194,6 +194,12 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
+/// The median of figures in any order; `None` if there are none.
+#[cfg(feature = "rocksdb")]
+pub fn median_of(values: Vec<f64>) -> Option<f64> {
+    middle(&sorted(values.into_iter()))
+}
+
 fn middle(sorted: &[f64]) -> Option<f64> {
     let at = sorted.len() / 2;
     match sorted.len() {

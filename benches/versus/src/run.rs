@@ -4,8 +4,10 @@ use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format;
 use crate::kernel;
+use crate::measures;
 use crate::quiet;
 use crate::results::{self, RUN_FILE, RunRecord};
+use crate::rocks_settings::RocksRecord;
 use crate::session::{self, RunSession};
 use crate::settings::RunSettings;
 use crate::table;
@@ -54,6 +56,8 @@ impl Args {
         if self.quick {
             self.settings.shrink();
         }
+        let chosen = RocksRecord::recorded()?;
+        self.settings.rocks = chosen.choice;
         let rounds = self.rounds.unwrap_or(if self.quick { 1 } else { 3 });
         let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
         fs::create_dir_all(&self.out)?;
@@ -67,6 +71,9 @@ impl Args {
         };
         let mut session = RunSession::new(&stores, &engines, wanted, &self.settings, rounds)?;
         session.run.notes.extend(notes(&stores, &engines));
+        if engines.iter().any(|kind| kind.is_rocksdb()) {
+            session.run.notes.push(chosen.describe());
+        }
         print_head(&session.run)?;
         session.measure(print)?;
         let (run, file) = (&session.run, self.out.join(RUN_FILE));
@@ -74,6 +81,13 @@ impl Args {
         let mut out = std::io::stdout().lock();
         for rejection in run.rejections() {
             writeln!(out, "{rejection}")?;
+        }
+        let [ahead, level, behind] = measures::standings(run);
+        for (title, list) in [("ahead of the best other engine", ahead), ("level", level), ("behind", behind)]
+        {
+            if !list.is_empty() {
+                writeln!(out, "\nsidebloom is {title}:\n  {}", list.join("\n  "))?;
+            }
         }
         run.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;
         writeln!(out, "{:.0} s; all figures: {}", run.seconds, file.display())?;

@@ -231,7 +231,7 @@ pub fn check_space(stores: &Path, engines: &[EngineKind], settings: &RunSettings
 }
 
 /// Runs a task in a new process.
-fn spawn(task: &WorkerTask) -> Result<WorkerOutcome> {
+pub fn spawn(task: &WorkerTask) -> Result<WorkerOutcome> {
     let mut command = Command::new(std::env::current_exe()?);
     let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let stdin = child.stdin.take().ok_or("no pipe to the worker")?;

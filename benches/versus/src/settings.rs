@@ -1,6 +1,7 @@
 //! The settings of a run. All of them are in its JSON.
 
 use crate::keys::{MIN_KEY_BYTES, MIN_VALUE_BYTES};
+use crate::rocks_settings::RocksSettings;
 use serde::{Deserialize, Serialize};
 
 /// A size that a user has: 1.24 GB of keys and values, five times the cache.
@@ -77,6 +78,10 @@ pub struct RunSettings {
     #[arg(skip)]
     #[serde(default)]
     pub runs: u64,
+    /// RocksDB's settings for lookups.
+    #[arg(skip)]
+    #[serde(default)]
+    pub rocks: RocksSettings,
     /// Whether memory is limited.
     #[arg(skip)]
     #[serde(default)]
@@ -176,6 +181,27 @@ impl RunSettings {
 }
 
 #[cfg(test)]
+impl RunSettings {
+    /// The settings of a command line.
+    pub fn of_flags(flags: &str) -> Self {
+        #[derive(clap::Parser)]
+        struct SettingsFlags {
+            #[command(flatten)]
+            settings: RunSettings,
+        }
+        let words = std::iter::once("versus").chain(flags.split_whitespace());
+        <SettingsFlags as clap::Parser>::parse_from(words).settings
+    }
+}
+
+fn bits(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|bits| (1.0..=64.0).contains(bits))
+        .ok_or_else(|| "expected a number from 1 to 64".to_owned())
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -196,25 +222,4 @@ mod tests {
         assert_eq!((settings.num, settings.memtable_mib, settings.table_mib), (10_000_000, 64, None));
         assert!(!settings.fits_cache() && settings.for_rows().fits_cache());
     }
-}
-
-#[cfg(test)]
-impl RunSettings {
-    /// The settings of a command line.
-    pub fn of_flags(flags: &str) -> Self {
-        #[derive(clap::Parser)]
-        struct SettingsFlags {
-            #[command(flatten)]
-            settings: RunSettings,
-        }
-        let words = std::iter::once("versus").chain(flags.split_whitespace());
-        <SettingsFlags as clap::Parser>::parse_from(words).settings
-    }
-}
-
-fn bits(text: &str) -> Result<f64, String> {
-    text.parse()
-        .ok()
-        .filter(|bits| (1.0..=64.0).contains(bits))
-        .ok_or_else(|| "expected a number from 1 to 64".to_owned())
 }

@@ -4,6 +4,7 @@ use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
 use crate::results::{self, RunRecord, SWEEP_FILE, SweepRecord};
+use crate::rocks_settings::RocksRecord;
 use crate::run;
 use crate::session::{self, RunSession, progress};
 use crate::settings::RunSettings;
@@ -54,6 +55,7 @@ impl Args {
         } else {
             self.settings.shrink_for_sweep();
         }
+        self.settings.rocks = RocksRecord::recorded()?.choice;
         let or = |given: &[u64], all: &[u64], quick: &[u64]| match given {
             [] if self.quick => quick.to_vec(),
             [] => all.to_vec(),

@@ -8,7 +8,7 @@ use crate::results::{Measured, RunRecord, SweepRecord};
 use crate::settings::RunSettings;
 use crate::task::WorkerOutcome;
 use crate::workload::{self, CacheState};
-use crate::{sweep, table};
+use crate::{readme, sweep, table};
 use std::path::Path;
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Rocksdb, EngineKind::Sidebloom, EngineKind::Lmdb];
@@ -88,6 +88,27 @@ fn sorted_runs_are_shown_by_level() {
     let rows = table::rows(&run, "count");
     assert_eq!(rows[0][1], "runs by level");
     assert_eq!([&rows[2][1], &rows[3][1]], ["L0 3, L2 1", "–"]);
+}
+
+#[test]
+fn the_readme_names_sizes_wins_and_losses() {
+    let run = run("", |kind, workload| {
+        // sidebloom is four times as fast as the next engine for missing keys, and half as fast as LMDB for present ones.
+        let mean_ns = match (kind, workload) {
+            (EngineKind::Sidebloom, "readmissing") => 100.0,
+            (EngineKind::Lmdb, "readrandom") => 250.0,
+            (EngineKind::Lmdb, _) => 400.0,
+            _ => 500.0,
+        };
+        WorkerOutcome { mean_ns, ..plain(kind, workload) }
+    });
+    let text = readme::section(&run);
+    assert!(text.contains("10,000,000 keys of 24 bytes") && text.contains("memtable 64 MiB"), "{text}");
+    let line = |title: &str| text.lines().find(|line| line.starts_with(title)).unwrap().to_owned();
+    assert!(line("**Ahead").contains("missing key, mean (4.00 × lmdb)"), "{text}");
+    assert!(line("**Behind").contains("found key, mean (0.500 × lmdb)"), "{text}");
+    assert!(line("**Level").contains("missing key, cold: disk reads (1.00 ×"), "{text}");
+    assert_eq!(line("| missing key, mean"), "| missing key, mean | 500 ns | **100 ns** | 400 ns |");
 }
 
 #[test]
