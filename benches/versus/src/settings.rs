@@ -174,8 +174,9 @@ impl RunSettings {
 
     /// Memtable and table size, in words.
     pub fn describe_tables(&self) -> String {
-        let tables =
-            self.table_mib.map_or("tables of its default size".to_owned(), |mib| format!("tables {mib} MiB"));
+        let tables = self
+            .table_mib
+            .map_or("tables of the engine's default size".to_owned(), |mib| format!("tables {mib} MiB"));
         format!("memtable {} MiB, {tables}", self.memtable_mib)
     }
 }
