@@ -19,6 +19,7 @@ mod quiet;
 mod readme;
 mod report;
 mod results;
+mod rocks_record;
 mod rocks_settings;
 mod run;
 mod session;

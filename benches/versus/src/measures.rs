@@ -3,7 +3,6 @@
 use crate::engine::EngineKind;
 use crate::format::{bytes, count, nanos, number};
 use crate::results::RunRecord;
-use crate::sweep;
 use crate::task::WorkerOutcome;
 
 /// Figures within this share of each other are level: rounds differ by as much.
@@ -89,7 +88,9 @@ pub fn all(run: &RunRecord) -> Vec<Measure> {
         more("8 threads: found keys", "rows-read-threads", rate),
         more("8 threads: single puts", "rows-put-threads", rate),
         less("found key while another thread writes, p99.9", "readwhilewriting", nanos, |o| Some(o.p999_ns)),
-        less("resident memory after that, mapped pages included", "readwhilewriting", bytes, sweep::resident),
+        less("resident memory after that, mapped pages included", "readwhilewriting", bytes, |o| {
+            Some(o.resident_bytes() as f64)
+        }),
     ];
     measures.into_iter().filter(|measure| run.has(measure.workload)).collect()
 }

@@ -7,7 +7,7 @@ use crate::kernel;
 use crate::measures;
 use crate::quiet;
 use crate::results::{self, RUN_FILE, RunRecord};
-use crate::rocks_settings::RocksRecord;
+use crate::rocks_record::RocksRecord;
 use crate::session::{self, RunSession};
 use crate::settings::RunSettings;
 use crate::table;

@@ -4,7 +4,7 @@ use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
 use crate::results::{self, RunRecord, SWEEP_FILE, SweepRecord};
-use crate::rocks_settings::RocksRecord;
+use crate::rocks_record::RocksRecord;
 use crate::run;
 use crate::session::{self, RunSession, progress};
 use crate::settings::RunSettings;
@@ -177,7 +177,7 @@ pub fn tables(sweep: &SweepRecord) -> Vec<(&'static str, Vec<Vec<String>>)> {
 
 /// Resident memory: anonymous pages, and pages of mapped files.
 pub fn resident(outcome: &WorkerOutcome) -> Option<f64> {
-    Some((outcome.memory_bytes + outcome.mapped_bytes) as f64)
+    Some(outcome.resident_bytes() as f64)
 }
 
 /// Size of the filters, if the engine has any.

@@ -86,3 +86,10 @@ pub struct WorkerOutcome {
     /// Why the figures are rejected, if they are.
     pub rejected: Option<String>,
 }
+
+impl WorkerOutcome {
+    /// Resident memory: anonymous pages, and pages of mapped files.
+    pub fn resident_bytes(&self) -> u64 {
+        self.memory_bytes + self.mapped_bytes
+    }
+}
