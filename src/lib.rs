@@ -100,7 +100,9 @@ pub use wal::Batch;
 #[allow(missing_docs, reason = "each item has its documentation where it is defined")]
 pub mod fuzzing {
     pub use crate::codec::{Decoder, Encode, crc32};
-    pub use crate::filter::{BuiltFilter, FilterKind, FilterSpec, Isa, Line, Prober, Verdict, Width};
+    pub use crate::filter::{
+        BuiltFilter, FilterKind, FilterSpec, Isa, Line, ProbeHash, Prober, Verdict, Width,
+    };
     pub use crate::hash::{digest, digest_at};
     pub use crate::key::{Entry, EntryKind};
     pub use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};

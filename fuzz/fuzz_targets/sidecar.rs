@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sidebloom::Residency;
-use sidebloom::fuzzing::{Binding, Expect, Isa, Line, Maps, Prober, Sidecar, Verdict};
+use sidebloom::fuzzing::{Binding, Expect, Isa, Line, Maps, ProbeHash, Prober, Sidecar, Verdict};
 use sidebloom_fuzz::disk::SimFs;
 use sidebloom_fuzz::repair;
 use std::path::Path;
@@ -30,9 +30,10 @@ fn ask(file: &[u8]) {
     fs.write(path, file);
     let maps = Arc::new(Maps::new(Arc::new(fs), 1, Arc::default()));
     let Ok(sidecar) = Sidecar::open(&maps, path, &expect, Residency::Mapped) else { return };
-    let fpr = sidecar.expected_fpr();
+    let facts = *sidecar.facts().expect("an opened sidecar has read its header");
+    let fpr = facts.expected_fpr();
     assert!((0.0..=1.0).contains(&fpr), "a rate of {fpr}");
-    let lines = sidecar.lines() as usize;
+    let lines = facts.lines() as usize;
     assert_eq!(file.len(), 4096 + 64 * lines + 8 * lines.div_ceil(64));
     let hashes = (0..40u64).map(|i| (i << 58 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let hashes: Vec<u64> = hashes.chain([0, u64::MAX]).collect();
@@ -41,11 +42,16 @@ fn ask(file: &[u8]) {
     let lines: &[Line] = &file[4096..].as_chunks().0[..lines];
     for (&hash, by_group) in hashes.iter().zip(by_group) {
         sidecar.prefetch(hash);
-        let scalar = Prober::with_isa(sidecar.kind(), Isa::SCALAR).probe(lines, hash);
+        let scalar = Prober::with_isa(facts.kind(), Isa::SCALAR).probe(lines, hash);
         for isa in Isa::available() {
-            assert_eq!(Prober::with_isa(sidecar.kind(), isa).probe(lines, hash), scalar, "{}", isa.name());
+            assert_eq!(Prober::with_isa(facts.kind(), isa).probe(lines, hash), scalar, "{}", isa.name());
         }
         assert!(by_group == Some(scalar) || by_group.is_none() && !verified, "before the whole was verified");
         assert_eq!(sidecar.probe(hash), if verified { scalar } else { Verdict::Maybe });
+        let denies = sidecar.denies(&ProbeHash::new(hash));
+        assert!(
+            !denies || verified && scalar == Verdict::Absent,
+            "the first line denies what the filter does not"
+        );
     }
 }

@@ -62,7 +62,8 @@ pub fn interrogate(segment: &Arc<Segment>) {
     let keys: Vec<Vec<u8>> = verified.iter().map(|(key, ..)| key.clone()).take(KEYS).collect();
     let beside = keys.iter().map(|key| [key.as_slice(), b"\0"].concat());
     let asked: Vec<Vec<u8>> = keys.iter().cloned().chain(beside).chain([Vec::new(), vec![0xff; 9]]).collect();
-    let answers: Vec<_> = asked.iter().map(|key| named(segment.get(key, segment.store().hasher.hash(key)))).collect();
+    let answers: Vec<_> =
+        asked.iter().map(|key| named(segment.get(key, segment.store().hasher.hash(key)))).collect();
     let bounds = asked.iter().flat_map(|key| [Bound::Included(&**key), Bound::Excluded(&**key)]);
     let directions = [Direction::Forward, Direction::Reverse];
     let tails: Vec<_> = bounds

@@ -26,6 +26,14 @@ pub trait Engine: Send + Sync {
     /// Calls `row` with each row from `from` on, in key order, until it returns false.
     fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
 
+    /// Calls `row` with each key from `from` on. An engine that can leave values unread does.
+    fn scan_keys(&self, from: &[u8], row: &mut dyn FnMut(&[u8])) -> Result<()> {
+        self.scan(from, &mut |key, _| {
+            row(key);
+            true
+        })
+    }
+
     /// Flushes memory to tables, and waits until nothing is left to compact.
     fn finish_compactions(&self) -> Result<()>;
 
@@ -44,14 +52,27 @@ pub trait Engine: Send + Sync {
 /// An engine's own statistics.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EngineFacts {
-    /// Sorted runs that a lookup may have to search; `None` for a B-tree.
-    pub runs: Option<u64>,
+    /// Sorted runs that a lookup may have to search in each level, from level 0 on; `None` for a B-tree.
+    pub runs_by_level: Option<Vec<u64>>,
     /// Size of the filters in bytes.
     pub filter_bytes: Option<u64>,
     /// "Maybe" answers for keys that were not in the run, since the store was opened.
     pub false_positives: Option<u64>,
     /// "Absent" answers, since the store was opened.
     pub negatives: Option<u64>,
+}
+
+impl EngineFacts {
+    /// Sorted runs that a lookup may have to search; `None` for a B-tree.
+    pub fn runs(&self) -> Option<u64> {
+        self.runs_by_level.as_ref().map(|levels| levels.iter().sum())
+    }
+
+    /// The sorted runs of each level that has any: `L0 2, L6 1`.
+    pub fn describe_runs(&self) -> Option<String> {
+        let levels = self.runs_by_level.as_ref()?.iter().enumerate().filter(|(_, runs)| **runs > 0);
+        Some(levels.map(|(level, runs)| format!("L{level} {runs}")).collect::<Vec<_>>().join(", "))
+    }
 }
 
 /// An engine in one configuration.
@@ -93,6 +114,16 @@ impl EngineKind {
     /// Whether a lookup may have to search several sorted runs. A B-tree has none.
     pub fn has_runs(self) -> bool {
         !matches!(self, EngineKind::Redb | EngineKind::Lmdb)
+    }
+
+    /// Whether it is sidebloom, with filters or without.
+    pub fn is_sidebloom(self) -> bool {
+        matches!(self, EngineKind::Sidebloom | EngineKind::SidebloomNofilter)
+    }
+
+    /// Whether it is RocksDB, in any configuration.
+    pub fn is_rocksdb(self) -> bool {
+        matches!(self, EngineKind::Rocksdb | EngineKind::RocksdbBloom | EngineKind::RocksdbRibbon)
     }
 
     /// The name in tables and directories.

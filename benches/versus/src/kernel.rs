@@ -16,6 +16,8 @@ pub struct ResourceCounters {
     pub write_bytes: u64,
     /// Reads completed by the disk for the whole machine (/proc/diskstats); `None` if the file system has no device.
     pub device_reads: Option<u64>,
+    /// Accesses to mapped pages that had to wait for the disk (`majflt` in /proc/self/stat). The disk counts their reads too.
+    pub major_faults: u64,
     /// CPU time of all threads of this process, in nanoseconds.
     pub cpu_ns: u64,
 }
@@ -32,6 +34,8 @@ impl ResourceCounters {
             read_bytes: field(&io, "read_bytes:").unwrap_or(0),
             write_bytes: field(&io, "write_bytes:").unwrap_or(0),
             device_reads: device.and_then(|device| reads_completed(&diskstats, device)),
+            major_faults: major_faults(&fs::read_to_string("/proc/self/stat").unwrap_or_default())
+                .unwrap_or(0),
             cpu_ns: cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64,
         }
     }
@@ -45,6 +49,7 @@ impl ResourceCounters {
                 .device_reads
                 .zip(before.device_reads)
                 .map(|(now, then)| now.saturating_sub(then)),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
         }
     }
@@ -57,6 +62,17 @@ fn reads_completed(diskstats: &str, (major, minor): (u32, u32)) -> Option<u64> {
         let found = columns.next()?.parse() == Ok(major) && columns.next()?.parse() == Ok(minor);
         if found { columns.nth(1)?.parse().ok() } else { None }
     })
+}
+
+/// Field 12 of /proc/self/stat, see proc(5). The name in field 2 may have spaces.
+fn major_faults(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(9)?.parse().ok()
+}
+
+/// CPU time of this thread, in nanoseconds.
+pub fn thread_cpu_ns() -> u64 {
+    let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    cpu.tv_sec as u64 * 1_000_000_000 + cpu.tv_nsec as u64
 }
 
 fn field(text: &str, name: &str) -> Option<u64> {
@@ -99,15 +115,28 @@ pub fn is_memory(dir: &Path) -> bool {
 /// Writes these files back and drops them from the page cache. If pages stay, because they are mapped or dirty, drops the whole page
 /// cache, if this process is allowed to.
 pub fn drop_page_cache(files: &[PathBuf]) -> io::Result<()> {
+    write_back(files)?; // Only clean pages can be dropped.
     for file in files {
         let file = fs::File::open(file)?;
-        file.sync_all()?; // Only clean pages can be dropped.
         rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
     }
     if cached_share(files)? > 0.0 {
         let _ = fs::write("/proc/sys/vm/drop_caches", "1");
     }
     Ok(())
+}
+
+/// Reads files into the page cache.
+pub fn fill_page_cache(files: &[PathBuf]) -> io::Result<()> {
+    for file in files {
+        io::copy(&mut fs::File::open(file)?, &mut io::sink())?;
+    }
+    Ok(())
+}
+
+/// Writes these files back, so that the kernel does not do so while the next engine is measured.
+pub fn write_back(files: &[PathBuf]) -> io::Result<()> {
+    files.iter().try_for_each(|file| fs::File::open(file)?.sync_all())
 }
 
 /// The share of these files' pages in the page cache, 0 to 1.
@@ -151,6 +180,7 @@ mod tests {
         let diskstats = "   8       0 sda 1 2 3 4 5\n 254       1 vda1 1234 5 6 7 8\n";
         assert_eq!(reads_completed(diskstats, (254, 1)), Some(1234));
         assert_eq!(reads_completed(diskstats, (254, 0)), None);
+        assert_eq!(major_faults("7 (a (b) c) S 1 7 7 0 -1 4194304 99 0 42 0 1 2"), Some(42));
         assert_eq!(field("rchar: 1\nread_bytes: 4096\n", "read_bytes:"), Some(4096));
     }
 

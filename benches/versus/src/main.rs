@@ -1,5 +1,7 @@
 //! Measures sidebloom against other embedded stores, and draws the results. See this package's `README.md`.
 
+#[cfg(feature = "rocksdb")]
+mod choose;
 mod engine;
 mod engines;
 mod error;
@@ -12,10 +14,13 @@ mod keys;
 mod limit;
 mod machine;
 mod measure;
+mod measures;
 mod quiet;
 mod readme;
 mod report;
 mod results;
+mod rocks_record;
+mod rocks_settings;
 mod run;
 mod session;
 mod settings;
@@ -36,6 +41,8 @@ enum VersusCommand {
     #[cfg(feature = "rocksdb")]
     Guard(guarded::Args),
     Sweep(sweep::Args),
+    #[cfg(feature = "rocksdb")]
+    Settings(choose::Args),
     Report(report::Args),
     Readme(readme::Args),
     /// Run one task in this process, for `run` and `sweep`
@@ -50,6 +57,8 @@ fn main() -> std::process::ExitCode {
         #[cfg(feature = "rocksdb")]
         VersusCommand::Guard(args) => args.run(),
         VersusCommand::Sweep(args) => args.run(),
+        #[cfg(feature = "rocksdb")]
+        VersusCommand::Settings(args) => args.run(),
         VersusCommand::Report(args) => args.run(),
         VersusCommand::Readme(args) => args.run(),
         VersusCommand::Worker => worker::main(),

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::keys::{KeyGenerator, KeyPresence, ValueGenerator};
 use crate::workload::{CallGenerator, ExpectedAnswer, KeyLookup, MULTI, StoreCall};
 use hdrhistogram::Histogram;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const CHUNK: u64 = 64;
 /// With many chunks, one in this many has each of its calls timed. With few, all have.
@@ -129,12 +129,17 @@ impl CallDriver<'_> {
                 self.engine.put(&slot.key, &slot.value)?;
             }
             Some(StoreCall::MultiGet(_)) => self.engine.multi_get(&slot.keys, &mut slot.many)?,
-            Some(StoreCall::Scan { ranks, .. }) => {
+            Some(StoreCall::Scan { skip, ranks, .. }) => {
+                let mut skip = *skip;
                 slot.rows.clear();
                 slot.row_lengths.clear();
                 let wanted = ranks.len();
                 let (rows, lengths) = (&mut slot.rows, &mut slot.row_lengths);
                 self.engine.scan(&slot.key, &mut |key, value| {
+                    if skip > 0 {
+                        skip -= 1;
+                        return true;
+                    }
                     rows.extend_from_slice(key);
                     rows.extend_from_slice(value);
                     lengths.push((key.len(), value.len()));
@@ -199,21 +204,67 @@ impl CallDriver<'_> {
 
     /// Reads all rows. There must be `present` of them, in order, and their indexes must add up.
     pub fn scan_all(&self, present: u64) -> Result<CallTiming> {
-        let (mut rows, mut sum, mut in_order, mut last) = (0u64, 0u64, true, Vec::new());
+        let mut seen = Pass::default();
         let begin = Instant::now();
-        // This key sorts before all others. LMDB does not allow an empty key.
-        self.engine.scan(b"a", &mut |key, value| {
-            rows += 1;
-            sum = sum.wrapping_add(crate::keys::header(value).map_or(0, |(index, _)| index));
-            in_order &= last.as_slice() < key;
-            last.clear();
-            last.extend_from_slice(key);
+        self.engine.scan(FIRST_KEY, &mut |key, value| {
+            seen.row(key, crate::keys::header(value).map_or(0, |(index, _)| index));
             true
         })?;
         let elapsed = begin.elapsed();
-        let expected = (0..present).fold(0u64, |sum, index| sum.wrapping_add(index));
+        seen.timing(present, (0..present).fold(0u64, u64::wrapping_add), elapsed)
+    }
+
+    /// Reads the keys of all rows. There must be `present` of them, in order, and their digits must add up.
+    pub fn scan_all_keys(&self, present: u64) -> Result<CallTiming> {
+        let mut seen = Pass::default();
+        let begin = Instant::now();
+        self.engine.scan_keys(FIRST_KEY, &mut |key| seen.row(key, tail(key)))?;
+        let elapsed = begin.elapsed();
+        let mut key = Vec::new();
+        let expected = (0..present).fold(0u64, |sum, index| {
+            self.keys.write(self.keys.rank(index, KeyPresence::Present), KeyPresence::Present, &mut key);
+            sum.wrapping_add(tail(&key))
+        });
+        seen.timing(present, expected, elapsed)
+    }
+}
+
+/// A key that sorts before all others. LMDB does not allow an empty key.
+const FIRST_KEY: &[u8] = b"a";
+
+/// The last eight bytes of a key, as a number.
+fn tail(key: &[u8]) -> u64 {
+    key.last_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// What a pass over a store has seen so far.
+struct Pass {
+    rows: u64,
+    sum: u64,
+    in_order: bool,
+    last: Vec<u8>,
+}
+
+impl Default for Pass {
+    fn default() -> Self {
+        Pass { rows: 0, sum: 0, in_order: true, last: Vec::new() }
+    }
+}
+
+impl Pass {
+    #[inline]
+    fn row(&mut self, key: &[u8], number: u64) {
+        self.rows += 1;
+        self.sum = self.sum.wrapping_add(number);
+        self.in_order &= self.last.as_slice() < key;
+        self.last.clear();
+        self.last.extend_from_slice(key);
+    }
+
+    fn timing(&self, present: u64, expected: u64, elapsed: Duration) -> Result<CallTiming> {
+        let Pass { rows, sum, in_order, .. } = *self;
         if rows != present || sum != expected || !in_order {
-            return Err(format!("WRONG ANSWER: a scan returned {rows} of {present} rows, in order: {in_order}, sum of indexes {sum} instead of {expected}").into());
+            return Err(format!("WRONG ANSWER: a scan returned {rows} of {present} rows, in order: {in_order}, sum of numbers {sum} instead of {expected}").into());
         }
         let mut latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
         latencies.saturating_record((elapsed.as_nanos() as u64 / rows.max(1)).max(1));

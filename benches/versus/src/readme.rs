@@ -2,12 +2,12 @@
 
 use crate::engine::EngineKind;
 use crate::error::Result;
-use crate::format::{bytes, count, nanos, number};
+use crate::format::{bytes, count, number};
+use crate::measures;
 use crate::report::{charts, plot};
 use crate::results::{self, RUN_FILE, RunRecord};
-use crate::table;
 use crate::task::WorkerOutcome;
-use crate::workload::{self, CacheState};
+use crate::workload::CacheState;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -58,71 +58,71 @@ impl Args {
     }
 }
 
-fn section(run: &RunRecord) -> String {
+/// The text between the markers: sizes, wins and losses, all figures, and each engine's configuration.
+pub fn section(run: &RunRecord) -> String {
     let settings = &run.settings;
     let mut text = format!(
         "{BEGIN}; written by `versus readme`, do not edit -->\n\
-         Measured {} on {}. {} keys of {} bytes, values of {} bytes, LZ4, cache {} MiB, no fsync per write; medians of {} rounds, \
-         engines in turn, each workload in its own process. *In memory*: all data in the engine's cache. *On disk*: empty page cache. \
-         × is the speed relative to {}.\n\n",
+         Measured {} on {}. {} keys of {} bytes with half-compressible values of {} bytes ({} of keys and values); ranges and threads: {} \
+         rows with values of {} bytes. Cache {} MiB, {}, LZ4, batches of 100, no fsync per write. Each store is loaded once, its compactions \
+         finish, and all engines read it in turn; medians of {} rounds, each workload in its own process. Without *cold*: the engine's cache is \
+         full and the rest is in the page cache. *Cold*: empty page cache; each engine keeps its filters and indexes in memory, except when it is \
+         opened.\n\n",
         run.date,
         run.machine.describe(),
         count(settings.num as f64),
         settings.key_bytes,
         settings.value_bytes,
+        bytes(settings.data_bytes() as f64),
+        count(settings.rows as f64),
+        settings.row_bytes,
         settings.cache_mib,
+        settings.describe_tables(),
         run.rounds,
-        run.engines.first().map_or("the first engine", |(kind, _)| kind.name()),
     );
-    if let Some(about) =
-        workload::by_name("readmissing-limited").and_then(|limited| table::about(run, &limited))
-    {
-        text.truncate(text.trim_end().len());
-        text += &format!(" *Limited*: {about}.\n\n");
+    let [ahead, level, behind] = measures::standings(run);
+    for (title, list) in [
+        ("Ahead of the best other engine", ahead),
+        ("Level with it, within 5 %", level),
+        ("Behind it", behind),
+    ] {
+        let list = if list.is_empty() { "nothing".to_owned() } else { list.join("; ") };
+        text += &format!("**{title}**: {list}.\n\n");
     }
-    text += "| | missing key, in memory | missing key, on disk | missing key, limited | disk reads per missing key | found key, in memory | found key, on disk | found key, limited | put, random order | scan, per row | filter bits per key | on disk |\n";
-    text += "|---|---|---|---|---|---|---|---|---|---|---|---|\n";
-    for (kind, _) in &run.engines {
-        text += &row(run, *kind);
-    }
+    text += &table(run);
     text += "\n![Mean lookup time by share of missing keys](docs/missing.svg)\n\n";
     text += "![Disk reads per lookup of a missing key](docs/disk-reads.svg)\n\n";
     text += "Configuration of each engine:\n\n";
     for (kind, settings) in &run.engines {
         text += &format!("- **{}**: {settings}\n", kind.name());
     }
-    for note in &run.notes {
+    for note in run.notes.iter().cloned().chain(run.rejections()) {
         text += &format!("\n*{note}.*\n");
     }
     text + "\n"
 }
 
-fn row(run: &RunRecord, kind: EngineKind) -> String {
-    let cell = |workload: &str, show: fn(f64) -> String, figure: &dyn Fn(&WorkerOutcome) -> Option<f64>| {
-        run.median(kind, workload, figure).map_or("–".to_owned(), show)
+/// A row for each measure, a column for each engine.
+fn table(run: &RunRecord) -> String {
+    let row = |name: &str, cell: &dyn Fn(EngineKind) -> String| {
+        let cells: Vec<String> = run.engines.iter().map(|(kind, _)| cell(*kind)).collect();
+        format!("| {name} | {} |\n", cells.join(" | "))
     };
-    let mean = |workload: &str| {
-        let speed =
-            run.speedup(kind, workload).map_or(String::new(), |times| format!(" ({} ×)", number(times)));
-        cell(workload, nanos, &|o| Some(o.mean_ns)) + &speed
+    let strong = |kind: EngineKind, text: String| match kind {
+        EngineKind::Sidebloom => format!("**{text}**"),
+        _ => text,
     };
-    let bits = |o: &WorkerOutcome| {
-        Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64)
-    };
-    let cells = [
-        mean("readmissing"),
-        mean("readmissing-cold"),
-        mean("readmissing-limited"),
-        cell("readmissing-cold", number, &|o| o.disk_reads_per_op),
-        mean("readrandom"),
-        mean("readrandom-cold"),
-        mean("readrandom-limited"),
-        mean("fillrandom"),
-        mean("scan"),
-        cell("count", number, &bits),
-        cell("load", bytes, &|o| Some(o.disk_bytes as f64)),
-    ];
-    let name =
-        if kind == EngineKind::Sidebloom { format!("**{}**", kind.name()) } else { kind.name().to_owned() };
-    format!("| {name} | {} |\n", cells.join(" | "))
+    let mut text = row("", &|kind| strong(kind, kind.name().to_owned()));
+    text += &format!("|---|{}\n", "---|".repeat(run.engines.len()));
+    for measure in measures::all(run) {
+        text += &row(&measure.name, &|kind| strong(kind, measure.cell(run, kind)));
+    }
+    let dash = || "–".to_owned();
+    text += &row("filter bits per key", &|kind| {
+        let bits = |o: &WorkerOutcome| {
+            Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64)
+        };
+        run.median(kind, "load", bits).map_or_else(dash, number)
+    });
+    text + &row("sorted runs by level", &|kind| run.runs_by_level(kind, "load").unwrap_or_else(dash))
 }

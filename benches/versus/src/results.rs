@@ -140,6 +140,11 @@ impl RunRecord {
         middle(&self.values(engine, workload, figure))
     }
 
+    /// The sorted runs of each level at the end of the last accepted round; `None` for a B-tree.
+    pub fn runs_by_level(&self, engine: EngineKind, workload: &str) -> Option<String> {
+        self.accepted(engine, workload).last()?.1.facts.describe_runs()
+    }
+
     /// The speed relative to the baseline: the median of the ratios of each round.
     pub fn speedup(&self, engine: EngineKind, workload: &str) -> Option<f64> {
         let baseline = self.engines.first()?.0;
@@ -187,6 +192,12 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values
+}
+
+/// The median of figures in any order; `None` if there are none.
+#[cfg(feature = "rocksdb")]
+pub fn median_of(values: Vec<f64>) -> Option<f64> {
+    middle(&sorted(values.into_iter()))
 }
 
 fn middle(sorted: &[f64]) -> Option<f64> {

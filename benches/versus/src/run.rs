@@ -4,12 +4,14 @@ use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format;
 use crate::kernel;
+use crate::measures;
 use crate::quiet;
 use crate::results::{self, RUN_FILE, RunRecord};
+use crate::rocks_record::RocksRecord;
 use crate::session::{self, RunSession};
 use crate::settings::RunSettings;
 use crate::table;
-use crate::workload::{self, WORKLOADS, WorkloadSpec};
+use crate::workload::{self, WorkloadSpec};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,7 +25,7 @@ pub struct Args {
     /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
     #[arg(long, value_name = "DIR")]
     stores: Option<PathBuf>,
-    /// Fewer keys, calls and rounds: a minute instead of ten
+    /// Fewer keys, calls and rounds, but all workloads: a minute instead of 25
     #[arg(long)]
     quick: bool,
     /// How often each workload runs on each engine [default: 3; with --quick: 1]
@@ -32,18 +34,20 @@ pub struct Args {
     /// Engines, separated by commas, the baseline first [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<EngineKind>,
-    /// Workloads, separated by commas [default: all]
+    /// Workloads, separated by commas, or all [default: those of the README's table; with --quick: all]
     #[arg(long, value_delimiter = ',', value_parser = known)]
     workloads: Vec<String>,
     #[command(flatten)]
     settings: RunSettings,
 }
 
+/// The name that stands for all workloads.
+const ALL: &str = "all";
+
 fn known(name: &str) -> Result<String, String> {
-    let names = || WORKLOADS.map(|workload| workload.name).join(", ");
-    workload::by_name(name)
-        .map(|workload| workload.name.to_owned())
-        .ok_or_else(|| format!("expected one of {}", names()))
+    let found = name == ALL || workload::by_name(name).is_some();
+    let names = || workload::names(false).join(", ");
+    found.then(|| name.to_owned()).ok_or_else(|| format!("expected {ALL}, or one of {}", names()))
 }
 
 impl Args {
@@ -52,14 +56,24 @@ impl Args {
         if self.quick {
             self.settings.shrink();
         }
+        let chosen = RocksRecord::recorded()?;
+        self.settings.rocks = chosen.choice;
         let rounds = self.rounds.unwrap_or(if self.quick { 1 } else { 3 });
         let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
         fs::create_dir_all(&self.out)?;
         let engines = if self.engines.is_empty() { EngineKind::all() } else { self.engines.clone() };
-        session::check_space(&stores, engines.len(), &self.settings)?;
+        session::check_space(&stores, &engines, &self.settings)?;
         warn_of_others();
-        let mut session = RunSession::new(&stores, &engines, self.workloads, &self.settings, rounds)?;
+        let wanted = match self.workloads.as_slice() {
+            [] => workload::names(!self.quick),
+            given if given.iter().any(|name| name == ALL) => workload::names(false),
+            given => given.to_vec(),
+        };
+        let mut session = RunSession::new(&stores, &engines, wanted, &self.settings, rounds)?;
         session.run.notes.extend(notes(&stores, &engines));
+        if engines.iter().any(|kind| kind.is_rocksdb()) {
+            session.run.notes.push(chosen.describe());
+        }
         print_head(&session.run)?;
         session.measure(print)?;
         let (run, file) = (&session.run, self.out.join(RUN_FILE));
@@ -68,13 +82,20 @@ impl Args {
         for rejection in run.rejections() {
             writeln!(out, "{rejection}")?;
         }
+        let [ahead, level, behind] = measures::standings(run);
+        for (title, list) in [("ahead of the best other engine", ahead), ("level", level), ("behind", behind)]
+        {
+            if !list.is_empty() {
+                writeln!(out, "\nsidebloom is {title}:\n  {}", list.join("\n  "))?;
+            }
+        }
         run.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;
         writeln!(out, "{:.0} s; all figures: {}", run.seconds, file.display())?;
         Ok(writeln!(out, "for an HTML page: versus report {}", self.out.display())?)
     }
 }
 
-/// Warns of a busy machine before the user spends ten minutes.
+/// Warns of a busy machine before the user spends much time.
 pub fn warn_of_others() {
     let others = quiet::others_now();
     if others > quiet::DISTURBING {
@@ -105,10 +126,13 @@ fn print_head(run: &RunRecord) -> Result<()> {
     writeln!(out, "{}: {}", run.date, run.machine.describe())?;
     writeln!(
         out,
-        "{} keys of {} bytes, values of {} bytes; rounds: {}; speed is the first engine's mean time ÷ the engine's",
+        "{} keys of {} bytes, values of {} bytes; {} rows of {} bytes; cache {} MiB; rounds: {}; speed is the first engine's mean time ÷ the engine's",
         format::count(settings.num as f64),
         settings.key_bytes,
         settings.value_bytes,
+        format::count(settings.rows as f64),
+        settings.row_bytes,
+        settings.cache_mib,
         run.rounds
     )?;
     Ok(run.engines.iter().try_for_each(|(kind, settings)| writeln!(out, "  {}: {settings}", kind.name()))?)

@@ -10,7 +10,7 @@ use crate::quiet;
 use crate::results::{Measured, RunRecord};
 use crate::settings::RunSettings;
 use crate::task::{WorkerOutcome, WorkerTask};
-use crate::workload::{CacheState, WORKLOADS, WorkloadKind, WorkloadSpec};
+use crate::workload::{CacheState, StoreRole, WORKLOADS, WorkloadKind, WorkloadSpec};
 use std::collections::HashMap;
 use std::fs;
 use std::io::{IsTerminal, Write};
@@ -37,7 +37,7 @@ pub struct RunSession {
 }
 
 impl RunSession {
-    /// Prepares a run with its stores in `stores` and the workloads in `wanted`, or all workloads if `wanted` is empty.
+    /// Prepares a run with its stores in `stores`, of the workloads in `wanted` and the loads that they need.
     pub fn new(
         stores: &Path,
         engines: &[EngineKind],
@@ -109,13 +109,19 @@ impl RunSession {
             .filter(|workload| self.wants(workload))
             .filter(|workload| workload.cache != CacheState::Limited || self.home.is_some())
             .collect();
-        for round in 0..self.run.rounds {
-            // Each round loads anew, because compaction stops at a different point each time, and the cost of lookups depends on it.
-            for workload in &wanted {
-                self.turn(*workload, round)?;
-                if round + 1 == self.run.rounds {
-                    progress("");
-                    done(&self.run, *workload)?;
+        let (loads, others): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|workload| workload.kind == WorkloadKind::Load);
+        let (reads, writes): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|workload| workload.only_reads());
+        // Each store is loaded once. Every round reads the same files; what writes to them comes after the last reader.
+        for (workloads, rounds) in [(loads, 1), (reads, self.run.rounds), (writes, self.run.rounds)] {
+            for round in 0..rounds {
+                for workload in &workloads {
+                    self.turn(*workload, round, rounds)?;
+                    if round + 1 == rounds {
+                        progress("");
+                        done(&self.run, *workload)?;
+                    }
                 }
             }
         }
@@ -126,45 +132,35 @@ impl RunSession {
     }
 
     fn wants(&self, workload: &WorkloadSpec) -> bool {
-        // Every other workload needs a loaded store.
-        workload.kind == WorkloadKind::Load
-            || self.wanted.is_empty()
-            || self.wanted.iter().any(|name| name == workload.name)
+        let named = |workload: &WorkloadSpec| self.wanted.iter().any(|name| name == workload.name);
+        let loads_for = |other: &WorkloadSpec| {
+            workload.kind == WorkloadKind::Load && other.store == workload.store && named(other)
+        };
+        named(workload) || WORKLOADS.iter().any(loads_for)
     }
 
     /// Runs one workload on each engine in turn.
-    fn turn(&mut self, workload: WorkloadSpec, round: u64) -> Result<()> {
+    fn turn(&mut self, workload: WorkloadSpec, round: u64, rounds: u64) -> Result<()> {
         self.generation += 1;
         for engine in self.run.engines.iter().map(|(kind, _)| *kind).collect::<Vec<_>>() {
-            progress(&format!(
-                "round {}/{}: {} on {}",
-                round + 1,
-                self.run.rounds,
-                workload.name,
-                engine.name()
-            ));
+            progress(&format!("round {}/{}: {} on {}", round + 1, rounds, workload.name, engine.name()));
             let mut outcome = self.work(engine, workload)?;
             if outcome.rejected.is_some() && workload.only_reads() {
                 outcome = self.work(engine, workload)?;
             }
-            let before = if workload.kind == WorkloadKind::Load {
-                0
-            } else {
-                self.added.get(&engine).copied().unwrap_or(0)
-            };
-            self.added.insert(engine, before + outcome.inserted);
+            *self.added.entry(engine).or_default() += outcome.inserted;
             self.run.results.push(Measured { engine, workload: workload.name.to_owned(), round, outcome });
         }
         Ok(())
     }
 
     fn work(&self, engine: EngineKind, workload: WorkloadSpec) -> Result<WorkerOutcome> {
-        let dir = if workload.fresh_store() {
-            self.dir(engine).join("fresh")
-        } else {
-            self.dir(engine).join("store")
-        };
-        if workload.fresh_store() || workload.kind == WorkloadKind::Load {
+        let dir = self.dir(engine).join(match workload.store {
+            StoreRole::Main => "store",
+            StoreRole::Rows => "rows",
+            StoreRole::Fresh => "fresh",
+        });
+        if workload.store == StoreRole::Fresh || workload.kind == WorkloadKind::Load {
             fs::remove_dir_all(&dir).ok();
         }
         fs::create_dir_all(&dir)?;
@@ -174,8 +170,15 @@ impl RunSession {
             engine,
             workload: workload.name.to_owned(),
             dir: dir.clone(),
-            settings: self.run.settings.clone(),
-            added: if workload.fresh_store() { 0 } else { self.added.get(&engine).copied().unwrap_or(0) },
+            settings: match workload.store {
+                StoreRole::Rows => self.run.settings.for_rows(),
+                _ => self.run.settings.clone(),
+            },
+            // Only YCSB inserts, and only into the main store.
+            added: match workload.store {
+                StoreRole::Main => self.added.get(&engine).copied().unwrap_or(0),
+                _ => 0,
+            },
             generation: self.generation,
             group: home.map(|home| home.group(limit)).transpose()?,
         };
@@ -188,7 +191,7 @@ impl RunSession {
         let mut outcome =
             outcome.map_err(|error| format!("{} on {}: {error}", workload.name, engine.name()))?;
         outcome.others = others;
-        if workload.fresh_store() {
+        if workload.store == StoreRole::Fresh {
             fs::remove_dir_all(&dir)?;
         }
         Ok(outcome)
@@ -208,10 +211,12 @@ impl Drop for RunSession {
     }
 }
 
-/// Checks that the disk has room for the stores at their largest: about six times the data, because of copy-on-write trees.
-pub fn check_space(stores: &Path, engines: usize, settings: &RunSettings) -> Result<()> {
+/// Checks that the disk has room for the stores at their largest, as a multiple of their data: about six for a copy-on-write tree, less
+/// than three for sorted runs while they are compacted.
+pub fn check_space(stores: &Path, engines: &[EngineKind], settings: &RunSettings) -> Result<()> {
     fs::create_dir_all(stores)?;
-    let need = 6 * engines as u64 * settings.data_bytes() + (1 << 30);
+    let times: u64 = engines.iter().map(|kind| if kind.has_runs() { 3 } else { 6 }).sum();
+    let need = times * (settings.data_bytes() + settings.for_rows().data_bytes()) + (1 << 30);
     let disk = rustix::fs::statvfs(stores)?;
     let free = disk.f_bavail * disk.f_frsize;
     if free >= need {
@@ -226,7 +231,7 @@ pub fn check_space(stores: &Path, engines: usize, settings: &RunSettings) -> Res
 }
 
 /// Runs a task in a new process.
-fn spawn(task: &WorkerTask) -> Result<WorkerOutcome> {
+pub fn spawn(task: &WorkerTask) -> Result<WorkerOutcome> {
     let mut command = Command::new(std::env::current_exe()?);
     let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let stdin = child.stdin.take().ok_or("no pipe to the worker")?;
@@ -272,6 +277,16 @@ mod tests {
         assert!(session.home.is_none());
         drop(session);
         assert!(!stores.exists());
+    }
+
+    #[test]
+    fn a_store_is_loaded_once_and_only_if_a_workload_needs_it() {
+        let stores = std::env::temp_dir().join(format!("versus-loads-{}", std::process::id()));
+        let settings = RunSettings::of_flags("--num 20000");
+        let wanted = vec!["rows-range".to_owned()];
+        let session = RunSession::new(&stores, &[EngineKind::Sidebloom], wanted, &settings, 1).unwrap();
+        let all = WORKLOADS.into_iter().filter(|workload| session.wants(workload));
+        assert_eq!(all.map(|workload| workload.name).collect::<Vec<_>>(), ["rows-load", "rows-range"]);
     }
 
     #[test]

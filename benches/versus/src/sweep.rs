@@ -4,6 +4,7 @@ use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
 use crate::results::{self, RunRecord, SWEEP_FILE, SweepRecord};
+use crate::rocks_record::RocksRecord;
 use crate::run;
 use crate::session::{self, RunSession, progress};
 use crate::settings::RunSettings;
@@ -51,7 +52,10 @@ impl Args {
     pub fn run(mut self) -> Result<()> {
         if self.quick {
             self.settings.shrink();
+        } else {
+            self.settings.shrink_for_sweep();
         }
+        self.settings.rocks = RocksRecord::recorded()?.choice;
         let or = |given: &[u64], all: &[u64], quick: &[u64]| match given {
             [] if self.quick => quick.to_vec(),
             [] => all.to_vec(),
@@ -67,7 +71,7 @@ impl Args {
         let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
         fs::create_dir_all(&self.out)?;
         let most = keys.iter().copied().max().unwrap_or(0).max(self.settings.num);
-        session::check_space(&stores, engines.len(), &RunSettings { num: most, ..self.settings.clone() })?;
+        session::check_space(&stores, &engines, &RunSettings { num: most, ..self.settings.clone() })?;
         run::warn_of_others();
         let with_runs: Vec<EngineKind> = engines.iter().copied().filter(|kind| kind.has_runs()).collect();
         let mut found = SweepRecord { by_runs: Vec::new(), by_keys: Vec::new() };
@@ -173,7 +177,7 @@ pub fn tables(sweep: &SweepRecord) -> Vec<(&'static str, Vec<Vec<String>>)> {
 
 /// Resident memory: anonymous pages, and pages of mapped files.
 pub fn resident(outcome: &WorkerOutcome) -> Option<f64> {
-    Some((outcome.memory_bytes + outcome.mapped_bytes) as f64)
+    Some(outcome.resident_bytes() as f64)
 }
 
 /// Size of the filters, if the engine has any.

@@ -6,7 +6,7 @@ use crate::limit::CgroupUsage;
 use crate::quiet::DISTURBING;
 use crate::results::RunRecord;
 use crate::task::WorkerOutcome;
-use crate::workload::{self, CacheState, WorkloadSpec};
+use crate::workload::{self, CacheState, WorkloadKind, WorkloadSpec};
 
 /// The rows of a workload's table, its header first. An engine without accepted rounds has dashes.
 pub fn rows(run: &RunRecord, workload: &str) -> Vec<Vec<String>> {
@@ -58,51 +58,69 @@ fn column(
 }
 
 fn columns(run: &RunRecord, workload: &str) -> Vec<ResultColumn> {
-    let filters = || -> Vec<ResultColumn> {
-        vec![
-            column("runs", number, |o| o.facts.runs.map(|n| n as f64)),
+    let Some(spec) = workload::by_name(workload) else { return Vec::new() };
+    match spec.kind {
+        WorkloadKind::Count => vec![
+            runs(),
             column("filter memory", bytes, |o| o.facts.filter_bytes.map(|n| n as f64)),
-        ]
-    };
-    match workload {
-        "count" => {
-            let mut columns = filters();
-            columns.push(column("false positives / 1000 lookups", number, |o| {
+            column("false positives / 1000 lookups", number, |o| {
                 o.facts.false_positives.map(|n| 1000.0 * n as f64 / o.ops as f64)
-            }));
-            columns.push(column("per run searched", percent, |o| {
+            }),
+            column("per run searched", percent, |o| {
                 let (wrong, right) = (o.facts.false_positives?, o.facts.negatives?);
                 (wrong + right > 0).then(|| wrong as f64 / (wrong + right) as f64)
-            }));
-            columns
-        }
-        "open" | "open-cold" => vec![
+            }),
+        ],
+        _ if spec.opens() => vec![
             column("open", nanos, |o| Some(o.open_ns)),
-            column("first answer", nanos, |o| o.first_answer_ns),
+            column("to first answer", nanos, |o| o.first_answer_ns),
+            column("to last answer", nanos, |o| Some(o.mean_ns)),
+            range(),
             speedup(),
+            column("disk reads", number, |o| o.disk_reads_per_op),
+            column("major faults", number, |o| Some(o.major_faults_per_op)),
+            column("disk bytes", bytes, |o| Some(o.disk_bytes_per_op)),
+        ],
+        WorkloadKind::Load => vec![
+            column("rows/s settled", count, |o| o.settled_per_second),
+            column("rows/s", count, |o| Some(o.ops_per_second)),
+            column("compacting", nanos, |o| o.settle_seconds.map(|seconds| seconds * 1e9)),
+            column("CPU", nanos, |o| o.load_cpu_seconds.map(|seconds| seconds * 1e9)),
+            column("write amp", number, |o| o.write_amplification),
+            column("on disk", bytes, |o| Some(o.disk_bytes as f64)),
+            runs(),
+            column("memory", bytes, |o| Some(o.memory_bytes as f64)),
         ],
         _ => {
-            let mut columns = timing(run, workload);
-            if run.results.iter().any(|one| one.workload == workload && one.outcome.settle_seconds.is_some())
-            {
+            let mut columns = timing(run, &spec);
+            if spec.only_reads() {
+                columns.push(column("disk reads/op", number, |o| o.disk_reads_per_op));
+                columns.push(column("major faults/op", number, |o| Some(o.major_faults_per_op)));
+                columns.push(column("disk bytes/op", bytes, |o| Some(o.disk_bytes_per_op)));
+            } else {
                 columns.push(column("compacting", nanos, |o| o.settle_seconds.map(|seconds| seconds * 1e9)));
                 columns.push(column("write amp", number, |o| o.write_amplification));
                 columns.push(column("on disk", bytes, |o| Some(o.disk_bytes as f64)));
-            } else {
-                columns.push(column("disk reads/op", number, |o| o.disk_reads_per_op));
-                columns.push(column("disk bytes/op", bytes, |o| Some(o.disk_bytes_per_op)));
             }
-            columns.extend(memory(workload));
+            columns.extend(memory(&spec));
             columns
         }
     }
 }
 
-fn memory(workload: &str) -> Vec<ResultColumn> {
+/// The sorted runs of each level, after the last round.
+fn runs() -> ResultColumn {
+    let show = |run: &RunRecord, engine: EngineKind, workload: &str| {
+        run.runs_by_level(engine, workload).unwrap_or("–".to_owned())
+    };
+    ("runs by level", Box::new(show))
+}
+
+fn memory(workload: &WorkloadSpec) -> Vec<ResultColumn> {
     let limited = |figure: fn(&CgroupUsage) -> u64| {
         move |o: &WorkerOutcome| o.limited.as_ref().map(|usage| figure(usage) as f64)
     };
-    if workload::by_name(workload).is_some_and(|workload| workload.cache == CacheState::Limited) {
+    if workload.cache == CacheState::Limited {
         return vec![
             column("own memory", bytes, limited(|usage| usage.own_bytes)),
             column("page cache", bytes, limited(|usage| usage.page_cache_bytes)),
@@ -128,22 +146,23 @@ pub fn about(run: &RunRecord, workload: &WorkloadSpec) -> Option<String> {
     })
 }
 
-fn timing(run: &RunRecord, workload: &str) -> Vec<ResultColumn> {
+fn timing(run: &RunRecord, workload: &WorkloadSpec) -> Vec<ResultColumn> {
     let mut columns = vec![
         column("ops/s", count, |o| Some(o.ops_per_second)),
         column("mean", nanos, |o| Some(o.mean_ns)),
         range(),
     ];
-    // A load and a scan have no calls for single keys.
-    if !["load", "scan"].contains(&workload) {
+    // A scan has no calls for single keys.
+    if !matches!(workload.kind, WorkloadKind::Scan | WorkloadKind::ScanKeys) {
         columns.push(column("p50", nanos, |o| Some(o.p50_ns)));
         columns.push(column("p99", nanos, |o| Some(o.p99_ns)));
         columns.push(column("p99.9", nanos, |o| Some(o.p999_ns)));
     }
     columns.push(speedup());
     columns.push(column("cpu/op", nanos, |o| Some(o.cpu_ns_per_op)));
-    if run.results.iter().any(|one| one.workload == workload && one.outcome.beside_per_second.is_some()) {
-        columns.push(column("writer's puts/s", count, |o| o.beside_per_second));
+    let beside = |o: &WorkerOutcome| o.beside_per_second;
+    if run.results.iter().any(|one| one.workload == workload.name && beside(&one.outcome).is_some()) {
+        columns.push(column("writer's puts/s", count, beside));
     }
     columns
 }

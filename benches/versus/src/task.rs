@@ -32,7 +32,7 @@ pub struct WorkerOutcome {
     pub ops: u64,
     /// Calls per second.
     pub ops_per_second: f64,
-    /// Mean nanoseconds of a call; for open, until the first answer.
+    /// Mean nanoseconds of a call; for an opening, from its start to the last answer. With several threads, the whole time per call.
     pub mean_ns: f64,
     /// Median of a call's time divided by its keys, in nanoseconds. The other percentiles are divided likewise.
     pub p50_ns: f64,
@@ -46,6 +46,9 @@ pub struct WorkerOutcome {
     pub cpu_ns_per_op: f64,
     /// Reads completed by the disk per op, for the whole machine.
     pub disk_reads_per_op: Option<f64>,
+    /// Accesses to mapped pages that waited for the disk, per op.
+    #[serde(default)]
+    pub major_faults_per_op: f64,
     /// Bytes read from disk on behalf of the process per op.
     pub disk_bytes_per_op: f64,
     /// Bytes written per byte that the user wrote, including the compactions that follow.
@@ -58,6 +61,12 @@ pub struct WorkerOutcome {
     pub disk_bytes: u64,
     /// Seconds from the last write until nothing was left to compact.
     pub settle_seconds: Option<f64>,
+    /// Rows loaded per second until nothing was left to compact.
+    #[serde(default)]
+    pub settled_per_second: Option<f64>,
+    /// CPU seconds of a load until nothing was left to compact, without those that made the rows.
+    #[serde(default)]
+    pub load_cpu_seconds: Option<f64>,
     /// Nanoseconds to open the store.
     pub open_ns: f64,
     /// Nanoseconds from the start of opening to the first answer.
@@ -76,4 +85,11 @@ pub struct WorkerOutcome {
     pub others: Option<f64>,
     /// Why the figures are rejected, if they are.
     pub rejected: Option<String>,
+}
+
+impl WorkerOutcome {
+    /// Resident memory: anonymous pages, and pages of mapped files.
+    pub fn resident_bytes(&self) -> u64 {
+        self.memory_bytes + self.mapped_bytes
+    }
 }

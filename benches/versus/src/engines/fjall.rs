@@ -4,8 +4,8 @@ use crate::engine::{Engine, EngineFacts};
 use crate::error::Result;
 use crate::settings::RunSettings;
 use fjall::compaction::Leveled;
-use fjall::config::{CompressionPolicy, PartitioningPolicy, PinningPolicy};
-use fjall::{AbstractTree, CompressionType, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use fjall::config::{PartitioningPolicy, PinningPolicy};
+use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,8 +22,10 @@ pub struct FjallEngine {
 pub fn describe(settings: &RunSettings) -> String {
     format!(
         "fjall 3: its own filter policy (Bloom, 0.01 % in level 0, 10 bits per key below), filters and indexes pinned and unpartitioned, \
-         block cache {} MiB, memtable and tables {} MiB, LZ4 in all levels, each write handed to the operating system, no fsync",
-        settings.cache_mib, settings.memtable_mib
+         block cache {} MiB, {}, its own compression policy (none in levels 0 and 1, LZ4 below), each write handed to the operating system, \
+         no fsync",
+        settings.cache_mib,
+        settings.describe_tables()
     )
 }
 
@@ -31,15 +33,17 @@ impl FjallEngine {
     /// Opens or creates the store.
     pub fn open(dir: &Path, settings: &RunSettings) -> Result<Self> {
         let db = Database::builder(dir).cache_size(settings.cache_bytes()).worker_threads(2).open()?;
-        let table_bytes = settings.memtable_bytes();
+        let (memtable_bytes, table_bytes) = (settings.memtable_bytes(), settings.table_bytes());
         let level0 = if settings.runs > 0 { u8::MAX } else { LEVEL0_TRIGGER };
         let options = move || {
+            let leveled = Leveled::default().with_l0_threshold(level0);
+            let leveled = match table_bytes {
+                Some(bytes) => leveled.with_table_target_size(bytes),
+                None => leveled,
+            };
             KeyspaceCreateOptions::default()
-                .max_memtable_size(table_bytes)
-                .compaction_strategy(Arc::new(
-                    Leveled::default().with_table_target_size(table_bytes).with_l0_threshold(level0),
-                ))
-                .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
+                .max_memtable_size(memtable_bytes)
+                .compaction_strategy(Arc::new(leveled))
                 .filter_block_pinning_policy(PinningPolicy::all(true))
                 .index_block_pinning_policy(PinningPolicy::all(true))
                 .filter_block_partitioning_policy(PartitioningPolicy::all(false))
@@ -78,6 +82,13 @@ impl Engine for FjallEngine {
         Ok(())
     }
 
+    fn scan_keys(&self, from: &[u8], row: &mut dyn FnMut(&[u8])) -> Result<()> {
+        for pair in self.keys.range(from..) {
+            row(&pair.key()?);
+        }
+        Ok(())
+    }
+
     fn finish_compactions(&self) -> Result<()> {
         self.keys.rotate_memtable_and_wait()?;
         self.db.persist(PersistMode::Buffer)?;
@@ -97,9 +108,9 @@ impl Engine for FjallEngine {
     fn facts(&self) -> Result<EngineFacts> {
         let tree = &self.keys.tree;
         let below =
-            (1..7).filter(|&level| tree.level_table_count(level).is_some_and(|tables| tables > 0)).count();
+            (1..7).map(|level| u64::from(tree.level_table_count(level).is_some_and(|tables| tables > 0)));
         Ok(EngineFacts {
-            runs: Some((tree.l0_run_count() + below) as u64),
+            runs_by_level: Some(std::iter::once(tree.l0_run_count() as u64).chain(below).collect()),
             filter_bytes: Some(tree.filter_size()),
             false_positives: None,
             negatives: None,

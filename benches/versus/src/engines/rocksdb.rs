@@ -2,11 +2,12 @@
 
 use crate::engine::{Engine, EngineFacts, EngineKind};
 use crate::error::Result;
+use crate::rocks_settings::{RocksCache, RocksMetadata};
 use crate::settings::RunSettings;
 use rocksdb::statistics::Ticker;
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamilyDescriptor, DB, DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME,
-    Options, ReadOptions, WaitForCompactOptions, WriteBatch,
+    BlockBasedIndexType, BlockBasedOptions, BlockBasedTablePinningTier, Cache, ColumnFamilyDescriptor, DB,
+    DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME, Options, ReadOptions, WaitForCompactOptions, WriteBatch,
 };
 use std::path::Path;
 
@@ -33,12 +34,13 @@ pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
         _ => "no filter (the default)".to_owned(),
     };
     format!(
-        "RocksDB {}: {filter}; {}; HyperClockCache {} MiB, memtable and tables {} MiB, LZ4, max_open_files -1, filters and indexes in memory, \
+        "RocksDB {}: {filter}; {}; {}; cache {} MiB, {}, LZ4, max_open_files -1, \
          2 background jobs, each write handed to the operating system, no fsync",
         env!("ROCKSDB_VERSION"),
         env!("ROCKSDB_BLOOM_CODE"),
+        settings.rocks.describe(),
         settings.cache_mib,
-        settings.memtable_mib
+        settings.describe_tables()
     )
 }
 
@@ -51,15 +53,29 @@ pub fn filter_bytes(db: &DB) -> Result<Option<u64>> {
 
 fn options(kind: EngineKind, settings: &RunSettings) -> Options {
     let mut table = BlockBasedOptions::default();
-    table.set_block_cache(&Cache::new_hyper_clock_cache(settings.cache_bytes() as usize, 0));
-    table.set_cache_index_and_filter_blocks(false);
+    let cache_bytes = settings.cache_bytes() as usize;
+    table.set_block_cache(&match settings.rocks.cache {
+        RocksCache::Lru => Cache::new_lru_cache(cache_bytes),
+        RocksCache::HyperClock => Cache::new_hyper_clock_cache(cache_bytes, 0),
+    });
+    table.set_cache_index_and_filter_blocks(settings.rocks.metadata != RocksMetadata::Heap);
+    if settings.rocks.metadata == RocksMetadata::Pinned {
+        table.set_unpartitioned_pinning_tier(BlockBasedTablePinningTier::All);
+        table.set_partition_pinning_tier(BlockBasedTablePinningTier::All);
+    }
+    if settings.rocks.partitioned {
+        table.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
+        table.set_partition_filters(true);
+    }
     let mut options = Options::default();
     options.create_if_missing(true);
     options.set_max_open_files(-1);
     options.set_compression_type(DBCompressionType::Lz4);
     options.set_write_buffer_size(settings.memtable_bytes() as usize);
-    options.set_target_file_size_base(settings.memtable_bytes());
-    options.set_max_bytes_for_level_base(4 * settings.memtable_bytes());
+    if let Some(bytes) = settings.table_bytes() {
+        options.set_target_file_size_base(bytes);
+        options.set_max_bytes_for_level_base(4 * bytes);
+    }
     options.set_max_background_jobs(2);
     if settings.runs > 0 {
         options.set_disable_auto_compactions(true);
@@ -158,13 +174,13 @@ impl Engine for RocksEngine {
 
     fn facts(&self) -> Result<EngineFacts> {
         let files = |level: usize| self.int(&format!("rocksdb.num-files-at-level{level}"));
-        let below = (1..7).filter(|&level| files(level) > 0).count() as u64;
+        let below = (1..7).map(|level| u64::from(files(level) > 0));
         let counted = self.options.get_statistics().is_some();
         let ticker = |ticker| counted.then(|| self.options.get_ticker_count(ticker));
         let maybes = ticker(Ticker::BloomFilterFullPositive);
         let right = ticker(Ticker::BloomFilterFullTruePositive);
         Ok(EngineFacts {
-            runs: Some(files(0) + below),
+            runs_by_level: Some(std::iter::once(files(0)).chain(below).collect()),
             filter_bytes: filter_bytes(&self.db)?,
             false_positives: maybes.zip(right).map(|(maybes, right)| maybes.saturating_sub(right)),
             negatives: ticker(Ticker::BloomFilterUseful),

@@ -17,11 +17,11 @@ fn policy(filters: bool) -> FilterPolicy {
 pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
     // All packages of the workspace share a version.
     format!(
-        "sidebloom {}: {:?}; block cache {} MiB, memtable and segments {} MiB, LZ4, Durability::Os, filters mapped and verified before reads",
+        "sidebloom {}: {:?}; block cache {} MiB, {}, LZ4, Durability::Os, filters mapped and verified before reads",
         env!("CARGO_PKG_VERSION"),
         policy(kind == EngineKind::Sidebloom),
         settings.cache_mib,
-        settings.memtable_mib
+        settings.describe_tables()
     )
 }
 
@@ -31,10 +31,13 @@ impl SidebloomEngine {
         let options = Options::new()
             .block_cache_bytes(settings.cache_bytes())
             .memtable_bytes(settings.memtable_bytes())
-            .segment_bytes(settings.memtable_bytes())
             .compression(Compression::Lz4)
             .durability(Durability::Os)
             .filter_policy(policy(filters));
+        let options = match settings.table_bytes() {
+            Some(bytes) => options.segment_bytes(bytes),
+            None => options,
+        };
         let options = if settings.runs > 0 { options.hold_level0() } else { options };
         Ok(SidebloomEngine(options.open(dir)?))
     }
@@ -77,6 +80,13 @@ impl Engine for SidebloomEngine {
         Ok(())
     }
 
+    fn scan_keys(&self, from: &[u8], row: &mut dyn FnMut(&[u8])) -> Result<()> {
+        for key in self.0.range(from.to_vec()..).keys() {
+            row(&key?);
+        }
+        Ok(())
+    }
+
     fn finish_compactions(&self) -> Result<()> {
         self.0.flush()?;
         self.0.wait_for_compaction()?;
@@ -95,7 +105,7 @@ impl Engine for SidebloomEngine {
     fn facts(&self) -> Result<EngineFacts> {
         let stats = self.0.stats();
         Ok(EngineFacts {
-            runs: Some(stats.levels.iter().map(|level| level.runs as u64).sum()),
+            runs_by_level: Some(stats.levels.iter().map(|level| level.runs as u64).collect()),
             filter_bytes: Some(stats.levels.iter().map(|level| level.filter_bytes).sum()),
             false_positives: Some(stats.filter_false_positives),
             negatives: Some(stats.filter_negatives),

@@ -8,7 +8,7 @@ use crate::results::{Measured, RunRecord, SweepRecord};
 use crate::settings::RunSettings;
 use crate::task::WorkerOutcome;
 use crate::workload::{self, CacheState};
-use crate::{sweep, table};
+use crate::{readme, sweep, table};
 use std::path::Path;
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Rocksdb, EngineKind::Sidebloom, EngineKind::Lmdb];
@@ -78,6 +78,40 @@ fn charts_and_tables_of_a_sweep_show_its_figures() {
 }
 
 #[test]
+fn sorted_runs_are_shown_by_level() {
+    let run = run("", |kind, workload| {
+        let runs_by_level = kind.has_runs().then(|| vec![3, 0, 1]);
+        let facts = EngineFacts { runs_by_level, ..EngineFacts::default() };
+        assert_eq!(facts.runs(), kind.has_runs().then_some(4));
+        WorkerOutcome { facts, ..plain(kind, workload) }
+    });
+    let rows = table::rows(&run, "count");
+    assert_eq!(rows[0][1], "runs by level");
+    assert_eq!([&rows[2][1], &rows[3][1]], ["L0 3, L2 1", "–"]);
+}
+
+#[test]
+fn the_readme_names_sizes_wins_and_losses() {
+    let run = run("", |kind, workload| {
+        // sidebloom is four times as fast as the next engine for missing keys, and half as fast as LMDB for present ones.
+        let mean_ns = match (kind, workload) {
+            (EngineKind::Sidebloom, "readmissing") => 100.0,
+            (EngineKind::Lmdb, "readrandom") => 250.0,
+            (EngineKind::Lmdb, _) => 400.0,
+            _ => 500.0,
+        };
+        WorkerOutcome { mean_ns, ..plain(kind, workload) }
+    });
+    let text = readme::section(&run);
+    assert!(text.contains("10,000,000 keys of 24 bytes") && text.contains("memtable 64 MiB"), "{text}");
+    let line = |title: &str| text.lines().find(|line| line.starts_with(title)).unwrap().to_owned();
+    assert!(line("**Ahead").contains("missing key, mean (4.00 × lmdb)"), "{text}");
+    assert!(line("**Behind").contains("found key, mean (0.500 × lmdb)"), "{text}");
+    assert!(line("**Level").contains("missing key, cold: disk reads (1.00 ×"), "{text}");
+    assert_eq!(line("| missing key, mean"), "| missing key, mean | 500 ns | **100 ns** | 400 ns |");
+}
+
+#[test]
 fn zero_disk_reads_are_drawn_as_one_read_in_all_calls() {
     let mut one = run("", plain);
     one.settings.runs = 1;
@@ -91,7 +125,7 @@ fn zero_disk_reads_are_drawn_as_one_read_in_all_calls() {
 #[test]
 fn rejected_rounds_show_dashes_and_disturbed_rounds_are_marked() {
     let usage = CgroupUsage { own_bytes: 16 << 20, page_cache_bytes: 13 << 20, ..CgroupUsage::default() };
-    let run = run("", |kind, workload| WorkerOutcome {
+    let run = run("--num 1000000", |kind, workload| WorkerOutcome {
         rejected: (kind == EngineKind::Lmdb).then(|| "it needs more".to_owned()),
         others: Some(if workload == "readmissing" { 1.5 } else { 0.0 }),
         limited: Some(usage),

@@ -1,156 +1,8 @@
-//! The workloads: their names, and the calls that each of them makes.
+//! The calls that a workload makes, with their expected answers.
 
+use super::{MULTI, WorkloadKind};
 use crate::keys::{KeyGenerator, KeyPresence, SplitMix64, YcsbZipf};
-use crate::settings::RunSettings;
 use std::collections::BTreeSet;
-
-/// Keys in a call of multireadrandom.
-pub const MULTI: usize = 32;
-
-/// What a workload does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkloadKind {
-    /// Writes all keys in random order, in batches.
-    Load,
-    /// Writes keys to an empty store, one at a time.
-    Fill { in_order: bool },
-    /// Writes present keys.
-    Overwrite,
-    /// Gets keys, of which `missing` percent are missing.
-    Get { missing: u64 },
-    /// Gets keys below or above all present keys.
-    GetOutside,
-    /// Gets [`MULTI`] keys per call, of which `missing` percent are missing.
-    MultiGet { missing: u64 },
-    /// Gets present keys while another thread overwrites.
-    GetWhileWriting,
-    /// Seeks to a random position and reads a row.
-    Seek,
-    /// Reads all rows.
-    Scan,
-    /// A core workload of YCSB, by its letter.
-    Ycsb(char),
-    /// Opens the store and gets one key.
-    Open,
-    /// Counts the filters' answers for missing keys. Not timed.
-    Count,
-}
-
-/// Where the data is when the calls begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CacheState {
-    /// In memory.
-    Warm,
-    /// On disk: the page cache is dropped before.
-    Cold,
-    /// As much in memory as fits: the process is in a control group limited to [`limit_bytes`](RunSettings::limit_bytes), page cache
-    /// included, and earlier calls have filled it.
-    Limited,
-}
-
-/// A workload.
-#[derive(Debug, Clone, Copy)]
-pub struct WorkloadSpec {
-    /// The name in tables and in `--workloads`.
-    pub name: &'static str,
-    /// What it does.
-    pub kind: WorkloadKind,
-    /// Where the data is.
-    pub cache: CacheState,
-}
-
-const fn warm(name: &'static str, kind: WorkloadKind) -> WorkloadSpec {
-    WorkloadSpec { name, kind, cache: CacheState::Warm }
-}
-
-const fn cold(name: &'static str, kind: WorkloadKind) -> WorkloadSpec {
-    WorkloadSpec { name, kind, cache: CacheState::Cold }
-}
-
-const fn limited(name: &'static str, kind: WorkloadKind) -> WorkloadSpec {
-    WorkloadSpec { name, kind, cache: CacheState::Limited }
-}
-
-/// All workloads, in the order of a round: those that write to the loaded store come last.
-pub const WORKLOADS: [WorkloadSpec; 34] = [
-    warm("load", WorkloadKind::Load),
-    warm("count", WorkloadKind::Count),
-    warm("fillseq", WorkloadKind::Fill { in_order: true }),
-    warm("fillrandom", WorkloadKind::Fill { in_order: false }),
-    warm("readrandom", WorkloadKind::Get { missing: 0 }),
-    warm("mixed50", WorkloadKind::Get { missing: 50 }),
-    warm("mixed90", WorkloadKind::Get { missing: 90 }),
-    warm("mixed99", WorkloadKind::Get { missing: 99 }),
-    warm("readmissing", WorkloadKind::Get { missing: 100 }),
-    warm("readmissing-outside", WorkloadKind::GetOutside),
-    warm("multireadrandom", WorkloadKind::MultiGet { missing: 0 }),
-    warm("multireadmissing", WorkloadKind::MultiGet { missing: 100 }),
-    warm("seekrandom", WorkloadKind::Seek),
-    warm("scan", WorkloadKind::Scan),
-    warm("open", WorkloadKind::Open),
-    cold("readrandom-cold", WorkloadKind::Get { missing: 0 }),
-    cold("mixed50-cold", WorkloadKind::Get { missing: 50 }),
-    cold("mixed90-cold", WorkloadKind::Get { missing: 90 }),
-    cold("mixed99-cold", WorkloadKind::Get { missing: 99 }),
-    cold("readmissing-cold", WorkloadKind::Get { missing: 100 }),
-    cold("multireadmissing-cold", WorkloadKind::MultiGet { missing: 100 }),
-    cold("seekrandom-cold", WorkloadKind::Seek),
-    cold("open-cold", WorkloadKind::Open),
-    limited("readrandom-limited", WorkloadKind::Get { missing: 0 }),
-    limited("mixed90-limited", WorkloadKind::Get { missing: 90 }),
-    limited("readmissing-limited", WorkloadKind::Get { missing: 100 }),
-    warm("readwhilewriting", WorkloadKind::GetWhileWriting),
-    warm("overwrite", WorkloadKind::Overwrite),
-    warm("ycsb-a", WorkloadKind::Ycsb('a')),
-    warm("ycsb-b", WorkloadKind::Ycsb('b')),
-    warm("ycsb-c", WorkloadKind::Ycsb('c')),
-    warm("ycsb-d", WorkloadKind::Ycsb('d')),
-    warm("ycsb-e", WorkloadKind::Ycsb('e')),
-    warm("ycsb-f", WorkloadKind::Ycsb('f')),
-];
-
-/// The workload of a name.
-pub fn by_name(name: &str) -> Option<WorkloadSpec> {
-    WORKLOADS.into_iter().find(|workload| workload.name == name)
-}
-
-impl WorkloadSpec {
-    /// Whether it leaves the store unchanged.
-    pub fn only_reads(&self) -> bool {
-        !matches!(
-            self.kind,
-            WorkloadKind::Load
-                | WorkloadKind::Fill { .. }
-                | WorkloadKind::Overwrite
-                | WorkloadKind::GetWhileWriting
-                | WorkloadKind::Ycsb('a' | 'b' | 'd' | 'e' | 'f')
-        )
-    }
-
-    /// Whether it needs a new store each time.
-    pub fn fresh_store(&self) -> bool {
-        matches!(self.kind, WorkloadKind::Fill { .. })
-    }
-
-    /// The number of calls to make.
-    pub fn calls(&self, settings: &RunSettings) -> u64 {
-        match self.kind {
-            WorkloadKind::Fill { .. } | WorkloadKind::Overwrite => settings.writes,
-            WorkloadKind::MultiGet { .. } if self.cache == CacheState::Cold => {
-                (settings.cold_reads / MULTI as u64).max(1)
-            }
-            WorkloadKind::MultiGet { .. } => (settings.reads / MULTI as u64).max(1),
-            WorkloadKind::Ycsb('e') => (settings.scans / 4).max(1),
-            WorkloadKind::Ycsb('a' | 'f') => settings.writes,
-            WorkloadKind::Scan | WorkloadKind::Load => settings.num,
-            _ if self.cache == CacheState::Cold => settings.cold_reads,
-            _ if self.cache == CacheState::Limited => settings.limited_reads,
-            WorkloadKind::Seek => settings.scans,
-            WorkloadKind::Open => 1,
-            _ => settings.reads,
-        }
-    }
-}
 
 /// The expected answer to a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,8 +26,8 @@ pub enum StoreCall {
     Change(KeyLookup),
     /// Get many keys.
     MultiGet(Vec<KeyLookup>),
-    /// Read rows from rank `from` on. `ranks` are the ranks of the expected rows.
-    Scan { from: u64, ranks: Vec<u64> },
+    /// Seek to rank `from`, skip rows, and read the next ones. `ranks` are the ranks of the expected rows.
+    Scan { from: u64, skip: usize, ranks: Vec<u64> },
 }
 
 /// A lookup and its expected answer.
@@ -217,7 +69,7 @@ impl<'a> CallGenerator<'a> {
         rng: SplitMix64,
     ) -> Self {
         let zipf = matches!(kind, WorkloadKind::Ycsb(_)).then(|| YcsbZipf::new(loaded));
-        let ordered = matches!(kind, WorkloadKind::Seek | WorkloadKind::Ycsb('e'));
+        let ordered = matches!(kind, WorkloadKind::Range { .. } | WorkloadKind::Ycsb('e'));
         let rank = |index| keys.rank(index, KeyPresence::Present);
         let order = match kind {
             WorkloadKind::Fill { in_order: true } => in_order(keys, loaded),
@@ -267,8 +119,9 @@ impl<'a> CallGenerator<'a> {
                 let index = self.rng.below(self.loaded);
                 self.put(index)
             }
-            WorkloadKind::Seek => self.scan(1),
+            WorkloadKind::Range { skip, rows } => self.scan(skip, rows),
             WorkloadKind::Ycsb(letter) => self.ycsb(letter),
+            WorkloadKind::OpenMissing { .. } => StoreCall::Get(self.mixed(100)),
             _ => StoreCall::Get(self.mixed(0)),
         }
     }
@@ -313,9 +166,12 @@ impl<'a> CallGenerator<'a> {
         StoreCall::Put { index }
     }
 
-    fn scan(&mut self, rows: usize) -> StoreCall {
-        let from = self.rng.next();
-        let at = self.sorted.partition_point(|&rank| rank < from);
+    fn scan(&mut self, skip: usize, rows: usize) -> StoreCall {
+        let random = self.rng.next();
+        let at = self.sorted.partition_point(|&rank| rank < random);
+        // A call that skips rows begins early enough to find its rows.
+        let at = if skip == 0 { at } else { at.min(self.sorted.len().saturating_sub(skip + rows)) };
+        let from = self.sorted.get(at).map_or(random, |&rank| rank.min(random));
         let (mut loaded, mut added) =
             (self.sorted[at..].iter().peekable(), self.added.range(from..).peekable());
         let next = || match (loaded.peek(), added.peek()) {
@@ -323,7 +179,7 @@ impl<'a> CallGenerator<'a> {
             (Some(_), None) => loaded.next().copied(),
             _ => added.next().copied(),
         };
-        StoreCall::Scan { from, ranks: std::iter::from_fn(next).take(rows).collect() }
+        StoreCall::Scan { from, skip, ranks: std::iter::from_fn(next).skip(skip).take(rows).collect() }
     }
 
     /// <https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads>
@@ -339,7 +195,7 @@ impl<'a> CallGenerator<'a> {
             'd' => StoreCall::Get(self.there(recent)),
             'e' => {
                 let rows = 1 + self.rng.below(100) as usize;
-                self.scan(rows)
+                self.scan(0, rows)
             }
             'f' if percent < 50 => {
                 let asked = self.there(popular);
@@ -356,4 +212,22 @@ fn in_order(keys: &KeyGenerator, count: u64) -> Vec<u64> {
     let mut order: Vec<u64> = (0..count).collect();
     order.sort_by_cached_key(|&index| keys.rank(index, KeyPresence::Present));
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_that_skips_rows_begins_early_enough_to_find_all_its_rows() {
+        let (keys, loaded) = (KeyGenerator::new(24, 1), 200);
+        let sorted = keys.sorted(loaded);
+        let kind = WorkloadKind::Range { skip: 150, rows: 40 };
+        let mut calls = CallGenerator::new(kind, &keys, loaded, 0, 1, SplitMix64::new(1));
+        for _ in 0..100 {
+            let StoreCall::Scan { from, skip, ranks } = calls.next_call() else { panic!("not a scan") };
+            let first = sorted.partition_point(|&rank| rank < from) + skip;
+            assert_eq!(ranks, sorted[first..first + 40]);
+        }
+    }
 }

@@ -1,6 +1,10 @@
 //! Runs one workload on one engine in its own process: reads a [`WorkerTask`] from standard input, and writes a [`WorkerOutcome`] to
 //! standard output.
 
+mod load;
+mod open;
+mod threads;
+
 use crate::engine::{Engine, EngineFacts};
 use crate::engines;
 use crate::error::Result;
@@ -10,14 +14,13 @@ use crate::limit::Cgroup;
 use crate::measure::{CallDriver, CallTiming};
 use crate::task::{WorkerOutcome, WorkerTask};
 use crate::workload::{
-    self, CacheState, CallGenerator, ExpectedAnswer, KeyLookup, MULTI, WorkloadKind, WorkloadSpec,
+    self, CacheState, CallGenerator, ExpectedAnswer, KeyLookup, MULTI, StoreRole, WorkloadKind, WorkloadSpec,
 };
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Keys per batch of `load`.
-const LOAD_BATCH: u64 = 1000;
+/// One get for so many bytes of a cache that cannot hold the store: two for each block of 4 KiB, as some find their block there already.
+const WARM_BYTES_PER_GET: u64 = 2048;
 /// The quantiles of a latency curve.
 const QUANTILES: [f64; 24] = [
     0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99,
@@ -39,6 +42,23 @@ pub fn main() -> Result<()> {
     Ok(())
 }
 
+/// The calls of a task, and what they did to the store.
+struct MadeCalls {
+    timing: CallTiming,
+    /// The rate of the writer beside them, if there was one.
+    writer_puts_per_second: Option<f64>,
+    /// Keys that they inserted.
+    inserted: u64,
+    /// CPU time that went into making a load's keys and values.
+    making_cpu_ns: Option<u64>,
+}
+
+impl From<CallTiming> for MadeCalls {
+    fn from(timing: CallTiming) -> Self {
+        MadeCalls { timing, writer_puts_per_second: None, inserted: 0, making_cpu_ns: None }
+    }
+}
+
 struct TaskRunner {
     task: WorkerTask,
     workload: WorkloadSpec,
@@ -50,13 +70,12 @@ impl TaskRunner {
     fn run(&self) -> Result<WorkerOutcome> {
         let (dir, kind) = (self.task.dir.as_path(), self.workload.kind);
         let mut rejected = None;
-        if kind == WorkloadKind::Open && self.workload.cache == CacheState::Cold {
-            kernel::drop_page_cache(&kernel::files(dir))?;
+        if self.workload.opens() {
+            return self.opening();
         }
         if let Some(group) = &self.task.group {
             return self.run_limited(group);
         }
-        let closed = ResourceCounters::now(dir);
         let begin = Instant::now();
         let making_runs = kind == WorkloadKind::Load && self.task.settings.runs > 0;
         let settings = match making_runs {
@@ -65,15 +84,16 @@ impl TaskRunner {
         };
         let engine = engines::open(self.task.engine, dir, settings, kind == WorkloadKind::Count)?;
         let open = begin.elapsed();
-        if kind == WorkloadKind::Open {
-            return self.first_answer(engine.as_ref(), begin, open, closed);
+        // Readers need the state that they measure, and writers must not pay for what the workload before them did to the page cache.
+        if kind != WorkloadKind::Load && self.workload.store != StoreRole::Fresh {
+            self.warm_up(engine.as_ref())?;
         }
         if self.workload.only_reads() {
-            self.warm_up(engine.as_ref())?;
             rejected = self.why_not_ready(engine.as_ref())?;
         }
         let before = ResourceCounters::now(dir);
-        let (timing, writer_puts_per_second, inserted) = self.calls(engine.as_ref())?;
+        let MadeCalls { timing, writer_puts_per_second, inserted, making_cpu_ns } =
+            self.calls(engine.as_ref())?;
         let run = ResourceCounters::now(dir).since(before);
         let finishing = Instant::now();
         if !self.workload.only_reads() {
@@ -91,9 +111,16 @@ impl TaskRunner {
         outcome.beside_per_second = writer_puts_per_second;
         if !self.workload.only_reads() {
             outcome.settle_seconds = Some(finished_after.as_secs_f64());
+            let seconds = timing.mean_ns * timing.calls as f64 / 1e9 + finished_after.as_secs_f64();
+            outcome.settled_per_second = Some(timing.calls as f64 / seconds);
+            outcome.load_cpu_seconds =
+                making_cpu_ns.map(|making| whole.cpu_ns.saturating_sub(making) as f64 / 1e9);
             let written =
                 (timing.user_bytes > 0).then(|| whole.write_bytes as f64 / timing.user_bytes as f64);
             outcome.write_amplification = written.filter(|_| kind != WorkloadKind::GetWhileWriting);
+            if self.workload.store != StoreRole::Fresh {
+                kernel::write_back(&kernel::files(dir))?;
+            }
         }
         Ok(outcome)
     }
@@ -117,9 +144,7 @@ impl TaskRunner {
         // A page that is already in the page cache is charged to the process that read it.
         let files = kernel::files(dir);
         kernel::drop_page_cache(&files)?;
-        let share = kernel::cached_share(&files)?;
-        let mut rejected =
-            (share > 0.02).then(|| format!("{:.0} % of the store stayed in the page cache", 100.0 * share));
+        let mut rejected = self.why_still_cached(&files)?;
         group.join()?;
         let begin = Instant::now();
         let engine = engines::open(self.task.engine, dir, &settings.in_limited_memory(), false)?;
@@ -145,14 +170,29 @@ impl TaskRunner {
         CallDriver { engine, keys: &self.keys, values: &self.values, generation: self.task.generation }
     }
 
-    /// Reads filters and indexes into memory. A warm run also reads every block, by getting one key in eight.
+    /// Reads filters and indexes into memory. For a warm run, also fills the engine's cache, and the page cache with what does not fit.
     fn warm_up(&self, engine: &dyn Engine) -> Result<()> {
         engine.warm()?;
+        if self.workload.cache != CacheState::Warm {
+            return Ok(());
+        }
+        let settings = &self.task.settings;
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        if self.workload.cache == CacheState::Warm {
-            for rank in self.keys.sorted(self.task.settings.num).into_iter().step_by(8) {
-                self.keys.write(rank, KeyPresence::Present, &mut key);
-                engine.get(&key, &mut value)?;
+        let mut get = |rank| {
+            self.keys.write(rank, KeyPresence::Present, &mut key);
+            engine.get(&key, &mut value)
+        };
+        if settings.fits_cache() {
+            // Two keys for every block of 4 KiB, so that each block is read.
+            let step = 2048 / (settings.key_bytes + settings.value_bytes);
+            for rank in self.keys.sorted(settings.num).into_iter().step_by(step.clamp(1, 8) as usize) {
+                get(rank)?;
+            }
+        } else {
+            kernel::fill_page_cache(&kernel::files(&self.task.dir))?;
+            let mut rng = SplitMix64::new(settings.seed ^ 0x7761_726d);
+            for _ in 0..settings.cache_bytes() / WARM_BYTES_PER_GET {
+                get(self.keys.rank(rng.below(settings.num), KeyPresence::Present))?;
             }
         }
         Ok(())
@@ -168,11 +208,16 @@ impl TaskRunner {
         }
         let mut files = kernel::files(&self.task.dir);
         files.retain(|file| !self.task.engine.stays_in_memory(file));
+        kernel::drop_page_cache(&files)?;
+        self.why_still_cached(&files)
+    }
+
+    /// Why a cold run is rejected whose files stayed in the page cache.
+    fn why_still_cached(&self, files: &[PathBuf]) -> Result<Option<String>> {
         if kernel::is_memory(&self.task.dir) {
             return Ok(Some("the store is in a memory-backed file system".to_owned()));
         }
-        kernel::drop_page_cache(&files)?;
-        let share = kernel::cached_share(&files)?;
+        let share = kernel::cached_share(files)?;
         Ok((share > 0.02).then(|| format!("{:.0} % of the store stayed in the page cache", 100.0 * share)))
     }
 
@@ -187,20 +232,26 @@ impl TaskRunner {
 
     /// Why the number of sorted runs is wrong, if the settings ask for a number and it is.
     fn why_wrong_runs(&self, facts: &EngineFacts) -> Option<String> {
-        let (wanted, found) = (self.task.settings.runs, facts.runs?);
+        let (wanted, found) = (self.task.settings.runs, facts.runs()?);
         (wanted > 0 && found != wanted).then(|| format!("{found} sorted runs instead of {wanted}"))
     }
 
-    fn calls(&self, engine: &dyn Engine) -> Result<(CallTiming, Option<f64>, u64)> {
+    fn calls(&self, engine: &dyn Engine) -> Result<MadeCalls> {
         let (settings, generation) = (&self.task.settings, self.task.generation);
         let driver = self.driver(engine);
         let rng = SplitMix64::new(settings.seed ^ generation << 32);
         let calls = self.workload.calls(settings);
         // A fill writes one key per call.
-        let loaded = if self.workload.fresh_store() { calls } else { settings.num };
+        let loaded = if self.workload.store == StoreRole::Fresh { calls } else { settings.num };
+        let present = settings.num + self.task.added;
         match self.workload.kind {
-            WorkloadKind::Load => return Ok((self.load(engine)?, None, 0)),
-            WorkloadKind::Scan => return Ok((driver.scan_all(settings.num + self.task.added)?, None, 0)),
+            WorkloadKind::Load => {
+                let (timing, making_cpu_ns) = self.load(engine)?;
+                return Ok(MadeCalls { making_cpu_ns: Some(making_cpu_ns), ..timing.into() });
+            }
+            WorkloadKind::Scan => return Ok(driver.scan_all(present)?.into()),
+            WorkloadKind::ScanKeys => return Ok(driver.scan_all_keys(present)?.into()),
+            _ if self.workload.threads > 1 => return Ok(self.on_threads(&driver, calls)?.into()),
             _ => {}
         }
         let mut generator =
@@ -215,7 +266,8 @@ impl TaskRunner {
             timing.mean_ns /= MULTI as f64;
         }
         self.check_written(&driver, &generator)?;
-        Ok((timing, writer_puts_per_second, generator.present() - loaded - self.task.added))
+        let inserted = generator.present() - loaded - self.task.added;
+        Ok(MadeCalls { writer_puts_per_second, inserted, ..timing.into() })
     }
 
     /// Checks that the store has what the calls wrote.
@@ -237,99 +289,6 @@ impl TaskRunner {
         Ok(())
     }
 
-    fn load(&self, engine: &dyn Engine) -> Result<CallTiming> {
-        let (num, generation) = (self.task.settings.num, self.task.generation);
-        let mut latencies = hdrhistogram::Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?;
-        let mut pairs = vec![(Vec::new(), Vec::new()); LOAD_BATCH as usize];
-        let (mut ns, mut user_bytes) = (0, 0);
-        for first in (0..num).step_by(LOAD_BATCH as usize) {
-            pairs.truncate((num - first) as usize);
-            for (index, (key, value)) in (first..).zip(&mut pairs) {
-                self.keys.write(self.keys.rank(index, KeyPresence::Present), KeyPresence::Present, key);
-                self.values.write(index, generation, value);
-                user_bytes += (key.len() + value.len()) as u64;
-            }
-            let start = Instant::now();
-            engine.put_all(&pairs)?;
-            let took = start.elapsed().as_nanos() as u64;
-            latencies.saturating_record(took);
-            ns += took;
-            let done = first + pairs.len() as u64;
-            if (1..self.task.settings.runs)
-                .any(|run| (first..done).contains(&(run * num / self.task.settings.runs)))
-            {
-                engine.finish_compactions()?;
-            }
-        }
-        Ok(CallTiming {
-            calls: num,
-            mean_ns: ns as f64 / num as f64,
-            latencies,
-            keys_per_call: LOAD_BATCH,
-            user_bytes,
-        })
-    }
-
-    /// Makes the calls while another thread overwrites at the rate in the settings.
-    fn with_writer(
-        &self,
-        driver: &CallDriver<'_>,
-        generator: &mut CallGenerator<'_>,
-        calls: u64,
-    ) -> Result<(CallTiming, Option<f64>)> {
-        let done = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let writer = scope.spawn(|| self.write_until(driver, &done));
-            let timing = driver.run(generator, calls);
-            done.store(true, Relaxed);
-            let rate = writer.join().map_err(|_| "the writer thread panicked")??;
-            Ok((timing?, Some(rate)))
-        })
-    }
-
-    fn write_until(&self, driver: &CallDriver<'_>, done: &AtomicBool) -> Result<f64> {
-        let mut rng = SplitMix64::new(self.task.generation ^ 0x7772_6974_6572);
-        let pause = Duration::from_nanos(1_000_000_000 / self.task.settings.put_rate);
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        let (begin, mut puts) = (Instant::now(), 0u32);
-        while !done.load(Relaxed) {
-            let index = rng.below(self.task.settings.num);
-            self.keys.write(self.keys.rank(index, KeyPresence::Present), KeyPresence::Present, &mut key);
-            self.values.write(index, self.task.generation, &mut value);
-            driver.engine.put(&key, &value)?;
-            puts += 1;
-            std::thread::sleep((pause * puts).saturating_sub(begin.elapsed()));
-        }
-        Ok(f64::from(puts) / begin.elapsed().as_secs_f64())
-    }
-
-    fn first_answer(
-        &self,
-        engine: &dyn Engine,
-        begin: Instant,
-        open: Duration,
-        closed: ResourceCounters,
-    ) -> Result<WorkerOutcome> {
-        let mut got = (false, Vec::new());
-        let mut key = Vec::new();
-        let asked = KeyLookup {
-            index: SplitMix64::new(self.task.generation).below(self.task.settings.num),
-            presence: KeyPresence::Present,
-            expect: ExpectedAnswer::Before(self.task.generation),
-        };
-        self.keys.write(self.keys.rank(asked.index, asked.presence), asked.presence, &mut key);
-        got.0 = engine.get(&key, &mut got.1)?;
-        let answered = begin.elapsed();
-        self.driver(engine).check_one(&asked, &got)?;
-        let mut latencies = hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
-        latencies.saturating_record(answered.as_nanos() as u64);
-        let mean_ns = answered.as_nanos() as f64;
-        let timing = CallTiming { calls: 1, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 };
-        let mut outcome = self.outcome(&timing, ResourceCounters::now(&self.task.dir).since(closed), open);
-        outcome.first_answer_ns = Some(mean_ns);
-        Ok(outcome)
-    }
-
     fn outcome(&self, timing: &CallTiming, run: ResourceCounters, open: Duration) -> WorkerOutcome {
         let per_op = |n: u64| n as f64 / timing.calls.max(1) as f64;
         let quantile = |q: f64| timing.latencies.value_at_quantile(q) as f64 / timing.keys_per_call as f64;
@@ -344,6 +303,7 @@ impl TaskRunner {
             curve: QUANTILES.map(|q| (q, quantile(q))).to_vec(),
             cpu_ns_per_op: per_op(run.cpu_ns),
             disk_reads_per_op: run.device_reads.map(per_op),
+            major_faults_per_op: per_op(run.major_faults),
             disk_bytes_per_op: per_op(run.read_bytes),
             memory_bytes,
             mapped_bytes,
