@@ -29,6 +29,7 @@ mod i7_readers_never_wait;
 mod i9_tombstones;
 mod ingest;
 mod key_hash;
+mod level_shape;
 mod limits;
 mod manual_compaction;
 mod mapped_filters;
