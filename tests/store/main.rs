@@ -39,6 +39,7 @@ mod open_files;
 mod panics;
 mod quarantine;
 mod ranges;
+mod reads_ahead;
 mod repair;
 mod repair_bad_sectors;
 mod repair_crash;
