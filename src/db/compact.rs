@@ -91,7 +91,10 @@ impl Inner {
             };
             merge.key().copy_into(&mut key);
             builder.append(&key, merge.seq(), merge.kind(), merge.value())?;
-            match builder.file_bytes() >= self.storage.options.segment_bytes {
+            // A run of level 0 is one segment.
+            let is_full =
+                compaction.output_level > 0 && builder.file_bytes() >= self.storage.options.segment_bytes;
+            match is_full {
                 true => built.push(self.finish_segment(builder)?),
                 false => current = Some(builder),
             }

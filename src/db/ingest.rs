@@ -6,7 +6,7 @@
 use super::inner::Inner;
 use super::log::{ActiveLog, Log};
 use super::metrics::add;
-use super::pick::target_bytes;
+use super::pick::deepest_bytes_max;
 use super::plan::LevelSizes;
 use super::publish::{FlushedMemtable, LiveSetChange};
 use super::segment_builder::{SegmentBuilder, UnpublishedSegments};
@@ -32,7 +32,7 @@ impl Inner {
         self.build_sorted(rows, seq, &mut built.segments)?;
         let bytes: u64 = built.segments.iter().map(|segment| segment.meta.file_bytes).sum();
         let raw_bytes = built.segments.iter().map(|segment| segment.meta.raw_bytes).sum();
-        let fits = |level: &usize| target_bytes(*level, self.storage.options.segment_bytes) >= bytes;
+        let fits = |level: &usize| deepest_bytes_max(*level, self.storage.options.segment_bytes) >= bytes;
         let level = (usize::from(LEVEL)..LEVELS).find(fits).unwrap_or(LEVELS - 1);
         let level = u8::try_from(level).unwrap_or(LEVEL);
 

@@ -24,10 +24,20 @@ pub(crate) struct Lookup<'a> {
 
 impl Lookup<'_> {
     /// The newest value of the key.
+    #[inline]
     pub fn get(&self, route: Route) -> Result<Option<Value>> {
-        if route == Route::Nowhere {
-            return Ok(None);
+        match route {
+            Route::Nowhere => Ok(None),
+            Route::Runs(from) if self.view.live.quarantined().is_empty() => {
+                Ok(self.newest_in_runs(from)?.and_then(Entry::visible))
+            }
+            _ => self.get_from_all(route),
         }
+    }
+
+    /// The newest value of the key, which may be in a memtable or in quarantine.
+    #[inline(never)]
+    fn get_from_all(&self, route: Route) -> Result<Option<Value>> {
         let (in_memory, route) = self.search_memtables(route);
         if in_memory.is_some() && !self.view.logs_reach_back {
             return Ok(in_memory.and_then(Entry::visible));
@@ -38,6 +48,18 @@ impl Lookup<'_> {
         };
         let found = self.newest_in_quarantine(in_runs)?;
         Ok(newer(found, in_memory).and_then(Entry::visible))
+    }
+
+    /// Starts to read what [`get`](Self::get) will read first, if that is not in memory.
+    pub fn will_need(&self, route: Route) {
+        let Route::Runs(run) = route else { return };
+        let Some(group) = self.view.live.run_groups().get(run.group()) else { return };
+        let (Some(run), Some(fence)) = (group.runs().get(run.in_group()), group.fence(self.key.key)) else {
+            return;
+        };
+        if let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) {
+            segment.file.will_need(self.key.key);
+        }
     }
 
     /// Whether the key may have a value, from memory alone: "absent" is certain, and no segment is read.
@@ -90,7 +112,11 @@ impl Lookup<'_> {
                     true => self.counted(Verdict::Maybe, run.level()),
                     false => self.ask(segment, run.level()),
                 };
-                best = newer(best, self.read(segment, run.level(), verdict)?);
+                let found = self.read(segment, run.level(), verdict)?;
+                match found.is_some() && run.level() > 0 {
+                    true => return Ok(found), // `best` is empty.
+                    false => best = newer(best, found),
+                }
             }
         }
         Ok(best)

@@ -9,7 +9,7 @@
 
 use super::control::Control;
 use super::inner::Inner;
-use super::pick::{Compaction, level0_is_due, pick_level0, target_bytes};
+use super::pick::{Compaction, deepest_bytes_max, level0_is_due, pick_level0};
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
@@ -121,7 +121,7 @@ impl Inner {
         let live = self.live();
         let bytes: u64 = live.levels().iter().map(|level| level.file_bytes()).sum();
         // A background thread would empty a level that is too small for the run at once.
-        let fits = |level: &usize| target_bytes(*level, self.storage.options.segment_bytes) >= bytes;
+        let fits = |level: &usize| deepest_bytes_max(*level, self.storage.options.segment_bytes) >= bytes;
         let level = (live.deepest().max(1)..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
         let manual = ManualCompaction { range, newest, level };
         self.take_back_covered(&manual)?;

@@ -1,21 +1,29 @@
-//! Which segments to compact next: leveled compaction with size ratio 10.
+//! Which segments to compact next: leveled compaction with size ratio 10, whose upper levels follow the size of the deepest one.
 //!
-//! 1. Level 0 scores its number of segments ÷ 4. Level n scores its bytes ÷ its target: 4 segments for level 1, and ten times the target of
-//!    the level above for every other. The level with the highest score of at least 1 goes first.
-//! 2. The segments of level 0 overlap one another, so they are merged together, with everything they overlap in level 1. If there are very
-//!    many, the oldest go first. A segment that overlaps nothing in either level is only moved, as when keys arrive in order.
-//! 3. Of any other level, the segment that overlaps the fewest bytes of the next level per byte of its own is merged.
-//! 4. Once no level is over its target and no writes come in, each level is reduced to a tenth of the next one. So data that arrives under
-//!    load is merged rarely and late, while an idle store has the best shape for reads, with few keys in the upper runs.
-//! 5. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its outputs may span gaps between its
+//! 1. Merging level 0 rewrites level 1. Level 0 is therefore due when it has 4 segments and as many bytes as level 1, or 12 segments.
+//! 2. The deepest level with segments may grow to 16 segments × 10 for each level above it. Each other level has a tenth of the next one as
+//!    its target, but at least 4 segments. So a store has as few levels as its size allows: data is merged into fewer of them on its way down,
+//!    and a lookup asks fewer runs. (As in RocksDB, whose option `level_compaction_dynamic_level_bytes` sizes levels from below.)
+//! 3. The level that exceeds its target by most goes first. The segments of level 0 overlap one another, so they are merged together, with
+//!    everything they overlap in level 1. If there are very many, the oldest go first. A segment that overlaps nothing in either level is
+//!    only moved, as when keys arrive in order.
+//! 4. Of any other level, the segment that overlaps the fewest bytes of the next level per byte of its own is merged.
+//! 5. When no writes come in, the newest segments of level 0 are merged with one another, or all into level 1 if that is no larger; and each
+//!    level is reduced to a tenth of the next one. So data that arrives under load is merged rarely and late, while an idle store has few runs, and
+//!    few keys in the upper ones.
+//! 6. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its outputs may span gaps between its
 //!    inputs, where the live set shows nothing yet. A compaction that needs either waits until it is done.
 
 use super::options::Options;
 use super::reserve::Reservation;
 use crate::manifest::{LEVELS, LiveSegment, LiveSet, hull};
 
-/// The target of level 1, in segments.
-const LEVEL1_SEGMENTS: u64 = 4;
+/// The smallest target of a level that is not the deepest, in segments.
+const LEVEL_SEGMENTS_MIN: u64 = 4;
+/// The most segments of level 1 while it is the deepest level.
+const LEVEL1_SEGMENTS_MAX: u64 = 16;
+/// Level 0 is due at so many times its trigger, however large level 1 is.
+const LEVEL0_TRIGGERS_MAX: f64 = 3.0;
 /// The target of each level relative to the one above it.
 const SIZE_RATIO: u64 = 10;
 
@@ -68,6 +76,17 @@ impl Compaction {
         Compaction::down(live, level0_group(live.levels()[0].segments(), wanted), 1, running)
     }
 
+    /// Merges segments of level 0 into one. `None` if there are none or very many, or a running compaction is in the way.
+    fn within_level0(segments: &[LiveSegment], running: &[Reservation]) -> Option<Self> {
+        if segments.len() > LEVEL0_GROUP_MAX {
+            return None;
+        }
+        let (upper, lower) = (segments.to_vec(), Vec::new());
+        let compaction = Compaction { output_level: 0, bottom: false, lower, upper };
+        let wanted = compaction.reservation()?;
+        (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
+    }
+
     /// Rewrites one segment to drop its tombstones. `None` if a running compaction is in the way.
     pub fn rewrite(live: &LiveSet, segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
         let meta = &segment.meta;
@@ -86,10 +105,21 @@ impl Compaction {
     }
 }
 
-/// How many bytes a level may hold before it is compacted. Level 0 counts segments instead.
-pub(crate) fn target_bytes(level: usize, segment_bytes: u64) -> u64 {
+/// How many bytes a level may hold while it is the deepest one.
+pub(crate) fn deepest_bytes_max(level: usize, segment_bytes: u64) -> u64 {
     let power = u32::try_from(level.saturating_sub(1)).unwrap_or(u32::MAX);
-    SIZE_RATIO.saturating_pow(power).saturating_mul(segment_bytes.saturating_mul(LEVEL1_SEGMENTS))
+    SIZE_RATIO.saturating_pow(power).saturating_mul(segment_bytes.saturating_mul(LEVEL1_SEGMENTS_MAX))
+}
+
+/// How many bytes a level below 0 may hold before it is compacted.
+fn target_bytes(live: &LiveSet, level: usize, segment_bytes: u64) -> u64 {
+    let deepest = live.deepest().max(1);
+    if level >= deepest {
+        return deepest_bytes_max(level, segment_bytes);
+    }
+    let power = u32::try_from(deepest - level).unwrap_or(u32::MAX);
+    let of_deepest = live.levels().get(deepest).map_or(0, |level| level.file_bytes());
+    (of_deepest / SIZE_RATIO.saturating_pow(power)).max(segment_bytes.saturating_mul(LEVEL_SEGMENTS_MIN))
 }
 
 /// The most urgent compaction; `None` if every level is within its target or already being compacted.
@@ -107,15 +137,21 @@ pub(crate) fn pick(
         0 => pick_level0(live, running),
         _ => pick_sorted(live, level, running),
     });
-    urgent.or_else(|| is_idle.then(|| pick_when_idle(live, running)).flatten())
+    urgent.or_else(|| {
+        let at_rest =
+            || pick_level0_when_idle(live, options, running).or_else(|| pick_when_idle(live, running));
+        is_idle.then(at_rest).flatten()
+    })
 }
 
 fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
     let Some(of) = live.levels().get(level) else { return 0.0 };
-    match level {
-        0 => of.segments().len() as f64 / options.level0_trigger as f64,
-        _ => of.file_bytes() as f64 / (target_bytes(level, options.segment_bytes) + 1) as f64,
+    if level > 0 {
+        return of.file_bytes() as f64 / (target_bytes(live, level, options.segment_bytes) + 1) as f64;
     }
+    let triggers = of.segments().len() as f64 / options.level0_trigger as f64;
+    let of_level1 = of.file_bytes() as f64 / (live.levels()[1].file_bytes() + 1) as f64;
+    triggers.min(of_level1).max(triggers / LEVEL0_TRIGGERS_MAX)
 }
 
 /// Whether level 0 has enough segments to trigger its compaction.
@@ -175,6 +211,26 @@ fn pick_sorted(live: &LiveSet, level: usize, running: &[Reservation]) -> Option<
     by_cost
         .into_iter()
         .find_map(|(_, segment)| Compaction::down(live, vec![segment.clone()], level + 1, running))
+}
+
+/// Merges the newest segments of level 0, each of which is at most as large as those after it together; or all into level 1 if that is no
+/// larger. So a store that is written now and then has a few runs, and no entry is merged for every flush.
+fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
+    let [level0, level1, ..] = live.levels();
+    if options.level0_trigger == usize::MAX {
+        return None;
+    }
+    let (mut newer_bytes, mut together) = (0, 0);
+    for (newer, segment) in level0.segments().iter().enumerate() {
+        if newer > 0 && segment.meta.file_bytes <= newer_bytes {
+            together = newer + 1;
+        }
+        newer_bytes += segment.meta.file_bytes;
+    }
+    match together > 0 && level1.file_bytes() <= level0.file_bytes() {
+        true => pick_level0(live, running),
+        false => Compaction::within_level0(level0.segments().get(..together)?, running),
+    }
 }
 
 /// Compacts the uppermost sorted level that is larger than a tenth of the next one.

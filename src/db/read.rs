@@ -14,6 +14,10 @@ use crate::filter::Verdict;
 use crate::key::{Seq, Value};
 use crate::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Keys of a multi-key read whose blocks are read from files at the same time.
+const READS_AHEAD: usize = 64;
 
 impl Inner {
     #[inline(always)]
@@ -48,11 +52,29 @@ impl Inner {
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let (view, seq) = self.snapshot();
         let mut values = Vec::with_capacity(keys.len());
-        self.each_route(&view, seq, keys, |lookup, route| {
-            values.push(lookup.get(route)?);
-            Ok(())
-        })?;
+        for keys in keys.chunks(READS_AHEAD) {
+            let mut lookups = Vec::with_capacity(keys.len());
+            self.each_route(&view, seq, keys, |lookup, route| lookups.push((lookup, route)));
+            self.get_each(&lookups, &mut values)?;
+        }
         Ok(values)
+    }
+
+    /// Appends the value of each lookup. Once one has read from a file, the reads of all that follow are started before any is waited for.
+    fn get_each(&self, lookups: &[(Lookup<'_>, Route)], values: &mut Vec<Option<Value>>) -> Result<()> {
+        let reads = || self.storage.files.counters().block_reads.load(Relaxed);
+        let (before, mut left) = (reads(), lookups.iter());
+        while let Some((lookup, route)) = left.next() {
+            values.push(lookup.get(*route)?);
+            if reads() != before {
+                left.as_slice().iter().for_each(|(lookup, route)| lookup.will_need(*route));
+                break;
+            }
+        }
+        for (lookup, route) in left {
+            values.push(lookup.get(*route)?);
+        }
+        Ok(())
     }
 
     #[inline(always)]
@@ -76,23 +98,19 @@ impl Inner {
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
         let (view, seq) = self.snapshot();
         let mut verdicts = Vec::with_capacity(keys.len());
-        let asked = self.each_route(&view, seq, keys, |lookup, route| {
-            verdicts.push(lookup.may_contain(route));
-            Ok(())
-        });
-        debug_assert!(asked.is_ok(), "asking filters never fails");
+        self.each_route(&view, seq, keys, |lookup, route| verdicts.push(lookup.may_contain(route)));
         verdicts
     }
 
     /// Calls `each` with the lookup and the route of each key, in order.
     #[inline]
-    fn each_route<K: AsRef<[u8]>>(
-        &self,
-        view: &View,
+    fn each_route<'a, K: AsRef<[u8]>>(
+        &'a self,
+        view: &'a View,
         seq: Seq,
-        keys: &[K],
-        mut each: impl FnMut(Lookup<'_>, Route) -> Result<()>,
-    ) -> Result<()> {
+        keys: &'a [K],
+        mut each: impl FnMut(Lookup<'a>, Route),
+    ) {
         let counters = self.counters();
         for keys in keys.chunks(KEYS_AHEAD) {
             let mut hashed = [HashedKey { key: &[], hash: 0 }; KEYS_AHEAD];
@@ -100,10 +118,9 @@ impl Inner {
             let hashed = hashed.get(..keys.len()).unwrap_or_default();
             let routes = view.filters.routes(hashed, counters);
             for (&key, route) in hashed.iter().zip(routes) {
-                each(Lookup { view, seq, key, counters }, route)?;
+                each(Lookup { view, seq, key, counters }, route);
             }
         }
-        Ok(())
     }
 
     #[inline(always)]

@@ -54,6 +54,11 @@ impl ReadFile for RealFile {
         })
     }
 
+    #[cfg(target_os = "linux")]
+    fn will_need(&self, offset: u64, bytes: u64) {
+        let _ = rustix::fs::fadvise(&self.file, offset, bytes.try_into().ok(), rustix::fs::Advice::WillNeed);
+    }
+
     fn len(&self) -> Result<u64> {
         self.file.metadata().map(|m| m.len()).map_err(|e| Error::io("inspect", &self.path, e))
     }

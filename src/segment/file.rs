@@ -244,6 +244,13 @@ impl SegmentFile {
         }
     }
 
+    /// [`Segment::will_need`], if the segment is open.
+    pub fn will_need(&self, key: &[u8]) {
+        if let Some(segment) = &*self.slot.segment.load() {
+            segment.will_need(key);
+        }
+    }
+
     /// [`Segment::cursor`].
     pub fn cursor(&self, direction: Direction, start: Bound<&[u8]>, access: Access) -> Result<SegmentCursor> {
         self.open()?.cursor(direction, start, access)

@@ -97,6 +97,23 @@ impl Segment {
         Ok(block.rows().get(key, hash))
     }
 
+    /// Starts to read the block that [`get`](Self::get) will read, unless it is cached; or the index partition, if that is not in memory.
+    pub fn will_need(&self, key: &[u8]) {
+        let at = self.top.seek(key);
+        let Some(pinned) = self.partitions.get(at) else { return };
+        let of_partition = self.top.handle(at);
+        let cached = || self.cache.index(self.id(), of_partition.offset);
+        let handle = match pinned.get().cloned().or_else(cached) {
+            Some(partition) => self.block_for(&partition, at, key).ok(),
+            None => Some(of_partition),
+        };
+        if let Some(BlockHandle { offset, len }) = handle
+            && self.cache.data(self.id(), offset, false).is_none()
+        {
+            self.file.will_need(offset, u64::from(len));
+        }
+    }
+
     /// Index partition `at`: pinned or from the cache, or read and, if `keep`, pinned or cached.
     pub(super) fn partition(&self, at: usize, keep: bool) -> Result<Arc<Index>> {
         if let Some(pinned) = self.partitions.get(at).and_then(PinnedPartition::get) {

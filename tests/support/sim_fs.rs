@@ -9,6 +9,7 @@ use sidebloom::{Error, Result};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The file system. Clones share the disk.
@@ -21,6 +22,7 @@ pub(super) struct Shared {
     pub released: Condvar,
     pub before: Before,
     pub watcher: OnceLock<Watcher>,
+    pub advised: AtomicU64,
 }
 
 /// Set-up and inspection for tests.
@@ -39,6 +41,11 @@ impl SimFs {
     /// Plans a failure, in addition to those planned before.
     pub fn fail(&self, fault: Fault) {
         self.disk().faults.push(fault);
+    }
+
+    /// Calls of `will_need` since the last call.
+    pub fn take_advised(&self) -> u64 {
+        self.0.advised.swap(0, Relaxed)
     }
 
     /// The number of planned failures that have not occurred yet or recur forever.
@@ -383,6 +390,10 @@ impl ReadFile for Handle {
         buf[..part].copy_from_slice(&found[..part]);
         let what = format!("the file ends before the {} bytes that should stand here", buf.len());
         Err(Error::corruption(&self.path, offset, what))
+    }
+
+    fn will_need(&self, _offset: u64, _bytes: u64) {
+        self.fs.0.advised.fetch_add(1, Relaxed);
     }
 
     fn len(&self) -> Result<u64> {

@@ -48,7 +48,7 @@ impl Repair<'_> {
             writer,
             in_segments: self.in_segments,
             left_out: Vec::new(),
-            salvage: LogSalvage::default(),
+            salvage: self.report.logs.take().unwrap_or_default(),
         };
         let mut damaged = Vec::new();
         for log in self.by_age(needed_logs(state, &names), state.header.store_id) {

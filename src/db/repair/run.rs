@@ -1,6 +1,6 @@
 //! The steps of a repair, in order.
 
-use super::report::RepairReport;
+use super::report::{LogSalvage, LostRange, RepairReport};
 use super::workspace::Repair;
 use crate::db::names::{LOCK, next_free_id};
 use crate::db::options::Options;
@@ -10,6 +10,7 @@ use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
 use crate::segment::is_damage;
 use crate::wal::LogStart;
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,6 +54,7 @@ fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
         is_manifest_lost: false,
         is_store_unknown: false,
         in_segments: 0,
+        gap_before_logs: None,
         replaced: Vec::new(),
     }
     .run()
@@ -75,7 +77,11 @@ impl Repair<'_> {
                 self.in_segments = state.newest_in_segments();
                 self.check_segments(state)?
             }
-            None => (self.gather()?, true),
+            None => {
+                let state = self.gather()?;
+                self.report_gap_before_logs();
+                (state, true)
+            }
         };
         self.report.segments = state.segments.len() as u64;
         self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
@@ -115,10 +121,22 @@ impl Repair<'_> {
                 let what =
                     format!("it ends at operation {}, but the first log begins at {seq}", state.last_seq);
                 self.set_aside(MANIFEST, Error::corruption(&manifest, 0, what))?;
+                self.gap_before_logs = Some(state.last_seq + 1..=seq - 1);
                 Ok(None)
             }
             _ => Ok(Some(state)),
         }
+    }
+
+    /// The segment that seemed to have these operations turned out to be unreadable.
+    fn report_gap_before_logs(&mut self) {
+        let Some(gap) = self.gap_before_logs.take().filter(|gap| self.in_segments < *gap.start()) else {
+            return;
+        };
+        let salvage = LogSalvage { operations_lost: vec![gap], ..LogSalvage::default() };
+        self.report.logs = Some(salvage);
+        let file = self.path.join(MANIFEST);
+        self.report.lost.push(LostRange { file, first: Bound::Unbounded, last: Bound::Unbounded });
     }
 
     /// Whether a segment that the manifest does not name may have newer operations than it knows. Older ones are inputs of a compaction that

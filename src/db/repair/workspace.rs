@@ -6,6 +6,7 @@ use crate::fs::{Fs, read_around_errors};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::wal::{self, LogHeader, LogStart};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub(super) struct Repair<'a> {
     pub is_store_unknown: bool,
     /// Operations up to this number were in segments, so that no log needs them.
     pub in_segments: Seq,
+    /// Operations between the last one that the manifest knew and the first one of the logs.
+    pub gap_before_logs: Option<RangeInclusive<Seq>>,
     /// Damaged segments that are set aside once the manifest no longer names them.
     pub replaced: Vec<ReplacedSegment>,
 }
