@@ -43,11 +43,6 @@ impl SimFs {
         self.disk().faults.push(fault);
     }
 
-    /// Calls of `will_need` since the last call.
-    pub fn take_advised(&self) -> u64 {
-        self.0.advised.swap(0, Relaxed)
-    }
-
     /// The number of planned failures that have not occurred yet or recur forever.
     pub fn faults_left(&self) -> usize {
         self.disk().faults.len()
@@ -76,13 +71,6 @@ impl SimFs {
     pub fn hold(&self, kind: OpKind) -> Held {
         self.disk().held.push(kind);
         Held(self.clone(), kind)
-    }
-
-    /// Lets the threads with this name do this many reads from now on. Their next read then waits for the next call. Other operations do not
-    /// wait, because a thread that writes may hold a lock that others need.
-    pub fn meter(&self, thread: &str, reads: u64) {
-        self.disk().metered = Some((thread.to_owned(), reads));
-        self.0.released.notify_all();
     }
 
     /// How many operations so far changed the disk or synced it; see [`Fault::stop`].

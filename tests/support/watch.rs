@@ -6,6 +6,7 @@ use super::faults::OpKind;
 use super::sim_fs::{Shared, SimFs};
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// A disk just before an operation. No other operation takes effect meanwhile.
@@ -44,6 +45,18 @@ impl fmt::Debug for Watcher {
 }
 
 impl SimFs {
+    /// Calls of `will_need` since the last call.
+    pub fn take_advised(&self) -> u64 {
+        self.0.advised.swap(0, Relaxed)
+    }
+
+    /// Lets the threads with this name do this many reads from now on. Their next read then waits for the next call. Other operations do not
+    /// wait, because a thread that writes may hold a lock that others need.
+    pub fn meter(&self, thread: &str, reads: u64) {
+        self.disk().metered = Some((thread.to_owned(), reads));
+        self.0.released.notify_all();
+    }
+
     pub(super) fn of(disk: Disk) -> SimFs {
         SimFs(Arc::new(Shared { disk: Mutex::new(disk), ..Shared::default() }))
     }
