@@ -78,6 +78,7 @@ mod manifest;
 mod memtable;
 mod merge;
 mod segment;
+mod shards;
 mod sidecar;
 mod sync;
 mod wal;

@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// An open store. Clones are handles to the same store, to share between threads. Dropping the last one closes the store; if level 0 has
-/// 16 segments or more, that waits for their merge.
+/// 20 segments or more, that waits for their merge.
 ///
 /// One process at a time can open a store for writing. Reads never wait for writes, flushes or compactions.
 #[derive(Clone)]

@@ -1,8 +1,8 @@
 //! The counters behind [`Stats`](crate::Stats).
 
-use super::shards::{OwnShard, Shards};
 use crate::filter::Verdict;
 use crate::manifest::{LEVELS, LevelCounts};
+use crate::shards::{OwnShard, Shards};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The filter counters of the read path.

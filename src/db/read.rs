@@ -14,7 +14,6 @@ use crate::filter::Verdict;
 use crate::key::{Seq, Value};
 use crate::sync::atomic::Ordering;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Keys of a multi-key read whose blocks are read from files at the same time.
 const READS_AHEAD: usize = 64;
@@ -62,7 +61,7 @@ impl Inner {
 
     /// Appends the value of each lookup. Once one has read from a file, the reads of all that follow are started before any is waited for.
     fn get_each(&self, lookups: &[(Lookup<'_>, Route)], values: &mut Vec<Option<Value>>) -> Result<()> {
-        let reads = || self.storage.files.counters().block_reads.load(Relaxed);
+        let reads = || self.storage.files.counters().mine().blocks;
         let (before, mut left) = (reads(), lookups.iter());
         while let Some((lookup, route)) = left.next() {
             values.push(lookup.get(*route)?);

@@ -164,6 +164,7 @@ impl Inner {
             })
             .collect();
         let (all_probes, all_maybes): (u64, u64) = (probes.iter().sum(), maybes.iter().sum());
+        let reads = self.storage.files.counters().sum();
         Stats {
             filter_probes: all_probes,
             filter_negatives: all_probes - all_maybes.min(all_probes),
@@ -173,9 +174,9 @@ impl Inner {
             segments_open: self.storage.files.open_now() as u64,
             filters_mapped: self.storage.maps.mapped() as u64,
             segment_opens: self.storage.files.openings(),
-            block_reads: get(&self.storage.files.counters().block_reads),
-            block_cache_hits: get(&self.storage.files.counters().block_cache_hits),
-            bytes_read: get(&self.storage.files.counters().bytes_read),
+            block_reads: reads.blocks,
+            block_cache_hits: reads.cache_hits,
+            bytes_read: reads.bytes,
             user_bytes: get(&metrics.user_bytes),
             log_bytes: get(&metrics.log_bytes),
             flush_bytes: get(&metrics.flush_bytes),

@@ -24,9 +24,9 @@ use std::time::Duration;
 
 /// How many full memtables may wait for a flush, or be in one, before writers stall.
 const MEMTABLES_WAITING_MAX: usize = 2;
-/// The number of segments in level 0 at which writers are slowed down, and at which they stall.
-pub(crate) const LEVEL0_SLOWDOWN: usize = 16;
-const LEVEL0_STOP: usize = 32;
+/// The number of segments in level 0 at which writers are slowed down, and at which they stall. RocksDB's defaults.
+pub(crate) const LEVEL0_SLOWDOWN: usize = 20;
+const LEVEL0_STOP: usize = 36;
 /// The write rate at the slowdown threshold. It falls linearly to an eighth of this at the stop threshold.
 const SLOWDOWN_BYTES_PER_SEC: u64 = 64 << 20;
 /// Writers accumulate their delays up to this length: most of a shorter sleep would be timer slack.

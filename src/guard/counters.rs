@@ -1,6 +1,6 @@
 //! What a guard counts while it is open.
 
-use crate::db::Shards;
+use crate::shards::Shards;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counters since opening.

@@ -3,32 +3,69 @@
 use super::block::Block;
 use super::index::Index;
 use crate::id::FileId;
+use crate::shards::Shards;
 use crate::sync::{Mutex, lock};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Reads of segments since the store was opened. Opening and verifying a segment do not count.
-#[derive(Debug, Default)]
-pub struct ReadCounters {
+#[derive(Default)]
+pub struct ReadCounters(Shards<ReadsOfThread>);
+
+/// Sums of [`ReadCounters`].
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Reads {
     /// Reads of data and index blocks from the file; a read-ahead of several blocks counts once.
-    pub block_reads: AtomicU64,
+    pub blocks: u64,
     /// Data and index blocks found in the cache.
-    pub block_cache_hits: AtomicU64,
-    /// Bytes read by `block_reads`.
-    pub bytes_read: AtomicU64,
+    pub cache_hits: u64,
+    /// Bytes read by `blocks`.
+    pub bytes: u64,
+}
+
+#[derive(Default)]
+#[repr(align(64))]
+struct ReadsOfThread {
+    blocks: AtomicU64,
+    cache_hits: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl ReadCounters {
     pub(super) fn read(&self, bytes: usize) {
-        self.block_reads.fetch_add(1, Ordering::Relaxed);
-        self.bytes_read.fetch_add(bytes as u64, Ordering::Relaxed);
+        let mine = self.0.mine();
+        mine.add(&mine.shard.blocks, 1);
+        mine.add(&mine.shard.bytes, bytes as u64);
     }
 
     #[inline]
     pub(super) fn hit(&self) {
-        self.block_cache_hits.fetch_add(1, Ordering::Relaxed);
+        let mine = self.0.mine();
+        mine.add(&mine.shard.cache_hits, 1);
+    }
+
+    /// What all threads have read.
+    pub fn sum(&self) -> Reads {
+        self.0.iter().map(ReadsOfThread::load).fold(Reads::default(), |sum, of| Reads {
+            blocks: sum.blocks + of.blocks,
+            cache_hits: sum.cache_hits + of.cache_hits,
+            bytes: sum.bytes + of.bytes,
+        })
+    }
+
+    /// What the calling thread has read, and perhaps others.
+    pub fn mine(&self) -> Reads {
+        self.0.mine().shard.load()
+    }
+}
+
+impl ReadsOfThread {
+    fn load(&self) -> Reads {
+        let [blocks, cache_hits, bytes] =
+            [&self.blocks, &self.cache_hits, &self.bytes].map(|n| n.load(Relaxed));
+        Reads { blocks, cache_hits, bytes }
     }
 }
 

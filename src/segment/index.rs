@@ -161,6 +161,7 @@ impl Index {
     /// The number of the block that could hold `key`: the first with a separator of at least `key`. [`len`](Self::len) if all are less.
     #[inline]
     pub fn seek(&self, key: &[u8]) -> usize {
+        self.touch();
         let common = &self.keys[..self.common];
         let rest = match key.split_at_checked(self.common) {
             Some((head, rest)) if same_bytes(head, common) => rest,
@@ -181,7 +182,20 @@ impl Index {
         }
         low
     }
+
+    /// Loads every line that a search may read. The loads do not depend on one another, so the CPU overlaps them; a binary search alone would
+    /// wait for one after another.
+    #[inline]
+    fn touch(&self) {
+        const LINE_PREFIXES: usize = 8;
+        let key = self.keys.first().copied().unwrap_or_default();
+        let lines = self.prefixes.iter().step_by(LINE_PREFIXES).take(LINES_MAX);
+        std::hint::black_box(lines.fold(u64::from(key), |seen, prefix| seen | prefix));
+    }
 }
+
+/// The most cache lines of prefixes that a search loads ahead. A partition of short separators has no more.
+const LINES_MAX: usize = 24;
 
 /// Decodes a separator and appends it to `keys`; the previous one is at `before`. Returns the length of its block.
 fn append_separator(fields: &mut Decoder<'_>, keys: &mut Vec<u8>, before: &Range<usize>) -> Parsed<u64> {
@@ -236,6 +250,20 @@ mod tests {
                 prop_assert_eq!(index.seek(&key), linear);
             }
             (0..keys.len()).for_each(|i| assert_eq!(index.separator(i), keys[i]));
+        }
+
+        #[test]
+        fn seek_is_the_linear_search_in_indexes_of_many_lines(
+            even in vec(0u64.., 1..300), crowded in vec(0u64..50, 0..100), shift in 0u32..50, sought in vec(0u64.., 20),
+        ) {
+            let all = even.iter().map(|n| n >> shift).chain(crowded);
+            let keys: std::collections::BTreeSet<Vec<u8>> = all.map(|n| n.to_be_bytes().to_vec()).collect();
+            let keys: Vec<Vec<u8>> = keys.into_iter().collect();
+            let index = index(keys.clone());
+            let others = sought.iter().flat_map(|n| [*n, n >> shift]).map(|n| n.to_be_bytes().to_vec());
+            for key in keys.iter().cloned().chain(others) {
+                prop_assert_eq!(index.seek(&key), keys.partition_point(|separator| *separator < key));
+            }
         }
 
         #[test]

@@ -35,6 +35,8 @@ pub use access::{Access, Direction};
 pub use block::Block;
 #[cfg(feature = "bench-support")]
 pub use block_builder::BlockBuilder;
+#[cfg(test)]
+pub use cache::Reads;
 pub use cache::{BlockCache, ReadCounters};
 pub use cursor::SegmentCursor;
 pub use file::{OpenFiles, SegmentFile};

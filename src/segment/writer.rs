@@ -36,7 +36,7 @@ impl Default for WriterOptions {
 
 const BLOCK_BYTES: RangeInclusive<usize> = 64..=16 << 20;
 /// Memory of a parsed index partition. Small blocks make small partitions, so that tests see many.
-const PARTITION_BYTES: usize = 16 << 10;
+const PARTITION_BYTES: usize = 4 << 10;
 const PARTITION_BLOCKS: usize = 4;
 
 /// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an unfinished file that no reader

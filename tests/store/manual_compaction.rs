@@ -30,6 +30,8 @@ fn assert_one_run(db: &Db, expected: &Contents) {
 
 #[test]
 fn i7_level_0_is_compacted_and_writers_go_on_during_a_manual_compaction() {
+    /// Level 0 is due at so many segments, however large level 1 is.
+    const DUE: usize = 12;
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     let mut expected = fill_deep(&db, 1);
@@ -40,7 +42,7 @@ fn i7_level_0_is_compacted_and_writers_go_on_during_a_manual_compaction() {
         expected.insert(key, value);
     }
     db.flush().unwrap(); // What the compaction would wait for otherwise, metered.
-    eventually("level 0 is compacted", || level0(&db) < 8);
+    eventually("level 0 is compacted", || level0(&db) < DUE);
     assert!(segments(&fs).len() > 60);
     fs.meter("compaction", 0);
     let compacting = db.clone();
@@ -57,10 +59,10 @@ fn i7_level_0_is_compacted_and_writers_go_on_during_a_manual_compaction() {
         }
         expected.insert(key, value);
         level0_max = level0_max.max(level0(&db));
-        while level0(&db) >= 8 {
+        while level0(&db) >= DUE {
             fs.meter("compaction", 2);
             std::thread::sleep(Duration::from_millis(1));
-            relieved += u64::from(level0(&db) < 8 && !compaction.is_finished());
+            relieved += u64::from(level0(&db) < DUE && !compaction.is_finished());
             assert!(!compaction.is_finished() || relieved > 0, "level 0 waits for the whole compaction");
         }
         if relieved == sized(3, 5) {
@@ -68,7 +70,7 @@ fn i7_level_0_is_compacted_and_writers_go_on_during_a_manual_compaction() {
         }
         assert!(!compaction.is_finished(), "relieved only {relieved} times");
     }
-    assert!(level0_max < 16, "writers were slowed: {level0_max} segments");
+    assert!(level0_max < 20, "writers were slowed: {level0_max} segments");
     fs.meter("nobody", 0);
     promptly("the compaction", move || compaction.join().unwrap());
     assert_holds(&db, &expected);

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The number of segments in level 0 at which writers are slowed down, and at which they stall.
-const LEVEL0_SLOWDOWN: usize = 16;
-const LEVEL0_STOP: usize = 32;
+const LEVEL0_SLOWDOWN: usize = 20;
+const LEVEL0_STOP: usize = 36;
 
 fn level0(db: &Db) -> usize {
     db.stats().levels.first().map_or(0, |level| level.segments)
@@ -48,7 +48,7 @@ fn short_openings_that_each_write_a_segment_stay_below_the_slowdown_limit() {
 }
 
 #[test]
-fn openings_that_are_killed_before_any_compaction_ends_leave_no_more_than_32_segments_on_level_0() {
+fn openings_that_are_killed_before_any_compaction_ends_leave_no_more_than_36_segments_on_level_0() {
     let mut fs = SimFs::new();
     let open = |fs: &SimFs| {
         Options::new()

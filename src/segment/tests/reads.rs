@@ -3,8 +3,8 @@
 use super::*;
 
 fn counts(counters: &ReadCounters) -> (u64, u64, u64) {
-    let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-    (load(&counters.block_reads), load(&counters.block_cache_hits), load(&counters.bytes_read))
+    let Reads { blocks, cache_hits, bytes } = counters.sum();
+    (blocks, cache_hits, bytes)
 }
 
 fn open_counted(path: &Path, cache_bytes: u64) -> (Arc<Segment>, Arc<ReadCounters>) {

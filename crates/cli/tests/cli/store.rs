@@ -167,11 +167,11 @@ fn compact_drops_what_was_deleted() {
 
 #[test]
 fn compact_takes_keys_from_the_first_on_and_before_the_last() {
-    // Two segments on level 0 that do not overlap: keys b to d, and keys m to o.
+    // Two segments on level 0 that do not overlap: keys b to d, and keys m to o. The older one is larger, so they stay when idle.
     let sandbox = Sandbox::new();
     let db = sidebloom::Db::open(sandbox.store()).unwrap();
-    for keys in [["b", "c", "d"], ["m", "n", "o"]] {
-        keys.iter().for_each(|key| db.put(key, "value").unwrap());
+    for (keys, value_bytes) in [(["b", "c", "d"], 1000), (["m", "n", "o"], 10)] {
+        keys.iter().for_each(|key| db.put(key, vec![7; value_bytes]).unwrap());
         db.flush().unwrap();
     }
     drop(db);
