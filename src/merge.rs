@@ -70,6 +70,16 @@ impl MergeSource {
     }
 
     #[inline]
+    fn puts_ahead(&self, most: usize) -> usize {
+        each!(self, cursor => cursor.puts_ahead(most))
+    }
+
+    #[inline]
+    fn step_over(&mut self, n: usize) {
+        each!(self, cursor => cursor.step_over(n))
+    }
+
+    #[inline]
     fn seq(&self) -> Seq {
         each!(self, cursor => cursor.seq())
     }
@@ -208,6 +218,18 @@ impl MergeCursor {
         self.advance_top()
     }
 
+    /// Moves over at most `most` entries of the lead, all of them puts, at once. Returns how many; 0 says nothing about the next entry.
+    #[inline]
+    pub fn skip_puts(&mut self, most: usize) -> usize {
+        let Some(top) = self.inputs.get_mut(self.top) else { return 0 };
+        let skipped = top.source.puts_ahead(most.min(self.lead));
+        if skipped > 0 {
+            top.source.step_over(skipped);
+            self.lead -= skipped;
+        }
+        skipped
+    }
+
     #[inline(never)]
     fn advance_top(&mut self) -> Result<bool> {
         if !self.started {
@@ -247,6 +269,9 @@ impl MergeCursor {
     fn find_lead(&self) -> usize {
         let Some(top) = self.inputs.get(self.top).map(|input| &input.source) else { return 0 };
         let next = self.smaller_child(0).map(|child| self.input(child));
+        if next.is_none() && self.end == Bound::Unbounded {
+            return top.ahead();
+        }
         let leads = |n: usize| {
             let key = top.key_ahead(n);
             let precedes = next.is_none_or(|next| {

@@ -16,6 +16,8 @@ pub struct Block(Arc<[u8]>);
 /// The front of a block, in cache lines: header, fingerprints, and the first arrays. What a search reads first.
 const FRONT_LINES: usize = 8;
 const LINE_BYTES: usize = 64;
+/// The most cache lines that [`Block::prefetch`] asks for: 4 KiB, a block of the default size.
+const PREFETCH_LINES: usize = 64;
 /// The most fingerprints that a search compares. In a block with more entries, it searches the keys until so many are left.
 const FINGERPRINTS_MAX: usize = 256;
 
@@ -62,6 +64,11 @@ impl Block {
     #[inline]
     pub fn bytes(&self) -> usize {
         self.0.len()
+    }
+
+    /// Starts to load the first 4 KiB into the CPU's caches.
+    pub fn prefetch(&self) {
+        self.0.chunks(LINE_BYTES).take(PREFETCH_LINES).for_each(sidebloom_filter::prefetch);
     }
 
     /// The rows.
@@ -127,10 +134,16 @@ impl Rows {
     #[inline]
     pub fn kind(&self, at: usize) -> EntryKind {
         let bits = || self.bytes.get(self.layout.tombstones + at / 8).copied().unwrap_or_default();
-        match self.layout.header.tombstones > 0 && bits() >> (at % 8) & 1 == 1 {
+        match self.has_tombstones() && bits() >> (at % 8) & 1 == 1 {
             true => EntryKind::Tombstone,
             false => EntryKind::Put,
         }
+    }
+
+    /// Whether any row is a tombstone.
+    #[inline]
+    pub fn has_tombstones(&self) -> bool {
+        self.layout.header.tombstones > 0
     }
 
     /// The value of row `at`.

@@ -1,7 +1,7 @@
 //! Walking a segment's entries from any bound, in either direction.
 
 use super::access::{Access, Direction};
-use super::block::Rows;
+use super::block::{Block, Rows};
 use super::index::Index;
 use super::reader::Segment;
 use super::window::Window;
@@ -27,6 +27,7 @@ pub struct SegmentCursor {
     partitions: Range<usize>,
     partition: Option<Arc<Index>>,
     blocks: Range<usize>,
+    ahead: Ahead,
     rows: Rows,
     left: Range<usize>,
     current: usize,
@@ -50,6 +51,7 @@ impl Segment {
             partitions: 0..self.top.len(),
             partition: None,
             blocks: 0..0,
+            ahead: Ahead::Unknown,
             rows: Rows::default(),
             left: 0..0,
             current: NOWHERE,
@@ -107,6 +109,23 @@ impl SegmentCursor {
         self.current = step(self.direction, &mut self.left).unwrap_or(NOWHERE);
     }
 
+    /// How many of the next `most` entries of the block are known to be puts without a look at each: all of them, or none in a block with
+    /// tombstones.
+    #[inline]
+    pub fn puts_ahead(&self, most: usize) -> usize {
+        if self.rows.has_tombstones() { 0 } else { most.min(self.left.len()) }
+    }
+
+    /// Moves `n` entries further in the block, from 1 to [`ahead`](Self::ahead).
+    #[inline]
+    pub fn step_over(&mut self, n: usize) {
+        let last = match self.direction {
+            Direction::Forward => self.left.nth(n.wrapping_sub(1)),
+            Direction::Reverse => self.left.nth_back(n.wrapping_sub(1)),
+        };
+        self.current = last.unwrap_or(NOWHERE);
+    }
+
     /// The key; empty before the first `advance` and after the end.
     #[inline]
     pub fn key(&self) -> SplitKey<'_> {
@@ -147,7 +166,7 @@ impl SegmentCursor {
         let partition = self.enter_partition(at)?;
         let at = self.segment.seek_block(&partition, at, key)?;
         self.blocks = beyond(self.direction, at, partition.len());
-        self.enter_block(&partition, at)?;
+        self.enter_block(at)?;
         let before = self.rows.count_before(key, after);
         match self.direction {
             Direction::Forward => self.left.start = before,
@@ -159,9 +178,8 @@ impl SegmentCursor {
     /// Moves to the next block or partition; `false` when none is left.
     fn refill(&mut self) -> Result<bool> {
         if let Some(at) = step(self.direction, &mut self.blocks) {
-            if let Some(partition) = self.partition.clone() {
-                self.enter_block(&partition, at)?;
-            }
+            self.enter_block(at)?;
+            self.look_ahead();
         } else if let Some(at) = step(self.direction, &mut self.partitions) {
             self.enter_partition(at)?;
         } else {
@@ -174,20 +192,33 @@ impl SegmentCursor {
     fn end(&mut self) {
         (self.partitions, self.blocks, self.left) = (0..0, 0..0, 0..0);
         self.rows = Rows::default();
+        self.ahead = Ahead::Unknown;
         self.current = NOWHERE;
     }
 
     fn enter_partition(&mut self, at: usize) -> Result<Arc<Index>> {
         let partition = self.segment.partition(at, self.access == Access::Range)?;
         self.blocks = 0..partition.len();
-        self.partition = Some(partition.clone());
+        self.ahead = Ahead::Unknown;
+        self.partition = Some(Arc::clone(&partition));
         Ok(partition)
     }
 
-    fn enter_block(&mut self, partition: &Index, at: usize) -> Result<()> {
+    /// Whether the walk is short so far, so that the cache keeps its blocks.
+    fn is_short(&self) -> bool {
+        self.access == Access::Range && self.walked < LONG_WALK_BYTES
+    }
+
+    fn enter_block(&mut self, at: usize) -> Result<()> {
+        let is_short = self.is_short();
+        let Some(partition) = &self.partition else { return Ok(()) };
         let handle = partition.handle(at);
-        let is_short = self.access == Access::Range && self.walked < LONG_WALK_BYTES;
-        let block = match self.segment.cached_block(handle, is_short) {
+        let cached = match std::mem::take(&mut self.ahead) {
+            Ahead::Cached(block) => Some(block),
+            Ahead::Missing => None,
+            Ahead::Unknown => self.segment.cached_block(handle, is_short),
+        };
+        let block = match cached {
             Some(block) => block,
             None => {
                 let backwards = self.direction == Direction::Reverse;
@@ -204,6 +235,29 @@ impl SegmentCursor {
         self.left = 0..self.rows.len();
         Ok(())
     }
+
+    /// Looks the next block of the partition up in the cache, and starts to load it into the CPU's caches. That takes longer than the
+    /// rows of a block take, and so overlaps with them.
+    fn look_ahead(&mut self) {
+        let Some(partition) = &self.partition else { return };
+        let mut blocks = self.blocks.clone();
+        if let Some(at) = step(self.direction, &mut blocks) {
+            let block = self.segment.cached_block(partition.handle(at), self.is_short());
+            self.ahead = block.map_or(Ahead::Missing, |block| {
+                block.prefetch();
+                Ahead::Cached(block)
+            });
+        }
+    }
+}
+
+/// What the cursor knows about the block that it enters next.
+#[derive(Default)]
+enum Ahead {
+    #[default]
+    Unknown,
+    Missing,
+    Cached(Block),
 }
 
 /// The numbers below `count` that follow `at` in the direction of the walk.
