@@ -4,7 +4,7 @@ use super::view::View;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, Value};
 use crate::merge::MergeCursor;
-use crate::segment::Direction;
+use crate::segment::{Access, Direction};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -21,13 +21,24 @@ pub struct Range {
     front: Option<MergeCursor>,
     back: Option<MergeCursor>,
     done: bool,
+    access: Access,
     /// The key that was lent last.
     key: Vec<u8>,
 }
 
 impl Range {
     pub(crate) fn new(view: Arc<View>, seq: Seq, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Self {
-        Range { view, seq, lower, upper, front: None, back: None, done: false, key: Vec::new() }
+        Range {
+            view,
+            seq,
+            lower,
+            upper,
+            front: None,
+            back: None,
+            done: false,
+            access: Access::Range,
+            key: Vec::new(),
+        }
     }
 
     /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next), which allocates a key and shares
@@ -37,7 +48,7 @@ impl Range {
     /// Those of [`Db::get`](crate::Db::get). An error is returned once, and ends the range.
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        self.lend(Direction::Forward)
+        Ok(self.lend(Direction::Forward)?.map(|(key, merge)| (key, merge.value())))
     }
 
     /// [`next_row`](Self::next_row) from the other end.
@@ -46,11 +57,12 @@ impl Range {
     /// Those of [`next_row`](Self::next_row).
     #[inline]
     pub fn next_row_back(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        self.lend(Direction::Reverse)
+        Ok(self.lend(Direction::Reverse)?.map(|(key, merge)| (key, merge.value())))
     }
 
     /// Iterates over the keys alone, from where this iterator is. Reads no value, so it is faster where values are large.
-    pub fn keys(self) -> Keys {
+    pub fn keys(mut self) -> Keys {
+        self.access = Access::Keys;
         Keys(self)
     }
 
@@ -64,7 +76,7 @@ impl Range {
             Some(merge) => merge,
             None => {
                 let (start, end) = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
-                mine.insert(self.view.merge(self.seq, direction, start, end))
+                mine.insert(self.view.merge(self.seq, direction, start, end, self.access))
             }
         };
         while merge.advance()? {
@@ -120,14 +132,6 @@ impl Range {
         self.step(direction)
     }
 
-    #[inline]
-    fn at(&self, direction: Direction) -> Option<&MergeCursor> {
-        match direction {
-            Direction::Forward => self.front.as_ref(),
-            Direction::Reverse => self.back.as_ref(),
-        }
-    }
-
     /// What `take` makes of the row that is `skipped` rows further on.
     #[inline]
     fn next_with<T>(
@@ -137,31 +141,27 @@ impl Range {
         take: fn(&MergeCursor) -> T,
     ) -> Option<Result<T>> {
         match self.advance(direction, skipped) {
-            Ok(true) => self.at(direction).map(|merge| Ok(take(merge))),
+            Ok(true) => match direction {
+                Direction::Forward => self.front.as_ref(),
+                Direction::Reverse => self.back.as_ref(),
+            }
+            .map(|merge| Ok(take(merge))),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         }
     }
 
+    /// The key of the next row, and where its value is.
     #[inline]
-    fn lend_key(&mut self, direction: Direction) -> Result<Option<&[u8]>> {
+    fn lend(&mut self, direction: Direction) -> Result<Option<(&[u8], &MergeCursor)>> {
         if !self.advance(direction, 0)? {
             return Ok(None);
         }
-        let mut key = std::mem::take(&mut self.key);
-        if let Some(merge) = self.at(direction) {
-            merge.key().copy_into(&mut key);
-        }
-        self.key = key;
-        Ok(Some(&self.key))
-    }
-
-    #[inline]
-    fn lend(&mut self, direction: Direction) -> Result<Option<(&[u8], &[u8])>> {
-        if self.lend_key(direction)?.is_none() {
-            return Ok(None);
-        }
-        Ok(self.at(direction).map(|merge| (self.key.as_slice(), merge.value())))
+        let merge = match direction {
+            Direction::Forward => self.front.as_ref(),
+            Direction::Reverse => self.back.as_ref(),
+        };
+        Ok(merge.map(|merge| (merge.key().lend(&mut self.key), merge)))
     }
 }
 
@@ -206,7 +206,7 @@ impl Keys {
     /// Those of [`Range::next_row`].
     #[inline]
     pub fn next_key(&mut self) -> Result<Option<&[u8]>> {
-        self.0.lend_key(Direction::Forward)
+        Ok(self.0.lend(Direction::Forward)?.map(|(key, _)| key))
     }
 
     /// [`next_key`](Self::next_key) from the other end.
@@ -215,7 +215,7 @@ impl Keys {
     /// Those of [`Range::next_row`].
     #[inline]
     pub fn next_key_back(&mut self) -> Result<Option<&[u8]>> {
-        self.0.lend_key(Direction::Reverse)
+        Ok(self.0.lend(Direction::Reverse)?.map(|(key, _)| key))
     }
 }
 

@@ -22,13 +22,11 @@ const PREFETCH_LINES: usize = 64;
 const FINGERPRINTS_MAX: usize = 256;
 
 impl Clone for Block {
-    /// Touches the cache lines of the front before the search that follows. The loads are independent, so the CPU overlaps them; a
-    /// search alone would wait for one after another, behind the reference count's atomic increment. A random `get` among 1 M cached
-    /// entries went from 1.07 to 0.76 µs.
+    /// Prefetches the front for the search that follows. The CPU overlaps the misses, also with that of the reference count; a search alone
+    /// would wait for one after another.
     #[inline]
     fn clone(&self) -> Self {
-        let line = |number: usize| self.0.get(number * LINE_BYTES).copied().unwrap_or_default();
-        std::hint::black_box((0..FRONT_LINES).fold(0, |seen, number| seen | line(number)));
+        self.0.chunks(LINE_BYTES).take(FRONT_LINES).for_each(sidebloom_filter::prefetch);
         Block(self.0.clone())
     }
 }

@@ -28,6 +28,8 @@ pub struct SegmentCursor {
     partition: Option<Arc<Index>>,
     blocks: Range<usize>,
     ahead: Ahead,
+    /// Entries were stepped over since the last look ahead.
+    skips: bool,
     rows: Rows,
     left: Range<usize>,
     current: usize,
@@ -52,6 +54,7 @@ impl Segment {
             partition: None,
             blocks: 0..0,
             ahead: Ahead::Unknown,
+            skips: false,
             rows: Rows::default(),
             left: 0..0,
             current: NOWHERE,
@@ -124,6 +127,7 @@ impl SegmentCursor {
             Direction::Reverse => self.left.nth_back(n.wrapping_sub(1)),
         };
         self.current = last.unwrap_or(NOWHERE);
+        self.skips = true;
     }
 
     /// The key; empty before the first `advance` and after the end.
@@ -197,7 +201,7 @@ impl SegmentCursor {
     }
 
     fn enter_partition(&mut self, at: usize) -> Result<Arc<Index>> {
-        let partition = self.segment.partition(at, self.access == Access::Range)?;
+        let partition = self.segment.partition(at, self.access.is_range())?;
         self.blocks = 0..partition.len();
         self.ahead = Ahead::Unknown;
         self.partition = Some(Arc::clone(&partition));
@@ -206,7 +210,7 @@ impl SegmentCursor {
 
     /// Whether the walk is short so far, so that the cache keeps its blocks.
     fn is_short(&self) -> bool {
-        self.access == Access::Range && self.walked < LONG_WALK_BYTES
+        self.access.is_range() && self.walked < LONG_WALK_BYTES
     }
 
     fn enter_block(&mut self, at: usize) -> Result<()> {
@@ -224,7 +228,7 @@ impl SegmentCursor {
                 let backwards = self.direction == Direction::Reverse;
                 let stored = self.window.stored(&self.segment, partition, at, backwards)?;
                 let block = self.segment.decode_block(handle, stored)?;
-                if is_short || self.access == Access::Range && self.segment.cache.has_room() {
+                if is_short || self.access.is_range() && self.segment.cache.has_room() {
                     self.segment.keep_block(handle, &block);
                 }
                 block
@@ -236,18 +240,17 @@ impl SegmentCursor {
         Ok(())
     }
 
-    /// Looks the next block of the partition up in the cache, and starts to load it into the CPU's caches. That takes longer than the
-    /// rows of a block take, and so overlaps with them.
+    /// Looks the next block of the partition up in the cache, and prefetches it if its values are going to be read: the misses then overlap
+    /// with the use of the rows of this block.
     fn look_ahead(&mut self) {
-        let Some(partition) = &self.partition else { return };
-        let mut blocks = self.blocks.clone();
-        if let Some(at) = step(self.direction, &mut blocks) {
-            let block = self.segment.cached_block(partition.handle(at), self.is_short());
-            self.ahead = block.map_or(Ahead::Missing, |block| {
-                block.prefetch();
-                Ahead::Cached(block)
-            });
+        let skips = std::mem::take(&mut self.skips);
+        let Some(partition) = self.partition.as_ref().filter(|_| self.access.is_range()) else { return };
+        let Some(at) = step(self.direction, &mut self.blocks.clone()) else { return };
+        let block = self.segment.cached_block(partition.handle(at), self.is_short());
+        if self.access == Access::Range && !skips {
+            block.iter().for_each(Block::prefetch);
         }
+        self.ahead = block.map_or(Ahead::Missing, Ahead::Cached);
     }
 }
 
