@@ -8,13 +8,17 @@
 //!
 //! Sources may come in any order: sequence numbers decide which entry is the newest.
 
+mod run;
+
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use crate::memtable::MemtableCursor;
-use crate::segment::{Access, Direction, SegmentCursor, SegmentFile};
+use crate::segment::Direction;
+use run::RunPosition;
 use std::cmp::Ordering;
 use std::ops::Bound;
-use std::sync::Arc;
+
+pub use run::{RunCursor, RunSegment, RunSegments};
 
 /// A sorted source of entries, with each key at most once.
 pub enum MergeSource {
@@ -101,66 +105,6 @@ impl MergeSource {
     #[inline]
     fn to_value(&self) -> Value {
         each!(self, cursor => cursor.to_value())
-    }
-}
-
-/// A segment of a run.
-pub struct RunSegment {
-    /// The segment.
-    pub file: Arc<SegmentFile>,
-    /// A key that precedes or equals, in the direction of the walk, every key that the walk meets in the segment.
-    pub first: Vec<u8>,
-}
-
-/// The segments of a run in the order of a walk.
-pub type RunSegments = Box<dyn Iterator<Item = RunSegment> + Send + Sync>;
-
-/// Walks the segments of a sorted run. Opens each segment only when its [`first`](RunSegment::first) key is the next of the merge.
-pub struct RunCursor {
-    segments: RunSegments,
-    at: RunPosition,
-    direction: Direction,
-    /// Where the walk begins in the first segment.
-    start: Bound<Vec<u8>>,
-    access: Access,
-    /// Bytes of blocks in the segments behind.
-    walked: u64,
-}
-
-#[expect(clippy::large_enum_variant, reason = "one for each run, almost always the large one")]
-enum RunPosition {
-    /// Before the first segment or after the last.
-    Outside,
-    Before(RunSegment),
-    Within(SegmentCursor),
-}
-
-impl RunCursor {
-    /// Walks `segments`, given in the order of the walk, from `start`.
-    pub fn new(segments: RunSegments, direction: Direction, start: Bound<&[u8]>, access: Access) -> Self {
-        let start = start.map(<[u8]>::to_vec);
-        RunCursor { segments, at: RunPosition::Outside, direction, start, access, walked: 0 }
-    }
-
-    /// Moves to the next entry or segment.
-    fn advance(&mut self) -> Result<bool> {
-        if let RunPosition::Before(segment) = &self.at {
-            let start = self.start.as_ref().map(Vec::as_slice);
-            let mut cursor = segment.file.cursor(self.direction, start, self.access)?;
-            cursor.add_walked(self.walked);
-            self.start = Bound::Unbounded;
-            self.at = RunPosition::Within(cursor);
-        }
-        if let RunPosition::Within(cursor) = &mut self.at {
-            if cursor.advance()? {
-                return Ok(true);
-            }
-            self.walked = cursor.walked();
-        }
-        let next = self.segments.next();
-        let found = next.is_some();
-        self.at = next.map_or(RunPosition::Outside, RunPosition::Before);
-        Ok(found)
     }
 }
 
