@@ -194,7 +194,7 @@ impl<'a> SplitKey<'a> {
     /// The whole key in `buffer`, which grows as needed. The length of the buffer is stored only when it grows: a slice of a vector whose
     /// length was stored just before waits for the store, 15 ns a row in a walk.
     #[inline]
-    pub fn lend<'b>(self, buffer: &'b mut Vec<u8>) -> &'b [u8] {
+    pub fn lend(self, buffer: &mut Vec<u8>) -> &[u8] {
         let len = self.head.len() + self.tail.len();
         if buffer.len() < len {
             buffer.resize(len, 0);

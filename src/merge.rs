@@ -21,6 +21,7 @@ use std::ops::Bound;
 pub use run::{RunCursor, RunSegment, RunSegments};
 
 /// A sorted source of entries, with each key at most once.
+#[expect(clippy::large_enum_variant, reason = "a few for each walk, mostly the large one")]
 pub enum MergeSource {
     /// A memtable, as of a sequence number.
     Memtable(MemtableCursor),

@@ -14,10 +14,16 @@ fn key(n: u32) -> Vec<u8> {
         .into_bytes()
 }
 
-fn write(db: &Db, model: &mut BTreeMap<Vec<u8>, Vec<u8>>, count: u32, deletes: u32, rng: &mut Rng) {
+fn write(
+    db: &Db,
+    model: &mut BTreeMap<Vec<u8>, Vec<u8>>,
+    numbers: impl Iterator<Item = u32>,
+    deletes: u32,
+    rng: &mut Rng,
+) {
     let mut batch = Batch::new();
-    for _ in 0..count {
-        let key = key(rng.u32(0..KEYS));
+    for n in numbers {
+        let key = key(n);
         if rng.u32(0..100) < deletes {
             batch.delete(&key);
             model.remove(&key);
@@ -40,10 +46,13 @@ fn store(dir: &std::path::Path, runs: u32, rng: &mut Rng) -> (Db, Vec<Row>) {
         .compression(Compression::None);
     let db = options.open(dir).unwrap();
     let mut model = BTreeMap::new();
-    write(&db, &mut model, 3 * KEYS, 0, rng);
+    // Every other hundred keys are not in the deepest run, so that other runs lead there.
+    let deepest = (0..KEYS).filter(|n| runs == 1 || n / 100 % 2 == 0);
+    write(&db, &mut model, deepest, 0, rng);
     db.compact().unwrap();
     for run in 1..runs {
-        write(&db, &mut model, KEYS / (4 * run), 30, rng);
+        let upper: Vec<_> = (0..KEYS).filter(|_| rng.u32(0..2 * run) == 0).collect();
+        write(&db, &mut model, upper.into_iter(), 10, rng);
         if run + 1 < runs {
             db.flush().unwrap();
         }
