@@ -191,6 +191,22 @@ impl<'a> SplitKey<'a> {
         key.extend_from_slice(self.tail);
     }
 
+    /// The whole key in `buffer`, which grows as needed. The length of the buffer is stored only when it grows: a slice of a vector whose
+    /// length was stored just before waits for the store, 15 ns a row in a walk.
+    #[inline]
+    pub fn lend(self, buffer: &mut Vec<u8>) -> &[u8] {
+        let len = self.head.len() + self.tail.len();
+        if buffer.len() < len {
+            buffer.resize(len, 0);
+        }
+        let key = buffer.get_mut(..len).unwrap_or_default();
+        if let Some((head, tail)) = key.split_at_mut_checked(self.head.len()) {
+            head.copy_from_slice(self.head);
+            tail.copy_from_slice(self.tail);
+        }
+        key
+    }
+
     /// The first 16 bytes of the whole key as a big-endian integer, zero-padded. Orders like the keys themselves, up to ties.
     #[inline]
     pub fn front(self) -> u128 {
@@ -338,6 +354,9 @@ mod tests {
             prop_assert_eq!(x.cmp_bytes(b.as_bytes()), a.cmp(&b));
             prop_assert!(x.front() >= y.front() || a < b, "the front contradicts the order");
             prop_assert_eq!(x.to_vec(), a.as_bytes());
+            let mut buffer = Vec::new();
+            prop_assert_eq!(x.lend(&mut buffer), a.as_bytes());
+            prop_assert_eq!(y.lend(&mut buffer), b.as_bytes(), "a buffer that may be longer");
         }
 
         #[test]

@@ -8,15 +8,20 @@
 //!
 //! Sources may come in any order: sequence numbers decide which entry is the newest.
 
+mod run;
+
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use crate::memtable::MemtableCursor;
-use crate::segment::{Access, Direction, SegmentCursor, SegmentFile};
+use crate::segment::Direction;
+use run::RunPosition;
 use std::cmp::Ordering;
 use std::ops::Bound;
-use std::sync::Arc;
+
+pub use run::{RunCursor, RunSegment, RunSegments};
 
 /// A sorted source of entries, with each key at most once.
+#[expect(clippy::large_enum_variant, reason = "a few for each walk, mostly the large one")]
 pub enum MergeSource {
     /// A memtable, as of a sequence number.
     Memtable(MemtableCursor),
@@ -70,6 +75,16 @@ impl MergeSource {
     }
 
     #[inline]
+    fn puts_ahead(&self, most: usize) -> usize {
+        each!(self, cursor => cursor.puts_ahead(most))
+    }
+
+    #[inline]
+    fn step_over(&mut self, n: usize) {
+        each!(self, cursor => cursor.step_over(n))
+    }
+
+    #[inline]
     fn seq(&self) -> Seq {
         each!(self, cursor => cursor.seq())
     }
@@ -91,66 +106,6 @@ impl MergeSource {
     #[inline]
     fn to_value(&self) -> Value {
         each!(self, cursor => cursor.to_value())
-    }
-}
-
-/// A segment of a run.
-pub struct RunSegment {
-    /// The segment.
-    pub file: Arc<SegmentFile>,
-    /// A key that precedes or equals, in the direction of the walk, every key that the walk meets in the segment.
-    pub first: Vec<u8>,
-}
-
-/// The segments of a run in the order of a walk.
-pub type RunSegments = Box<dyn Iterator<Item = RunSegment> + Send + Sync>;
-
-/// Walks the segments of a sorted run. Opens each segment only when its [`first`](RunSegment::first) key is the next of the merge.
-pub struct RunCursor {
-    segments: RunSegments,
-    at: RunPosition,
-    direction: Direction,
-    /// Where the walk begins in the first segment.
-    start: Bound<Vec<u8>>,
-    access: Access,
-    /// Bytes of blocks in the segments behind.
-    walked: u64,
-}
-
-#[expect(clippy::large_enum_variant, reason = "one for each run, almost always the large one")]
-enum RunPosition {
-    /// Before the first segment or after the last.
-    Outside,
-    Before(RunSegment),
-    Within(SegmentCursor),
-}
-
-impl RunCursor {
-    /// Walks `segments`, given in the order of the walk, from `start`.
-    pub fn new(segments: RunSegments, direction: Direction, start: Bound<&[u8]>, access: Access) -> Self {
-        let start = start.map(<[u8]>::to_vec);
-        RunCursor { segments, at: RunPosition::Outside, direction, start, access, walked: 0 }
-    }
-
-    /// Moves to the next entry or segment.
-    fn advance(&mut self) -> Result<bool> {
-        if let RunPosition::Before(segment) = &self.at {
-            let start = self.start.as_ref().map(Vec::as_slice);
-            let mut cursor = segment.file.cursor(self.direction, start, self.access)?;
-            cursor.add_walked(self.walked);
-            self.start = Bound::Unbounded;
-            self.at = RunPosition::Within(cursor);
-        }
-        if let RunPosition::Within(cursor) = &mut self.at {
-            if cursor.advance()? {
-                return Ok(true);
-            }
-            self.walked = cursor.walked();
-        }
-        let next = self.segments.next();
-        let found = next.is_some();
-        self.at = next.map_or(RunPosition::Outside, RunPosition::Before);
-        Ok(found)
     }
 }
 
@@ -208,6 +163,18 @@ impl MergeCursor {
         self.advance_top()
     }
 
+    /// Moves over at most `most` entries of the lead, all of them puts, at once. Returns how many; 0 says nothing about the next entry.
+    #[inline]
+    pub fn skip_puts(&mut self, most: usize) -> usize {
+        let Some(top) = self.inputs.get_mut(self.top) else { return 0 };
+        let skipped = top.source.puts_ahead(most.min(self.lead));
+        if skipped > 0 {
+            top.source.step_over(skipped);
+            self.lead -= skipped;
+        }
+        skipped
+    }
+
     #[inline(never)]
     fn advance_top(&mut self) -> Result<bool> {
         if !self.started {
@@ -247,6 +214,9 @@ impl MergeCursor {
     fn find_lead(&self) -> usize {
         let Some(top) = self.inputs.get(self.top).map(|input| &input.source) else { return 0 };
         let next = self.smaller_child(0).map(|child| self.input(child));
+        if next.is_none() && self.end == Bound::Unbounded {
+            return top.ahead();
+        }
         let leads = |n: usize| {
             let key = top.key_ahead(n);
             let precedes = next.is_none_or(|next| {

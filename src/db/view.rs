@@ -51,6 +51,7 @@ impl View {
         direction: Direction,
         start: Bound<&[u8]>,
         end: Bound<&[u8]>,
+        access: Access,
     ) -> MergeCursor {
         let mut sources = Vec::new();
         for table in std::iter::once(&self.active).chain(&self.immutable).filter(|table| !table.is_empty()) {
@@ -61,7 +62,7 @@ impl View {
             sources.push(MergeSource::Memtable(cursor));
         }
         let mut push = |segments: RunSegments| {
-            sources.push(MergeSource::Run(RunCursor::new(segments, direction, start, Access::Range)));
+            sources.push(MergeSource::Run(RunCursor::new(segments, direction, start, access)));
         };
         let (lower, upper) = match direction {
             Direction::Forward => (start, end),

@@ -82,6 +82,17 @@ impl MemtableCursor {
         self.current = self.ahead.pop();
     }
 
+    /// How many of the next `most` keys of the chunk come before the first tombstone.
+    pub fn puts_ahead(&self, most: usize) -> usize {
+        self.ahead.iter().rev().take(most).take_while(|item| item.kind == EntryKind::Put).count()
+    }
+
+    /// Moves `n` keys further in the chunk, from 1 to [`ahead`](Self::ahead).
+    pub fn step_over(&mut self, n: usize) {
+        self.ahead.truncate((self.ahead.len() + 1).saturating_sub(n));
+        self.step();
+    }
+
     /// The key under the cursor; empty before the first `advance`.
     pub fn key(&self) -> SplitKey<'_> {
         self.current.as_ref().map(|item| item.key().into()).unwrap_or_default()

@@ -15,6 +15,15 @@ pub enum Access {
     /// For a user's ranges. The cache keeps the first 256 KiB of a walk, which may go through several segments. Beyond, it keeps blocks only while it has room, so that a long
     /// walk evicts nothing.
     Range,
+    /// [`Range`](Access::Range) without its values.
+    Keys,
     /// For maintenance, which reads each block once. Uses blocks in the cache but adds none.
     Scan,
+}
+
+impl Access {
+    /// Whether a user asked, so that what is read may be asked for again.
+    pub fn is_range(self) -> bool {
+        self != Access::Scan
+    }
 }

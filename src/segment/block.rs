@@ -16,17 +16,17 @@ pub struct Block(Arc<[u8]>);
 /// The front of a block, in cache lines: header, fingerprints, and the first arrays. What a search reads first.
 const FRONT_LINES: usize = 8;
 const LINE_BYTES: usize = 64;
+/// The most cache lines that [`Block::prefetch`] asks for: 4 KiB, a block of the default size.
+const PREFETCH_LINES: usize = 64;
 /// The most fingerprints that a search compares. In a block with more entries, it searches the keys until so many are left.
 const FINGERPRINTS_MAX: usize = 256;
 
 impl Clone for Block {
-    /// Touches the cache lines of the front before the search that follows. The loads are independent, so the CPU overlaps them; a
-    /// search alone would wait for one after another, behind the reference count's atomic increment. A random `get` among 1 M cached
-    /// entries went from 1.07 to 0.76 µs.
+    /// Prefetches the front for the search that follows. The CPU overlaps the misses, also with that of the reference count; a search alone
+    /// would wait for one after another.
     #[inline]
     fn clone(&self) -> Self {
-        let line = |number: usize| self.0.get(number * LINE_BYTES).copied().unwrap_or_default();
-        std::hint::black_box((0..FRONT_LINES).fold(0, |seen, number| seen | line(number)));
+        self.0.chunks(LINE_BYTES).take(FRONT_LINES).for_each(sidebloom_filter::prefetch);
         Block(self.0.clone())
     }
 }
@@ -62,6 +62,11 @@ impl Block {
     #[inline]
     pub fn bytes(&self) -> usize {
         self.0.len()
+    }
+
+    /// Starts to load the first 4 KiB into the CPU's caches.
+    pub fn prefetch(&self) {
+        self.0.chunks(LINE_BYTES).take(PREFETCH_LINES).for_each(sidebloom_filter::prefetch);
     }
 
     /// The rows.
@@ -127,10 +132,16 @@ impl Rows {
     #[inline]
     pub fn kind(&self, at: usize) -> EntryKind {
         let bits = || self.bytes.get(self.layout.tombstones + at / 8).copied().unwrap_or_default();
-        match self.layout.header.tombstones > 0 && bits() >> (at % 8) & 1 == 1 {
+        match self.has_tombstones() && bits() >> (at % 8) & 1 == 1 {
             true => EntryKind::Tombstone,
             false => EntryKind::Put,
         }
+    }
+
+    /// Whether any row is a tombstone.
+    #[inline]
+    pub fn has_tombstones(&self) -> bool {
+        self.layout.header.tombstones > 0
     }
 
     /// The value of row `at`.

@@ -2,11 +2,12 @@
 
 use super::block::Block;
 use super::index::Index;
+use super::neighbours::Neighbours;
 use crate::id::FileId;
 use crate::shards::Shards;
 use crate::sync::{Mutex, lock};
 use quick_cache::Weighter;
-use quick_cache::sync::Cache;
+use quick_cache::sync::{Cache, DefaultLifecycle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -72,7 +73,7 @@ impl ReadsOfThread {
 /// Decompressed and verified blocks by file and offset, within a byte budget that the pinned index partitions share. One cache serves one store, since file numbers are unique
 /// only within a store.
 pub struct BlockCache {
-    blocks: Cache<(FileId, u64), CachedBlock, BlockWeight>,
+    blocks: Cache<(FileId, u64), CachedBlock, BlockWeight, Neighbours>,
     capacity: u64,
     /// Bytes of pinned index partitions, which the blocks in the cache leave free.
     pinned: Mutex<u64>,
@@ -116,7 +117,7 @@ impl BlockCache {
     pub fn new(capacity: u64) -> Self {
         let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
         let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
-        let blocks = Cache::with_weighter(items, capacity, BlockWeight);
+        let blocks = Cache::with(items, capacity, BlockWeight, Neighbours, DefaultLifecycle::default());
         BlockCache { blocks, capacity, pinned: Mutex::default(), largest_block }
     }
 

@@ -1,7 +1,7 @@
 //! Walking a segment's entries from any bound, in either direction.
 
 use super::access::{Access, Direction};
-use super::block::Rows;
+use super::block::{Block, Rows};
 use super::index::Index;
 use super::reader::Segment;
 use super::window::Window;
@@ -27,6 +27,9 @@ pub struct SegmentCursor {
     partitions: Range<usize>,
     partition: Option<Arc<Index>>,
     blocks: Range<usize>,
+    ahead: Ahead,
+    /// Entries were stepped over since the last look ahead.
+    skips: bool,
     rows: Rows,
     left: Range<usize>,
     current: usize,
@@ -50,6 +53,8 @@ impl Segment {
             partitions: 0..self.top.len(),
             partition: None,
             blocks: 0..0,
+            ahead: Ahead::Unknown,
+            skips: false,
             rows: Rows::default(),
             left: 0..0,
             current: NOWHERE,
@@ -107,6 +112,24 @@ impl SegmentCursor {
         self.current = step(self.direction, &mut self.left).unwrap_or(NOWHERE);
     }
 
+    /// How many of the next `most` entries of the block are known to be puts without a look at each: all of them, or none in a block with
+    /// tombstones.
+    #[inline]
+    pub fn puts_ahead(&self, most: usize) -> usize {
+        if self.rows.has_tombstones() { 0 } else { most.min(self.left.len()) }
+    }
+
+    /// Moves `n` entries further in the block, from 1 to [`ahead`](Self::ahead).
+    #[inline]
+    pub fn step_over(&mut self, n: usize) {
+        let last = match self.direction {
+            Direction::Forward => self.left.nth(n.wrapping_sub(1)),
+            Direction::Reverse => self.left.nth_back(n.wrapping_sub(1)),
+        };
+        self.current = last.unwrap_or(NOWHERE);
+        self.skips = true;
+    }
+
     /// The key; empty before the first `advance` and after the end.
     #[inline]
     pub fn key(&self) -> SplitKey<'_> {
@@ -147,7 +170,7 @@ impl SegmentCursor {
         let partition = self.enter_partition(at)?;
         let at = self.segment.seek_block(&partition, at, key)?;
         self.blocks = beyond(self.direction, at, partition.len());
-        self.enter_block(&partition, at)?;
+        self.enter_block(at)?;
         let before = self.rows.count_before(key, after);
         match self.direction {
             Direction::Forward => self.left.start = before,
@@ -159,9 +182,8 @@ impl SegmentCursor {
     /// Moves to the next block or partition; `false` when none is left.
     fn refill(&mut self) -> Result<bool> {
         if let Some(at) = step(self.direction, &mut self.blocks) {
-            if let Some(partition) = self.partition.clone() {
-                self.enter_block(&partition, at)?;
-            }
+            self.enter_block(at)?;
+            self.look_ahead();
         } else if let Some(at) = step(self.direction, &mut self.partitions) {
             self.enter_partition(at)?;
         } else {
@@ -174,26 +196,39 @@ impl SegmentCursor {
     fn end(&mut self) {
         (self.partitions, self.blocks, self.left) = (0..0, 0..0, 0..0);
         self.rows = Rows::default();
+        self.ahead = Ahead::Unknown;
         self.current = NOWHERE;
     }
 
     fn enter_partition(&mut self, at: usize) -> Result<Arc<Index>> {
-        let partition = self.segment.partition(at, self.access == Access::Range)?;
+        let partition = self.segment.partition(at, self.access.is_range())?;
         self.blocks = 0..partition.len();
-        self.partition = Some(partition.clone());
+        self.ahead = Ahead::Unknown;
+        self.partition = Some(Arc::clone(&partition));
         Ok(partition)
     }
 
-    fn enter_block(&mut self, partition: &Index, at: usize) -> Result<()> {
+    /// Whether the walk is short so far, so that the cache keeps its blocks.
+    fn is_short(&self) -> bool {
+        self.access.is_range() && self.walked < LONG_WALK_BYTES
+    }
+
+    fn enter_block(&mut self, at: usize) -> Result<()> {
+        let is_short = self.is_short();
+        let Some(partition) = &self.partition else { return Ok(()) };
         let handle = partition.handle(at);
-        let is_short = self.access == Access::Range && self.walked < LONG_WALK_BYTES;
-        let block = match self.segment.cached_block(handle, is_short) {
+        let cached = match std::mem::take(&mut self.ahead) {
+            Ahead::Cached(block) => Some(block),
+            Ahead::Missing => None,
+            Ahead::Unknown => self.segment.cached_block(handle, is_short),
+        };
+        let block = match cached {
             Some(block) => block,
             None => {
                 let backwards = self.direction == Direction::Reverse;
                 let stored = self.window.stored(&self.segment, partition, at, backwards)?;
                 let block = self.segment.decode_block(handle, stored)?;
-                if is_short || self.access == Access::Range && self.segment.cache.has_room() {
+                if is_short || self.access.is_range() && self.segment.cache.has_room() {
                     self.segment.keep_block(handle, &block);
                 }
                 block
@@ -204,6 +239,28 @@ impl SegmentCursor {
         self.left = 0..self.rows.len();
         Ok(())
     }
+
+    /// Looks the next block of the partition up in the cache, and prefetches it if its values are going to be read: the misses then overlap
+    /// with the use of the rows of this block.
+    fn look_ahead(&mut self) {
+        let skips = std::mem::take(&mut self.skips);
+        let Some(partition) = self.partition.as_ref().filter(|_| self.access.is_range()) else { return };
+        let Some(at) = step(self.direction, &mut self.blocks.clone()) else { return };
+        let block = self.segment.cached_block(partition.handle(at), self.is_short());
+        if self.access == Access::Range && !skips {
+            block.iter().for_each(Block::prefetch);
+        }
+        self.ahead = block.map_or(Ahead::Missing, Ahead::Cached);
+    }
+}
+
+/// What the cursor knows about the block that it enters next.
+#[derive(Default)]
+enum Ahead {
+    #[default]
+    Unknown,
+    Missing,
+    Cached(Block),
 }
 
 /// The numbers below `count` that follow `at` in the direction of the walk.

@@ -17,6 +17,7 @@ mod cursor;
 mod file;
 mod index;
 mod layout;
+mod neighbours;
 mod packing;
 mod pinned;
 mod reader;

@@ -50,3 +50,4 @@ mod snapshots;
 mod take_back;
 mod verify;
 mod versions;
+mod walks;

@@ -111,4 +111,9 @@ fn i6_an_error_among_skipped_rows_is_returned() {
     let mut keys = db.iter().keys();
     assert!(keys.nth_back(99).unwrap().is_err());
     assert!(keys.next().is_none());
+    let mut rows = db.iter();
+    let lent = std::iter::from_fn(|| rows.next_row().map(|row| row.map(|_| ())).transpose());
+    let lent: Vec<_> = lent.take(100).collect();
+    assert!(lent.len() < 100 && lent.iter().filter(|row| row.is_err()).count() == 1);
+    assert!(lent.last().unwrap().is_err(), "the error ends the range");
 }

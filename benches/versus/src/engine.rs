@@ -23,12 +23,12 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Calls `row` with each row from `from` on, in key order, until it returns false.
-    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
+    /// Skips rows from `from` on in the engine's own way, then calls `row` with each row, in key order, until it returns false.
+    fn scan(&self, from: &[u8], skip: usize, row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
 
     /// Calls `row` with each key from `from` on. An engine that can leave values unread does.
     fn scan_keys(&self, from: &[u8], row: &mut dyn FnMut(&[u8])) -> Result<()> {
-        self.scan(from, &mut |key, _| {
+        self.scan(from, 0, &mut |key, _| {
             row(key);
             true
         })

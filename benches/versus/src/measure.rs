@@ -130,16 +130,11 @@ impl CallDriver<'_> {
             }
             Some(StoreCall::MultiGet(_)) => self.engine.multi_get(&slot.keys, &mut slot.many)?,
             Some(StoreCall::Scan { skip, ranks, .. }) => {
-                let mut skip = *skip;
                 slot.rows.clear();
                 slot.row_lengths.clear();
                 let wanted = ranks.len();
                 let (rows, lengths) = (&mut slot.rows, &mut slot.row_lengths);
-                self.engine.scan(&slot.key, &mut |key, value| {
-                    if skip > 0 {
-                        skip -= 1;
-                        return true;
-                    }
+                self.engine.scan(&slot.key, *skip, &mut |key, value| {
                     rows.extend_from_slice(key);
                     rows.extend_from_slice(value);
                     lengths.push((key.len(), value.len()));
@@ -206,7 +201,7 @@ impl CallDriver<'_> {
     pub fn scan_all(&self, present: u64) -> Result<CallTiming> {
         let mut seen = Pass::default();
         let begin = Instant::now();
-        self.engine.scan(FIRST_KEY, &mut |key, value| {
+        self.engine.scan(FIRST_KEY, 0, &mut |key, value| {
             seen.row(key, crate::keys::header(value).map_or(0, |(index, _)| index));
             true
         })?;

@@ -85,5 +85,6 @@ pub use kind::{FilterKind, FilterSpec};
 pub use line::{LINE_BITS, LINE_BYTES, Line, MAX_LINES};
 pub use lines::Lines;
 pub use parity::{EachPiece, Levels, ProbeHash, SortHashes, Width};
+pub use prefetch::prefetch;
 pub use prober::Prober;
 pub use verdict::Verdict;

@@ -13,7 +13,7 @@ const L2_BYTES: usize = 512 << 10;
 /// Prefetches a line into L2; does nothing on targets without a prefetch instruction. (Lines from beyond the caches arrived faster
 /// this way than with a prefetch into L1, on an Intel Xeon.)
 #[inline]
-pub(crate) fn prefetch<T>(line: &T) {
+pub fn prefetch<T: ?Sized>(line: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};

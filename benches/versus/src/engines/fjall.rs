@@ -72,8 +72,8 @@ impl Engine for FjallEngine {
         Ok(found.is_some())
     }
 
-    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
-        for pair in self.keys.range(from..) {
+    fn scan(&self, from: &[u8], skip: usize, row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        for pair in self.keys.range(from..).skip(skip) {
             let (key, value) = pair.into_inner()?;
             if !row(&key, &value) {
                 break;

@@ -80,9 +80,10 @@ impl Engine for LmdbEngine {
         Ok(())
     }
 
-    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+    fn scan(&self, from: &[u8], skip: usize, row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let transaction = self.env.read_txn()?;
-        for pair in self.table.range(&transaction, &(Bound::Included(from), Bound::Unbounded))? {
+        let rows = self.table.range(&transaction, &(Bound::Included(from), Bound::Unbounded))?;
+        for pair in rows.skip(skip) {
             let (key, value) = pair?;
             if !row(key, value) {
                 break;

@@ -87,8 +87,8 @@ impl Engine for RedbEngine {
         Ok(())
     }
 
-    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
-        for pair in self.db.begin_read()?.open_table(TABLE)?.range(from..)? {
+    fn scan(&self, from: &[u8], skip: usize, row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        for pair in self.db.begin_read()?.open_table(TABLE)?.range(from..)?.skip(skip) {
             let (key, value) = pair?;
             if !row(key.value(), value.value()) {
                 break;

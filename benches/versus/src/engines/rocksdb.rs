@@ -148,9 +148,15 @@ impl Engine for RocksEngine {
         Ok(())
     }
 
-    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+    fn scan(&self, from: &[u8], skip: usize, row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let mut iterator = self.db.raw_iterator_opt(ReadOptions::default());
         iterator.seek(from);
+        for _ in 0..skip {
+            if !iterator.valid() {
+                break;
+            }
+            iterator.next();
+        }
         while let Some((key, value)) = iterator.item() {
             if !row(key, value) {
                 break;

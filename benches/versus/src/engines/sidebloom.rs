@@ -70,10 +70,13 @@ impl Engine for SidebloomEngine {
         Ok(())
     }
 
-    fn scan(&self, from: &[u8], row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
-        for pair in self.0.range(from.to_vec()..) {
-            let (key, value) = pair?;
-            if !row(&key, &value) {
+    fn scan(&self, from: &[u8], skip: usize, row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        let mut rows = self.0.range(from..);
+        if let Some(last) = skip.checked_sub(1) {
+            rows.nth(last).transpose()?;
+        }
+        while let Some((key, value)) = rows.next_row()? {
+            if !row(key, value) {
                 break;
             }
         }
@@ -81,8 +84,9 @@ impl Engine for SidebloomEngine {
     }
 
     fn scan_keys(&self, from: &[u8], row: &mut dyn FnMut(&[u8])) -> Result<()> {
-        for key in self.0.range(from.to_vec()..).keys() {
-            row(&key?);
+        let mut keys = self.0.range(from..).keys();
+        while let Some(key) = keys.next_key()? {
+            row(key);
         }
         Ok(())
     }

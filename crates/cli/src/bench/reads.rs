@@ -80,20 +80,19 @@ pub fn seek(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
 #[inline]
 pub fn rows_from(worker: &mut Worker<'_>, index: u64, limit: usize) -> sidebloom::Result<u64> {
     worker.keys.write(index, KeyKind::Present, &mut worker.key);
+    let mut range = worker.db.range(worker.key.as_slice()..);
     let mut rows = 0;
-    for row in worker.db.range(worker.key.clone()..).take(limit) {
-        row?;
+    while rows < limit && range.next_row()?.is_some() {
         rows += 1;
     }
-    Ok(rows)
+    Ok(rows as u64)
 }
 
 /// Reads all rows.
 pub fn scan(driver: &Driver<'_>) -> Result<WorkloadRun, Failure> {
     let timing = driver.run(1, |worker, _| {
-        let mut rows = 0;
-        for row in worker.db.iter() {
-            row?;
+        let (mut range, mut rows) = (worker.db.iter(), 0);
+        while range.next_row()?.is_some() {
             rows += 1;
         }
         Ok(rows)
