@@ -27,7 +27,12 @@ const CHECK_EVERY: u64 = 4096;
 impl Inner {
     /// Runs one compaction and publishes its outputs. If the store closes meanwhile, abandons it without an error.
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
+        // One that a merge within level 0 has made too large is split.
+        let splits = |s: &LiveSegment| {
+            s.meta.entries > 1 && s.meta.file_bytes / 2 > self.storage.options.segment_bytes
+        };
         if compaction.is_move()
+            && !compaction.upper.iter().any(splits)
             && !(compaction.bottom && compaction.upper.iter().any(|s| s.meta.tombstones > 0))
         {
             let upper = &compaction.upper;
@@ -112,7 +117,9 @@ impl Inner {
 
     /// Whether the store is closing and need not wait for this compaction.
     fn may_abandon(&self, compaction: &Compaction) -> bool {
-        let relieves = || self.level0_is_over_limit() && compaction.upper.iter().any(|s| s.meta.level == 0);
+        let relieves = || {
+            self.level0_is_over_limit() && compaction.inputs().any(|s| s.meta.level < compaction.output_level)
+        };
         lock(&self.control).closing && !relieves()
     }
 

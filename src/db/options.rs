@@ -85,7 +85,7 @@ impl Options {
         self
     }
 
-    /// Size at which compaction starts a new segment, in bytes. Default 64 MiB; at least 4 KiB. Level 1 holds four times as much.
+    /// Size at which compaction starts a new segment, in bytes. Default 64 MiB; at least 4 KiB. Level 1 holds 4 to 16 times as much.
     pub fn segment_bytes(mut self, bytes: u64) -> Self {
         self.segment_bytes = bytes;
         self

@@ -8,9 +8,9 @@
 //!    everything they overlap in level 1. If there are very many, the oldest go first. A segment that overlaps nothing in either level is
 //!    only moved, as when keys arrive in order.
 //! 4. Of any other level, the segment that overlaps the fewest bytes of the next level per byte of its own is merged.
-//! 5. When no writes come in, the newest segments of level 0 are merged with one another, or all into level 1 if that is no larger; and each
-//!    level is reduced to a tenth of the next one. So data that arrives under load is merged rarely and late, while an idle store has few runs, and
-//!    few keys in the upper ones.
+//! 5. When no writes come in, the newest segments of level 0 are merged with one another, up to the size of 4 segments, or all into level 1
+//!    if that is no larger; and each level is reduced to a tenth of the next one. So data that arrives under load is merged rarely and late,
+//!    while an idle store has few runs, and few keys in the upper ones.
 //! 6. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its outputs may span gaps between its
 //!    inputs, where the live set shows nothing yet. A compaction that needs either waits until it is done.
 
@@ -76,11 +76,8 @@ impl Compaction {
         Compaction::down(live, level0_group(live.levels()[0].segments(), wanted), 1, running)
     }
 
-    /// Merges segments of level 0 into one. `None` if there are none or very many, or a running compaction is in the way.
+    /// Merges segments of level 0 into one. `None` if there are none, or a running compaction is in the way.
     fn within_level0(segments: &[LiveSegment], running: &[Reservation]) -> Option<Self> {
-        if segments.len() > LEVEL0_GROUP_MAX {
-            return None;
-        }
         let (upper, lower) = (segments.to_vec(), Vec::new());
         let compaction = Compaction { output_level: 0, bottom: false, lower, upper };
         let wanted = compaction.reservation()?;
@@ -187,15 +184,24 @@ pub(crate) fn with_bound(mut group: Vec<LiveSegment>, mut rest: Vec<LiveSegment>
 
 /// The next compaction of level 0, however few segments it has.
 pub(crate) fn pick_level0(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
+    let level0 = live.levels()[0].segments();
+    // A merge within level 0 must not keep older segments from leaving it.
+    let merges = |s: &LiveSegment| running.iter().any(|other| other.writes(0) && other.takes(s.meta.id));
+    let oldest_merging = level0.iter().rev().find(|s| merges(s)).map(|s| s.meta.max_seq);
+    let is_older = |s: &LiveSegment| oldest_merging.is_none_or(|merging| s.meta.max_seq < merging);
+    pick_alone(live, 0, running).or_else(|| Compaction::of_level0(live, is_older, running))
+}
+
+/// The oldest segment of level 0 of at least `bytes` that overlaps no other one of levels 0 and 1, as when keys arrive in order.
+fn pick_alone(live: &LiveSet, bytes: u64, running: &[Reservation]) -> Option<Compaction> {
     let [level0, level1, ..] = live.levels();
     let alone = |segment: &&LiveSegment| {
         let meta = &segment.meta;
         let others = level0.segments().iter().filter(|s| s.meta.id != meta.id).chain(level1.segments());
-        !others.into_iter().any(|s| s.overlaps(&meta.smallest, &meta.largest))
+        meta.file_bytes >= bytes && !others.into_iter().any(|s| s.overlaps(&meta.smallest, &meta.largest))
     };
-    let candidates = level0.segments().iter().rev().filter(alone);
-    let movable = candidates.filter_map(|s| Compaction::down(live, vec![s.clone()], 1, running)).next();
-    movable.or_else(|| Compaction::of_level0(live, |_| true, running))
+    let mut candidates = level0.segments().iter().rev().filter(alone);
+    candidates.find_map(|s| Compaction::down(live, vec![s.clone()], 1, running))
 }
 
 fn pick_sorted(live: &LiveSet, level: usize, running: &[Reservation]) -> Option<Compaction> {
@@ -214,18 +220,27 @@ fn pick_sorted(live: &LiveSet, level: usize, running: &[Reservation]) -> Option<
 }
 
 /// Merges the newest segments of level 0, each of which is at most as large as those after it together; or all into level 1 if that is no
-/// larger. So a store that is written now and then has a few runs, and no entry is merged for every flush.
+/// larger. So a store that is written now and then has a few runs, and no entry is merged for every flush. A segment that overlaps nothing
+/// only moves, once it is no longer tiny.
 fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
     let [level0, level1, ..] = live.levels();
     if options.level0_trigger == usize::MAX {
         return None;
     }
+    if let Some(alone) = pick_alone(live, options.segment_bytes / 4, running) {
+        return Some(alone);
+    }
+    let bytes_max = options.segment_bytes.saturating_mul(LEVEL_SEGMENTS_MIN);
     let (mut newer_bytes, mut together) = (0, 0);
-    for (newer, segment) in level0.segments().iter().enumerate() {
-        if newer > 0 && segment.meta.file_bytes <= newer_bytes {
+    for (newer, segment) in level0.segments().iter().take(LEVEL0_GROUP_MAX).enumerate() {
+        let bytes = segment.meta.file_bytes;
+        if bytes.saturating_add(newer_bytes) > bytes_max {
+            break;
+        }
+        if newer > 0 && bytes <= newer_bytes {
             together = newer + 1;
         }
-        newer_bytes += segment.meta.file_bytes;
+        newer_bytes += bytes;
     }
     match together > 0 && level1.file_bytes() <= level0.file_bytes() {
         true => pick_level0(live, running),

@@ -82,3 +82,31 @@ fn i9_tombstones_stay_in_a_merge_within_level_0() {
     drop(db);
     assert_holds(&options(&fs).open(STORE).unwrap(), &expected);
 }
+
+#[test]
+fn keys_that_arrive_in_order_now_and_then_are_rarely_rewritten_and_make_no_giant_segment() {
+    const SEGMENT_BYTES: u64 = 16 << 10;
+    let fs = SimFs::new();
+    let db = options(&fs)
+        .segment_bytes(SEGMENT_BYTES)
+        .compression(sidebloom::Compression::None)
+        .open(STORE)
+        .unwrap();
+    for round in 0..200u32 {
+        (0..20).for_each(|n| db.put((round * 20 + n).to_be_bytes(), [7; 100]).unwrap());
+        db.flush().unwrap();
+        db.wait_for_compaction().unwrap();
+    }
+    let stats = db.stats();
+    assert!(
+        stats.compaction_bytes < 2 * stats.user_bytes,
+        "{} of {}",
+        stats.compaction_bytes,
+        stats.user_bytes
+    );
+    let segments =
+        fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "segment"));
+    let largest = segments.map(|path| fs.read(path).unwrap().len() as u64).max();
+    assert!(largest < Some(2 * SEGMENT_BYTES), "{largest:?}");
+    assert_eq!(db.iter().count(), 4_000);
+}

@@ -128,13 +128,15 @@ impl Repair<'_> {
         }
     }
 
-    /// The segment that seemed to have these operations turned out to be unreadable.
+    /// The segments that seemed to have these operations turned out to be unreadable, or to have only the first of them. In the latter case,
+    /// the last ones may also have been tombstones that a compaction has dropped.
     fn report_gap_before_logs(&mut self) {
-        let Some(gap) = self.gap_before_logs.take().filter(|gap| self.in_segments < *gap.start()) else {
+        let Some(gap) = self.gap_before_logs.take().filter(|gap| self.in_segments < *gap.end()) else {
             return;
         };
-        let salvage = LogSalvage { operations_lost: vec![gap], ..LogSalvage::default() };
-        self.report.logs = Some(salvage);
+        if self.in_segments < *gap.start() {
+            self.report.logs = Some(LogSalvage { operations_lost: vec![gap], ..LogSalvage::default() });
+        }
         let file = self.path.join(MANIFEST);
         self.report.lost.push(LostRange { file, first: Bound::Unbounded, last: Bound::Unbounded });
     }
