@@ -27,12 +27,7 @@ const CHECK_EVERY: u64 = 4096;
 impl Inner {
     /// Runs one compaction and publishes its outputs. If the store closes meanwhile, abandons it without an error.
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
-        // One that a merge within level 0 has made too large is split.
-        let splits = |s: &LiveSegment| {
-            s.meta.entries > 1 && s.meta.file_bytes / 2 > self.storage.options.segment_bytes
-        };
         if compaction.is_move()
-            && !compaction.upper.iter().any(splits)
             && !(compaction.bottom && compaction.upper.iter().any(|s| s.meta.tombstones > 0))
         {
             let upper = &compaction.upper;

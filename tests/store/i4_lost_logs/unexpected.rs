@@ -61,3 +61,28 @@ fn operations_between_the_manifest_and_the_first_log_that_no_segment_has_are_rep
     assert!(report.lost.iter().any(|lost| lost.file.ends_with("MANIFEST")), "{:?}", report.lost);
     assert_works(&fs, counts[0]..counts[0] + counts[1]);
 }
+
+/// The manifest has lost its last edits, and one of the segments that they named is gone.
+#[test]
+fn a_missing_segment_that_only_lost_edits_named_is_reported() {
+    let fs = SimFs::new();
+    let db = options(&fs).open(STORE).unwrap();
+    let segments =
+        || fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "segment"));
+    put(&db, key(0), b"v", Durability::Sync);
+    db.flush().unwrap();
+    let manifest = Path::new(STORE).join("MANIFEST");
+    let old = fs.read(&manifest).unwrap();
+    put(&db, key(1), b"v", Durability::Sync);
+    db.flush().unwrap();
+    let before: Vec<_> = segments().collect();
+    put(&db, key(2), b"v", Durability::Sync);
+    db.flush().unwrap();
+    put(&db, key(3), b"v", Durability::Sync);
+    let newest = segments().find(|path| !before.contains(path)).unwrap();
+    let fs = with(&fs, &manifest, &old);
+    fs.remove(&newest).unwrap();
+    let report = repair(&fs);
+    assert!(report.lost.iter().any(|lost| lost.file.ends_with("MANIFEST")), "{report:?}");
+    assert_works(&fs, [0, 1, 3]);
+}
