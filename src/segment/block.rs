@@ -3,14 +3,15 @@
 use super::block_builder::{BlockBuilder, fingerprint};
 use super::format::Parsed;
 use super::layout::{BlockHeader, HEADER_BYTES, Layout};
+use super::payload::Payload;
 use crate::codec::{low_bytes, uint_at};
 use crate::hash::KeyHasher;
 use crate::key::{Entry, EntryKind, MAX_KEY_BYTES, Seq, SplitKey, Value, same_bytes};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A block in memory. Its checksum and the bounds of its areas have been verified. Clones share the bytes. Kept small, because the block
-/// cache stores it in its table.
+/// A block in memory that may be longer. Its checksum and the bounds of its areas have been verified. Clones share the bytes. Kept small,
+/// because the block cache stores it in its table.
 pub struct Block(Arc<[u8]>);
 
 /// The front of a block, in cache lines: header, fingerprints, and the first arrays. What a search reads first.
@@ -33,7 +34,7 @@ impl Clone for Block {
 
 impl Block {
     /// Takes over a decompressed payload, and checks every bound in it once, so that its rows can be read without errors.
-    pub fn parse(payload: Arc<[u8]>) -> Parsed<Self> {
+    pub fn parse(payload: Payload) -> Parsed<Self> {
         let header = BlockHeader::decode(&payload).ok_or("the data block is shorter than its header")?;
         if header.count == 0 || header.count as usize > payload.len() {
             return Err("the data block has an impossible count");
@@ -55,13 +56,18 @@ impl Block {
         if header.prefix as usize + key_max > MAX_KEY_BYTES {
             return Err("a key exceeds the size limit");
         }
-        Ok(Block(payload))
+        Ok(Block(payload.into_memory()))
     }
 
-    /// Length of the payload, in bytes.
+    /// Length of its memory, in bytes.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.0.len()
+    }
+
+    /// Its memory.
+    pub fn into_memory(self) -> Arc<[u8]> {
+        self.0
     }
 
     /// Starts to load the first 4 KiB into the CPU's caches.
@@ -247,7 +253,7 @@ impl Rows {
             std::mem::swap(&mut key, &mut before);
         }
         builder.finish_into(rebuilt);
-        **rebuilt == *self.bytes
+        Some(rebuilt.as_slice()) == self.bytes.get(..self.layout.end)
     }
 
     #[inline]

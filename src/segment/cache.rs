@@ -3,11 +3,12 @@
 use super::block::Block;
 use super::index::Index;
 use super::neighbours::Neighbours;
+use super::payload::keep_spare;
 use crate::id::FileId;
 use crate::shards::Shards;
 use crate::sync::{Mutex, lock};
-use quick_cache::Weighter;
-use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::sync::Cache;
+use quick_cache::{Lifecycle, Weighter};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -73,7 +74,7 @@ impl ReadsOfThread {
 /// Decompressed and verified blocks by file and offset, within a byte budget that the pinned index partitions share. One cache serves one store, since file numbers are unique
 /// only within a store.
 pub struct BlockCache {
-    blocks: Cache<(FileId, u64), CachedBlock, BlockWeight, Neighbours>,
+    blocks: Cache<(FileId, u64), CachedBlock, BlockWeight, Neighbours, Recycling>,
     capacity: u64,
     /// Bytes of pinned index partitions, which the blocks in the cache leave free.
     pinned: Mutex<u64>,
@@ -90,6 +91,14 @@ enum CachedBlock {
 #[derive(Clone)]
 struct BlockWeight;
 
+/// Keeps the memory of evicted blocks for the next ones.
+#[derive(Clone)]
+struct Recycling;
+
+/// What an insertion has evicted: mostly one block or two. Dropped once the cache is unlocked.
+#[derive(Default)]
+struct Evicted([Option<CachedBlock>; 4]);
+
 const OVERHEAD_BYTES: usize = 100;
 /// Pinned index partitions take at most this share of the cache: a quarter.
 const PINNED_SHARE: u64 = 4;
@@ -99,6 +108,26 @@ const TYPICAL_BLOCK_BYTES: u64 = 4096;
 impl Weighter<(FileId, u64), CachedBlock> for BlockWeight {
     fn weight(&self, _: &(FileId, u64), cached: &CachedBlock) -> u64 {
         (OVERHEAD_BYTES + cached.bytes()) as u64
+    }
+}
+
+impl Lifecycle<(FileId, u64), CachedBlock> for Recycling {
+    type RequestState = Evicted;
+
+    fn on_evict(&self, evicted: &mut Evicted, _: (FileId, u64), cached: CachedBlock) {
+        if let Some(free) = evicted.0.iter_mut().find(|cached| cached.is_none()) {
+            *free = Some(cached);
+        }
+    }
+}
+
+impl Drop for Evicted {
+    fn drop(&mut self) {
+        for cached in self.0.iter_mut().filter_map(Option::take) {
+            if let CachedBlock::Data(block) = cached {
+                keep_spare(block.into_memory());
+            }
+        }
     }
 }
 
@@ -117,7 +146,7 @@ impl BlockCache {
     pub fn new(capacity: u64) -> Self {
         let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
         let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
-        let blocks = Cache::with(items, capacity, BlockWeight, Neighbours, DefaultLifecycle::default());
+        let blocks = Cache::with(items, capacity, BlockWeight, Neighbours, Recycling);
         BlockCache { blocks, capacity, pinned: Mutex::default(), largest_block }
     }
 

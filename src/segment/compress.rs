@@ -1,9 +1,9 @@
 //! Block compression.
 
 use super::format::{Compression, LZ4_MAX_RATIO, Location, MAX_BLOCK_BYTES};
+use super::payload::Payload;
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
-use std::sync::Arc;
 
 /// Compresses the blocks of one segment, one at a time.
 pub struct Compressor {
@@ -71,7 +71,7 @@ impl Compressor {
 }
 
 /// Decompresses a payload whose crc has been checked.
-pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Result<Arc<[u8]>> {
+pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Result<Payload> {
     if kind == Compression::None {
         return Ok(payload.into());
     }
@@ -88,21 +88,16 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
             packed.len()
         )));
     }
-    // One allocation. Zeroing a block in the cache of the CPU costs a few per cent of decompressing it.
-    let mut raw: Arc<[u8]> = std::iter::repeat_n(0, len).collect();
-    let written = match kind {
-        Compression::Zstd => unzstd(location, packed, unique(&mut raw))?,
-        _ => lz4_flex::block::decompress_into(packed, unique(&mut raw)).ok(),
-    };
-    match written == Some(len) {
-        true => Ok(raw),
-        false => Err(location.damaged(format!("the {} data does not decompress", kind.name()))),
-    }
-}
-
-/// The bytes of a new block, which nobody shares yet.
-fn unique(raw: &mut Arc<[u8]>) -> &mut [u8] {
-    Arc::get_mut(raw).unwrap_or_default()
+    Payload::filled(len, |raw| {
+        let written = match kind {
+            Compression::Zstd => unzstd(location, packed, raw)?,
+            _ => lz4_flex::block::decompress_into(packed, raw).ok(),
+        };
+        match written == Some(len) {
+            true => Ok(()),
+            false => Err(location.damaged(format!("the {} data does not decompress", kind.name()))),
+        }
+    })
 }
 
 #[cfg(feature = "zstd")]

@@ -19,6 +19,7 @@ mod index;
 mod layout;
 mod neighbours;
 mod packing;
+mod payload;
 mod pinned;
 mod reader;
 mod salvage;

@@ -15,13 +15,13 @@ use super::format::{
     open_block,
 };
 use super::index::Index;
+use super::payload::Payload;
 use super::reader::parse_index;
 use crate::error::{Error, Result};
 use crate::fs::{ReadFile, read_around_errors};
 use crate::id::FileId;
 use crate::key::{EntryKind, Seq};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Receives each row: key, sequence number, kind, value.
 pub type OnRow<'a> = dyn FnMut(&[u8], Seq, EntryKind, &[u8]) -> Result<()> + 'a;
@@ -232,7 +232,7 @@ impl Salvager<'_> {
     }
 
     /// The rows of a payload, if it is a data block that follows the previous ones.
-    fn parse(&self, payload: Arc<[u8]>) -> Option<Rows> {
+    fn parse(&self, payload: Payload) -> Option<Rows> {
         let rows = Block::parse(payload).ok()?.rows();
         let follows = self.last_key.as_ref().is_none_or(|last| rows.key(0).cmp_bytes(last).is_gt());
         let (mut builder, mut rebuilt) = (BlockBuilder::default(), Vec::new());
