@@ -74,6 +74,7 @@ pub fn all(run: &RunRecord) -> Vec<Measure> {
         less("missing key, cold: disk reads", "readmissing-cold", number, |o| o.disk_reads_per_op),
         less("found key, cold", "readrandom-cold", nanos, mean),
         less("found key, cold: bytes read", "readrandom-cold", bytes, |o| Some(o.disk_bytes_per_op)),
+        less("32 found keys at once, cold, each", "multireadrandom-cold", nanos, mean),
         less("open and first missing key, cold", "open-miss-cold", nanos, mean),
         less(format!("open and first {misses} missing keys, cold"), "open-misses-cold", nanos, mean),
         more("load, settled: rows", "load", |o| o.settled_per_second),

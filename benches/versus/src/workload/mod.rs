@@ -104,7 +104,7 @@ const fn rows(name: &'static str, kind: WorkloadKind) -> WorkloadSpec {
 }
 
 /// All workloads, in the order of a round.
-pub const WORKLOADS: [WorkloadSpec; 43] = [
+pub const WORKLOADS: [WorkloadSpec; 44] = [
     warm("load", WorkloadKind::Load).standard(),
     warm("count", WorkloadKind::Count).standard(),
     fresh("fillseq", WorkloadKind::Fill { in_order: true }),
@@ -125,6 +125,7 @@ pub const WORKLOADS: [WorkloadSpec; 43] = [
     cold("mixed90-cold", WorkloadKind::Get { missing: 90 }),
     cold("mixed99-cold", WorkloadKind::Get { missing: 99 }),
     cold("readmissing-cold", WorkloadKind::Get { missing: 100 }).standard(),
+    cold("multireadrandom-cold", WorkloadKind::MultiGet { missing: 0 }).standard(),
     cold("multireadmissing-cold", WorkloadKind::MultiGet { missing: 100 }),
     cold("seekrandom-cold", WorkloadKind::Range { skip: 0, rows: 1 }),
     cold("open-cold", WorkloadKind::Open),
