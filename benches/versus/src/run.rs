@@ -25,7 +25,7 @@ pub struct Args {
     /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
     #[arg(long, value_name = "DIR")]
     stores: Option<PathBuf>,
-    /// Fewer keys, calls and rounds, but all workloads: a minute instead of 25
+    /// Fewer keys, calls and rounds, but all workloads: a minute instead of 20
     #[arg(long)]
     quick: bool,
     /// How often each workload runs on each engine [default: 3; with --quick: 1]
