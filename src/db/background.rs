@@ -20,7 +20,9 @@ const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 enum BackgroundTask {
     UnmapCold,
     Flush(Arc<Memtable>, FileId),
-    CheckSidecar(FileId),
+    /// Checks the sidecar of a segment, and has those of others read meanwhile.
+    CheckSidecar(FileId, Vec<FileId>),
+    WarmIndex(FileId),
     Compact(Compaction),
     TakeBack(Compaction),
     Retune(FileId, FilterSpec),
@@ -33,7 +35,9 @@ impl BackgroundTask {
             BackgroundTask::UnmapCold => None,
             BackgroundTask::Flush(..) => Some(TaskKind::Flush),
             BackgroundTask::Compact(_) | BackgroundTask::TakeBack(_) => Some(TaskKind::Compaction),
-            BackgroundTask::CheckSidecar(_) | BackgroundTask::Retune(..) => Some(TaskKind::Sidecars),
+            BackgroundTask::CheckSidecar(..) | BackgroundTask::WarmIndex(_) | BackgroundTask::Retune(..) => {
+                Some(TaskKind::Sidecars)
+            }
         }
     }
 
@@ -49,11 +53,14 @@ impl BackgroundTask {
             BackgroundTask::UnmapCold => {
                 control.unmap_from.get_or_insert_with(Instant::now);
             }
-            BackgroundTask::CheckSidecar(id) => {
+            BackgroundTask::CheckSidecar(id, _) => {
                 control.checking_sidecars = false;
-                if again {
-                    control.sidecars_to_check.push_back(id);
-                }
+                control.sidecars_to_check.extend(again.then_some(id));
+                control.indexes_to_warm.extend((!failed).then_some(id));
+            }
+            BackgroundTask::WarmIndex(id) => {
+                control.checking_sidecars = false;
+                control.indexes_to_warm.extend(again.then_some(id));
             }
             BackgroundTask::Retune(..) => control.checking_sidecars = false,
             BackgroundTask::Compact(compaction) | BackgroundTask::TakeBack(compaction) => {
@@ -100,7 +107,11 @@ impl Inner {
                 self.unmap_cold();
                 Ok(())
             }
-            BackgroundTask::CheckSidecar(id) => self.check_sidecar(*id),
+            BackgroundTask::CheckSidecar(id, ahead) => {
+                self.read_sidecars_ahead(ahead);
+                self.check_sidecar(*id)
+            }
+            BackgroundTask::WarmIndex(id) => self.warm_index(*id),
             BackgroundTask::Compact(compaction) => self.compact_one(compaction),
             BackgroundTask::TakeBack(compaction) => self.take_back_if_readable(compaction),
             BackgroundTask::Retune(id, spec) => self.retune(*id, *spec),
@@ -149,12 +160,15 @@ impl Inner {
         self.queue_missing_sidecars(control);
         self.queue_suspects(control);
         let sidecars_pause = !control.sidecar_retries.pause(now).is_zero();
-        if !control.checking_sidecars
-            && !sidecars_pause
-            && let Some(id) = control.sidecars_to_check.pop_front()
-        {
-            control.checking_sidecars = true;
-            return Some(BackgroundTask::CheckSidecar(id));
+        if !control.checking_sidecars && !sidecars_pause {
+            let check = control.sidecars_to_check.pop();
+            let check = check.map(|(id, ahead)| BackgroundTask::CheckSidecar(id, ahead));
+            // Lookups need the filters first.
+            let task = check.or_else(|| control.indexes_to_warm.pop_front().map(BackgroundTask::WarmIndex));
+            if task.is_some() {
+                control.checking_sidecars = true;
+                return task;
+            }
         }
         if !control.compaction_retries.pause(now).is_zero() {
             return None;

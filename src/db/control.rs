@@ -2,6 +2,7 @@
 
 use super::reserve::Reservation;
 use super::retry::{Retries, TaskKind};
+use super::sidecar_queue::SidecarQueue;
 use crate::id::FileId;
 use crate::manifest::{LiveSegment, LogMark};
 use crate::memtable::Memtable;
@@ -32,8 +33,10 @@ pub(crate) struct Control {
     /// How many of them are steps of manual compactions, which use no background thread.
     pub manual: usize,
     /// Segments whose sidecars wait to be verified or rebuilt.
-    pub sidecars_to_check: VecDeque<FileId>,
+    pub sidecars_to_check: SidecarQueue,
     pub checking_sidecars: bool,
+    /// Segments whose index partitions wait to be read.
+    pub indexes_to_warm: VecDeque<FileId>,
     /// When cold sidecars may next be unmapped; `None` while a thread does so.
     pub unmap_from: Option<Instant>,
     /// Faults in maps ([`sigbus_faults`](crate::fs::sigbus_faults)) that were handled already.
@@ -64,8 +67,9 @@ impl Control {
             compaction_waiters: 0,
             running: Vec::new(),
             manual: 0,
-            sidecars_to_check: VecDeque::new(),
+            sidecars_to_check: SidecarQueue::default(),
             checking_sidecars: false,
+            indexes_to_warm: VecDeque::new(),
             unmap_from: Some(Instant::now()),
             faults_seen: 0,
             missing_sidecars_due: None,

@@ -36,6 +36,7 @@ mod reserve;
 mod resume;
 mod retry;
 mod segment_builder;
+mod sidecar_queue;
 mod sidecars;
 mod snapshot;
 mod start;

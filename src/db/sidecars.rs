@@ -112,16 +112,30 @@ impl Inner {
         }
     }
 
+    /// Starts to read the sidecars of some segments.
+    pub fn read_sidecars_ahead(&self, ids: &[FileId]) {
+        if !ids.is_empty() {
+            let live = self.live();
+            let sidecars = live.segments().filter(|s| ids.contains(&s.meta.id));
+            sidecars.filter_map(|s| s.sidecar.as_deref()).for_each(Sidecar::will_need);
+        }
+    }
+
+    /// Reads the index partitions of a segment that are not in memory yet.
+    pub fn warm_index(&self, id: FileId) -> Result<()> {
+        let live = self.live();
+        let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
+        let warmed = segment.file.open().and_then(|open| open.warm_index());
+        if self.is_live(id) { warmed } else { Ok(()) }
+    }
+
     /// Verifies one sidecar, and rebuilds it if it is missing or damaged.
     pub fn check_sidecar(&self, id: FileId) -> Result<()> {
         let live = self.live();
         let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
         match &segment.sidecar {
             Some(sidecar) => match sidecar.verify() {
-                Ok(_) => {
-                    let warmed = segment.file.open().and_then(|open| open.warm_index());
-                    return if self.is_live(id) { warmed } else { Ok(()) };
-                }
+                Ok(_) => return Ok(()),
                 Err(reason) => {
                     self.drop_damaged(id, sidecar, &reason);
                     if reason.is_passing() {
@@ -323,8 +337,7 @@ impl Inner {
     /// Verifies every sidecar and reads the index partitions now, in this thread.
     pub fn warm(&self) -> Result<()> {
         for segment in self.live().segments() {
-            let id = segment.meta.id;
-            match self.check_sidecar(id) {
+            match self.warm_one(segment.meta.id) {
                 Err(_) if segment.is_quarantined() => continue, // Its damage is known.
                 Err(error) => {
                     self.quarantine(&error);
@@ -332,12 +345,17 @@ impl Inner {
                 }
                 Ok(()) => {}
             }
-            while self.live().segments().any(|s| s.meta.id == id && s.waits_for_verification()) {
-                crate::sync::sleep(Duration::from_millis(1)); // A background thread is verifying it.
-                self.check_sidecar(id)?;
-            }
         }
         Ok(())
+    }
+
+    fn warm_one(&self, id: FileId) -> Result<()> {
+        self.check_sidecar(id)?;
+        while self.live().segments().any(|s| s.meta.id == id && s.waits_for_verification()) {
+            crate::sync::sleep(Duration::from_millis(1)); // A background thread is verifying it.
+            self.check_sidecar(id)?;
+        }
+        self.warm_index(id)
     }
 }
 

@@ -127,7 +127,7 @@ impl Inner {
     fn queue_if_without_sidecar(&self, id: FileId) {
         let live = self.live();
         if self.storage.filters_on() && live.segments().any(|s| s.meta.id == id && s.sidecar.is_none()) {
-            lock(&self.control).sidecars_to_check.push_back(id);
+            lock(&self.control).sidecars_to_check.extend([id]);
             self.work.notify_all();
         }
     }

@@ -84,6 +84,15 @@ impl Sidecar {
         false
     }
 
+    /// Starts to read the file, unless all is in memory already.
+    pub fn will_need(&self) {
+        if !self.is_verified()
+            && let Ok(file) = self.maps.fs.open(&self.path)
+        {
+            file.will_need(0, 0);
+        }
+    }
+
     /// Makes the sidecar answer nothing from now on. Keeps and returns the first reason.
     fn condemn(&self, reason: Unusable) -> Unusable {
         let reason = self.condemned.get_or_init(|| reason).clone();

@@ -1,0 +1,67 @@
+//! The sidecars that wait for a background thread to verify or rebuild them.
+//!
+//! A few files are read ahead of the verification, so that it keeps the disk busy: one file at first, then more and more, because the
+//! first lookups after opening would wait behind them.
+
+use crate::id::FileId;
+use std::collections::VecDeque;
+
+/// The most files that are read ahead: about 5 MB of filters, if segments have the default size.
+const AHEAD: usize = 8;
+
+/// The segments whose sidecars wait, in order.
+#[derive(Default)]
+pub(crate) struct SidecarQueue {
+    waiting: VecDeque<FileId>,
+    /// How many of the first ones are being read.
+    ahead: usize,
+    /// How many have been taken from the queue.
+    taken: usize,
+}
+
+impl SidecarQueue {
+    /// Appends segments.
+    pub fn extend(&mut self, ids: impl IntoIterator<Item = FileId>) {
+        self.waiting.extend(ids);
+    }
+
+    /// The first segment, and some of the next ones, whose sidecars should be read meanwhile. Each is returned once for that.
+    pub fn pop(&mut self) -> Option<(FileId, Vec<FileId>)> {
+        let first = self.waiting.pop_front()?;
+        self.ahead = self.ahead.saturating_sub(1);
+        let window = AHEAD.min(self.taken);
+        self.taken += 1;
+        if self.ahead > window / 2 {
+            return Some((first, Vec::new()));
+        }
+        let to = window.min(self.waiting.len()).max(self.ahead);
+        let from = std::mem::replace(&mut self.ahead, to);
+        Some((first, self.waiting.range(from..self.ahead).copied().collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sidecar_is_read_ahead_once_and_few_at_a_time_fewer_at_first() {
+        for len in [0, 1, 2, AHEAD as u64, 100] {
+            let mut queue = SidecarQueue::default();
+            queue.extend((0..len).map(FileId));
+            let (mut checked, mut begun) = (Vec::new(), Vec::new());
+            while let Some((id, ahead)) = queue.pop() {
+                checked.push(id);
+                begun.extend(ahead);
+                let most = checked.len() + AHEAD.min(checked.len() - 1);
+                assert!(begun.len() < most, "{} begun at {}", begun.len(), checked.len());
+                if checked.len() == 50 {
+                    queue.extend((len..len + 3).map(FileId));
+                }
+            }
+            let all = if len < 50 { len } else { len + 3 };
+            assert_eq!(checked, (0..all).map(FileId).collect::<Vec<_>>());
+            assert_eq!(begun, checked.get(2..).unwrap_or_default(), "all but the first two, in order");
+        }
+    }
+}
