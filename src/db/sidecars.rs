@@ -125,8 +125,10 @@ impl Inner {
     pub fn warm_index(&self, id: FileId) -> Result<()> {
         let live = self.live();
         let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
-        let warmed = segment.file.open().and_then(|open| open.warm_index());
-        if self.is_live(id) { warmed } else { Ok(()) }
+        match segment.file.open().and_then(|open| open.warm_index()) {
+            Err(error) if self.is_live(id) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Verifies one sidecar, and rebuilds it if it is missing or damaged.
