@@ -16,13 +16,16 @@ use std::time::Duration;
 /// A signal handler cannot wake a thread. With [`catch_sigbus`](crate::fs::catch_sigbus), the threads poll for faults at this interval.
 const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 
+/// Segments whose index partitions are read in one task.
+const INDEXES_AT_ONCE: usize = 16;
+
 /// A unit of background work. The variants are in order of urgency.
 enum BackgroundTask {
     UnmapCold,
     Flush(Arc<Memtable>, FileId),
     /// Checks the sidecar of a segment, and has those of others read meanwhile.
     CheckSidecar(FileId, Vec<FileId>),
-    WarmIndex(FileId),
+    WarmIndexes(Vec<FileId>),
     Compact(Compaction),
     TakeBack(Compaction),
     Retune(FileId, FilterSpec),
@@ -35,9 +38,9 @@ impl BackgroundTask {
             BackgroundTask::UnmapCold => None,
             BackgroundTask::Flush(..) => Some(TaskKind::Flush),
             BackgroundTask::Compact(_) | BackgroundTask::TakeBack(_) => Some(TaskKind::Compaction),
-            BackgroundTask::CheckSidecar(..) | BackgroundTask::WarmIndex(_) | BackgroundTask::Retune(..) => {
-                Some(TaskKind::Sidecars)
-            }
+            BackgroundTask::CheckSidecar(..)
+            | BackgroundTask::WarmIndexes(_)
+            | BackgroundTask::Retune(..) => Some(TaskKind::Sidecars),
         }
     }
 
@@ -58,9 +61,9 @@ impl BackgroundTask {
                 control.sidecars_to_check.extend(again.then_some(id));
                 control.indexes_to_warm.extend((!failed).then_some(id));
             }
-            BackgroundTask::WarmIndex(id) => {
+            BackgroundTask::WarmIndexes(ids) => {
                 control.checking_sidecars = false;
-                control.indexes_to_warm.extend(again.then_some(id));
+                control.indexes_to_warm.extend(ids.into_iter().filter(|_| again));
             }
             BackgroundTask::Retune(..) => control.checking_sidecars = false,
             BackgroundTask::Compact(compaction) | BackgroundTask::TakeBack(compaction) => {
@@ -69,6 +72,13 @@ impl BackgroundTask {
             }
         }
     }
+}
+
+/// Some segments whose index partitions wait to be read, together, because finding each takes a walk through all segments.
+fn next_indexes(control: &mut Control) -> Option<Vec<FileId>> {
+    let waiting = &mut control.indexes_to_warm;
+    let ids: Vec<FileId> = waiting.drain(..waiting.len().min(INDEXES_AT_ONCE)).collect();
+    (!ids.is_empty()).then_some(ids)
 }
 
 /// Starts the threads of a store.
@@ -111,7 +121,7 @@ impl Inner {
                 self.read_sidecars_ahead(ahead);
                 self.check_sidecar(*id)
             }
-            BackgroundTask::WarmIndex(id) => self.warm_index(*id),
+            BackgroundTask::WarmIndexes(ids) => self.warm_indexes(ids),
             BackgroundTask::Compact(compaction) => self.compact_one(compaction),
             BackgroundTask::TakeBack(compaction) => self.take_back_if_readable(compaction),
             BackgroundTask::Retune(id, spec) => self.retune(*id, *spec),
@@ -164,7 +174,7 @@ impl Inner {
             let check = control.sidecars_to_check.pop();
             let check = check.map(|(id, ahead)| BackgroundTask::CheckSidecar(id, ahead));
             // Lookups need the filters first.
-            let task = check.or_else(|| control.indexes_to_warm.pop_front().map(BackgroundTask::WarmIndex));
+            let task = check.or_else(|| next_indexes(control).map(BackgroundTask::WarmIndexes));
             if task.is_some() {
                 control.checking_sidecars = true;
                 return task;

@@ -45,6 +45,7 @@ mod storage;
 mod take_back;
 mod verify;
 mod view;
+mod warm;
 mod write;
 
 #[cfg(test)]

@@ -73,7 +73,8 @@ impl Options {
         Self::default()
     }
 
-    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. 0 turns it off.
+    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. 0 turns it off. Besides, a thread that reads keeps the memory of up to
+    /// 16 evicted blocks of at most 32 KiB for the blocks that it reads next.
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = bytes;
         self

@@ -25,7 +25,7 @@ impl SidecarQueue {
         self.waiting.extend(ids);
     }
 
-    /// The first segment, and some of the next ones, whose sidecars should be read meanwhile. Each is returned once for that.
+    /// The first segment, and some of the next ones, whose sidecars should be read meanwhile. None is returned twice for that.
     pub fn pop(&mut self) -> Option<(FileId, Vec<FileId>)> {
         let first = self.waiting.pop_front()?;
         self.ahead = self.ahead.saturating_sub(1);

@@ -112,25 +112,6 @@ impl Inner {
         }
     }
 
-    /// Starts to read the sidecars of some segments.
-    pub fn read_sidecars_ahead(&self, ids: &[FileId]) {
-        if !ids.is_empty() {
-            let live = self.live();
-            let sidecars = live.segments().filter(|s| ids.contains(&s.meta.id));
-            sidecars.filter_map(|s| s.sidecar.as_deref()).for_each(Sidecar::will_need);
-        }
-    }
-
-    /// Reads the index partitions of a segment that are not in memory yet.
-    pub fn warm_index(&self, id: FileId) -> Result<()> {
-        let live = self.live();
-        let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
-        match segment.file.open().and_then(|open| open.warm_index()) {
-            Err(error) if self.is_live(id) => Err(error),
-            _ => Ok(()),
-        }
-    }
-
     /// Verifies one sidecar, and rebuilds it if it is missing or damaged.
     pub fn check_sidecar(&self, id: FileId) -> Result<()> {
         let live = self.live();
@@ -237,7 +218,7 @@ impl Inner {
         }
     }
 
-    fn is_live(&self, id: FileId) -> bool {
+    pub fn is_live(&self, id: FileId) -> bool {
         self.live().segments().any(|s| s.meta.id == id)
     }
 
@@ -334,30 +315,6 @@ impl Inner {
             tracing::warn!(segments = report.quarantined, "skipped the filters of segments in quarantine");
         }
         unreadable.map_or(Ok(report), Err)
-    }
-
-    /// Verifies every sidecar and reads the index partitions now, in this thread.
-    pub fn warm(&self) -> Result<()> {
-        for segment in self.live().segments() {
-            match self.warm_one(segment.meta.id) {
-                Err(_) if segment.is_quarantined() => continue, // Its damage is known.
-                Err(error) => {
-                    self.quarantine(&error);
-                    return Err(error);
-                }
-                Ok(()) => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn warm_one(&self, id: FileId) -> Result<()> {
-        self.check_sidecar(id)?;
-        while self.live().segments().any(|s| s.meta.id == id && s.waits_for_verification()) {
-            crate::sync::sleep(Duration::from_millis(1)); // A background thread is verifying it.
-            self.check_sidecar(id)?;
-        }
-        self.warm_index(id)
     }
 }
 

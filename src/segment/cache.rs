@@ -95,7 +95,7 @@ struct BlockWeight;
 #[derive(Clone)]
 struct Recycling;
 
-/// What an insertion has evicted: mostly one block or two. Dropped once the cache is unlocked.
+/// What an insertion has evicted: mostly one block or two. Up to four are dropped once the cache is unlocked.
 #[derive(Default)]
 struct Evicted([Option<CachedBlock>; 4]);
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 const SPARES: usize = 16;
 /// The largest memory that is kept.
 const SPARE_BYTES: usize = 32 << 10;
-/// The share of its memory that a block may leave unused: an eighth.
+/// Memory may be longer than the block by this share of the block, an eighth, and what rounding adds.
 const SLACK_SHARE: usize = 8;
 /// Memory is allocated in multiples of so many bytes, so that it fits later blocks.
 const UNIT_BYTES: usize = 256;
@@ -67,7 +67,7 @@ pub fn keep_spare(mut memory: Arc<[u8]>) {
         _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() == SPARES {
-                spare.swap_remove(0);
+                spare.remove(0); // The oldest, so that what fits no block goes.
             }
             spare.push(memory);
         });
@@ -82,7 +82,7 @@ fn spare(len: usize) -> Option<Arc<[u8]>> {
             let mut spare = spare.borrow_mut();
             let fitting = spare.iter().enumerate().filter(|(_, memory)| fits(memory));
             let (at, _) = fitting.min_by_key(|(_, memory)| memory.len())?;
-            Some(spare.swap_remove(at))
+            Some(spare.remove(at))
         })
         .ok()?
 }
@@ -112,6 +112,17 @@ mod tests {
         let next = Payload::from([3; 3900]);
         assert_eq!((next.memory.as_ptr(), &*next), (address, &[3; 3900][..]));
         assert!(spare(3900).is_none(), "it is used once");
+    }
+
+    #[test]
+    fn memory_that_fits_no_block_goes() {
+        let all_of =
+            |len: usize| (0..SPARES).for_each(|_| keep_spare(Payload::from(vec![0; len]).into_memory()));
+        let lens = || SPARE.with_borrow(|spare| spare.iter().map(|memory| memory.len()).collect::<Vec<_>>());
+        all_of(20_000);
+        let old: Vec<_> = (0..SPARES).map(|_| Payload::from([0; 4000])).collect();
+        old.into_iter().for_each(|payload| keep_spare(payload.into_memory()));
+        assert_eq!(lens(), [4096; SPARES]);
     }
 
     proptest! {

@@ -381,7 +381,8 @@ impl ReadFile for Handle {
     }
 
     fn will_need(&self, _offset: u64, _bytes: u64) {
-        self.fs.0.advised.fetch_add(1, Relaxed);
+        let is_segment = self.path.extension().is_some_and(|extension| extension == "segment");
+        self.fs.0.advised.fetch_add(is_segment.into(), Relaxed);
     }
 
     fn len(&self) -> Result<u64> {

@@ -45,7 +45,7 @@ impl fmt::Debug for Watcher {
 }
 
 impl SimFs {
-    /// Calls of `will_need` since the last call.
+    /// Calls of `will_need` for segments since the last call.
     pub fn take_advised(&self) -> u64 {
         self.0.advised.swap(0, Relaxed)
     }
