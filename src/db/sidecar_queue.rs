@@ -1,13 +1,16 @@
 //! The sidecars that wait for a background thread to verify or rebuild them.
 //!
-//! A few files are read ahead of the verification, so that it keeps the disk busy: one file at first, then more and more, because the
-//! first lookups after opening would wait behind them.
+//! A few files are read ahead of the verification, so that it keeps the disk busy: none at first, then more and more, because the first
+//! lookups after opening would wait behind them.
 
 use crate::id::FileId;
 use std::collections::VecDeque;
 
 /// The most files that are read ahead: about 5 MB of filters, if segments have the default size.
 const AHEAD: usize = 8;
+
+/// Another file is read ahead after so many checks.
+const CHECKS_PER_FILE: usize = 4;
 
 /// The segments whose sidecars wait, in order.
 #[derive(Default)]
@@ -29,7 +32,7 @@ impl SidecarQueue {
     pub fn pop(&mut self) -> Option<(FileId, Vec<FileId>)> {
         let first = self.waiting.pop_front()?;
         self.ahead = self.ahead.saturating_sub(1);
-        let window = AHEAD.min(self.taken);
+        let window = AHEAD.min(self.taken / CHECKS_PER_FILE);
         self.taken += 1;
         if self.ahead > window / 2 {
             return Some((first, Vec::new()));
@@ -53,7 +56,7 @@ mod tests {
             while let Some((id, ahead)) = queue.pop() {
                 checked.push(id);
                 begun.extend(ahead);
-                let most = checked.len() + AHEAD.min(checked.len() - 1);
+                let most = checked.len() + AHEAD.min((checked.len() - 1) / CHECKS_PER_FILE);
                 assert!(begun.len() < most, "{} begun at {}", begun.len(), checked.len());
                 if checked.len() == 50 {
                     queue.extend((len..len + 3).map(FileId));
@@ -61,7 +64,11 @@ mod tests {
             }
             let all = if len < 50 { len } else { len + 3 };
             assert_eq!(checked, (0..all).map(FileId).collect::<Vec<_>>());
-            assert_eq!(begun, checked.get(2..).unwrap_or_default(), "all but the first two, in order");
+            assert_eq!(
+                begun,
+                checked.get(CHECKS_PER_FILE + 1..).unwrap_or_default(),
+                "all but the first, in order"
+            );
         }
     }
 }
