@@ -197,8 +197,8 @@ fn pick_alone(live: &LiveSet, bytes: u64, running: &[Reservation]) -> Option<Com
     let [level0, level1, ..] = live.levels();
     let alone = |segment: &&LiveSegment| {
         let meta = &segment.meta;
-        let others = level0.segments().iter().filter(|s| s.meta.id != meta.id).chain(level1.segments());
-        meta.file_bytes >= bytes && !others.into_iter().any(|s| s.overlaps(&meta.smallest, &meta.largest))
+        let mut others = level0.segments().iter().filter(|s| s.meta.id != meta.id).chain(level1.segments());
+        meta.file_bytes >= bytes && !others.any(|s| s.overlaps(&meta.smallest, &meta.largest))
     };
     let mut candidates = level0.segments().iter().rev().filter(alone);
     candidates.find_map(|s| Compaction::down(live, vec![s.clone()], 1, running))

@@ -84,12 +84,13 @@ impl Sidecar {
         false
     }
 
-    /// Starts to read the file, unless all is in memory already.
+    /// Starts to read the file, unless it is verified already.
     pub fn will_need(&self) {
         if !self.is_verified()
             && let Ok(file) = self.maps.fs.open(&self.path)
+            && let Ok(len) = file.len()
         {
-            file.will_need(0, 0);
+            file.will_need(0, len);
         }
     }
 

@@ -1,6 +1,8 @@
-//! A read of several keys starts the reads of all of them before it waits for the second.
+//! Reads that are started before anybody waits for them: those of several keys, and those of filters after an opening.
 
-use crate::support::{STORE, SimFs, tiny_on};
+use crate::support::{STORE, SimFs, eventually, tiny_on};
+use sidebloom::Compression;
+use std::path::PathBuf;
 
 #[test]
 fn multi_get_asks_for_the_blocks_of_all_its_keys_once_and_for_none_that_is_cached() {
@@ -19,12 +21,40 @@ fn multi_get_asks_for_the_blocks_of_all_its_keys_once_and_for_none_that_is_cache
     let db = options().open(STORE).unwrap();
     db.get(key(4_999)).unwrap().unwrap(); // Opens a segment, and no other one.
     assert_eq!(db.multi_get(&keys).unwrap(), expected);
-    fs.take_advised();
+    fs.take_advised("segment");
     assert_eq!(db.multi_get(&keys).unwrap(), expected);
-    assert_eq!(fs.take_advised(), 0, "all is cached");
+    assert_eq!(fs.take_advised("segment"), 0, "all is cached");
     // Other blocks, of segments that are open by now.
     let others: Vec<String> = (25..5_000).step_by(50).map(key).collect();
     db.multi_get(&others).unwrap().iter().for_each(|found| assert!(found.is_some()));
-    let first = fs.take_advised();
+    let first = fs.take_advised("segment");
     assert!((30..=100).contains(&first), "asked for {first} of 100");
+}
+
+#[test]
+fn after_an_opening_filters_are_read_ahead_and_every_index_is_read_once() {
+    let fs = SimFs::new();
+    let key = |n: u32| format!("key {n:06}");
+    let db = tiny_on(&fs)
+        .segment_bytes(16 << 10)
+        .block_bytes(4 << 10)
+        .compression(Compression::None)
+        .open(STORE)
+        .unwrap();
+    (0..5_000).for_each(|n| db.put(key(n), n.to_be_bytes().repeat(10)).unwrap());
+    db.compact().unwrap();
+    drop(db);
+    let is_segment = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "segment");
+    let segments = fs.files().into_iter().filter(is_segment).count();
+    assert!(segments > 10, "{segments} segments");
+    fs.take_advised("filter");
+
+    let db = tiny_on(&fs).block_cache_bytes(8 << 20).read_only(true).open(STORE).unwrap();
+    eventually("the indexes are in memory", || db.stats().block_reads == segments as u64);
+    assert_eq!(fs.take_advised("filter"), segments - 5, "none before the fifth check");
+    for n in (0..5_000).step_by(500) {
+        let before = db.stats().block_reads;
+        assert!(db.get(key(n)).unwrap().is_some());
+        assert!(db.stats().block_reads <= before + 1, "data alone");
+    }
 }

@@ -6,10 +6,11 @@ use super::faults::{Errno, Fault, OpKind};
 use super::watch::{Before, Watcher};
 use sidebloom::fs::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile};
 use sidebloom::{Error, Result};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The file system. Clones share the disk.
@@ -22,7 +23,8 @@ pub(super) struct Shared {
     pub released: Condvar,
     pub before: Before,
     pub watcher: OnceLock<Watcher>,
-    pub advised: AtomicU64,
+    /// Calls of `will_need` by the ending of the file.
+    pub advised: Mutex<BTreeMap<OsString, usize>>,
 }
 
 /// Set-up and inspection for tests.
@@ -381,8 +383,8 @@ impl ReadFile for Handle {
     }
 
     fn will_need(&self, _offset: u64, _bytes: u64) {
-        let is_segment = self.path.extension().is_some_and(|extension| extension == "segment");
-        self.fs.0.advised.fetch_add(is_segment.into(), Relaxed);
+        let ending = self.path.extension().unwrap_or_default().to_owned();
+        *self.fs.0.advised.lock().unwrap().entry(ending).or_default() += 1;
     }
 
     fn len(&self) -> Result<u64> {

@@ -4,9 +4,9 @@ use super::crash::Crash;
 use super::disk::Disk;
 use super::faults::OpKind;
 use super::sim_fs::{Shared, SimFs};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// A disk just before an operation. No other operation takes effect meanwhile.
@@ -45,9 +45,9 @@ impl fmt::Debug for Watcher {
 }
 
 impl SimFs {
-    /// Calls of `will_need` for segments since the last call.
-    pub fn take_advised(&self) -> u64 {
-        self.0.advised.swap(0, Relaxed)
+    /// Calls of `will_need` for files with this ending since the last call.
+    pub fn take_advised(&self, ending: &str) -> usize {
+        self.0.advised.lock().unwrap().remove(OsStr::new(ending)).unwrap_or(0)
     }
 
     /// Lets the threads with this name do this many reads from now on. Their next read then waits for the next call. Other operations do not
