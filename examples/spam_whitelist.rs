@@ -8,7 +8,7 @@ fn main() -> sidebloom::Result<()> {
     let spammers = (0..200_000).map(|i| format!("offer{i}@spam.example"));
     let contacts: Vec<String> = (0..30_000).map(|i| format!("user{i}@customer.example")).collect();
 
-    // Static, so the smallest filter: 7.7 bits per address.
+    // Static, so a parity filter: 7.7 bits per address.
     let blocked = LineFilter::build(FilterSpec::Parity { width: Width::Seven }, spammers, 2024)?;
     let whitelist: HashSet<&String> =
         contacts.iter().filter(|address| blocked.contains(address) == Verdict::Maybe).collect();

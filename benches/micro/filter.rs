@@ -32,7 +32,7 @@ fn absent() -> Vec<u64> {
 }
 
 fn parity() -> impl Iterator<Item = (String, FilterSpec)> {
-    Width::ALL.into_iter().map(|width| (format!("parity {}", width.lanes()), FilterSpec::Parity { width }))
+    Width::ALL.into_iter().map(|width| (format!("parity {}", width.number()), FilterSpec::Parity { width }))
 }
 
 fn blocked(bits: u32) -> (String, FilterSpec) {

@@ -52,7 +52,7 @@ fn measure(width: Width) {
     let mib = |lines: &[Line]| size_of_val(lines) >> 20;
     println!(
         "parity {}: {} MiB of lines, {} MiB of them on huge pages",
-        width.lanes(),
+        width.number(),
         mib(&lines),
         huge_mib()
     );

@@ -11,10 +11,10 @@ const MAX_BYTES: u64 = 8 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
     ask(bytes);
-    if let Some(start) = bytes.get(..104) {
+    if let Some(start) = bytes.get(..120) {
         // Reaches the entropy-coded blocks.
         let crc = crc32(&[start]);
-        ask(&[start, &crc.to_le_bytes(), bytes.get(108..).unwrap_or_default()].concat());
+        ask(&[start, &crc.to_le_bytes(), bytes.get(124..).unwrap_or_default()].concat());
     }
     if let Some(repaired) = repair::wire(bytes) {
         ask(&repaired);

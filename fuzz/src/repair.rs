@@ -66,18 +66,19 @@ pub fn manifest(file: &mut [u8]) -> Option<()> {
 
 /// A sidecar with fields from the front of `bytes` and lines from the rest, truncated to whole lines.
 pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
-    let (fields, rest) = bytes.split_at_checked(96)?;
+    let (fields, rest) = bytes.split_at_checked(112)?;
     let lines = rest.as_chunks::<64>().0;
     let mut file = vec![0; 4096];
-    file[..96].copy_from_slice(fields);
-    file[..12].copy_from_slice(b"SBFILTER\x02\0\0\0");
+    file[..112].copy_from_slice(fields);
+    file[..12].copy_from_slice(b"SBFILTER\x03\0\0\0");
     file[13] = 1;
     file[15] = 0;
+    file[96..104].fill(0); // Hash 1 has a seed of one word.
     file[32..40].copy_from_slice(&(lines.len() as u64).to_le_bytes());
     file[56..64].copy_from_slice(&(4096 + 64 * lines.len() as u64).to_le_bytes());
     // The first level gets the lines that the others do not use.
     let others: u64 = (1..7).filter_map(|i| u32_at(&file, 68 + 4 * i)).map(u64::from).sum();
-    if file[12] == 2 && others < lines.len() as u64 {
+    if file[12] == 7 && others < lines.len() as u64 {
         put_u32(&mut file, 68, (lines.len() as u64 - others) as u32)?;
     }
     let crc = crc32(&[&file[..4092]]);
@@ -92,12 +93,12 @@ pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
 
 /// A filter in wire format with uncompressed lines; fields and lines are taken from `bytes`.
 pub fn wire(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut fields = [bytes.get(8..104)?, bytes.get(108..)?].concat();
+    let mut fields = [bytes.get(8..120)?, bytes.get(124..)?].concat();
     fields[14] = 0;
     fields[40..56].fill(0);
     let file = sidecar(&fields)?;
     let lines = &file[4096..u64_at(&file, 56)? as usize];
-    let mut wire = [b"SBF-WIRE", &file[..96]].concat();
+    let mut wire = [b"SBF-WIRE", &file[..112]].concat();
     wire.put_u32(crc32(&[&wire]));
     for block in lines.chunks(1 << 20) {
         wire.put_u32(block.len() as u32);

@@ -92,7 +92,7 @@ pub struct LevelStats {
     pub filter_bytes: u64,
     /// Segments with a verified filter.
     pub filters: usize,
-    /// The kinds of its filters, each once, from narrow to wide: "parity-8", "blocked-bloom-k6".
+    /// The kinds of its filters, each once, the highest expected false-positive rate first: "parity-8", "blocked-bloom-k6".
     pub filter_kinds: Vec<String>,
     /// The expected false-positive rate of its segments, weighted by keys. A segment without a verified filter counts as 1.
     pub expected_fpr: f64,

@@ -23,10 +23,10 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// The field list of the format (`crates/filter/src/format/header.rs`), as widths and names.
-const FIELDS: [(usize, &str); 16] = [
+const FIELDS: [(usize, &str); 17] = [
     (8, "magic"),
     (4, "version"),
-    (1, "kind: 2 parity, 6 blocked Bloom"),
+    (1, "kind: 6 blocked Bloom, 7 parity"),
     (1, "hash: siphash-1-3"),
     (1, "bound"),
     (1, "zero"),
@@ -36,10 +36,11 @@ const FIELDS: [(usize, &str); 16] = [
     (8, "segment id"),
     (8, "segment digest"),
     (8, "checksums offset"),
-    (4, "parameters: k, or lanes"),
+    (4, "parameters: k, or width"),
     (28, "parameters: lines of each level"),
     (8, "key, second half"),
-    (HEADER_BYTES - 4 - 104, "zero"),
+    (8, "expected false-positive rate"),
+    (HEADER_BYTES - 4 - 112, "zero"),
 ];
 
 fn annotated(bytes: &[u8]) -> String {

@@ -343,9 +343,9 @@ impl Facts {
         self.header.lines * LINE_BYTES as u64
     }
 
-    /// The false-positive rate (0 to 1) that the theory gives for its keys and lines.
+    /// Its expected false-positive rate (0 to 1), computed when it was written.
     pub fn expected_fpr(&self) -> f64 {
-        self.kind().expected_fpr(self.header.keys, self.header.lines)
+        self.header.expected_fpr
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::filter::format::groups::GROUP_BYTES;
 use crate::filter::format::header::VERSION;
 use crate::filter::format::{HEADER_BYTES, Header, StoredKind};
-use crate::filter::{FilterKind, FilterSpec, LINE_BYTES, Verdict, Width};
+use crate::filter::{BuiltFilter, FilterKind, FilterSpec, LINE_BYTES, Verdict, Width};
 use crate::fs::{Fs, RealFs};
 use crate::hash::KeyHasher;
 use crate::support::sized;
@@ -136,11 +136,22 @@ fn what_was_written_is_what_the_accessors_say() {
     let bits_per_key =
         8.0 * sidecar.facts().unwrap().filter_bytes() as f64 / sidecar.facts().unwrap().keys() as f64;
     assert!((12.0..14.0).contains(&bits_per_key), "{bits_per_key}");
-    assert!(
-        (0.001..0.006).contains(&sidecar.facts().unwrap().expected_fpr()),
-        "{}",
-        sidecar.facts().unwrap().expected_fpr()
-    );
+}
+
+#[test]
+fn the_stored_rate_is_that_of_the_filter_and_anything_else_than_a_rate_is_refused() {
+    for spec in KINDS {
+        let case = Case::new(spec);
+        let whole = case.bytes();
+        let rate = case.open().unwrap().facts().unwrap().expected_fpr();
+        assert_eq!(rate, BuiltFilter::build(spec, &members()).unwrap().expected_fpr());
+        assert!((0.0001..0.006).contains(&rate), "{rate}");
+        let header = Header::decode(&whole).unwrap();
+        for expected_fpr in [-0.001, 1.001, f64::INFINITY, f64::NAN] {
+            let refused = Header::decode(&Header { expected_fpr, ..header }.encode()).unwrap_err();
+            assert!(format!("{refused}").contains("offset 104: invalid false-positive rate"), "{refused}");
+        }
+    }
 }
 
 #[test]
@@ -194,14 +205,14 @@ fn i1_every_header_byte_is_checked_even_under_a_right_checksum() {
     for spec in KINDS {
         let case = Case::new(spec);
         let whole = case.bytes();
-        // Nothing else depends on `keys`. The number of lines is checked against the length of the file.
-        let checked = (0..HEADER_BYTES - 4).filter(|at| !(24..32).contains(at));
+        // Nothing else depends on `keys` and on the expected rate. The number of lines is checked against the length of the file.
+        let checked = (0..HEADER_BYTES - 4).filter(|at| !(24..32).contains(at) && !(104..112).contains(at));
         for at in checked {
             let changed = with_header_byte(whole.clone(), at, whole[at] ^ 0x40);
             let refused = Header::decode(&changed).is_err() || case.with(&changed).used().is_err();
             assert!(refused, "byte {at}");
         }
-        for kind in [0, 1, 7] {
+        for kind in [0, 1, 2, 8] {
             let unknown = Header::decode(&with_header_byte(whole.clone(), 12, kind)).unwrap_err();
             assert!(format!("{unknown:?}").contains(&format!("unknown filter kind {kind}")), "{unknown:?}");
         }
@@ -293,10 +304,10 @@ fn a_stand_alone_filter_serves_no_segment() {
 fn another_version_is_refused_by_name_and_a_damaged_version_field_is_damage() {
     let case = Case::new(BLOOM);
     let whole = case.bytes();
-    for other in [VERSION as u8 - 1, VERSION as u8 + 1] {
+    for other in [1, 2, VERSION as u8 + 1] {
         let used = case.with(&with_header_byte(whole.clone(), 8, other)).used();
         assert!(
-            matches!(used, Err(Unusable::OtherVersion { found, supported: 2 }) if found == u32::from(other))
+            matches!(used, Err(Unusable::OtherVersion { found, supported: VERSION }) if found == u32::from(other))
         );
     }
     let mut damaged = whole;

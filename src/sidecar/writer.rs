@@ -48,6 +48,7 @@ pub fn write(
         kind: StoredKind::Lines(filter.kind, hasher),
         keys: filter.keys,
         lines: filter.lines.len() as u64,
+        expected_fpr: filter.expected_fpr(),
         binding,
     };
     write_parts(fs, path, &header, &[&filter.lines])

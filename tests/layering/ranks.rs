@@ -21,13 +21,15 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
     ),
 ];
 /// Every file of these crates that has unsafe code, and what for.
-const UNSAFE_HOMES: [(&str, &str); 17] = [
+const UNSAFE_HOMES: [(&str, &str); 19] = [
     ("crates/filter/src/blocked/eights.rs", "SIMD loads"),
     ("crates/filter/src/blocked/entry.rs", "functions compiled for an instruction set"),
     ("crates/filter/src/huge_pages.rs", "the advice for huge pages"),
     ("crates/filter/src/lines.rs", "aligned lines as bytes"),
     ("crates/filter/src/parity/avx2.rs", "SIMD loads"),
     ("crates/filter/src/parity/avx512.rs", "SIMD loads"),
+    ("crates/filter/src/parity/avx512_algebra.rs", "SIMD loads and stores"),
+    ("crates/filter/src/parity/scalar.rs", "SSE2, where it is part of the architecture"),
     ("crates/filter/src/parity/build.rs", "calls of SIMD functions that detection has allowed"),
     ("crates/filter/src/parity/entry.rs", "functions compiled for an instruction set"),
     ("crates/filter/src/prefetch.rs", "the prefetch instruction"),

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 const HEADER_BYTES: usize = 4096;
 const VERSION_AT: usize = 8;
+const KIND_AT: usize = 12;
+const EXPECTED_FPR_AT: usize = 104;
 const HEADER_CRC_AT: usize = HEADER_BYTES - 4;
 
 fn options() -> Options {
@@ -178,12 +180,19 @@ fn i1_sidecars_of_another_store_are_not_believed_though_the_numbers_match() {
 }
 
 #[test]
-fn i2_sidecars_of_a_future_version_are_not_read() {
-    check_bytes(|bytes, _| {
-        bytes[VERSION_AT] = 200;
-        let crc = crc32fast::hash(&bytes[..HEADER_CRC_AT]).to_le_bytes();
-        bytes[HEADER_CRC_AT..HEADER_BYTES].copy_from_slice(&crc);
-    });
+fn i2_sidecars_of_an_earlier_or_a_later_version_are_not_read_and_are_rebuilt() {
+    for version in [1, 2, 200] {
+        check_bytes(|bytes, _| {
+            bytes[VERSION_AT] = version;
+            if version < 200 {
+                // Parity filters had another number, and there was no rate.
+                bytes[KIND_AT] = 2;
+                bytes[EXPECTED_FPR_AT..EXPECTED_FPR_AT + 8].fill(0);
+            }
+            let crc = crc32fast::hash(&bytes[..HEADER_CRC_AT]).to_le_bytes();
+            bytes[HEADER_CRC_AT..HEADER_BYTES].copy_from_slice(&crc);
+        });
+    }
 }
 
 #[test]

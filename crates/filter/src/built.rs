@@ -8,7 +8,7 @@ use crate::parity::sort::{InMemory, SortHashes};
 use crate::parity::width::Width;
 use crate::prober::Prober;
 use crate::verdict::Verdict;
-use crate::{blocked, parity};
+use crate::{blocked, parity, sizing};
 
 /// A finished filter in memory, ready to be probed or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,19 @@ impl BuiltFilter {
         match self.kind {
             FilterKind::BlockedBloom { .. } => 1.0,
             FilterKind::Parity { width, levels } => {
-                parity::cost::lines_per_probe(&self.lines, width, &levels)
+                parity::cost::expected(&self.lines, width, &levels).lines_per_probe
+            }
+        }
+    }
+
+    /// The expected false-positive rate, 0 to 1. For a parity filter, it is computed from what each line reports of itself, which reads
+    /// every line.
+    pub fn expected_fpr(&self) -> f64 {
+        match self.kind {
+            FilterKind::BlockedBloom { k } => sizing::blocked_fpr(self.keys, self.lines.len() as u64, k),
+            // Rounding can lift the sum over the levels above 1.
+            FilterKind::Parity { width, levels } => {
+                parity::cost::expected(&self.lines, width, &levels).fpr.min(1.0)
             }
         }
     }

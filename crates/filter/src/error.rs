@@ -64,7 +64,10 @@ pub enum Error {
         what: String,
     },
     /// The filter was written in another version of the format.
-    #[error("the filter has format version {found}, but this build reads version {supported}")]
+    #[error(
+        "the filter has format version {found}, but this build reads version {supported}; {}",
+        if found > supported { "use a newer build" } else { "build the filter again from its keys" }
+    )]
     UnsupportedVersion {
         /// The version in the header.
         found: u32,

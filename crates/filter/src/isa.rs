@@ -58,11 +58,17 @@ fn has_avx2() -> bool {
     has!("avx2") && has!("popcnt") && has!("bmi2")
 }
 
-/// AVX-512 with vector population counts: Ice Lake, Zen 4 and newer.
+/// AVX-512 with vector population counts, byte permutations and bit matrices: Ice Lake, Zen 4 and newer.
 #[cfg(target_arch = "x86_64")]
 fn has_avx512() -> bool {
     use std::arch::is_x86_feature_detected as has;
-    has_avx2() && has!("avx512f") && has!("avx512vl") && has!("avx512dq") && has!("avx512vpopcntdq")
+    has_avx2()
+        && has!("avx512f")
+        && has!("avx512vl")
+        && has!("avx512dq")
+        && has!("avx512vbmi")
+        && has!("avx512vpopcntdq")
+        && has!("gfni")
 }
 
 /// `on_isa!(isa, module => expression)` evaluates the expression with `module` naming the sibling module compiled for `isa`: `scalar`, `avx2`

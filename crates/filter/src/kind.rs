@@ -40,7 +40,7 @@ impl FilterKind {
     pub fn name(self) -> String {
         match self {
             FilterKind::BlockedBloom { k } => format!("blocked-bloom-k{k}"),
-            FilterKind::Parity { width, .. } => format!("parity-{}", width.lanes()),
+            FilterKind::Parity { width, .. } => format!("parity-{}", width.number()),
         }
     }
 
@@ -52,14 +52,6 @@ impl FilterKind {
             }
             (FilterKind::Parity { width, .. }, FilterSpec::Parity { width: wanted }) => width == wanted,
             _ => false,
-        }
-    }
-
-    /// The expected false-positive rate (0 to 1) of `lines` lines that hold `keys` distinct keys.
-    pub fn expected_fpr(self, keys: u64, lines: u64) -> f64 {
-        match self {
-            FilterKind::BlockedBloom { k } => sizing::blocked_fpr(keys, lines, k),
-            FilterKind::Parity { width, .. } => width.fpr(),
         }
     }
 }

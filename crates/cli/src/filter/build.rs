@@ -20,8 +20,8 @@ use crate::context::{Context, Failure, Outcome};
 use crate::human::parse_rate;
 use sidebloom::KeyHasher;
 use sidebloom::filter::{
-    AnyFilter, Bloom, CountingBloom, FilterKind, HashFunction, LineFilter, Plan, ScalableBloom, Series,
-    Shape, SortHashes, Width, sizing,
+    AnyFilter, Bloom, CountingBloom, HashFunction, LineFilter, Plan, ScalableBloom, Series, Shape,
+    SortHashes, Width, sizing,
 };
 use std::path::{Path, PathBuf};
 
@@ -224,8 +224,7 @@ fn hash_of(path: &Path) -> Result<HashFunction, Failure> {
 fn blocked_bits(keys: u64, fpp: f64) -> Result<f64, Failure> {
     let fits = |bits: f64| -> Result<bool, Failure> {
         let lines = sizing::lines_for(keys, bits)? as u64;
-        let kind = FilterKind::BlockedBloom { k: sizing::best_k(keys, lines) };
-        Ok(kind.expected_fpr(keys, lines) <= fpp)
+        Ok(sizing::blocked_fpr(keys, lines, sizing::best_k(keys, lines)) <= fpp)
     };
     let (mut low, mut high) = (sizing::MIN_BITS_PER_KEY, sizing::MAX_BITS_PER_KEY);
     if !fits(high)? {

@@ -36,7 +36,7 @@ pub struct Report {
     k: Option<u32>,
     /// Lanes of a parity filter.
     #[serde(skip_serializing_if = "Option::is_none")]
-    lanes: Option<u32>,
+    width: Option<u32>,
     /// Share of the bits, or counters, that are set.
     #[serde(skip_serializing_if = "Option::is_none")]
     fill: Option<f64>,
@@ -89,7 +89,7 @@ impl Report {
                 };
                 match filter.built().kind {
                     FilterKind::BlockedBloom { k } => Report { k: Some(k), ..report },
-                    FilterKind::Parity { width, .. } => Report { lanes: Some(width.lanes()), ..report },
+                    FilterKind::Parity { width, .. } => Report { width: Some(width.number()), ..report },
                 }
             }
             AnyFilter::Bloom(filter) => Report {
@@ -123,7 +123,7 @@ impl Report {
         let known = |name: &str, value: Option<String>| value.map(|value| format!(", {name} {value}"));
         let details = [
             known("k", self.k.map(|k| k.to_string())),
-            known("lanes", self.lanes.map(|lanes| lanes.to_string())),
+            known("width", self.width.map(|width| width.to_string())),
             known("filters", self.layers.map(|layers| layers.to_string())),
             known("set", self.fill.map(|fill| human::percent(fill, 1.0))),
             known(

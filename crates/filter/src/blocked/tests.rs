@@ -71,7 +71,7 @@ fn measured_rate_is_within_three_per_cent_of_the_theory() {
     for &bits_per_key in widths {
         let filter = built(&members, bits_per_key);
         let prober = Prober::new(filter.kind);
-        let expected = filter.kind.expected_fpr(filter.keys, filter.lines.len() as u64);
+        let expected = filter.expected_fpr();
         let probes = ((hits / expected) as u64).min(160_000_000);
         let maybe = (0..probes)
             .filter(|i| {

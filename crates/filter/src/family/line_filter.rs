@@ -14,7 +14,7 @@ pub(super) const PREFETCH_BATCH: usize = 32;
 /// ```
 /// use sidebloom_filter::{FilterSpec, LineFilter, Verdict, Width};
 ///
-/// let spec = FilterSpec::Parity { width: Width::Eight }; // 8.8 bits per key, 0.39 %
+/// let spec = FilterSpec::Parity { width: Width::Eight }; // 8.8 bits per key, 0.28 %
 /// let names = LineFilter::build(spec, ["ada", "grace", "barbara"], 42)?;
 /// assert_eq!(names.contains("grace"), Verdict::Maybe);
 /// # Ok::<(), sidebloom_filter::Error>(())
@@ -163,9 +163,9 @@ impl LineFilter {
         self.capacity
     }
 
-    /// The false-positive rate (0 to 1) to expect.
+    /// The false-positive rate (0 to 1) to expect ([`BuiltFilter::expected_fpr`]).
     pub fn fpr(&self) -> f64 {
-        self.filter.kind.expected_fpr(self.filter.keys, self.filter.lines.len() as u64)
+        self.filter.expected_fpr()
     }
 
     /// The size of the lines in bits.

@@ -10,8 +10,8 @@
 //! | offset | bytes | field | meaning | invalid when |
 //! |---|---|---|---|---|
 //! | 0 | 8 | magic | `SBFILTER` | anything else: not a filter file |
-//! | 8 | 4 | version | 2 | any other: written by an older or a newer build, and not readable |
-//! | 12 | 1 | kind | 2 parity, 3 Bloom, 4 counting Bloom, 5 scalable Bloom, 6 blocked Bloom | any other |
+//! | 8 | 4 | version | 3 | any other: written by an older or a newer build, and not readable |
+//! | 12 | 1 | kind | 3 Bloom, 4 counting Bloom, 5 scalable Bloom, 6 blocked Bloom, 7 parity | any other |
 //! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not a hash of the kind |
 //! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other; 1 for kinds 3 to 5 |
 //! | 15 | 1 | zero | | not 0 |
@@ -23,7 +23,8 @@
 //! | 56 | 8 | checksums offset | 4096 + 64 × lines | anything else |
 //! | 64 | 32 | parameters | parameters of the kind, padded with zeros | impossible for the kind |
 //! | 96 | 8 | second half of the key | for hash 4; else zero | as for the seed |
-//! | 104 | 3988 | zero | | not 0: a new field needs a new version |
+//! | 104 | 8 | expected rate | expected false-positive rate, IEEE 754: for kinds 6 and 7 computed from the lines, for 3 to 5 the rate of the current bits | not in 0 to 1 |
+//! | 112 | 3980 | zero | | not 0: a new field needs a new version |
 //! | 4092 | 4 | checksum | CRC-32 of the 4092 bytes before it | does not match |
 //!
 //! Kinds, hashes and parameters are listed in [`super::kind`].
@@ -45,7 +46,7 @@ use crate::{LINE_BYTES, MAX_LINES};
 /// The size of the header in bytes, and the offset of the first line.
 pub const HEADER_BYTES: usize = 4096;
 /// The version that this build reads and writes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 const MAGIC: [u8; 8] = *b"SBFILTER";
 const VERSION_AT: usize = 8;
@@ -56,8 +57,9 @@ const LINES_AT: usize = 32;
 const SEGMENT_AT: usize = 40;
 const SEGMENT_DIGEST_AT: usize = 48;
 const SECOND_HALF_AT: usize = PARAMETERS_AT + PARAMETERS_BYTES;
+const EXPECTED_FPR_AT: usize = SECOND_HALF_AT + 8;
 /// The end of the fields. The page is zero from here to its checksum.
-pub(super) const FIELDS_BYTES: usize = SECOND_HALF_AT + 8;
+pub(super) const FIELDS_BYTES: usize = EXPECTED_FPR_AT + 8;
 const CRC_AT: usize = HEADER_BYTES - 4;
 
 const _: () = assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && FIELDS_BYTES < CRC_AT);
@@ -80,6 +82,8 @@ pub struct Header {
     pub keys: u64,
     /// The number of lines.
     pub lines: u64,
+    /// The expected false-positive rate when it was written, 0 to 1.
+    pub expected_fpr: f64,
     /// The segment; `None` for a filter that stands alone.
     pub binding: Option<Binding>,
 }
@@ -131,6 +135,7 @@ impl Header {
         self.kind.put_parameters(&mut page);
         page.resize(SECOND_HALF_AT, 0);
         page.put_u64(second_half);
+        page.put_u64(self.expected_fpr.to_bits());
         page.resize(CRC_AT, 0);
         page.put_u32(crc32(&[&page]));
         page
@@ -175,12 +180,17 @@ impl Header {
         if !(1..=MAX_LINES).contains(&lines) {
             return Err(Error::damaged(LINES_AT as u64, format!("invalid number of lines {lines}")));
         }
+        let expected_fpr = f64::from_bits(long(EXPECTED_FPR_AT));
+        if !(0.0..=1.0).contains(&expected_fpr) {
+            let what = format!("invalid false-positive rate {expected_fpr}");
+            return Err(Error::damaged(EXPECTED_FPR_AT as u64, what));
+        }
         let bound = byte(BOUND_AT) != 0;
         let kind = StoredKind::decode(page, [SEED_AT, SECOND_HALF_AT].map(long), lines)?;
         if bound && !matches!(kind, StoredKind::Lines(..)) {
             return Err(Error::damaged(BOUND_AT as u64, "a filter of this kind cannot belong to a segment"));
         }
         let binding = Binding { segment: long(SEGMENT_AT), digest: long(SEGMENT_DIGEST_AT) };
-        Ok(Header { kind, keys: long(KEYS_AT), lines, binding: bound.then_some(binding) })
+        Ok(Header { kind, keys: long(KEYS_AT), lines, expected_fpr, binding: bound.then_some(binding) })
     }
 }

@@ -3,14 +3,15 @@
 //! | kind | hash | parameters, at these offsets of the 32 bytes | lines |
 //! |---|---|---|---|
 //! | 6 blocked Bloom | 1, 4 | 0: `k`, 4 bytes, bits per key, 1 to 16 | |
-//! | 2 parity | 1, 4 | 0: lanes, 4 bytes, 7, 8, 9, 12 or 16; 4: seven times 4 bytes, the number of lines in each level, first level first; 0 for this and all later levels if it does not exist | the sum of the levels |
+//! | 7 parity | 1, 4 | 0: the number of the width, 4 bytes, 7 to 12 or 16; 4: seven times 4 bytes, the number of lines in each level, first level first; 0 for this and all later levels if it does not exist | the sum of the levels |
 //! | 3 Bloom | 2, 3, 4 | 0: `k`, 4 bytes, 1 to 64; 8: the highest false-positive rate, 8 bytes, IEEE 754, above 0 and below 1 | m / 512 |
 //! | 4 counting Bloom | 2, 3, 4 | as 3 | m / 128, four bits a counter; a multiple of 4 |
 //! | 5 scalable Bloom | 2, 3, 4 | 0: filters in the series, 4 bytes, 1 to 40; 8: the rate of the series, 8 bytes; 16: capacity of the first filter, 8 bytes | the sum over all filters, oldest first, as derived from the series |
 //!
 //! Hashes: 1 xxh3-64, 4 siphash-1-3 (both in [`crate::hash`]; with 128 bits for kinds 3 to 5), 2 xxh3-128, 3 MurmurHash3 x64 128. Hash 4
 //! has a key of 16 bytes, the others a seed of 8 bytes. All other bytes are zero. Kinds 3 to 5 never belong to a segment, because
-//! the filters of a store share one 64-bit hash per lookup. Kind 1 was a blocked Bloom filter with another bit layout.
+//! the filters of a store share one 64-bit hash per lookup. Kind 1 was a blocked Bloom filter and kind 2 a
+//! parity filter, both with other bit layouts.
 
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
@@ -26,7 +27,7 @@ pub(super) const PARAMETERS_AT: usize = 64;
 pub(super) const PARAMETERS_BYTES: usize = 32;
 
 const BLOCKED_BLOOM: u8 = 6;
-const PARITY: u8 = 2;
+const PARITY: u8 = 7;
 const BLOOM: u8 = 3;
 const COUNTING: u8 = 4;
 const SCALABLE: u8 = 5;
@@ -37,7 +38,7 @@ const MURMUR3_128: u8 = 3;
 /// The kind of a stored filter with its parameters and its hash: everything besides the lines that affects an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StoredKind {
-    /// Kinds 2 and 6, which a segment can have.
+    /// Kinds 6 and 7, which a segment can have.
     Lines(FilterKind, KeyHasher),
     /// Kind 3.
     Bloom(Plan),
@@ -78,7 +79,7 @@ impl StoredKind {
         match self {
             Self::Lines(FilterKind::BlockedBloom { k }, _) => page.put_u32(*k),
             Self::Lines(FilterKind::Parity { width, levels }, _) => {
-                page.put_u32(width.lanes());
+                page.put_u32(width.number());
                 levels.iter().for_each(|&count| page.put_u32(count));
             }
             Self::Bloom(plan) | Self::Counting(plan) => {
@@ -115,7 +116,7 @@ impl StoredKind {
             }
             PARITY => {
                 let levels = std::array::from_fn(|i| number(4 + 4 * i));
-                let kind = parity(Width::from_lanes(number(0)), levels, lines);
+                let kind = parity(Width::from_number(number(0)), levels, lines);
                 kind.zip(hasher).map(|(kind, hasher)| Self::Lines(kind, hasher))
             }
             BLOOM => plan(lines).map(StoredKind::Bloom),

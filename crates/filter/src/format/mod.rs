@@ -16,6 +16,8 @@ pub use kind::StoredKind;
 pub use wire::{receive_filter, send_filter};
 
 #[cfg(test)]
+mod earlier_tests;
+#[cfg(test)]
 mod wire_golden_tests;
 #[cfg(test)]
 mod wire_tests;

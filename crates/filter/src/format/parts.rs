@@ -19,7 +19,7 @@ pub fn parts_of(filter: &AnyFilter) -> (Header, Vec<&[Line]>) {
         }
     };
     let lines = parts.iter().map(|part| part.len() as u64).sum();
-    (Header { kind, keys: filter.keys(), lines, binding: None }, parts)
+    (Header { kind, keys: filter.keys(), lines, expected_fpr: filter.fpr(), binding: None }, parts)
 }
 
 /// The filter with a valid header and its lines, whose number must be that in the header.

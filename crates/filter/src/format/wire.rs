@@ -3,9 +3,9 @@
 //! | offset | bytes | field | meaning | invalid when |
 //! |---|---|---|---|---|
 //! | 0 | 8 | magic | `SBF-WIRE` | anything else: not a filter |
-//! | 8 | 104 | header | the first 104 bytes of the header page ([`super::header`]); the rest of the page is zero | as there; or bound to a segment |
-//! | 112 | 4 | checksum | CRC-32 of the 112 bytes before it | does not match |
-//! | 116 | | blocks | one for each MiB of lines and one for the rest | |
+//! | 8 | 112 | header | the first 112 bytes of the header page ([`super::header`]); the rest of the page is zero | as there; or bound to a segment |
+//! | 120 | 4 | checksum | CRC-32 of the 120 bytes before it | does not match |
+//! | 124 | | blocks | one for each MiB of lines and one for the rest | |
 //! | | 8 | digest | of all lines | does not match |
 //!
 //! A block is its length on the wire (4 bytes), then that many bytes. If the length is that of the lines, the bytes are the lines. If it is
@@ -40,8 +40,8 @@ use std::io::{ErrorKind, Read, Write};
 
 const MAGIC: [u8; 8] = *b"SBF-WIRE";
 const START_BYTES: usize = MAGIC.len() + FIELDS_BYTES;
-/// The offset of the checksum in version 1, to recognize that version.
-const START_BYTES_1: usize = MAGIC.len() + 96;
+/// The earlier versions, and where each has its checksum.
+const EARLIER: [(u32, usize); 2] = [(1, MAGIC.len() + 96), (2, MAGIC.len() + 104)];
 const BLOCK_LINES: usize = (1 << 20) / LINE_BYTES;
 /// The name of the stream in errors.
 const STREAM: &str = "the filter stream";
@@ -135,9 +135,9 @@ fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
         return Err(damaged(0, "not a filter"));
     }
     if crc != crc32(&[checked]).to_le_bytes() {
-        return Err(match is_version_1(checked) {
-            true => Error::UnsupportedVersion { found: 1, supported: VERSION },
-            false => damaged(START_BYTES as u64, "header checksum mismatch"),
+        return Err(match earlier_version(checked) {
+            Some(found) => Error::UnsupportedVersion { found, supported: VERSION },
+            None => damaged(START_BYTES as u64, "header checksum mismatch"),
         });
     }
     let mut page = checked.get(MAGIC.len()..).unwrap_or_default().to_vec();
@@ -150,10 +150,13 @@ fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
     }
 }
 
-/// Whether this is the start of a stream of version 1, whose checksum comes earlier.
-fn is_version_1(start: &[u8]) -> bool {
-    let (checked, rest) = start.split_at(START_BYTES_1);
-    rest.starts_with(&crc32(&[checked]).to_le_bytes())
+/// The version of a stream of an earlier one, which the checksum at its place confirms.
+fn earlier_version(start: &[u8]) -> Option<u32> {
+    let is_intact = |&(_, crc_at): &(u32, usize)| {
+        let (checked, rest) = start.split_at(crc_at);
+        rest.starts_with(&crc32(&[checked]).to_le_bytes())
+    };
+    EARLIER.into_iter().find(is_intact).map(|(version, _)| version)
 }
 
 /// A stream with its read offset.

@@ -1,4 +1,4 @@
-//! The committed wire forms of kinds 3 to 5: with them, the parameters of those kinds in the header page are frozen too. (Files of kinds 1 and 2
+//! The committed wire forms of kinds 3 to 5: with them, the parameters of those kinds in the header page are frozen too. (Files of kinds 6 and 7
 //! are frozen in `golden_tests.rs`.)
 
 use super::*;
@@ -28,13 +28,14 @@ fn assert_golden(name: &str, mut filter: AnyFilter, parameters: [&'static str; 2
         (8, "header: checksums offset"),
         (4, parameters[0]),
         (4, "header: zero"),
-        (8, "header: false-positive rate"),
+        (8, "header: highest false-positive rate"),
         (8, parameters[1]),
         (8, "header: zero"),
         (8, "header: second half of the key, or zero"),
+        (8, "header: expected false-positive rate"),
         (4, "checksum of all before"),
         (4, "bytes of the block"),
-        (wire.len() - 128, "block: lines as they are, or symbols and frequencies, state, stream"),
+        (wire.len() - 136, "block: lines as they are, or symbols and frequencies, state, stream"),
         (8, "digest of the lines"),
     ];
     golden::check(name, &wire, &fields);

@@ -1,8 +1,8 @@
 //! Building: sort, solve line by line, bump what does not fit to the next level, repeat.
 
-use super::equation::{equation_of, next_level, place};
-use super::layout::{Lanes, Layout, Words, for_width, line_of_words};
-use super::solve::System;
+use super::equation::{next_level, place};
+use super::layout::{Layout, Words, for_width, line_of_words};
+use super::line_builder::LineBuilder;
 use super::sort::SortHashes;
 use super::width::{Levels, MAX_LEVELS, Width};
 use crate::error::Error;
@@ -67,7 +67,7 @@ fn build_level<L: Layout, S: SortHashes>(
         lines: &mut built.lines,
         next: 0,
         begun: Vec::new(),
-        system: System::new(),
+        line: LineBuilder::new(),
     };
     let (mut bumped, mut any) = (hashes.another()?, false);
     let mut bump = |hash| {
@@ -88,7 +88,7 @@ struct LevelBuilder<'a> {
     next: u32,
     /// Members of that line so far; the next piece may have more.
     begun: Vec<u64>,
-    system: System,
+    line: LineBuilder,
 }
 
 impl LevelBuilder<'_> {
@@ -99,7 +99,7 @@ impl LevelBuilder<'_> {
         bump: &mut impl FnMut(u64) -> Result<(), E>,
     ) -> Result<(), E> {
         let Some(&last) = piece.last() else { return Ok(()) };
-        let incomplete = place::<L>(last, self.count).0;
+        let incomplete = place(last, self.count).0;
         if !self.begun.is_empty() {
             let members = self.members::<L>(&mut piece);
             self.begun.extend_from_slice(members);
@@ -129,7 +129,7 @@ impl LevelBuilder<'_> {
     /// Splits the members of the next line off the start of a piece.
     #[inline(always)]
     fn members<'a, L: Layout>(&self, piece: &mut &'a [u64]) -> &'a [u64] {
-        let here = piece.iter().take_while(|&&hash| place::<L>(hash, self.count).0 == self.next).count();
+        let here = piece.iter().take_while(|&&hash| place(hash, self.count).0 == self.next).count();
         let (members, rest) = piece.split_at(here);
         *piece = rest;
         members
@@ -142,31 +142,15 @@ impl LevelBuilder<'_> {
         members: &[u64],
         bump: &mut impl FnMut(u64) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (words, kept) = build_line::<L>(self.isa, members, self.count, &mut self.system);
+        let (words, kept) = build_line::<L>(self.isa, &mut self.line, members, self.count);
         self.lines.push(line_of_words(&words));
         self.next += 1;
         members[..members.len() - kept].iter().try_for_each(|&hash| bump(hash))
     }
 }
 
-/// Builds a line from its sorted members. Returns it with the number of members that it stores, counted from the end.
-fn build_line<L: Layout>(isa: Isa, members: &[u64], count: u32, system: &mut System) -> (Words, usize) {
-    system.clear();
-    let mut taken = members.len();
-    while taken > 0 && !system.is_full(L::ROWS) {
-        taken -= 1;
-        system.push(equation_of::<L>(members[taken]));
-    }
-    let (lanes, solved) = solve::<L>(isa, system);
-    let (bumped, kept) = members.split_at(members.len() - solved);
-    // The first member that does not fit is bumped, with all members of its rank and below.
-    let rank = |hash: u64| place::<L>(hash, count).1;
-    let threshold = bumped.last().map_or(0, |&hash| rank(hash) + 1);
-    let same_rank = kept.iter().take_while(|&&hash| rank(hash) < threshold).count();
-    (L::assemble(&lanes, threshold), solved - same_rank)
-}
-
-fn solve<L: Layout>(isa: Isa, system: &mut System) -> (Lanes, usize) {
+/// [`LineBuilder::build`] on an instruction set.
+fn build_line<L: Layout>(isa: Isa, line: &mut LineBuilder, members: &[u64], count: u32) -> (Words, usize) {
     // SAFETY: an `Isa` exists only where detection found its instruction set, for which the function is compiled.
-    on_isa!(isa, module => unsafe { module::solve::<L>(system) })
+    on_isa!(isa, module => unsafe { module::build_line::<L>(line, members, count) })
 }

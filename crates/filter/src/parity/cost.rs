@@ -1,23 +1,44 @@
-//! The cost of a probe in lines.
+//! What a built filter costs and how often it is wrong, computed from the control bytes of its lines.
 
+use super::control::Control;
 use super::layout::{Layout, for_width, words_of};
+use super::scalar::control_of;
 use super::width::{Levels, Width};
 use crate::line::Line;
 
-/// The expected number of lines that a probe of an absent key reads: the share of probes that go on from the first level, averaged over
-/// its lines, then from the next level, and so on.
-pub(crate) fn lines_per_probe(lines: &[Line], width: Width, levels: &Levels) -> f64 {
-    for_width!(width, L => cost::<L>(lines, levels))
+/// Averages over all probes of absent keys.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Expected {
+    /// The false-positive rate, 0 to 1.
+    pub fpr: f64,
+    /// Lines that a probe reads.
+    pub lines_per_probe: f64,
 }
 
-fn cost<L: Layout>(mut lines: &[Line], levels: &Levels) -> f64 {
-    let (mut reached, mut sum) = (1.0, 0.0);
+/// Computes what probes of absent keys cost on average.
+pub(crate) fn expected(lines: &[Line], width: Width, levels: &Levels) -> Expected {
+    for_width!(width, L => expected_of::<L>(lines, levels))
+}
+
+fn expected_of<L: Layout>(mut lines: &[Line], levels: &Levels) -> Expected {
+    // The share of probes that reach a level, and what they find down to there.
+    let (mut reached, mut fpr, mut lines_per_probe) = (1.0, 0.0, 0.0);
     for &count in levels.iter().take_while(|&&count| count > 0) {
         let (level, rest) = lines.split_at_checked(count as usize).unwrap_or((lines, &[]));
-        let thresholds: f64 = level.iter().map(|line| f64::from(L::threshold(&words_of(line)))).sum();
-        sum += reached;
-        reached *= thresholds / f64::from(L::MAX_THRESHOLD) / f64::from(count);
+        let mut with_control = [0u64; 256];
+        level.iter().for_each(|line| with_control[control_of(&words_of(line)) as usize & 255] += 1);
+        let (mut rate, mut bumped) = (0.0, 0.0);
+        for (control, &lines) in with_control.iter().enumerate().filter(|(_, lines)| **lines > 0) {
+            let share = lines as f64 / f64::from(count);
+            let (r, b) = Control::decode::<L>(control as u32).rates::<L>();
+            rate += share * r;
+            bumped += share * b;
+        }
+        lines_per_probe += reached;
+        fpr += reached * rate;
+        reached *= bumped;
         lines = rest;
     }
-    sum
+    // What the last level bumps is "maybe".
+    Expected { fpr: fpr + reached, lines_per_probe }
 }

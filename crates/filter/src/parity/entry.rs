@@ -1,7 +1,7 @@
 //! The entry points of each instruction set.
 
-/// Defines the two functions of a [`ProbeFns`](crate::probe_fns::ProbeFns) and the solver, compiled with `$features`. The module
-/// provides `read`, which reads a line for an equation.
+/// Defines the two functions of a [`ProbeFns`](crate::probe_fns::ProbeFns) and the builder, compiled with `$features`. The module
+/// provides `read`, which reads a line for an equation, and `Steps`, which a build takes.
 macro_rules! entry_points {
     ($($features:literal)?) => {
         /// Whether a line denies a hash, which its threshold does not send on to the next level.
@@ -12,10 +12,31 @@ macro_rules! entry_points {
         pub(super) unsafe fn denies<L: Layout>(
             line: &$crate::line::Line,
             hash: &super::equation::ProbeHash,
-            fraction: u64,
+            place: u64,
         ) -> bool {
             let reading = read::<L>(line, &hash.equation::<L>());
-            !reading.fits && super::equation::rank_of::<L>(fraction) >= reading.threshold
+            if super::control::is_bumped::<L>(reading.control, place) || !reading.fits {
+                return !super::control::is_bumped::<L>(reading.control, place);
+            }
+            // SAFETY: the same instruction set.
+            unsafe { fits_wholly_is::<L>(false, line, hash.hash, place, reading.control) }
+        }
+
+        /// Whether it is `wanted` that a line whose first lanes satisfy the equation satisfies the rest of it, and passes the checks across the
+        /// lanes. (Callers end with this call, and only pass numbers, so that they need no stack.)
+        ///
+        /// # Safety
+        /// Same as [`denies`].
+        #[inline(never)]
+        $(#[target_feature(enable = $features)])?
+        unsafe fn fits_wholly_is<L: Layout>(
+            wanted: bool,
+            line: &$crate::line::Line,
+            hash: u64,
+            place: u64,
+            control: u32,
+        ) -> bool {
+            super::walk::fits_wholly::<L>(line, hash, place, control) == wanted
         }
 
         /// Whether a hash may have been added.
@@ -29,8 +50,12 @@ macro_rules! entry_points {
             kind: &$crate::kind::FilterKind,
         ) -> bool {
             // SAFETY: the same instruction set.
+            let rest = |line: &_, hash, place, control| unsafe {
+                fits_wholly_is::<L>(true, line, hash, place, control)
+            };
+            // SAFETY: the same instruction set.
             let lower = |lines: &[_], hash, levels: &[_]| unsafe { lower_levels::<L>(lines, hash, levels) };
-            super::walk::probe::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation), lower)
+            super::walk::probe::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation), rest, lower)
         }
 
         /// [`contains`] for many hashes. All verdicts are [`Maybe`]($crate::verdict::Verdict::Maybe) before the call.
@@ -45,6 +70,10 @@ macro_rules! entry_points {
             verdicts: &mut [$crate::verdict::Verdict],
         ) {
             // SAFETY: the same instruction set.
+            let rest = |line: &_, hash, place, control| unsafe {
+                fits_wholly_is::<L>(true, line, hash, place, control)
+            };
+            // SAFETY: the same instruction set.
             let lower = |lines: &[_], hash, levels: &[_]| unsafe { lower_levels::<L>(lines, hash, levels) };
             super::walk::probe_many::<L>(
                 lines,
@@ -52,6 +81,7 @@ macro_rules! entry_points {
                 kind,
                 verdicts,
                 |line, equation| read::<L>(line, equation),
+                rest,
                 lower,
             );
         }
@@ -64,15 +94,17 @@ macro_rules! entry_points {
             super::walk::probe_levels::<L>(lines, hash, levels, |line, equation| read::<L>(line, equation))
         }
 
-        /// [`System::solve`](super::solve::System::solve), compiled for this instruction set.
+        /// [`LineBuilder::build`](super::line_builder::LineBuilder::build), compiled for this instruction set.
         ///
         /// # Safety
         /// Same as [`contains`].
         $(#[target_feature(enable = $features)])?
-        pub(super) unsafe fn solve<L: Layout>(
-            system: &mut super::solve::System,
-        ) -> (super::layout::Lanes, usize) {
-            system.solve::<L>()
+        pub(super) unsafe fn build_line<L: Layout>(
+            line: &mut super::line_builder::LineBuilder,
+            members: &[u64],
+            count: u32,
+        ) -> (super::layout::Words, usize) {
+            line.build::<L, Steps>(members, count)
         }
     };
 }

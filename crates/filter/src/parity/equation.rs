@@ -1,11 +1,18 @@
-//! From a hash to its line, its rank and its equation (frozen: stored filters depend on it).
+//! From a hash to its line and its equations (frozen: stored filters depend on it).
 
-use super::layout::{Equation, Layout, MAX_LANES, mask};
+use super::layout::{Equation, Layout, MAX_LANES, WORD_BITS, WORDS, Words, mask};
 
 /// Odd, without structure: the third to fifth digits of the fraction of π in base 2⁶⁴, made odd.
 const COEFFICIENTS: u64 = 0xa409_3822_299f_31d1;
 const FINGERPRINT: u64 = 0x082e_fa98_ec4e_6c89;
 const NEXT_LEVEL: u64 = 0x4528_21e6_38d0_1377;
+
+/// The most checks across the lanes that a line has for a key.
+pub(super) const MAX_CHECKS: usize = 4;
+
+/// The first bits of the fingerprint product: for the checks, for the coefficients of high rows, and for the lanes, from bit 48 on.
+pub(super) const CHECKS_AT: usize = 32;
+const HIGH_ROWS_AT: usize = 64 - MAX_LANES - 9;
 
 /// A hash with what its equations have in common in all widths, so that a lookup that asks several filters computes it once.
 #[derive(Debug, Clone, Copy)]
@@ -34,17 +41,43 @@ impl ProbeHash {
     #[inline(always)]
     pub(super) fn equation<L: Layout>(&self) -> Equation {
         Equation {
-            low: self.coefficients & mask(L::ROWS),
-            high: self.fingerprint >> (64 - MAX_LANES - 8) & mask(L::ROWS.saturating_sub(64)),
+            low: self.coefficients & mask(L::LOW_ROWS),
+            high: self.fingerprint >> HIGH_ROWS_AT & mask(L::HIGH_ROWS),
             fingerprint: (self.fingerprint >> (64 - L::LANES)) as u32,
         }
     }
+
+    /// The parity that a check wants, 0 or 1.
+    #[inline(always)]
+    pub(super) fn wanted(&self, check: usize) -> u32 {
+        (self.fingerprint >> (CHECKS_AT + check)) as u32 & 1
+    }
 }
 
-/// The equation of a hash.
+/// How far a check rotates a word. All rotations differ: equal ones would read the sum of two words only. And no check rotates all words by
+/// the same distance further than another one, because the coefficients of both would then depend on each other in all lines.
+pub(super) const ROTATIONS: [[u32; WORDS]; MAX_CHECKS] = {
+    let (mut rotations, mut i) = ([[0; WORDS]; MAX_CHECKS], 0);
+    while i < MAX_CHECKS * WORDS {
+        let (check, word) = (i / WORDS, i % WORDS);
+        rotations[check][word] = (2 * (WORDS * check + word * (2 * check + 1) % WORDS) + 1) as u32;
+        i += 1;
+    }
+    assert!(2 * i <= u64::BITS as usize);
+    rotations
+};
+
+/// The sum of all words, rotated for a check.
 #[inline(always)]
-pub(super) fn equation_of<L: Layout>(hash: u64) -> Equation {
-    ProbeHash::new(hash).equation::<L>()
+pub(super) fn folded<L: Layout>(words: &Words, check: usize) -> u64 {
+    let words = words[..L::CROSSED_WORDS].iter().zip(ROTATIONS[check]);
+    words.fold(0, |sum, (word, by)| sum ^ (word & mask(WORD_BITS)).rotate_right(by))
+}
+
+/// Whether a line passes a check across its lanes.
+#[inline(always)]
+pub(super) fn passes<L: Layout>(words: &Words, hash: &ProbeHash, check: usize) -> bool {
+    (hash.coefficients & folded::<L>(words, check)).count_ones() & 1 == hash.wanted(check)
 }
 
 /// The 128-bit product with its halves XORed, so that every bit of the hash affects every bit (Wang Yi's "mum").
@@ -54,18 +87,12 @@ fn folded_product(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The line of a hash among `lines`, and its rank in that line, 0 to `MAX_THRESHOLD - 1`. Within a line, ranks rise with the hash, so
-/// sorted hashes are sorted by line, and by rank within each line.
+/// The line of a hash among `lines`, and its place within the line, as a fraction of 2⁶⁴. Sorted hashes are sorted by line, and by place
+/// within each line.
 #[inline(always)]
-pub(super) fn place<L: Layout>(hash: u64, lines: u32) -> (u32, u32) {
+pub(super) fn place(hash: u64, lines: u32) -> (u32, u64) {
     let product = u128::from(hash) * u128::from(lines);
-    ((product >> 64) as u32, rank_of::<L>(product as u64))
-}
-
-/// The rank of a hash in its line, given what the choice of the line leaves of it: the low word of hash × lines.
-#[inline(always)]
-pub(super) fn rank_of<L: Layout>(fraction: u64) -> u32 {
-    ((u128::from(fraction) * u128::from(L::MAX_THRESHOLD)) >> 64) as u32
+    ((product >> 64) as u32, product as u64)
 }
 
 /// The hash in the next level. The mix is a bijection, so distinct hashes stay distinct.

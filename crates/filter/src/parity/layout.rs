@@ -1,46 +1,61 @@
-//! How a line stores its lanes and its threshold: one layout per width (see the table in the module documentation).
+//! How a line stores its lanes: one layout per number of lanes (see the table in the module documentation).
 
-use super::width::Width;
 use crate::line::{LINE_BYTES, Line};
 
 /// A line as eight little-endian words.
-pub(super) type Words = [u64; LINE_BYTES / 8];
+pub(super) type Words = [u64; WORDS];
 
-/// The most lanes of any width.
+pub(super) const WORDS: usize = LINE_BYTES / 8;
+
+/// The bits of a word below its control bit.
+pub(super) const WORD_BITS: usize = 63;
+
+/// The most lanes of any layout.
 pub(super) const MAX_LANES: usize = 16;
 
 /// What a hash requires of its line: for each lane `j`, the parity of `lane_j & coefficients` is bit `j` of the fingerprint.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Equation {
-    /// Coefficients of rows 0 to 63.
+    /// Coefficients of the rows in the words of the lanes.
     pub low: u64,
-    /// Coefficients of the rows from 64 on.
+    /// Coefficients of the rows beyond them: see [`Seven`].
     pub high: u64,
     pub fingerprint: u32,
 }
 
-/// The lanes of a line before they are laid out: rows 0 to 63 of lane `j` in `low[j]`, the rest in `high[j]`.
-#[derive(Default)]
+/// The lanes of a line before they are laid out, as [`Equation`] splits them.
+#[derive(Clone, Default)]
 pub(super) struct Lanes {
     pub low: [u64; MAX_LANES],
     pub high: [u64; MAX_LANES],
+    /// The spare bits, in their places in the words.
+    pub spare: Words,
 }
 
-/// The parameters and the bit layout of one width. `threshold` and `fits` read what `assemble` wrote.
+/// The parameters and the bit layout for one number of lanes. `fits_first` and `fits_rest` read what `assemble` wrote.
 pub(super) trait Layout {
-    const WIDTH: Width;
     /// Bits per row, and bits of a fingerprint.
     const LANES: usize;
-    /// Rows: unknowns of the linear system, and bits of a coefficient vector.
-    const ROWS: usize;
-    /// The highest threshold; the highest rank is one less.
-    const MAX_THRESHOLD: u32;
+    /// Rows in the words of the lanes, then rows beyond them: unknowns of the linear system, and bits of a coefficient vector.
+    const LOW_ROWS: usize;
+    const HIGH_ROWS: usize;
+    /// Bits that belong to no lane, each as its word and its place in the word.
+    const SPARE: &[(usize, usize)];
+    /// The words that cross checks read, from the first.
+    const CROSSED_WORDS: usize;
+    /// The number of ranks if each had the same share of the places.
+    const RANKS: u32;
+    /// The unit of the quota of a line that bumps keys, in sixteenths of a check.
+    const QUOTA_STEP: u32;
 
-    fn threshold(words: &Words) -> u32;
-    /// Whether the parity of each lane under the coefficients equals its bit of the fingerprint. More than eight lanes are read eight at
-    /// a time: the first eight deny all but 0.4 % of the absent keys.
-    fn fits(words: &Words, equation: &Equation) -> bool;
-    fn assemble(lanes: &Lanes, threshold: u32) -> Words;
+    /// Whether the first lanes, eight at most, satisfy the equation. This denies all but 0.4 % of the absent keys (0.8 % with seven lanes).
+    fn fits_first(words: &Words, equation: &Equation) -> bool;
+    /// Whether the other lanes satisfy it.
+    fn fits_rest(words: &Words, equation: &Equation) -> bool;
+    /// The line. Bit `j` of `control` becomes bit 63 of word `j`.
+    fn assemble(lanes: &Lanes, control: u32) -> Words;
+    /// For each lane, the sum of what a vector in the lane puts into the words, each rotated to the right.
+    fn sums(vector: u64, rotations: &[u32; WORDS]) -> [u64; MAX_LANES];
 }
 
 pub(super) const fn mask(bits: usize) -> u64 {
@@ -61,10 +76,9 @@ pub(super) fn line_of_words(words: &Words) -> Line {
     line
 }
 
-/// Bit 63 of each word, word 0 first.
 #[inline(always)]
-fn top_bits(words: &Words) -> u32 {
-    words.iter().rev().fold(0, |bits, word| bits << 1 | (word >> 63) as u32)
+fn control_bit(control: u32, word: usize) -> u64 {
+    u64::from(control >> word & 1) << WORD_BITS
 }
 
 /// Bit `j` is the parity of word `j`. Folds halves onto each other and combines words, until each byte stands for one word.
@@ -91,165 +105,156 @@ fn gathered(bytes: u64) -> u32 {
     ((bytes & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
 }
 
-/// Bit `j` is the parity of the j-th 32-bit half word.
-#[inline(always)]
-fn parities_of_half_words(words: [u64; 4]) -> u32 {
-    let pairs: [u64; 2] = std::array::from_fn(|i| fold(words[i], words[i + 2], 16, 0x0000_ffff_0000_ffff));
-    let mut bytes = fold(pairs[0], pairs[1], 8, 0x00ff_00ff_00ff_00ff);
-    bytes ^= bytes >> 4;
-    bytes ^= bytes >> 2;
-    bytes ^= bytes >> 1;
-    // Bytes 0 to 3 are lanes 0, 2, 4, 6, and bytes 4 to 7 are lanes 1, 3, 5, 7. Byte b of lane j is shifted by 56 + j - 8b. All sums
-    // of a position and a shift differ, so there are no carries.
-    let to_lane = 1 << 56 | 1 << 50 | 1 << 44 | 1 << 38 | 1 << 25 | 1 << 19 | 1 << 13 | 1 << 7;
-    ((bytes & 0x0101_0101_0101_0101).wrapping_mul(to_lane) >> 56) as u32
-}
-
-/// Bit `i` is the parity of word `i`. The lower 32 bits of every word are zero, so two words fit into one.
-#[inline(always)]
-fn parities_of_upper_halves(words: [u64; 4]) -> u32 {
-    let pairs = [words[0] >> 32 | words[1], words[2] >> 32 | words[3]];
-    // Sixteen bits each of words 0, 2, 1, 3.
-    let mut sixteens = fold(pairs[0], pairs[1], 16, 0x0000_ffff_0000_ffff);
-    for by in [8, 4, 2, 1] {
-        sixteens ^= sixteens >> by;
-    }
-    // All sums of a bit position (0, 16, 32, 48) and a shift (48, 34, 17, 3) differ, so there are no carries, and bits 48 to 51 stand for
-    // words 0 to 3.
-    ((sixteens & 0x0001_0001_0001_0001).wrapping_mul(1 << 48 | 1 << 34 | 1 << 17 | 1 << 3) >> 48) as u32 & 15
-}
-
-/// One word per lane, and eight more rows of lane `j` in byte `j` of the last word.
+/// One word per lane, and nine more rows of each lane in the last word.
 pub(super) struct Seven;
 
 impl Layout for Seven {
-    const WIDTH: Width = Width::Seven;
     const LANES: usize = 7;
-    const ROWS: usize = 72;
-    const MAX_THRESHOLD: u32 = 255;
+    const LOW_ROWS: usize = WORD_BITS;
+    const HIGH_ROWS: usize = 9;
+    const SPARE: &[(usize, usize)] = &[];
+    const CROSSED_WORDS: usize = 7;
+    const RANKS: u32 = 128;
+    const QUOTA_STEP: u32 = 2;
 
     #[inline(always)]
-    fn threshold(words: &Words) -> u32 {
-        (words[7] >> 56) as u32
-    }
-    #[inline(always)]
-    fn fits(words: &Words, equation: &Equation) -> bool {
-        let high = |j: usize| words[7] >> (8 * j) & equation.high;
+    fn fits_first(words: &Words, equation: &Equation) -> bool {
+        let high = |j: usize| words[7] >> (Self::HIGH_ROWS * j) & equation.high;
         // The parity of a sum is the sum of the parities, so one count covers both parts.
         parities_of(std::array::from_fn(|j| words[j] & equation.low ^ high(j))) & 0x7f == equation.fingerprint
     }
-    fn assemble(lanes: &Lanes, threshold: u32) -> Words {
-        let mut words: Words = std::array::from_fn(|j| lanes.low[j]);
-        words[7] = (0..7).fold(u64::from(threshold) << 56, |word, j| word | lanes.high[j] << (8 * j));
+    #[inline(always)]
+    fn fits_rest(_: &Words, _: &Equation) -> bool {
+        true
+    }
+    #[inline(always)]
+    fn assemble(lanes: &Lanes, control: u32) -> Words {
+        let last = (0..7).fold(0, |word, j| word | lanes.high[j] << (Self::HIGH_ROWS * j));
+        std::array::from_fn(|j| control_bit(control, j) | if j < 7 { lanes.low[j] } else { last })
+    }
+    #[inline(always)]
+    fn sums(vector: u64, rotations: &[u32; WORDS]) -> [u64; MAX_LANES] {
+        std::array::from_fn(|j| if j < 7 { vector.rotate_right(rotations[j]) } else { 0 })
+    }
+}
+
+/// Eight lanes in the low bits of the words, and the others above them, in pieces.
+pub(super) struct Wide<const LANES: usize>;
+
+/// Up to one piece of a lane in each word, above the low rows. (Arrays of each field, because the compiler would gather fields one by one.)
+#[derive(Clone, Copy)]
+struct Pieces {
+    /// The lane, counted from the ninth.
+    lane: [usize; WORDS],
+    /// The first row, and the mask of as many low bits as there are rows.
+    row: [usize; WORDS],
+    mask: [u64; WORDS],
+    /// The place of the first row in the word.
+    at: [usize; WORDS],
+}
+
+impl<const LANES: usize> Wide<LANES> {
+    const MORE: usize = LANES - WORDS;
+
+    /// The first and the second piece of each word, and the number of bits of each word that are in use. A lane takes the next free bits, or if
+    /// the lanes can share the words evenly, the next free words.
+    const LAID_OUT: ([Pieces; 2], [usize; WORDS]) = {
+        let none = Pieces { lane: [0; WORDS], row: [0; WORDS], mask: [0; WORDS], at: [0; WORDS] };
+        let (mut pieces, mut used) = ([none; 2], [Self::LOW_ROWS; WORDS]);
+        let (mut word, mut nth, mut lane) = (0, 0, 0);
+        while lane < Self::MORE {
+            let mut row = 0;
+            while row < Self::LOW_ROWS {
+                let (left, free) = (Self::LOW_ROWS - row, WORD_BITS - used[word]);
+                let rows = if left < free { left } else { free };
+                let to = &mut pieces[nth];
+                (to.lane[word], to.row[word]) = (lane, row);
+                (to.mask[word], to.at[word]) = (mask(rows), used[word]);
+                row += rows;
+                used[word] += rows;
+                nth = 1;
+                if used[word] == WORD_BITS || WORDS.is_multiple_of(Self::MORE) && row == Self::LOW_ROWS {
+                    (word, nth) = (word + 1, 0);
+                }
+            }
+            lane += 1;
+        }
+        (pieces, used)
+    };
+    const PIECES: [Pieces; 2] = Self::LAID_OUT.0;
+
+    /// The bits that are left, and their number.
+    const LEFT: ([(usize, usize); 2 * WORDS], usize) = {
+        let (mut left, mut count, mut word) = ([(0, 0); 2 * WORDS], 0, 0);
+        while word < WORDS {
+            let mut at = Self::LAID_OUT.1[word];
+            while at < WORD_BITS {
+                left[count] = (word, at);
+                (at, count) = (at + 1, count + 1);
+            }
+            word += 1;
+        }
+        (left, count)
+    };
+}
+
+impl<const LANES: usize> Layout for Wide<LANES> {
+    const LANES: usize = LANES;
+    const LOW_ROWS: usize = WORDS * WORD_BITS / LANES;
+    const HIGH_ROWS: usize = 0;
+    const SPARE: &[(usize, usize)] = Self::LEFT.0.split_at(Self::LEFT.1).0;
+    const CROSSED_WORDS: usize = WORDS;
+    const RANKS: u32 = match LANES {
+        ..12 => 128,
+        12 => 96,
+        _ => 80,
+    };
+    const QUOTA_STEP: u32 = match LANES {
+        8 | 9 => 2,
+        10 | 11 => 3,
+        12 => 4,
+        _ => 8,
+    };
+
+    #[inline(always)]
+    fn fits_first(words: &Words, equation: &Equation) -> bool {
+        parities_of(words.map(|word| word & equation.low)) == equation.fingerprint & 0xff
+    }
+    #[inline(always)]
+    fn fits_rest(words: &Words, equation: &Equation) -> bool {
+        let mut lanes = [0; WORDS];
+        for pieces in &Self::PIECES {
+            for j in (0..WORDS).filter(|&j| pieces.mask[j] != 0) {
+                lanes[pieces.lane[j]] ^=
+                    words[j] >> pieces.at[j] & equation.low >> pieces.row[j] & pieces.mask[j];
+            }
+        }
+        let parities = lanes.iter().rev().fold(0, |all, lane| all << 1 | lane.count_ones() & 1);
+        parities == equation.fingerprint >> WORDS
+    }
+    #[inline(always)]
+    fn assemble(lanes: &Lanes, control: u32) -> Words {
+        let mut words = std::array::from_fn(|j| control_bit(control, j) | lanes.low[j] | lanes.spare[j]);
+        for pieces in &Self::PIECES {
+            for j in (0..WORDS).filter(|&j| pieces.mask[j] != 0) {
+                words[j] |=
+                    (lanes.low[WORDS + pieces.lane[j]] >> pieces.row[j] & pieces.mask[j]) << pieces.at[j];
+            }
+        }
         words
     }
-}
-
-/// One word per lane, without its top bit.
-pub(super) struct Eight;
-
-impl Layout for Eight {
-    const WIDTH: Width = Width::Eight;
-    const LANES: usize = 8;
-    const ROWS: usize = 63;
-    const MAX_THRESHOLD: u32 = 255;
-
     #[inline(always)]
-    fn threshold(words: &Words) -> u32 {
-        top_bits(words)
-    }
-    #[inline(always)]
-    fn fits(words: &Words, equation: &Equation) -> bool {
-        parities_of(words.map(|word| word & equation.low)) == equation.fingerprint
-    }
-    fn assemble(lanes: &Lanes, threshold: u32) -> Words {
-        std::array::from_fn(|j| lanes.low[j] | u64::from(threshold >> j & 1) << 63)
-    }
-}
-
-/// Seven bytes of a word per lane, and the ninth lane across the top bytes.
-pub(super) struct Nine;
-
-impl Layout for Nine {
-    const WIDTH: Width = Width::Nine;
-    const LANES: usize = 9;
-    const ROWS: usize = 56;
-    const MAX_THRESHOLD: u32 = 255;
-
-    #[inline(always)]
-    fn threshold(words: &Words) -> u32 {
-        (words[7] >> 56) as u32
-    }
-    #[inline(always)]
-    fn fits(words: &Words, equation: &Equation) -> bool {
-        let across = || words.iter().rev().fold(0, |lane, word| lane << 8 | word >> 56);
-        parities_of(words.map(|word| word & equation.low)) == equation.fingerprint & 0xff
-            && (across() & equation.low).count_ones() & 1 == equation.fingerprint >> 8
-    }
-    fn assemble(lanes: &Lanes, threshold: u32) -> Words {
-        let across = lanes.low[8] | u64::from(threshold) << 56;
-        std::array::from_fn(|j| lanes.low[j] | (across >> (8 * j)) << 56)
-    }
-}
-
-/// Bits 0 to 41 of a word for each of eight lanes, and four lanes in the 21 bits above, half in word `i` and half in word `i + 4`.
-pub(super) struct Twelve;
-
-/// The rows of a lane in the upper part of one word.
-pub(super) const HALF: usize = 21;
-
-impl Layout for Twelve {
-    const WIDTH: Width = Width::Twelve;
-    const LANES: usize = 12;
-    const ROWS: usize = 2 * HALF;
-    const MAX_THRESHOLD: u32 = 255;
-
-    #[inline(always)]
-    fn threshold(words: &Words) -> u32 {
-        top_bits(words)
-    }
-    #[inline(always)]
-    fn fits(words: &Words, equation: &Equation) -> bool {
-        // The halves of a lane are at the same bits of two words: 42 to 62, all in the upper 32.
-        let upper = || {
-            let halves = [(equation.low & mask(HALF)) << Self::ROWS, equation.low >> HALF << Self::ROWS];
-            parities_of_upper_halves(std::array::from_fn(|i| words[i] & halves[0] ^ words[i + 4] & halves[1]))
-        };
-        parities_of(words.map(|word| word & equation.low)) == equation.fingerprint & 0xff
-            && upper() == equation.fingerprint >> 8
-    }
-    fn assemble(lanes: &Lanes, threshold: u32) -> Words {
-        std::array::from_fn(|j| {
-            let half = lanes.low[8 + j % 4] >> (HALF * (j / 4)) & mask(HALF);
-            lanes.low[j] | half << Self::ROWS | u64::from(threshold >> j & 1) << 63
-        })
-    }
-}
-
-/// Half a word per lane, without its top bit. The threshold has sixteen bits.
-pub(super) struct Sixteen;
-
-impl Layout for Sixteen {
-    const WIDTH: Width = Width::Sixteen;
-    const LANES: usize = 16;
-    const ROWS: usize = 31;
-    const MAX_THRESHOLD: u32 = 65_535;
-
-    #[inline(always)]
-    fn threshold(words: &Words) -> u32 {
-        let pairs = |(i, word): (usize, &u64)| (word >> 31 & 0x0000_0001_0000_0001) << (2 * i);
-        let bits = words.iter().enumerate().map(pairs).fold(0, |all, pair| all | pair);
-        (bits | bits >> 31) as u32
-    }
-    #[inline(always)]
-    fn fits(words: &Words, equation: &Equation) -> bool {
-        let coefficients = equation.low | equation.low << 32;
-        let eight = |from| parities_of_half_words(std::array::from_fn(|i| words[from + i] & coefficients));
-        eight(0) == equation.fingerprint & 0xff && eight(4) == equation.fingerprint >> 8
-    }
-    fn assemble(lanes: &Lanes, threshold: u32) -> Words {
-        let half = |j: usize| lanes.low[j] | u64::from(threshold >> j & 1) << 31;
-        std::array::from_fn(|word| half(2 * word) | half(2 * word + 1) << 32)
+    fn sums(vector: u64, rotations: &[u32; WORDS]) -> [u64; MAX_LANES] {
+        let mut sums = [0; MAX_LANES];
+        let low: Words = std::array::from_fn(|j| vector.rotate_right(rotations[j]));
+        sums[..WORDS].copy_from_slice(&low);
+        for pieces in Self::PIECES.iter().filter(|pieces| pieces.mask != [0; WORDS]) {
+            let bits: Words =
+                std::array::from_fn(|j| (vector >> pieces.row[j] & pieces.mask[j]) << pieces.at[j]);
+            let bits: Words = std::array::from_fn(|j| bits[j].rotate_right(rotations[j]));
+            (0..WORDS).for_each(|j| sums[WORDS + pieces.lane[j]] ^= bits[j]);
+        }
+        sums
     }
 }
 
@@ -262,19 +267,27 @@ macro_rules! for_width {
                 $body
             }
             $crate::parity::width::Width::Eight => {
-                use $crate::parity::layout::Eight as $layout;
+                type $layout = $crate::parity::layout::Wide<8>;
                 $body
             }
             $crate::parity::width::Width::Nine => {
-                use $crate::parity::layout::Nine as $layout;
+                type $layout = $crate::parity::layout::Wide<9>;
+                $body
+            }
+            $crate::parity::width::Width::Ten => {
+                type $layout = $crate::parity::layout::Wide<10>;
+                $body
+            }
+            $crate::parity::width::Width::Eleven => {
+                type $layout = $crate::parity::layout::Wide<11>;
                 $body
             }
             $crate::parity::width::Width::Twelve => {
-                use $crate::parity::layout::Twelve as $layout;
+                type $layout = $crate::parity::layout::Wide<12>;
                 $body
             }
             $crate::parity::width::Width::Sixteen => {
-                use $crate::parity::layout::Sixteen as $layout;
+                type $layout = $crate::parity::layout::Wide<16>;
                 $body
             }
         }

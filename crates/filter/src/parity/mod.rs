@@ -1,11 +1,12 @@
 //! The parity filter: each 64-byte line is a small linear system over GF(2). It is static: all keys must be known when it is built.
 //!
-//! Choose it for key sets that never change, such as segments. At equal size it has a quarter of the false positives of a
-//! [`blocked`](crate::blocked) Bloom filter (at 8.8 bits per key, 0.39 % instead of 1.6 %), and reads 1.05 lines per probe instead of one.
+//! Choose it for key sets that never change, such as segments. At equal size it has a sixth of the false positives of a
+//! [`blocked`](crate::blocked) Bloom filter (at 8.8 bits per key, 0.28 % instead of 1.6 %), and reads 1.05 lines per probe instead of one.
+//! It takes 4 % more than the least that a filter of its rate can take. `docs/parity.md` has the reasons, a model, and a comparison.
 //!
-//! # The system of a line
-//! A line holds `L` lanes of `R` bits and a *threshold*. Read crosswise, it is a table of `R` rows of `L` bits: lane `j` is bit `j`
-//! of every row. A hash gives a vector `c` of `R` coefficients and a fingerprint `f` of `L` bits. A probe tests whether
+//! # Lanes
+//! A line holds `L` lanes of `R` bits and a control byte. Read crosswise, the lanes are a table of `R` rows of `L` bits: lane `j` is bit `j` of
+//! every row. A hash gives a vector `c` of `R` coefficients and a fingerprint `f` of `L` bits. A probe first tests whether
 //!
 //! > for each lane j: parity(lane_j & c) = bit j of f
 //!
@@ -18,64 +19,87 @@
 //! # Bumping
 //! `R` unknowns satisfy about `R` equations: random vectors stay independent until there are `R` − 1.61 of them on average (Σ over
 //! d ≥ 0 of 1 − Π_{j>d} (1 − 2^−j) = 1.61), and a dependent one is contradictory unless its fingerprint happens to fit. Lines receive a
-//! binomial number of keys, so some receive more. Each key has a *rank* in its line. The builder adds equations in descending rank until
-//! the first contradiction, at rank `t`, and sets the threshold of the line to `t` + 1. All keys with a rank below the threshold are
-//! *bumped*: they are stored in the next level, a filter of the same kind over rehashed hashes. A probe whose rank is below the
-//! threshold of the line that it read continues with the next level. (Bumping by thresholds:
+//! binomial number of keys, so some receive more. Each key has a *place* in its line, and a *rank* by its place. The builder adds equations in
+//! descending places until the first contradiction, at rank `t`, and sets the threshold of the line to `t` + 1. All keys with a rank below the
+//! threshold are *bumped*: they are stored in the next level, a filter of the same kind over rehashed hashes. A probe whose rank is below
+//! the threshold of the line that it read continues with the next level. (Bumping by thresholds:
 //! Dillinger, Hübschle-Schneider, Sanders, Walzer, "Fast Succinct Retrieval and Approximate Membership using Ribbon", 2022.)
-//!
-//! With λ keys per line, the share of bumped keys is E\[max(0, X − C)\] / λ for X ~ Poisson(λ) and the capacity C above, about
-//! 5 % for the λ chosen here, and the filter takes 512 / λ / (1 − share) bits per key. A larger λ saves bits, but costs lines per
-//! probe, 1 / (1 − share); [`Width`] balances the two.
 //!
 //! Each level is a twentieth of the one before, so a few levels hold everything; each has at least one line. For keys that the seventh
 //! level would bump (only an adversary has any), the threshold rule itself answers "maybe". A build can therefore neither fail nor loop
 //! forever.
 //!
-//! # Where the bits are
-//! With `w0` … `w7` the little-endian words of a line, and bits numbered from 0:
+//! # Checks across the lanes
+//! A line with fewer keys than rows leaves `L` bits free for each row that is no pivot. Checks use them: a *check* wants a parity of bits from
+//! all words, which another vector selects, and a key that is not a member passes it with probability 1/2. Each member of the line has as
+//! many checks as the line's *quota* says, so a line with few keys has fewer false positives; lines that bump have a few, too, for the 1.61
+//! rows that they lose. Only keys that pass all lanes come to the checks: 0.4 % of the absent ones, so that checks cost no time.
 //!
-//! | L × R | lane j | threshold |
+//! # The control byte
+//! Bit 63 of the eight words, word 0 lowest. With t the threshold, q the quota in sixteenths of a check, and s from 0 to 3:
+//!
+//! | byte | t | q |
 //! |---|---|---|
-//! | 7 × 72 | `wj`, then bits 8j to 8j + 7 of `w7` as rows 64 to 71 | bits 56 to 63 of `w7` |
-//! | 8 × 63 | bits 0 to 62 of `wj` | bit 63 of `w0` … `w7` |
-//! | 9 × 56 | bits 0 to 55 of `wj`; lane 8: bits 56 to 63 of `w0` … `w6` | bits 56 to 63 of `w7` |
-//! | 12 × 42 | bits 0 to 41 of `wj`; lane 8 + i: bits 42 to 62 of `wi`, then of `w(i+4)` | bit 63 of `w0` … `w7` |
-//! | 16 × 31 | bits 0 to 30 of the j-th 32-bit half word | bit 31 of the 16 half words |
+//! | 0 to 63 | 0 | the byte |
+//! | 64 + 4 (t − 1) + s | 1 to 48 | s × 2; × 3 with 10 and 11 lanes, × 4 with 12, × 8 with 16 |
 //!
-//! # From a hash to its equation
-//! For a level of n lines, the line is the high word of hash × n, and the rank is the high word of its *low* word times 255 (65 535
-//! for 16 lanes). Within a line, ranks rise with the hash, so sorting the hashes is all the grouping that a build needs. `c` is
-//! the low `R` bits of the folded product (high word XOR low word) of the hash with one constant. `f` is the high `L` bits of its plain
-//! product with another; for 72 rows, bits 40 to 47 of that product are the coefficients of rows 64 to 71. The hash for the next level
-//! is a bijective mix. The constants are in `equation.rs`.
+//! The place u of a key is a fraction of the line, 0 ≤ u < 1. Its rank is ⌊128 u⌋ (⌊96 u⌋ with 12 lanes, ⌊80 u⌋ with 16), and 47 if that is
+//! more. It has ⌊q / 16⌋ checks, and one more if u ≥ 1 − (q mod 16) / 16.
+//!
+//! # Where the bits are
+//! With `w0` … `w7` the little-endian words of a line, bits numbered from 0, and bit 63 of each a bit of the control byte:
+//!
+//! | L × R | lanes 0 to 7 | the other rows |
+//! |---|---|---|
+//! | 7 × 72 | rows 0 to 62 of lane j: bits 0 to 62 of `wj` | rows 63 to 71 of lane j: bits 9j to 9j + 8 of `w7` |
+//! | 8 × 63 | bits 0 to 62 of `wj` | |
+//! | 9 × 56 | bits 0 to 55 of `wj` | lane 8: bits 56 to 62 of `w0`, then of `w1`, … `w7` |
+//! | 10 × 50 | bits 0 to 49 of `wj` | lane 8: bits 50 to 62 of `w0` to `w2`, 50 to 60 of `w3`; lane 9: the same of `w4` to `w7` |
+//! | 11 × 45 | bits 0 to 44 of `wj` | bits 45 to 62 of all words, one after the other: 45 for lane 8, then 9, then 10 |
+//! | 12 × 42 | bits 0 to 41 of `wj` | lane 8 + i: bits 42 to 62 of `w(2i)`, then of `w(2i+1)` |
+//! | 16 × 31 | bits 0 to 30 of `wj` | lane 8 + i: bits 31 to 61 of `wi` |
+//!
+//! Bits that are left (4 with 10 lanes, 9 with 11, 8 with 16) belong to no lane. Checks read them like all others.
+//!
+//! # From a hash to its equations
+//! For a level of n lines, the line is the high word of hash × n, and the place is its *low* word. Within a line, places rise with the hash, so
+//! sorting the hashes is all the grouping that a build needs. `p` is the folded product (high word XOR low word) of the hash with one
+//! constant, and `c` is its low `R` bits. `f` is the high `L` bits of the hash's plain product with another constant; for 72 rows, `c` is
+//! the low 63 bits of `p`, then bits 39 to 47 of the plain product. Check e (0 to 3) selects in word j the bits of `p` rotated left by
+//! 2 (8e + (2e + 1) j mod 8) + 1, without bit 63 and, with 7 lanes, without `w7`; it wants bit 32 + e of the plain product. The
+//! hash for the next level is a bijective mix. The constants are in `equation.rs`.
 //!
 //! # Measured
 //! Sizes and rates for 1 million and for 100 million keys, including all levels, as printed by `sidebloom filter table --kind parity`
-//! and `sidebloom filter table --kind parity --keys 100000000` (the standard deviation of a rate is 1 %). A test checks the limits
-//! at 400,000 keys.
+//! and `sidebloom filter table --kind parity --keys 100000000`. The rate is what the lines report of themselves; the tests compare it with
+//! probes. The bound is log2(1 / rate) bits per key.
 //!
-//! | L × R | bits per key, 1 M | 100 M | false positives, 1 M | 100 M | lines per probe, 1 M | 100 M |
+//! | width | L × R | bits per key, 1 M | 100 M | false positives | bits ÷ bound | lines per probe |
 //! |---|---|---|---|---|---|---|
-//! | 7 × 72 | 7.676 | 7.673 | 0.784 % | 0.784 % | 1.042 | 1.042 |
-//! | 8 × 63 | 8.836 | 8.835 | 0.397 % | 0.389 % | 1.044 | 1.044 |
-//! | 9 × 56 | 10.068 | 10.063 | 0.195 % | 0.195 % | 1.043 | 1.043 |
-//! | 12 × 42 | 13.739 | 13.731 | 0.0243 % | 0.0241 % | 1.048 | 1.048 |
-//! | 16 × 31 | 19.203 | 19.189 | 0.00151 % | 0.00153 % | 1.053 | 1.053 |
+//! | 7 | 7 × 72 | 7.686 | 7.682 | 0.596 % | 1.04 | 1.043 |
+//! | 8 | 8 × 63 | 8.849 | 8.848 | 0.278 % | 1.04 | 1.046 |
+//! | 9 | 9 × 56 | 10.085 | 10.079 | 0.128 % | 1.05 | 1.044 |
+//! | 10 | 10 × 50 | 11.391 | 11.392 | 0.0570 % | 1.06 | 1.046 |
+//! | 11 | 11 × 45 | 12.786 | 12.776 | 0.0249 % | 1.07 | 1.049 |
+//! | 12 | 12 × 42 | 13.759 | 13.754 | 0.0128 % | 1.06 | 1.049 |
+//! | 16 | 16 × 31 | 19.451 | 19.447 | 0.000578 % | 1.12 | 1.049 |
 //!
 //! Times on one thread of an Intel Xeon (Sapphire Rapids), in nanoseconds: a probe of an absent key with all lines in L2, without the
-//! hash (`cargo bench -p micro --bench filter -- hot`), and the build of 10 million keys, including the sort (`… -- build`). A build
+//! hash (`cargo bench -p micro --bench filter -- hot`), and the build of 1 million keys, including the sort (`… -- build` does so for 10
+//! million). Without the checks, probes took 0 to 0.6 ns less with AVX-512 in the same run, and builds 40 ns per key. A build
 //! uses 17.6 to 19.3 bytes per key, including its input and its result (`tests/heap/parity_build_memory.rs` counts them); when
 //! a [`SortHashes`] keeps the hashes elsewhere, it uses only its result. In fresh memory of a virtual machine, page faults add 1 to 20 ns
 //! per key (system time).
 //!
-//! | L × R | AVX-512 | AVX2 | scalar | build, per key |
+//! | width | AVX-512 | AVX2 | scalar | build, per key, AVX-512 |
 //! |---|---|---|---|---|
-//! | 7 × 72 | 3.4 | 5.0 | 9.1 | 37 |
-//! | 8 × 63 | 3.1 | 5.2 | 9.5 | 35 |
-//! | 9 × 56 | 3.1 | 3.8 | 7.8 | 36 |
-//! | 12 × 42 | 3.2 | 4.3 | 9.2 | 34 |
-//! | 16 × 31 | 3.1 | 4.2 | 8.1 | 36 |
+//! | 7 | 4.9 | 6.9 | 14.2 | 49 |
+//! | 8 | 4.1 | 5.7 | 10.8 | 47 |
+//! | 9 | 4.1 | 5.6 | 10.4 | 52 |
+//! | 10 | 4.5 | 5.7 | 11.0 | 58 |
+//! | 11 | 4.3 | 6.0 | 10.8 | 63 |
+//! | 12 | 4.6 | 6.2 | 10.9 | 62 |
+//! | 16 | 4.4 | 6.2 | 12.6 | 58 |
 //!
 //! With a GiB of lines (`cargo bench -p micro --bench memory`, 8 and 12 lanes), a probe that waits for the one before
 //! it takes 1.07 to 1.08 times as long as a plain load, which takes 219 to 224 ns. In `probe_many`, 4,096 hashes take
@@ -83,15 +107,21 @@
 //! each, because its last misses overlap with nothing; plain loads take as long when each batch waits for the one
 //! before it.
 
+mod algebra;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512_algebra;
 pub(crate) mod build;
+mod checks;
+mod control;
 pub(crate) mod cost;
 mod entry;
 mod equation;
 mod layout;
+mod line_builder;
 pub(crate) mod probe;
 mod scalar;
 mod solve;

@@ -1,8 +1,10 @@
 //! Choosing the probe functions for an instruction set and a width, and the probe of lines that may not be trusted.
 
-use super::equation::{equation_of, next_level, place};
+use super::control::is_bumped;
+use super::equation::{ProbeHash, next_level, place};
 use super::layout::{Layout, for_width};
 use super::scalar;
+use super::walk::fits_wholly;
 use super::width::{Levels, Width};
 use crate::isa::{Isa, on_isa};
 use crate::line::Line;
@@ -37,15 +39,17 @@ fn probe_believed_as<L: Layout>(
 ) -> Option<Verdict> {
     let mut first = 0;
     for &count in levels {
-        let (line, rank) = place::<L>(hash, count);
+        let (line, place) = place(hash, count);
         let at = first + line as usize;
         let Some(line) = lines.get(at) else { break };
         if !believe(at) {
             return None;
         }
-        let reading = scalar::read::<L>(line, &equation_of::<L>(hash));
-        if rank >= reading.threshold {
-            return Some(Verdict::of(reading.fits));
+        let probe = ProbeHash::new(hash);
+        let reading = scalar::read::<L>(line, &probe.equation::<L>());
+        if !is_bumped::<L>(reading.control, place) {
+            let fits = reading.fits && fits_wholly::<L>(line, hash, place, reading.control);
+            return Some(Verdict::of(fits));
         }
         first += count as usize;
         hash = next_level(hash);

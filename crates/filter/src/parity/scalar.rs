@@ -1,7 +1,8 @@
 //! Reading a line in scalar code, which the tests compare the vector code with.
 
+use super::algebra::Portable as Steps;
 use super::entry::entry_points;
-use super::layout::{Equation, Layout, words_of};
+use super::layout::{Equation, Layout, Words, words_of};
 use super::walk::Reading;
 use crate::line::Line;
 
@@ -10,5 +11,23 @@ entry_points!();
 #[inline(always)]
 pub(super) fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
     let words = words_of(line);
-    Reading { fits: L::fits(&words, equation), threshold: L::threshold(&words) }
+    Reading { fits: L::fits_first(&words, equation), control: control_of(&words) }
+}
+
+/// The control byte of a line: bit 63 of each word, word 0 first.
+#[inline(always)]
+pub(super) fn control_of(words: &Words) -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        // SSE2 is part of x86-64, and its units are idle here.
+        use std::arch::x86_64::{_mm_castsi128_pd, _mm_movemask_pd, _mm_set_epi64x};
+        let (pairs, _) = words.as_chunks::<2>();
+        let two = |[low, high]: &[u64; 2]| {
+            // SAFETY: as above.
+            unsafe { _mm_movemask_pd(_mm_castsi128_pd(_mm_set_epi64x(*high as i64, *low as i64))) as u32 }
+        };
+        pairs.iter().rev().fold(0, |bits, pair| bits << 2 | two(pair))
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    words.iter().rev().fold(0, |bits, word| bits << 1 | (word >> super::layout::WORD_BITS) as u32)
 }

@@ -1,7 +1,8 @@
 //! The probe, level by level, generic over how a line is read.
 
-use super::equation::{equation_of, next_level, place};
-use super::layout::{Equation, Layout};
+use super::control::{Control, is_bumped};
+use super::equation::{ProbeHash, next_level, passes, place};
+use super::layout::{Equation, Layout, words_of};
 use crate::kind::FilterKind;
 use crate::line::Line;
 use crate::prefetch::{Prefetched, prefetch};
@@ -10,9 +11,21 @@ use crate::verdict::Verdict;
 /// What a probe reads from a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Reading {
-    /// Whether the lanes of the line satisfy the equation.
+    /// Whether the first lanes of the line, eight at most, satisfy the equation.
     pub fits: bool,
-    pub threshold: u32,
+    pub control: u32,
+}
+
+/// Whether a line whose first lanes satisfy the equation satisfies the rest of it, and passes the checks that the key has.
+#[inline(always)]
+pub(super) fn fits_wholly<L: Layout>(line: &Line, hash: u64, place: u64, control: u32) -> bool {
+    let (words, hash) = (words_of(line), ProbeHash::new(hash));
+    let checks = Control::decode::<L>(control).checks(place);
+    // Most keys have one check or none, which is hard to predict.
+    let first = passes::<L>(&words, &hash, 0) | (checks == 0);
+    L::fits_rest(&words, &hash.equation::<L>())
+        && first
+        && (1..checks).all(|check| passes::<L>(&words, &hash, check))
 }
 
 /// Probes the first level, and calls `lower` for the levels below it when the threshold of the line says that the key was bumped. (A loop
@@ -23,15 +36,16 @@ pub(super) fn probe<L: Layout>(
     hash: u64,
     kind: &FilterKind,
     read: impl Fn(&Line, &Equation) -> Reading,
+    rest: impl Fn(&Line, u64, u64, u32) -> bool,
     lower: impl Fn(&[Line], u64, &[u32]) -> bool,
 ) -> bool {
     let FilterKind::Parity { levels: [first, further @ ..], .. } = kind else { return true };
-    let (line, rank) = place::<L>(hash, *first);
+    let (line, place) = place(hash, *first);
     let Some(line) = lines.get(line as usize) else { return true };
-    let equation = equation_of::<L>(hash);
-    let reading = read(line, &equation);
-    if rank >= reading.threshold {
-        return reading.fits;
+    let probe = ProbeHash::new(hash);
+    let reading = read(line, &probe.equation::<L>());
+    if !is_bumped::<L>(reading.control, place) {
+        return reading.fits && rest(line, hash, place, reading.control);
     }
     lower(lines.get(*first as usize..).unwrap_or_default(), next_level(hash), further)
 }
@@ -45,12 +59,12 @@ pub(super) fn probe_levels<L: Layout>(
     read: impl Fn(&Line, &Equation) -> Reading,
 ) -> bool {
     for &count in levels {
-        let (line, rank) = place::<L>(hash, count);
+        let (line, place) = place(hash, count);
         let Some(line) = lines.get(line as usize) else { return true };
-        let equation = equation_of::<L>(hash);
-        let reading = read(line, &equation);
-        if rank >= reading.threshold {
-            return reading.fits;
+        let probe = ProbeHash::new(hash);
+        let reading = read(line, &probe.equation::<L>());
+        if !is_bumped::<L>(reading.control, place) {
+            return reading.fits && fits_wholly::<L>(line, hash, place, reading.control);
         }
         lines = lines.get(count as usize..).unwrap_or_default();
         hash = next_level(hash);
@@ -70,25 +84,27 @@ pub(super) fn probe_many<L: Layout>(
     kind: &FilterKind,
     verdicts: &mut [Verdict],
     read: impl Fn(&Line, &Equation) -> Reading,
+    rest: impl Fn(&Line, u64, u64, u32) -> bool,
     lower: impl Fn(&[Line], u64, &[u32]) -> bool,
 ) {
     let FilterKind::Parity { levels: [first, further @ ..], .. } = kind else { return };
-    let Some((level, rest)) = lines.split_at_checked(*first as usize) else { return };
-    let go_on = |hash| Verdict::of(lower(rest, hash, further));
+    let Some((level, below)) = lines.split_at_checked(*first as usize) else { return };
+    let go_on = |hash| Verdict::of(lower(below, hash, further));
     let mut waiting = [(0, 0); WAITING];
     let mut waiters = 0;
     for (i, hash) in Prefetched::new(level, hashes).enumerate() {
-        let (line, rank) = place::<L>(hash, *first);
+        let (line, place_in_line) = place(hash, *first);
         let Some(line) = level.get(line as usize) else { return };
-        let equation = equation_of::<L>(hash);
-        let reading = read(line, &equation);
-        if rank >= reading.threshold {
-            verdicts[i] = Verdict::of(reading.fits);
+        let probe = ProbeHash::new(hash);
+        let reading = read(line, &probe.equation::<L>());
+        if !is_bumped::<L>(reading.control, place_in_line) {
+            let fits = reading.fits && rest(line, hash, place_in_line, reading.control);
+            verdicts[i] = Verdict::of(fits);
             continue;
         }
         let hash = next_level(hash);
-        let (line, _) = place::<L>(hash, further[0]);
-        if let Some(line) = rest.get(line as usize) {
+        let (line, _) = place(hash, further[0]);
+        if let Some(line) = below.get(line as usize) {
             prefetch(line);
         }
         waiting[waiters] = (i, hash);

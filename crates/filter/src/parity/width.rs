@@ -1,4 +1,4 @@
-//! The widths of a parity filter: lanes, false-positive rate and size.
+//! The widths of a parity filter: size and false-positive rate.
 
 /// The most levels of a filter.
 pub const MAX_LEVELS: usize = 7;
@@ -6,55 +6,72 @@ pub const MAX_LEVELS: usize = 7;
 /// The number of lines in each level, first level first; 0 for levels that do not exist.
 pub type Levels = [u32; MAX_LEVELS];
 
-/// The number of lanes in a line. This is the number of fingerprint bits, so the false-positive rate is 2^−lanes.
+/// How many bits a filter spends on a key. The false-positive rate of width n is below 2^−n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Width {
-    /// 7 lanes of 72 rows: about 7.7 bits per key, 0.78 %.
+    /// 7 lanes of 72 rows: about 7.7 bits per key, 0.6 %.
     Seven,
-    /// 8 lanes of 63 rows: about 8.8 bits per key, 0.39 %.
+    /// 8 lanes of 63 rows: about 8.8 bits per key, 0.28 %.
     Eight,
-    /// 9 lanes of 56 rows: about 10.1 bits per key, 0.195 %.
+    /// 9 lanes of 56 rows: about 10.1 bits per key, 0.13 %.
     Nine,
-    /// 12 lanes of 42 rows: about 13.7 bits per key, 0.0244 %.
+    /// 10 lanes of 50 rows: about 11.4 bits per key, 0.057 %.
+    Ten,
+    /// 11 lanes of 45 rows: about 12.8 bits per key, 0.025 %.
+    Eleven,
+    /// 12 lanes of 42 rows: about 13.8 bits per key, 0.013 %.
     Twelve,
-    /// 16 lanes of 31 rows: about 19.2 bits per key, 0.0015 %.
+    /// 16 lanes of 31 rows: about 19.5 bits per key, 0.0006 %.
     Sixteen,
 }
 
 impl Width {
     /// All widths, narrow to wide.
-    pub const ALL: [Width; 5] = [Width::Seven, Width::Eight, Width::Nine, Width::Twelve, Width::Sixteen];
+    pub const ALL: [Width; 7] =
+        [Width::Seven, Width::Eight, Width::Nine, Width::Ten, Width::Eleven, Width::Twelve, Width::Sixteen];
 
-    /// The number of lanes.
-    pub fn lanes(self) -> u32 {
+    /// The number in the name.
+    pub fn number(self) -> u32 {
         match self {
             Width::Seven => 7,
             Width::Eight => 8,
             Width::Nine => 9,
+            Width::Ten => 10,
+            Width::Eleven => 11,
             Width::Twelve => 12,
             Width::Sixteen => 16,
         }
     }
 
-    /// The width with this number of lanes, if there is one.
-    pub fn from_lanes(lanes: u32) -> Option<Width> {
-        Width::ALL.into_iter().find(|width| width.lanes() == lanes)
+    /// The width with this number, if there is one.
+    pub fn from_number(number: u32) -> Option<Width> {
+        Width::ALL.into_iter().find(|width| width.number() == number)
     }
 
     /// Bits per key of a large filter, including all levels.
     pub fn bits_per_key(self) -> f64 {
         match self {
             Width::Seven => 7.68,
-            Width::Eight => 8.84,
-            Width::Nine => 10.07,
-            Width::Twelve => 13.74,
-            Width::Sixteen => 19.19,
+            Width::Eight => 8.85,
+            Width::Nine => 10.08,
+            Width::Ten => 11.39,
+            Width::Eleven => 12.77,
+            Width::Twelve => 13.75,
+            Width::Sixteen => 19.45,
         }
     }
 
-    /// The false-positive rate, 0 to 1.
+    /// The false-positive rate of a large filter, 0 to 1.
     pub fn fpr(self) -> f64 {
-        0.5f64.powi(self.lanes() as i32)
+        match self {
+            Width::Seven => 0.005_955,
+            Width::Eight => 0.002_783,
+            Width::Nine => 0.001_281,
+            Width::Ten => 0.000_569_6,
+            Width::Eleven => 0.000_249_3,
+            Width::Twelve => 0.000_127_5,
+            Width::Sixteen => 0.000_005_78,
+        }
     }
 
     /// λ: the average number of keys per line.
@@ -63,8 +80,10 @@ impl Width {
             Width::Seven => 70.0,
             Width::Eight => 61.0,
             Width::Nine => 53.5,
+            Width::Ten => 47.5,
+            Width::Eleven => 42.5,
             Width::Twelve => 39.5,
-            Width::Sixteen => 28.5,
+            Width::Sixteen => 28.0,
         }
     }
 }

@@ -101,7 +101,7 @@ pub fn of_lines(spec: FilterSpec, keys: Keys, hashes: &[u64]) -> Result<Row, Fai
     let filter = BuiltFilter::build(spec, hashes)?;
     let build_ns_per_key = nanos(start.elapsed(), filter.keys);
     let lines: &Lines = &filter.lines;
-    let expected = filter.kind.expected_fpr(filter.keys, lines.len() as u64);
+    let expected = filter.expected_fpr();
     let absent = keys.hashes_of(keys.absent());
     let time = |isa: Isa| {
         let prober = Prober::with_isa(filter.kind, isa);
