@@ -15,6 +15,7 @@ mod limit;
 mod machine;
 mod measure;
 mod measures;
+mod model;
 mod quiet;
 mod readme;
 mod report;
@@ -43,6 +44,7 @@ enum VersusCommand {
     Sweep(sweep::Args),
     #[cfg(feature = "rocksdb")]
     Settings(choose::Args),
+    Model(model::Args),
     Report(report::Args),
     Readme(readme::Args),
     /// Run one task in this process, for `run` and `sweep`
@@ -59,6 +61,7 @@ fn main() -> std::process::ExitCode {
         VersusCommand::Sweep(args) => args.run(),
         #[cfg(feature = "rocksdb")]
         VersusCommand::Settings(args) => args.run(),
+        VersusCommand::Model(args) => args.run(),
         VersusCommand::Report(args) => args.run(),
         VersusCommand::Readme(args) => args.run(),
         VersusCommand::Worker => worker::main(),

@@ -63,10 +63,23 @@ pub struct FilterResult {
     pub bits_per_key: f64,
     /// False-positive rate: the share of absent keys for which it answers "maybe".
     pub fpr: f64,
+    /// The number of absent keys that `fpr` was counted over. Its relative standard error is the inverse of the square root of
+    /// `fpr * fpr_queries`.
+    #[serde(default)]
+    pub fpr_queries: u64,
+    /// `bits_per_key` divided by the information bound, log2(1 / `fpr`); `None` if no false positive was seen.
+    #[serde(default)]
+    pub over_bound: Option<f64>,
     /// Nanoseconds per query for an absent key, one query at a time.
     pub probe_ns: f64,
-    /// Nanoseconds per query in a batch; `None` if the filter has no batched query.
+    /// Nanoseconds per query for an absent key in a batch; `None` if the filter has no batched query.
     pub batched_ns: Option<f64>,
+    /// Nanoseconds per query for a present key, one query at a time.
+    #[serde(default)]
+    pub hit_ns: Option<f64>,
+    /// Nanoseconds per query for a present key in a batch; `None` if the filter has no batched query.
+    #[serde(default)]
+    pub batched_hit_ns: Option<f64>,
     /// Build time in nanoseconds per key.
     pub build_ns: f64,
     /// `probe_ns` with copies of the filter filling `crowd_bytes`.

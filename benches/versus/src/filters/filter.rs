@@ -1,5 +1,7 @@
 //! What every filter of the comparison can do.
 
+use crate::error::Result;
+
 /// Keys in a batch.
 pub const BATCH_KEYS: usize = 32;
 
@@ -9,7 +11,7 @@ pub trait Filter {
     fn bytes(&self) -> usize;
 
     /// A copy in memory of its own.
-    fn copy(&self) -> Box<dyn Filter>;
+    fn copy(&self) -> Result<Box<dyn Filter>>;
 
     /// The hash to probe for a key: the key itself, unless the filter hashes it first. Not timed.
     fn prepared(&self, key: u64) -> u64 {

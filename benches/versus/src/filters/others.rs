@@ -22,8 +22,8 @@ impl FastbloomFilter {
 }
 
 impl Filter for FastbloomFilter {
-    fn copy(&self) -> Box<dyn Filter> {
-        Box::new(FastbloomFilter(self.0.clone()))
+    fn copy(&self) -> Result<Box<dyn Filter>> {
+        Ok(Box::new(FastbloomFilter(self.0.clone())))
     }
 
     fn bytes(&self) -> usize {
@@ -51,11 +51,11 @@ impl SbbfFilter {
 }
 
 impl Filter for SbbfFilter {
-    fn copy(&self) -> Box<dyn Filter> {
+    fn copy(&self) -> Result<Box<dyn Filter>> {
         // One key per byte at eight bits per key gives the same length.
         let mut copy = SplitBlock::new(8, self.0.as_bytes().len());
         copy.as_bytes_mut().copy_from_slice(self.0.as_bytes());
-        Box::new(SbbfFilter(copy))
+        Ok(Box::new(SbbfFilter(copy)))
     }
 
     fn bytes(&self) -> usize {
@@ -89,8 +89,8 @@ impl Fuse16Filter {
 }
 
 impl Filter for Fuse8Filter {
-    fn copy(&self) -> Box<dyn Filter> {
-        Box::new(Fuse8Filter(self.0.clone()))
+    fn copy(&self) -> Result<Box<dyn Filter>> {
+        Ok(Box::new(Fuse8Filter(self.0.clone())))
     }
 
     fn bytes(&self) -> usize {
@@ -104,8 +104,8 @@ impl Filter for Fuse8Filter {
 }
 
 impl Filter for Fuse16Filter {
-    fn copy(&self) -> Box<dyn Filter> {
-        Box::new(Fuse16Filter(self.0.clone()))
+    fn copy(&self) -> Result<Box<dyn Filter>> {
+        Ok(Box::new(Fuse16Filter(self.0.clone())))
     }
 
     fn bytes(&self) -> usize {

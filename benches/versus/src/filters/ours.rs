@@ -24,8 +24,8 @@ impl Filter for SidebloomFilter {
         size_of_val(&self.lines[..])
     }
 
-    fn copy(&self) -> Box<dyn Filter> {
-        Box::new(self.clone())
+    fn copy(&self) -> Result<Box<dyn Filter>> {
+        Ok(Box::new(self.clone()))
     }
 
     #[inline]

@@ -55,9 +55,9 @@ impl Filter for RocksFilter {
         self.bytes
     }
 
-    fn copy(&self) -> Box<dyn Filter> {
+    fn copy(&self) -> Result<Box<dyn Filter>> {
         // SAFETY: the filter lives until `self` is dropped. The copy has its own memory.
-        Box::new(RocksFilter { filter: unsafe { versus_rocksdb_copy(self.filter) }, bytes: self.bytes })
+        Ok(Box::new(RocksFilter { filter: unsafe { versus_rocksdb_copy(self.filter) }, bytes: self.bytes }))
     }
 
     fn prepared(&self, key: u64) -> u64 {

@@ -17,7 +17,7 @@ const SHARES: [(&str, &str); 5] = [
     ("99 %", "mixed99"),
     ("100 %", "readmissing"),
 ];
-const PALETTE: [RGBColor; 8] = [
+const PALETTE: [RGBColor; 10] = [
     RGBColor(47, 129, 247),
     RGBColor(217, 130, 43),
     RGBColor(63, 160, 80),
@@ -26,6 +26,8 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(140, 140, 140),
     RGBColor(30, 160, 170),
     RGBColor(219, 97, 162),
+    RGBColor(184, 160, 40),
+    RGBColor(140, 90, 60),
 ];
 
 fn color(kind: EngineKind) -> RGBColor {

@@ -128,8 +128,9 @@ fn sweep_section(swept: &SweepRecord) -> Result<String> {
 
 fn arena_section(arena: &FiltersRecord) -> Result<String> {
     let mut html = format!(
-        "<h1>Filters alone</h1>\n<p>{}; {}. CPU time of one thread, the best of several. Crowd: copies of the filter fill {}, and each \
-         query, or each batch of 32, goes to a random copy.</p>\n",
+        "<h1>Filters alone</h1>\n<p>{}; {}. CPU time of one thread, the best of several. ÷ bound: bits per key divided by \
+         log2(1 / false-positive rate), the least that any filter can have. Probes are for absent keys, hits for present keys. Crowd: \
+         copies of the filter fill {}, and each probe, or each batch of 32, goes to a random copy.</p>\n",
         arena.date,
         escape(&arena.machine.describe()),
         format::bytes(arena.crowd_bytes as f64)
