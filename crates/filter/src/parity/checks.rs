@@ -6,13 +6,13 @@
 //! up to the first contradiction, by elimination and substitution.
 
 use super::algebra::{Algebra, CHUNK, Chunks, MAX_ROWS, MAX_WORDS, Matrix};
-use super::equation::{CHECKS_AT, MAX_CHECKS, ProbeHash, ROTATIONS, folded};
+use super::equation::{CHECKS_AT, MAX_CHECKS, Products, ROTATIONS, folded};
 use super::layout::{Lanes, Layout, MAX_LANES};
 use super::solve::{MAX_EQUATIONS, NullVectors};
 
 const KEY_CHUNKS: usize = MAX_EQUATIONS / CHUNK;
 
-/// The keys of a line in descending places: their products, as in [`ProbeHash`].
+/// The keys of a line in descending places: their products, as in [`Products`].
 pub(super) struct Keys {
     coefficients: Chunks<KEY_CHUNKS>,
     fingerprints: Chunks<KEY_CHUNKS>,
@@ -24,7 +24,7 @@ impl Keys {
     }
 
     #[inline(always)]
-    pub fn set(&mut self, i: usize, key: &ProbeHash) {
+    pub fn set(&mut self, i: usize, key: &Products) {
         self.coefficients[i / CHUNK][i % CHUNK] = key.coefficients;
         self.fingerprints[i / CHUNK][i % CHUNK] = key.fingerprint;
     }

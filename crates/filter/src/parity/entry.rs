@@ -4,7 +4,7 @@
 /// provides `read`, which reads a line for an equation, and `Steps`, which a build takes.
 macro_rules! entry_points {
     ($($features:literal)?) => {
-        /// Whether a line denies a hash, which its threshold does not send on to the next level.
+        /// Whether the first lanes of a line deny a hash, which its threshold does not send on to the next level.
         ///
         /// # Safety
         /// The CPU has the features of this module.
@@ -14,29 +14,24 @@ macro_rules! entry_points {
             hash: &super::equation::ProbeHash,
             place: u64,
         ) -> bool {
-            let reading = read::<L>(line, &hash.equation::<L>());
-            if super::control::is_bumped::<L>(reading.control, place) || !reading.fits {
-                return !super::control::is_bumped::<L>(reading.control, place);
-            }
-            // SAFETY: the same instruction set.
-            unsafe { fits_wholly_is::<L>(false, line, hash.hash, place, reading.control) }
+            let reading = read::<L>(line, &hash.products.equation::<L>());
+            !reading.fits && !super::control::is_bumped::<L>(reading.control, place)
         }
 
-        /// Whether it is `wanted` that a line whose first lanes satisfy the equation satisfies the rest of it, and passes the checks across the
-        /// lanes. (Callers end with this call, and only pass numbers, so that they need no stack.)
+        /// [`fits_wholly`](super::walk::fits_wholly), compiled for this instruction set. (Callers end with this call, and pass all in
+        /// registers, so that they need no stack.)
         ///
         /// # Safety
         /// Same as [`denies`].
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
-        unsafe fn fits_wholly_is<L: Layout>(
-            wanted: bool,
+        unsafe fn fits_wholly<L: Layout>(
             line: &$crate::line::Line,
-            hash: u64,
+            products: super::equation::Products,
             place: u64,
             control: u32,
         ) -> bool {
-            super::walk::fits_wholly::<L>(line, hash, place, control) == wanted
+            super::walk::fits_wholly::<L>(line, products, place, control)
         }
 
         /// Whether a hash may have been added.
@@ -50,8 +45,8 @@ macro_rules! entry_points {
             kind: &$crate::kind::FilterKind,
         ) -> bool {
             // SAFETY: the same instruction set.
-            let rest = |line: &_, hash, place, control| unsafe {
-                fits_wholly_is::<L>(true, line, hash, place, control)
+            let rest = |line: &_, products, place, control| unsafe {
+                fits_wholly::<L>(line, products, place, control)
             };
             // SAFETY: the same instruction set.
             let lower = |lines: &[_], hash, levels: &[_]| unsafe { lower_levels::<L>(lines, hash, levels) };
@@ -70,8 +65,8 @@ macro_rules! entry_points {
             verdicts: &mut [$crate::verdict::Verdict],
         ) {
             // SAFETY: the same instruction set.
-            let rest = |line: &_, hash, place, control| unsafe {
-                fits_wholly_is::<L>(true, line, hash, place, control)
+            let rest = |line: &_, products, place, control| unsafe {
+                fits_wholly::<L>(line, products, place, control)
             };
             // SAFETY: the same instruction set.
             let lower = |lines: &[_], hash, levels: &[_]| unsafe { lower_levels::<L>(lines, hash, levels) };

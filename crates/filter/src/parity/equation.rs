@@ -1,6 +1,6 @@
 //! From a hash to its line and its equations (frozen: stored filters depend on it).
 
-use super::layout::{Equation, Layout, MAX_LANES, WORD_BITS, WORDS, Words, mask};
+use super::layout::{Equation, Layout, MAX_LANES, WORDS, Words, mask};
 
 /// Odd, without structure: the third to fifth digits of the fraction of π in base 2⁶⁴, made odd.
 const COEFFICIENTS: u64 = 0xa409_3822_299f_31d1;
@@ -19,17 +19,14 @@ const HIGH_ROWS_AT: usize = 64 - MAX_LANES - 9;
 #[repr(C)]
 pub struct ProbeHash {
     pub(crate) hash: u64,
-    pub(super) coefficients: u64,
-    pub(super) fingerprint: u64,
+    pub(super) products: Products,
 }
 
 impl ProbeHash {
     /// Of the hash of a key.
     #[inline(always)]
     pub fn new(hash: u64) -> Self {
-        // The high bits of a product depend on all bits of the hash.
-        let fingerprint = hash.wrapping_mul(FINGERPRINT);
-        ProbeHash { hash, coefficients: folded_product(hash, COEFFICIENTS), fingerprint }
+        ProbeHash { hash, products: Products::of(hash) }
     }
 
     /// The hash itself.
@@ -37,9 +34,28 @@ impl ProbeHash {
     pub fn hash(&self) -> u64 {
         self.hash
     }
+}
+
+/// The products of a hash that its equations and checks are taken from.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct Products {
+    pub coefficients: u64,
+    pub fingerprint: u64,
+}
+
+impl Products {
+    #[inline(always)]
+    pub fn of(hash: u64) -> Self {
+        // The high bits of a product depend on all bits of the hash.
+        Products {
+            coefficients: folded_product(hash, COEFFICIENTS),
+            fingerprint: hash.wrapping_mul(FINGERPRINT),
+        }
+    }
 
     #[inline(always)]
-    pub(super) fn equation<L: Layout>(&self) -> Equation {
+    pub fn equation<L: Layout>(&self) -> Equation {
         Equation {
             low: self.coefficients & mask(L::LOW_ROWS),
             high: self.fingerprint >> HIGH_ROWS_AT & mask(L::HIGH_ROWS),
@@ -49,7 +65,7 @@ impl ProbeHash {
 
     /// The parity that a check wants, 0 or 1.
     #[inline(always)]
-    pub(super) fn wanted(&self, check: usize) -> u32 {
+    fn wanted(&self, check: usize) -> u32 {
         (self.fingerprint >> (CHECKS_AT + check)) as u32 & 1
     }
 }
@@ -67,17 +83,17 @@ pub(super) const ROTATIONS: [[u32; WORDS]; MAX_CHECKS] = {
     rotations
 };
 
-/// The sum of all words, rotated for a check.
+/// The sum of all words, which have no control bits, rotated for a check.
 #[inline(always)]
 pub(super) fn folded<L: Layout>(words: &Words, check: usize) -> u64 {
     let words = words[..L::CROSSED_WORDS].iter().zip(ROTATIONS[check]);
-    words.fold(0, |sum, (word, by)| sum ^ (word & mask(WORD_BITS)).rotate_right(by))
+    words.fold(0, |sum, (word, by)| sum ^ word.rotate_right(by))
 }
 
-/// Whether a line passes a check across its lanes.
+/// Whether a line, without its control bits, passes a check across its lanes.
 #[inline(always)]
-pub(super) fn passes<L: Layout>(words: &Words, hash: &ProbeHash, check: usize) -> bool {
-    (hash.coefficients & folded::<L>(words, check)).count_ones() & 1 == hash.wanted(check)
+pub(super) fn passes<L: Layout>(words: &Words, products: &Products, check: usize) -> bool {
+    (products.coefficients & folded::<L>(words, check)).count_ones() & 1 == products.wanted(check)
 }
 
 /// The 128-bit product with its halves XORed, so that every bit of the hash affects every bit (Wang Yi's "mum").

@@ -50,7 +50,7 @@ pub(super) trait Layout {
 
     /// Whether the first lanes, eight at most, satisfy the equation. This denies all but 0.4 % of the absent keys (0.8 % with seven lanes).
     fn fits_first(words: &Words, equation: &Equation) -> bool;
-    /// Whether the other lanes satisfy it.
+    /// Whether the other lanes satisfy it, in words without control bits.
     fn fits_rest(words: &Words, equation: &Equation) -> bool;
     /// The line. Bit `j` of `control` becomes bit 63 of word `j`.
     fn assemble(lanes: &Lanes, control: u32) -> Words;
@@ -225,8 +225,8 @@ impl<const LANES: usize> Layout for Wide<LANES> {
         let mut lanes = [0; WORDS];
         for pieces in &Self::PIECES {
             for j in (0..WORDS).filter(|&j| pieces.mask[j] != 0) {
-                lanes[pieces.lane[j]] ^=
-                    words[j] >> pieces.at[j] & equation.low >> pieces.row[j] & pieces.mask[j];
+                // A piece ends where its word or its lane ends, so no mask is needed.
+                lanes[pieces.lane[j]] ^= words[j] >> pieces.at[j] & equation.low >> pieces.row[j];
             }
         }
         let parities = lanes.iter().rev().fold(0, |all, lane| all << 1 | lane.count_ones() & 1);

@@ -3,7 +3,7 @@
 use super::algebra::Algebra;
 use super::checks::{Checks, Keys, most_null_vectors};
 use super::control::{Control, largest_quota, rank};
-use super::equation::{ProbeHash, place};
+use super::equation::{Products, place};
 use super::layout::{Layout, Words};
 use super::solve::{NullVectors, System};
 
@@ -35,7 +35,7 @@ impl LineBuilder {
     pub fn build<L: Layout, A: Algebra>(&mut self, members: &[u64], count: u32) -> (Words, usize) {
         self.system.clear();
         for (i, &member) in members.iter().rev().enumerate() {
-            let key = ProbeHash::new(member);
+            let key = Products::of(member);
             self.keys.set(i, &key);
             self.system.push(key.equation::<L>());
             if self.system.is_full::<L>() {

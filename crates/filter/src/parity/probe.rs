@@ -1,7 +1,7 @@
 //! Choosing the probe functions for an instruction set and a width, and the probe of lines that may not be trusted.
 
 use super::control::is_bumped;
-use super::equation::{ProbeHash, next_level, place};
+use super::equation::{Products, next_level, place};
 use super::layout::{Layout, for_width};
 use super::scalar;
 use super::walk::fits_wholly;
@@ -45,10 +45,10 @@ fn probe_believed_as<L: Layout>(
         if !believe(at) {
             return None;
         }
-        let probe = ProbeHash::new(hash);
-        let reading = scalar::read::<L>(line, &probe.equation::<L>());
+        let products = Products::of(hash);
+        let reading = scalar::read::<L>(line, &products.equation::<L>());
         if !is_bumped::<L>(reading.control, place) {
-            let fits = reading.fits && fits_wholly::<L>(line, hash, place, reading.control);
+            let fits = reading.fits && fits_wholly::<L>(line, products, place, reading.control);
             return Some(Verdict::of(fits));
         }
         first += count as usize;

@@ -1,8 +1,8 @@
 //! The probe, level by level, generic over how a line is read.
 
 use super::control::{Control, is_bumped};
-use super::equation::{ProbeHash, next_level, passes, place};
-use super::layout::{Equation, Layout, words_of};
+use super::equation::{Products, next_level, passes, place};
+use super::layout::{Equation, Layout, WORD_BITS, mask, words_of};
 use crate::kind::FilterKind;
 use crate::line::Line;
 use crate::prefetch::{Prefetched, prefetch};
@@ -18,14 +18,13 @@ pub(super) struct Reading {
 
 /// Whether a line whose first lanes satisfy the equation satisfies the rest of it, and passes the checks that the key has.
 #[inline(always)]
-pub(super) fn fits_wholly<L: Layout>(line: &Line, hash: u64, place: u64, control: u32) -> bool {
-    let (words, hash) = (words_of(line), ProbeHash::new(hash));
+pub(super) fn fits_wholly<L: Layout>(line: &Line, products: Products, place: u64, control: u32) -> bool {
+    let words = words_of(line).map(|word| word & mask(WORD_BITS));
     let checks = Control::decode::<L>(control).checks(place);
     // Most keys have one check or none, which is hard to predict.
-    let first = passes::<L>(&words, &hash, 0) | (checks == 0);
-    L::fits_rest(&words, &hash.equation::<L>())
-        && first
-        && (1..checks).all(|check| passes::<L>(&words, &hash, check))
+    let first = passes::<L>(&words, &products, 0) | (checks == 0);
+    let rest = L::fits_rest(&words, &products.equation::<L>());
+    first & rest && (1..checks).all(|check| passes::<L>(&words, &products, check))
 }
 
 /// Probes the first level, and calls `lower` for the levels below it when the threshold of the line says that the key was bumped. (A loop
@@ -36,16 +35,16 @@ pub(super) fn probe<L: Layout>(
     hash: u64,
     kind: &FilterKind,
     read: impl Fn(&Line, &Equation) -> Reading,
-    rest: impl Fn(&Line, u64, u64, u32) -> bool,
+    rest: impl Fn(&Line, Products, u64, u32) -> bool,
     lower: impl Fn(&[Line], u64, &[u32]) -> bool,
 ) -> bool {
     let FilterKind::Parity { levels: [first, further @ ..], .. } = kind else { return true };
     let (line, place) = place(hash, *first);
     let Some(line) = lines.get(line as usize) else { return true };
-    let probe = ProbeHash::new(hash);
-    let reading = read(line, &probe.equation::<L>());
+    let products = Products::of(hash);
+    let reading = read(line, &products.equation::<L>());
     if !is_bumped::<L>(reading.control, place) {
-        return reading.fits && rest(line, hash, place, reading.control);
+        return reading.fits && rest(line, products, place, reading.control);
     }
     lower(lines.get(*first as usize..).unwrap_or_default(), next_level(hash), further)
 }
@@ -61,10 +60,10 @@ pub(super) fn probe_levels<L: Layout>(
     for &count in levels {
         let (line, place) = place(hash, count);
         let Some(line) = lines.get(line as usize) else { return true };
-        let probe = ProbeHash::new(hash);
-        let reading = read(line, &probe.equation::<L>());
+        let products = Products::of(hash);
+        let reading = read(line, &products.equation::<L>());
         if !is_bumped::<L>(reading.control, place) {
-            return reading.fits && fits_wholly::<L>(line, hash, place, reading.control);
+            return reading.fits && fits_wholly::<L>(line, products, place, reading.control);
         }
         lines = lines.get(count as usize..).unwrap_or_default();
         hash = next_level(hash);
@@ -84,7 +83,7 @@ pub(super) fn probe_many<L: Layout>(
     kind: &FilterKind,
     verdicts: &mut [Verdict],
     read: impl Fn(&Line, &Equation) -> Reading,
-    rest: impl Fn(&Line, u64, u64, u32) -> bool,
+    rest: impl Fn(&Line, Products, u64, u32) -> bool,
     lower: impl Fn(&[Line], u64, &[u32]) -> bool,
 ) {
     let FilterKind::Parity { levels: [first, further @ ..], .. } = kind else { return };
@@ -95,10 +94,10 @@ pub(super) fn probe_many<L: Layout>(
     for (i, hash) in Prefetched::new(level, hashes).enumerate() {
         let (line, place_in_line) = place(hash, *first);
         let Some(line) = level.get(line as usize) else { return };
-        let probe = ProbeHash::new(hash);
-        let reading = read(line, &probe.equation::<L>());
+        let products = Products::of(hash);
+        let reading = read(line, &products.equation::<L>());
         if !is_bumped::<L>(reading.control, place_in_line) {
-            let fits = reading.fits && rest(line, hash, place_in_line, reading.control);
+            let fits = reading.fits && rest(line, products, place_in_line, reading.control);
             verdicts[i] = Verdict::of(fits);
             continue;
         }
