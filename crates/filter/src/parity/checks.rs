@@ -144,7 +144,7 @@ impl Checks {
             self.masks[word][at..at + MAX_LANES].copy_from_slice(&L::sums(null, rotations));
         }
         for (i, &(word, bit)) in L::SPARE.iter().enumerate() {
-            self.masks[0][spare_at + i] = (1u64 << bit).rotate_right(rotations[word]);
+            self.masks[0][spare_at + i] = (1u64 << bit).rotate_right(rotations[word] as u32);
         }
         self.masks[0][spare_at + L::SPARE.len()] = folded;
     }

@@ -65,18 +65,18 @@ impl Products {
 
     /// The parity that a check wants, 0 or 1.
     #[inline(always)]
-    fn wanted(&self, check: usize) -> u32 {
+    pub fn wanted(&self, check: usize) -> u32 {
         (self.fingerprint >> (CHECKS_AT + check)) as u32 & 1
     }
 }
 
 /// How far a check rotates a word. All rotations differ: equal ones would read the sum of two words only. And no check rotates all words by
 /// the same distance further than another one, because the coefficients of both would then depend on each other in all lines.
-pub(super) const ROTATIONS: [[u32; WORDS]; MAX_CHECKS] = {
+pub(super) const ROTATIONS: [[u64; WORDS]; MAX_CHECKS] = {
     let (mut rotations, mut i) = ([[0; WORDS]; MAX_CHECKS], 0);
     while i < MAX_CHECKS * WORDS {
         let (check, word) = (i / WORDS, i % WORDS);
-        rotations[check][word] = (2 * (WORDS * check + word * (2 * check + 1) % WORDS) + 1) as u32;
+        rotations[check][word] = (2 * (WORDS * check + word * (2 * check + 1) % WORDS) + 1) as u64;
         i += 1;
     }
     assert!(2 * i <= u64::BITS as usize);
@@ -87,7 +87,7 @@ pub(super) const ROTATIONS: [[u32; WORDS]; MAX_CHECKS] = {
 #[inline(always)]
 pub(super) fn folded<L: Layout>(words: &Words, check: usize) -> u64 {
     let words = words[..L::CROSSED_WORDS].iter().zip(ROTATIONS[check]);
-    words.fold(0, |sum, (word, by)| sum ^ word.rotate_right(by))
+    words.fold(0, |sum, (word, by)| sum ^ word.rotate_right(by as u32))
 }
 
 /// Whether a line, without its control bits, passes a check across its lanes.

@@ -39,6 +39,8 @@ pub(super) trait Layout {
     /// Rows in the words of the lanes, then rows beyond them: unknowns of the linear system, and bits of a coefficient vector.
     const LOW_ROWS: usize;
     const HIGH_ROWS: usize;
+    /// The lanes from the ninth on, in up to two pieces per word.
+    const PIECES: &[Pieces];
     /// Bits that belong to no lane, each as its word and its place in the word.
     const SPARE: &[(usize, usize)];
     /// The words that cross checks read, from the first.
@@ -55,7 +57,7 @@ pub(super) trait Layout {
     /// The line. Bit `j` of `control` becomes bit 63 of word `j`.
     fn assemble(lanes: &Lanes, control: u32) -> Words;
     /// For each lane, the sum of what a vector in the lane puts into the words, each rotated to the right.
-    fn sums(vector: u64, rotations: &[u32; WORDS]) -> [u64; MAX_LANES];
+    fn sums(vector: u64, rotations: &[u64; WORDS]) -> [u64; MAX_LANES];
 }
 
 pub(super) const fn mask(bits: usize) -> u64 {
@@ -112,6 +114,7 @@ impl Layout for Seven {
     const LANES: usize = 7;
     const LOW_ROWS: usize = WORD_BITS;
     const HIGH_ROWS: usize = 9;
+    const PIECES: &[Pieces] = &[];
     const SPARE: &[(usize, usize)] = &[];
     const CROSSED_WORDS: usize = 7;
     const RANKS: u32 = 128;
@@ -133,8 +136,8 @@ impl Layout for Seven {
         std::array::from_fn(|j| control_bit(control, j) | if j < 7 { lanes.low[j] } else { last })
     }
     #[inline(always)]
-    fn sums(vector: u64, rotations: &[u32; WORDS]) -> [u64; MAX_LANES] {
-        std::array::from_fn(|j| if j < 7 { vector.rotate_right(rotations[j]) } else { 0 })
+    fn sums(vector: u64, rotations: &[u64; WORDS]) -> [u64; MAX_LANES] {
+        std::array::from_fn(|j| if j < 7 { vector.rotate_right(rotations[j] as u32) } else { 0 })
     }
 }
 
@@ -143,14 +146,26 @@ pub(super) struct Wide<const LANES: usize>;
 
 /// Up to one piece of a lane in each word, above the low rows. (Arrays of each field, because the compiler would gather fields one by one.)
 #[derive(Clone, Copy)]
-struct Pieces {
+pub(super) struct Pieces {
     /// The lane, counted from the ninth.
-    lane: [usize; WORDS],
+    pub lane: [usize; WORDS],
     /// The first row, and the mask of as many low bits as there are rows.
-    row: [usize; WORDS],
+    pub row: [u64; WORDS],
     mask: [u64; WORDS],
     /// The place of the first row in the word.
-    at: [usize; WORDS],
+    pub at: [u64; WORDS],
+}
+
+impl Pieces {
+    /// The words with a piece of a lane, word 0 lowest.
+    pub const fn words_of(&self, lane: usize) -> u8 {
+        let (mut words, mut j) = (0, 0);
+        while j < WORDS {
+            words |= ((self.mask[j] != 0 && self.lane[j] == lane) as u8) << j;
+            j += 1;
+        }
+        words
+    }
 }
 
 impl<const LANES: usize> Wide<LANES> {
@@ -168,8 +183,8 @@ impl<const LANES: usize> Wide<LANES> {
                 let (left, free) = (Self::LOW_ROWS - row, WORD_BITS - used[word]);
                 let rows = if left < free { left } else { free };
                 let to = &mut pieces[nth];
-                (to.lane[word], to.row[word]) = (lane, row);
-                (to.mask[word], to.at[word]) = (mask(rows), used[word]);
+                (to.lane[word], to.row[word]) = (lane, row as u64);
+                (to.mask[word], to.at[word]) = (mask(rows), used[word] as u64);
                 row += rows;
                 used[word] += rows;
                 nth = 1;
@@ -181,7 +196,6 @@ impl<const LANES: usize> Wide<LANES> {
         }
         (pieces, used)
     };
-    const PIECES: [Pieces; 2] = Self::LAID_OUT.0;
 
     /// The bits that are left, and their number.
     const LEFT: ([(usize, usize); 2 * WORDS], usize) = {
@@ -202,6 +216,11 @@ impl<const LANES: usize> Layout for Wide<LANES> {
     const LANES: usize = LANES;
     const LOW_ROWS: usize = WORDS * WORD_BITS / LANES;
     const HIGH_ROWS: usize = 0;
+    const PIECES: &[Pieces] = match LANES {
+        WORDS => &[],
+        11 => &Self::LAID_OUT.0,
+        _ => Self::LAID_OUT.0.split_at(1).0,
+    };
     const SPARE: &[(usize, usize)] = Self::LEFT.0.split_at(Self::LEFT.1).0;
     const CROSSED_WORDS: usize = WORDS;
     const RANKS: u32 = match LANES {
@@ -223,7 +242,7 @@ impl<const LANES: usize> Layout for Wide<LANES> {
     #[inline(always)]
     fn fits_rest(words: &Words, equation: &Equation) -> bool {
         let mut lanes = [0; WORDS];
-        for pieces in &Self::PIECES {
+        for pieces in Self::PIECES {
             for j in (0..WORDS).filter(|&j| pieces.mask[j] != 0) {
                 // A piece ends where its word or its lane ends, so no mask is needed.
                 lanes[pieces.lane[j]] ^= words[j] >> pieces.at[j] & equation.low >> pieces.row[j];
@@ -235,7 +254,7 @@ impl<const LANES: usize> Layout for Wide<LANES> {
     #[inline(always)]
     fn assemble(lanes: &Lanes, control: u32) -> Words {
         let mut words = std::array::from_fn(|j| control_bit(control, j) | lanes.low[j] | lanes.spare[j]);
-        for pieces in &Self::PIECES {
+        for pieces in Self::PIECES {
             for j in (0..WORDS).filter(|&j| pieces.mask[j] != 0) {
                 words[j] |=
                     (lanes.low[WORDS + pieces.lane[j]] >> pieces.row[j] & pieces.mask[j]) << pieces.at[j];
@@ -244,14 +263,14 @@ impl<const LANES: usize> Layout for Wide<LANES> {
         words
     }
     #[inline(always)]
-    fn sums(vector: u64, rotations: &[u32; WORDS]) -> [u64; MAX_LANES] {
+    fn sums(vector: u64, rotations: &[u64; WORDS]) -> [u64; MAX_LANES] {
         let mut sums = [0; MAX_LANES];
-        let low: Words = std::array::from_fn(|j| vector.rotate_right(rotations[j]));
+        let low: Words = std::array::from_fn(|j| vector.rotate_right(rotations[j] as u32));
         sums[..WORDS].copy_from_slice(&low);
-        for pieces in Self::PIECES.iter().filter(|pieces| pieces.mask != [0; WORDS]) {
+        for pieces in Self::PIECES {
             let bits: Words =
                 std::array::from_fn(|j| (vector >> pieces.row[j] & pieces.mask[j]) << pieces.at[j]);
-            let bits: Words = std::array::from_fn(|j| bits[j].rotate_right(rotations[j]));
+            let bits: Words = std::array::from_fn(|j| bits[j].rotate_right(rotations[j] as u32));
             (0..WORDS).for_each(|j| sums[WORDS + pieces.lane[j]] ^= bits[j]);
         }
         sums

@@ -56,6 +56,7 @@ pub(super) fn probe_levels<L: Layout>(
     mut hash: u64,
     levels: &[u32],
     read: impl Fn(&Line, &Equation) -> Reading,
+    rest: impl Fn(&Line, Products, u64, u32) -> bool,
 ) -> bool {
     for &count in levels {
         let (line, place) = place(hash, count);
@@ -63,7 +64,7 @@ pub(super) fn probe_levels<L: Layout>(
         let products = Products::of(hash);
         let reading = read(line, &products.equation::<L>());
         if !is_bumped::<L>(reading.control, place) {
-            return reading.fits && fits_wholly::<L>(line, products, place, reading.control);
+            return reading.fits && rest(line, products, place, reading.control);
         }
         lines = lines.get(count as usize..).unwrap_or_default();
         hash = next_level(hash);
