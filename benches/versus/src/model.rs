@@ -186,11 +186,14 @@ mod tests {
         for layout in &LAYOUTS {
             let filter = BuiltFilter::build(FilterSpec::Parity { width: layout.width }, &keys).unwrap();
             let bits = 512.0 * filter.lines.len() as f64 / 200_000.0;
-            // The keys per line that give this size.
-            let near = |keys_per_line: &f64| (layout.model(*keys_per_line, true).bits - bits).abs();
-            let candidates =
-                (600..1120).step_by(8).map(|tenth| f64::from(layout.rows) * f64::from(tenth) / 1000.0);
-            let best = candidates.min_by(|a, b| near(a).total_cmp(&near(b))).unwrap();
+            // The keys per line that give this size: more keys take fewer bits.
+            let (mut few, mut many) = (0.6 * f64::from(layout.rows), 1.1 * f64::from(layout.rows));
+            for _ in 0..12 {
+                let middle = f64::midpoint(few, many);
+                let half = if layout.model(middle, true).bits > bits { &mut few } else { &mut many };
+                *half = middle;
+            }
+            let best = many;
             let model = layout.model(best, true);
             let found = bits / -filter.expected_fpr().log2();
             assert!((model.over_bound() / found - 1.0).abs() < 0.01, "{:?}: {found}", layout.width);
