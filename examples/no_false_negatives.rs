@@ -8,7 +8,7 @@
 use sidebloom::KeyHasher;
 use sidebloom::filter::{
     AnyFilter, Bloom, BuiltFilter, CountingBloom, FilterSpec, HashFunction, Isa, LineFilter, Plan, Prober,
-    ScalableBloom, Verdict, Width,
+    ScalableBloom, SmallFilter, Verdict, Width,
 };
 use std::process::ExitCode;
 
@@ -101,6 +101,13 @@ fn keyed(size: u64, round: u64) -> sidebloom::Result<Result<u64, String>> {
             }
             asked += size;
         }
+    }
+    if size <= SmallFilter::MAX_KEYS as u64 {
+        let small = SmallFilter::build(8, (0..size).map(u64::to_be_bytes), round)?;
+        if let Some(key) = (0..size).find(|i| small.contains(i.to_be_bytes()) == Verdict::Absent) {
+            return Ok(Err(format!("a small filter of {size} keys denies {key}")));
+        }
+        asked += size;
     }
     Ok(Ok(asked))
 }

@@ -1,4 +1,4 @@
-//! Filters without a store: `cargo bench -p micro --bench filter`, or a part of it by name: `-- hot`, `-- others`, `-- build`. For filters larger
+//! Filters without a store: `cargo bench -p micro --bench filter`, or a part of it by name: `-- hot`, `-- others`, `-- small`, `-- build`. For filters larger
 //! than the caches, `cargo bench -p micro --bench memory`; for sizes and false-positive rates, `sidebloom filter table`; for more filters from other
 //! crates at more sizes, `cargo run --release -p versus -- filters`.
 //!
@@ -9,7 +9,7 @@
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sidebloom::filter::{BuiltFilter, FilterSpec, Isa, Prober, Verdict, Width};
+use sidebloom::filter::{BuiltFilter, FilterSpec, Isa, Prober, SmallFilter, Verdict, Width};
 use std::hint::black_box;
 use std::time::Duration;
 
@@ -119,5 +119,19 @@ fn build(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, hot, others, build);
+/// Small filters: a binary search, with all values in the cache.
+fn small(c: &mut Criterion) {
+    let absent = absent();
+    let mut group = group(c, "probe, small".to_owned(), QUERIES);
+    for keys in [10, 100, 1000, 10_000, SmallFilter::MAX_KEYS as u64] {
+        let filter = SmallFilter::from_hashes(8, hashes(0, keys), 0).expect("a filter");
+        let maybe = |hash: u64| filter.contains_hash(hash) == Verdict::Maybe;
+        group.bench_function(format!("{keys} keys"), |b| {
+            b.iter(|| absent.iter().filter(|&&hash| maybe(hash)).count())
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, hot, others, small, build);
 criterion_main!(benches);

@@ -3,7 +3,9 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
+use sidebloom::filter::{AnyFilter, SmallFilter};
 use sidebloom::fuzzing::{BuiltFilter, FilterSpec, Isa, Prober, Verdict, Width};
+use sidebloom::{receive_filter, send_filter};
 
 /// Enough for several lines of every kind.
 const HASHES: usize = 1000;
@@ -21,9 +23,10 @@ fuzz_target!(|input: Input| {
         (0..=u64::from(count)).map(move |i| hash.wrapping_add(i << (shift % 64)))
     };
     let hashes: Vec<u64> = input.hashes.iter().flat_map(close).take(HASHES).collect();
-    let spec = match Width::ALL.get(usize::from(input.kind % 6)) {
-        Some(&width) => FilterSpec::Parity { width },
-        None => FilterSpec::BlockedBloom { bits_per_key: 2.0 + f64::from(input.bits_per_key % 62) },
+    let spec = match usize::from(input.kind) % (Width::ALL.len() + 2) {
+        0 => return small(1 + u32::from(input.bits_per_key % 32), &hashes),
+        1 => FilterSpec::BlockedBloom { bits_per_key: 2.0 + f64::from(input.bits_per_key % 62) },
+        width => FilterSpec::Parity { width: Width::ALL[width - 2] },
     };
     let filter = BuiltFilter::build(spec, &hashes).unwrap();
     for isa in Isa::available() {
@@ -32,3 +35,16 @@ fuzz_target!(|input: Input| {
         assert_eq!(denied, None, "denied on {}", isa.name());
     }
 });
+
+/// A small filter comes back from the wire as it was, and denies none either.
+fn small(rate_bits: u32, hashes: &[u64]) {
+    let filter = SmallFilter::from_hashes(rate_bits, hashes.iter().copied(), 0).unwrap();
+    let mut wire = Vec::new();
+    send_filter(&AnyFilter::Small(filter.clone()), &mut wire).unwrap();
+    match receive_filter(&mut &wire[..], 1 << 20) {
+        Ok(AnyFilter::Small(received)) => assert_eq!(received, filter),
+        other => panic!("{other:?}"),
+    }
+    let denied = hashes.iter().find(|&&hash| filter.contains_hash(hash) == Verdict::Absent);
+    assert_eq!(denied, None, "denied by a small filter");
+}

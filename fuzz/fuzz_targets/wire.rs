@@ -16,6 +16,10 @@ fuzz_target!(|bytes: &[u8]| {
         let crc = crc32(&[start]);
         ask(&[start, &crc.to_le_bytes(), bytes.get(124..).unwrap_or_default()].concat());
     }
+    if let Some((small, _)) = bytes.split_last_chunk::<4>() {
+        // Reaches the coded values of a small filter.
+        ask(&[small, &crc32(&[small]).to_le_bytes()].concat());
+    }
     if let Some(repaired) = repair::wire(bytes) {
         ask(&repaired);
     }

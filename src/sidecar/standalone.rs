@@ -1,11 +1,11 @@
 //! Files of filters that stand alone: any kind, read and written as a whole.
 
 use super::unusable::Unusable;
-use super::writer::write_parts;
+use super::writer::{replace, write_parts};
 use crate::error::{Error, Result};
 use crate::filter::format::groups::{CHECKSUM_BYTES, Seal};
-use crate::filter::format::parts::{filter_of, parts_of};
-use crate::filter::format::{HEADER_BYTES, Header};
+use crate::filter::format::parts::{Parts, filter_of, parts_of};
+use crate::filter::format::{HEADER_BYTES, Header, small};
 use crate::filter::{AnyFilter, Lines};
 use crate::fs::{Fs, RealFs, parent_of};
 use crate::id::FileId;
@@ -20,8 +20,13 @@ const REMEDY: &str = "; build the filter again from its keys";
 /// [`Error::Io`]. An existing file is then unchanged.
 pub fn write_filter(path: impl AsRef<Path>, filter: &AnyFilter) -> Result<u64> {
     let path = path.as_ref();
-    let (header, parts) = parts_of(filter);
-    let bytes = write_parts(&RealFs, path, &header, &parts)?;
+    let bytes = match parts_of(filter) {
+        Parts::Lines(header, parts) => write_parts(&RealFs, path, &header, &parts)?,
+        Parts::Small(bytes) => {
+            replace(&RealFs, path, |mut file| file.append(&bytes).and_then(|()| file.sync()))?;
+            bytes.len() as u64
+        }
+    };
     RealFs.sync_dir(parent_of(path))?;
     Ok(bytes)
 }
@@ -44,6 +49,11 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
         }
         other => Error::corruption(path, 0, format!("{other}{REMEDY}")),
     };
+    if small::is_small(&page) {
+        let mut bytes = vec![0; small::MAX_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
+        file.read_exact_at(&mut bytes, 0)?;
+        return small::decode(&bytes).map(AnyFilter::Small).map_err(|bad| damaged(bad.into()));
+    }
     let header = Header::decode(&page).map_err(|bad| damaged(bad.into()))?;
     header.check_length(len).map_err(|bad| damaged(bad.into()))?;
     if let Some(binding) = header.binding {

@@ -56,16 +56,26 @@ pub fn write(
 
 /// [`write()`] for lines in several slices, as many in all as the header says.
 pub(super) fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[Line]]) -> Result<u64> {
+    replace(fs, path, |file| fill(file, header, parts))?;
+    Ok(header.file_bytes())
+}
+
+/// Writes a file under a temporary name, and then gives it its name. `fill` writes and syncs it.
+pub(super) fn replace(
+    fs: &dyn Fs,
+    path: &Path,
+    fill: impl FnOnce(Box<dyn AppendFile>) -> Result<()>,
+) -> Result<()> {
     let temporary = temporary_name(path);
     if fs.file_len(&temporary)?.is_some() {
         fs.remove(&temporary)?;
     }
     let file = fs.create(&temporary)?;
-    let written = fill(file, header, parts).and_then(|()| fs.rename(&temporary, path));
+    let written = fill(file).and_then(|()| fs.rename(&temporary, path));
     if written.is_err() {
         let _ = fs.remove(&temporary); // The disk may be full, so leave nothing behind if possible.
     }
-    written.map(|()| header.file_bytes())
+    written
 }
 
 fn fill(mut file: Box<dyn AppendFile>, header: &Header, parts: &[&[Line]]) -> Result<()> {

@@ -19,6 +19,7 @@
 //! | type | choose it when |
 //! |---|---|
 //! | [`LineFilter`] | all keys are known (parity, 4 to 12 % above the least size), or few more will come (blocked Bloom); one cache line per probe |
+//! | [`SmallFilter`] | all keys are known, at most some hundred, and every byte counts, as in a message: 33 bytes for 10 keys |
 //! | [`Bloom`] | filters are to be combined, compared, folded or sent |
 //! | [`CountingBloom`] | keys are added and removed |
 //! | [`ScalableBloom`] | the number of keys is unknown |
@@ -76,7 +77,7 @@ pub use error::{Error, Result};
 pub use family::shape;
 pub use family::{
     AnyFilter, Bloom, CountingBloom, HashFunction, LineFilter, NoisyBloom, Overlap, Plan, ScalableBloom,
-    Series, Shape,
+    Series, Shape, SmallFilter,
 };
 pub use format::{receive_filter, send_filter};
 pub use hash::{KeyHash, KeyHasher};

@@ -21,16 +21,18 @@ use crate::human::parse_rate;
 use sidebloom::KeyHasher;
 use sidebloom::filter::{
     AnyFilter, Bloom, CountingBloom, HashFunction, LineFilter, Plan, ScalableBloom, Series, Shape,
-    SortHashes, Width, sizing,
+    SmallFilter, SortHashes, Width, sizing,
 };
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Build a filter of all lines
 ///
 /// A file is read twice: once to count its lines, which determine the size, and once to add them. Standard input can be read only once,
-/// so give --keys or choose --kind scalable. Filters are filled in memory. A parity filter reads its lines once and sorts their hashes;
-/// beyond two million, each hash takes 8 bytes of disk space in the directory for temporary files (TMPDIR). If the lines do not fit the
-/// filter, nothing is written and the exit code is 2; a filter never gets a worse rate than requested.
+/// so give --keys or choose --kind scalable. Kinds parity and small need neither: they read their lines once. Filters are filled in memory.
+/// A parity filter sorts the hashes of its lines; beyond two million, each hash takes 8 bytes of disk space in the directory for temporary
+/// files (TMPDIR). If the lines do not fit the filter, nothing is written and the exit code is 2; a filter never gets a worse rate than
+/// requested.
 ///
 /// Removing a line that was chosen to collide with others would remove them too. A counting filter therefore hashes with a secret key,
 /// which is stored in its file. The seed of the other hashes (0 unless --seed is given) is not secret.
@@ -77,6 +79,8 @@ enum BuildKind {
     Counting,
     /// For an unknown number of lines
     Scalable,
+    /// For messages: the fewest bytes for up to some hundred lines, 65,536 at most; cannot take more lines once built
+    Small,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -91,10 +95,10 @@ const DEFAULT_FPP: f64 = 0.01;
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let by_line = matches!(self.kind, BuildKind::Parity | BuildKind::Blocked);
-        if by_line && (self.hash.is_some() || self.same_hash_as.is_some()) {
+        let has_one_hash = matches!(self.kind, BuildKind::Parity | BuildKind::Blocked | BuildKind::Small);
+        if has_one_hash && (self.hash.is_some() || self.same_hash_as.is_some()) {
             return Err(Failure::message(
-                "--hash and --same-hash-as do not apply to kinds parity and blocked, which always use xxh3",
+                "--hash and --same-hash-as do not apply to kinds parity, blocked and small, which always use xxh3",
             ));
         }
         if self.hash == Some(Hash::Siphash) && self.seed.is_some() {
@@ -112,6 +116,7 @@ impl Args {
                 self.filled(AnyFilter::Counting(CountingBloom::with_plan(self.plan(self.count()?)?)?))?
             }
             BuildKind::Scalable => self.filled(AnyFilter::Scalable(self.scalable()?))?,
+            BuildKind::Small => self.small()?,
         };
         files::write(cx, &self.output, &filter)?;
         Ok(Outcome::Found)
@@ -150,6 +155,31 @@ impl Args {
         InputLines::open(&self.lines, "hashing")?
             .for_each(|line| hashes.push(KeyHasher::from(self.seed()).hash(line)))?;
         Ok(AnyFilter::Lines(LineFilter::from_sorter(width, hashes, self.seed())?))
+    }
+
+    fn small(&self) -> Result<AnyFilter, Failure> {
+        let rate_bits = match (self.bits_per_key, self.fpp.unwrap_or(DEFAULT_FPP)) {
+            (Some(bits), _) => (bits - SmallFilter::BITS_BESIDE_RATE).floor(),
+            (None, fpp) => (-fpp.log2()).ceil(),
+        };
+        let most = SmallFilter::MAX_RATE_BITS;
+        if !(1.0..=f64::from(most)).contains(&rate_bits) {
+            return Err(Failure::message(format!(
+                "no such small filter: they have {:.2} to {:.2} bits per key and false-positive rates of 0.5 to {:.2e}",
+                1.0 + SmallFilter::BITS_BESIDE_RATE,
+                f64::from(most) + SmallFilter::BITS_BESIDE_RATE,
+                0.5f64.powi(most as i32),
+            )));
+        }
+        let mut lines = InputLines::open(&self.lines, "hashing")?;
+        let (hasher, mut hashes) = (KeyHasher::from(self.seed()), HashSet::new());
+        // One more than fits is enough to refuse them.
+        while hashes.len() <= SmallFilter::MAX_KEYS
+            && let Some(line) = lines.next()?
+        {
+            hashes.insert(hasher.hash(line));
+        }
+        Ok(AnyFilter::Small(SmallFilter::from_hashes(rate_bits as u32, hashes, hasher)?))
     }
 
     fn blocked(&self, keys: u64) -> Result<LineFilter, Failure> {

@@ -22,6 +22,7 @@ pub struct Report {
     /// The most keys that it can hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity: Option<u64>,
+    /// Its lines, or the coded values of a small filter.
     filter_bytes: u64,
     file_bytes: u64,
     /// `None` while it is empty.
@@ -46,6 +47,9 @@ pub struct Report {
     /// Counters stuck at their limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     saturated: Option<u64>,
+    /// The b of a small filter's rate, 2^−b.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate_bits: Option<u32>,
     /// Filters of a series.
     #[serde(skip_serializing_if = "Option::is_none")]
     layers: Option<usize>,
@@ -63,14 +67,18 @@ impl Args {
 impl Report {
     pub fn new(path: &Path, filter: &AnyFilter, file_bytes: u64) -> Self {
         let keys = filter.keys();
+        let filter_bytes = match filter {
+            AnyFilter::Small(filter) => filter.coded_bytes(),
+            other => other.bytes(),
+        };
         let report = Report {
             file: path.display().to_string(),
             kind: filter.name(),
             keys,
             capacity: filter.capacity(),
-            filter_bytes: filter.bytes(),
+            filter_bytes,
             file_bytes,
-            bits_per_key: (keys > 0).then(|| 8.0 * filter.bytes() as f64 / keys as f64),
+            bits_per_key: (keys > 0).then(|| 8.0 * filter_bytes as f64 / keys as f64),
             fpr: filter.fpr(),
             ..Report::default()
         };
@@ -108,6 +116,12 @@ impl Report {
                 layers: Some(filter.layers().len()),
                 ..report
             },
+            AnyFilter::Small(filter) => Report {
+                seed: filter.hasher().seed(),
+                hash: filter.hasher().function().name(),
+                rate_bits: Some(filter.rate_bits()),
+                ..report
+            },
             // The enum may grow; the fields that every kind has are set.
             _ => report,
         }
@@ -124,6 +138,7 @@ impl Report {
         let details = [
             known("k", self.k.map(|k| k.to_string())),
             known("width", self.width.map(|width| width.to_string())),
+            known("b", self.rate_bits.map(|bits| bits.to_string())),
             known("filters", self.layers.map(|layers| layers.to_string())),
             known("set", self.fill.map(|fill| human::percent(fill, 1.0))),
             known(

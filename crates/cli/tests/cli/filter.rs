@@ -1,6 +1,7 @@
 //! `sidebloom filter …` as a user runs it: the binary, its output, its exit codes.
 
 mod refusals;
+mod small;
 
 use assert_cmd::Command;
 use sidebloom::filter::{CountingBloom, Plan, Verdict};
@@ -75,7 +76,7 @@ fn sorted(text: &str) -> BTreeSet<&str> {
     text.lines().collect()
 }
 
-const KINDS: [&str; 5] = ["parity", "blocked", "bloom", "counting", "scalable"];
+const KINDS: [&str; 6] = ["parity", "blocked", "bloom", "counting", "scalable", "small"];
 
 #[test]
 fn check_prints_every_line_of_every_kind_and_the_surely_absent_with_v() {
@@ -266,7 +267,7 @@ fn send_and_receive_give_the_same_file_and_the_limit_is_kept() {
     case.refused("receive wire -o h --limit 100", "the limit is 100");
     let wire = std::fs::read(case.path("wire")).unwrap();
     std::fs::write(case.path("cut"), &wire[..wire.len() - 1]).unwrap();
-    case.refused("receive cut -o h", "the stream ends too early");
+    case.refused("receive cut -o h", "the filter ends too early");
     std::fs::write(case.path("long"), [&wire[..], b"x"].concat()).unwrap();
     case.refused("receive long -o h", "trailing data");
     case.refused("receive in -o h", "at offset 0: not a filter");

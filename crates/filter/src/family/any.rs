@@ -1,7 +1,7 @@
 //! Any filter that can be stored or sent.
 
 use super::line_filter::PREFETCH_BATCH;
-use super::{Bloom, CountingBloom, LineFilter, ScalableBloom};
+use super::{Bloom, CountingBloom, LineFilter, ScalableBloom, SmallFilter};
 use crate::error::{Error, Result};
 use crate::{FilterKind, Line, Verdict};
 
@@ -20,10 +20,12 @@ pub enum AnyFilter {
     Counting(CountingBloom),
     /// A growing series.
     Scalable(ScalableBloom),
+    /// The compact filter for small sets.
+    Small(SmallFilter),
 }
 
 impl AnyFilter {
-    /// The display name of the kind: "parity", "blocked-bloom", "bloom", "counting", "scalable".
+    /// The display name of the kind: "parity", "blocked-bloom", "bloom", "counting", "scalable", "small".
     pub fn name(&self) -> &'static str {
         match self {
             AnyFilter::Lines(filter) => match filter.built().kind {
@@ -33,6 +35,7 @@ impl AnyFilter {
             AnyFilter::Bloom(_) => "bloom",
             AnyFilter::Counting(_) => "counting",
             AnyFilter::Scalable(_) => "scalable",
+            AnyFilter::Small(_) => "small",
         }
     }
 
@@ -44,6 +47,7 @@ impl AnyFilter {
             AnyFilter::Bloom(filter) => filter.contains(key),
             AnyFilter::Counting(filter) => filter.contains(key),
             AnyFilter::Scalable(filter) => filter.contains(key),
+            AnyFilter::Small(filter) => filter.contains(key),
         }
     }
 
@@ -62,7 +66,8 @@ impl AnyFilter {
     fn prefetch<K: AsRef<[u8]>>(&self, keys: &[K], positions: usize) {
         let keys = keys.iter().map(AsRef::as_ref);
         match self {
-            AnyFilter::Lines(_) => {} // It prefetches by itself.
+            // A line filter prefetches by itself; small filters stay in the cache.
+            AnyFilter::Lines(_) | AnyFilter::Small(_) => {}
             AnyFilter::Bloom(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
             AnyFilter::Counting(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
             AnyFilter::Scalable(filter) => keys.for_each(|key| filter.prefetch(key, positions)),
@@ -72,7 +77,7 @@ impl AnyFilter {
     /// Adds a key. Returns `false` if the filter already answered "maybe".
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a parity filter; [`Error::Full`] beyond the capacity.
+    /// [`Error::InvalidArgument`] for a parity or a small filter; [`Error::Full`] beyond the capacity.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         match self {
@@ -80,6 +85,9 @@ impl AnyFilter {
             AnyFilter::Bloom(filter) => filter.insert(key),
             AnyFilter::Counting(filter) => filter.insert(key),
             AnyFilter::Scalable(filter) => filter.insert(key),
+            AnyFilter::Small(_) => Err(Error::InvalidArgument(
+                "a small filter takes no new keys; build it again from all keys".to_owned(),
+            )),
         }
     }
 
@@ -119,6 +127,7 @@ impl AnyFilter {
             AnyFilter::Bloom(filter) => filter.keys(),
             AnyFilter::Counting(filter) => filter.keys(),
             AnyFilter::Scalable(filter) => filter.keys(),
+            AnyFilter::Small(filter) => filter.keys(),
         }
     }
 
@@ -129,10 +138,11 @@ impl AnyFilter {
             AnyFilter::Bloom(filter) => Some(filter.plan().capacity()),
             AnyFilter::Counting(filter) => Some(filter.plan().capacity()),
             AnyFilter::Scalable(_) => None,
+            AnyFilter::Small(filter) => Some(filter.keys()),
         }
     }
 
-    /// The size of the lines in bytes.
+    /// The size of the lines, or of a small filter's values, in memory, in bytes.
     pub fn bytes(&self) -> u64 {
         let of_lines = |lines: &[Line]| lines.as_flattened().len() as u64;
         match self {
@@ -140,6 +150,7 @@ impl AnyFilter {
             AnyFilter::Bloom(filter) => of_lines(filter.lines()),
             AnyFilter::Counting(filter) => of_lines(filter.lines()),
             AnyFilter::Scalable(filter) => filter.layers().iter().map(|layer| of_lines(layer.lines())).sum(),
+            AnyFilter::Small(filter) => filter.bytes(),
         }
     }
 
@@ -150,6 +161,7 @@ impl AnyFilter {
             AnyFilter::Bloom(filter) => filter.fpr(),
             AnyFilter::Counting(filter) => filter.fpr(),
             AnyFilter::Scalable(filter) => filter.fpr(),
+            AnyFilter::Small(filter) => filter.fpr(),
         }
     }
 }

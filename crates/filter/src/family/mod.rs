@@ -13,8 +13,10 @@ mod hashing;
 mod line_filter;
 mod murmur3;
 mod noisy;
+mod rice;
 mod scalable;
 pub mod shape;
+mod small;
 
 pub use algebra::Overlap;
 pub use any::AnyFilter;
@@ -25,6 +27,7 @@ pub use line_filter::LineFilter;
 pub use noisy::NoisyBloom;
 pub use scalable::{ScalableBloom, Series};
 pub use shape::Shape;
+pub use small::SmallFilter;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The filter file: a sidecar beside its segment, or a filter that stands alone.
+//! The filter file: a sidecar beside its segment, or a filter that stands alone. (A small filter has another one: [`super::small`].)
 //!
 //! ```text
 //! 0                4096                    4096 + 64 × lines                       end

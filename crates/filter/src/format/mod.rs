@@ -2,13 +2,16 @@
 //!
 //! - [`header`], [`kind`] and [`groups`]: the file, of a stand-alone filter or of a segment (its *sidecar*)
 //! - [`wire`]: the compressed stream
+//! - [`small`]: the file and the stream of a small filter
 //! - [`parts`]: between a filter in memory and its header and lines
 
 pub mod groups;
 pub mod header;
+mod input;
 pub mod kind;
 pub mod parts;
 mod rans;
+pub mod small;
 pub mod wire;
 
 pub use header::{Binding, HEADER_BYTES, Header};
@@ -17,6 +20,8 @@ pub use wire::{receive_filter, send_filter};
 
 #[cfg(test)]
 mod earlier_tests;
+#[cfg(test)]
+mod small_tests;
 #[cfg(test)]
 mod wire_golden_tests;
 #[cfg(test)]

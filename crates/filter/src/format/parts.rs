@@ -2,12 +2,22 @@
 
 use super::header::{Header, KEYS_AT};
 use super::kind::StoredKind;
+use super::small;
 use crate::error::{Error, Result};
 use crate::{AnyFilter, Bloom, BuiltFilter, CountingBloom, Line, LineFilter, Lines, ScalableBloom};
 
-/// The header of a filter, and its lines in order.
-pub fn parts_of(filter: &AnyFilter) -> (Header, Vec<&[Line]>) {
+/// What is stored and sent of a filter.
+pub enum Parts<'a> {
+    /// The header, and the lines in order.
+    Lines(Header, Vec<&'a [Line]>),
+    /// A small filter, complete.
+    Small(Vec<u8>),
+}
+
+/// Takes a filter apart.
+pub fn parts_of(filter: &AnyFilter) -> Parts<'_> {
     let (kind, parts) = match filter {
+        AnyFilter::Small(filter) => return Parts::Small(small::encode(filter)),
         AnyFilter::Lines(filter) => {
             (StoredKind::Lines(filter.built().kind, filter.hasher()), vec![&filter.built().lines[..]])
         }
@@ -19,7 +29,8 @@ pub fn parts_of(filter: &AnyFilter) -> (Header, Vec<&[Line]>) {
         }
     };
     let lines = parts.iter().map(|part| part.len() as u64).sum();
-    (Header { kind, keys: filter.keys(), lines, expected_fpr: filter.fpr(), binding: None }, parts)
+    let header = Header { kind, keys: filter.keys(), lines, expected_fpr: filter.fpr(), binding: None };
+    Parts::Lines(header, parts)
 }
 
 /// The filter with a valid header and its lines, whose number must be that in the header.

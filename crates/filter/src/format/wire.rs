@@ -8,6 +8,8 @@
 //! | 124 | | blocks | one for each MiB of lines and one for the rest | |
 //! | | 8 | digest | of all lines | does not match |
 //!
+//! The stream of a small filter is another one, with a magic of its own ([`super::small`]).
+//!
 //! A block is its length on the wire (4 bytes), then that many bytes. If the length is that of the lines, the bytes are the lines. If it is
 //! less, they are coded by an order-0 rANS coder (`rans.rs`). A greater length is invalid.
 //!
@@ -30,21 +32,20 @@
 //! A general-purpose compressor would gain nothing.
 
 use super::header::{BOUND_AT, FIELDS_BYTES, HEADER_BYTES, Header, VERSION};
-use super::parts::{filter_of, parts_of};
-use super::rans;
+use super::input::{Input, STREAM};
+use super::parts::{Parts, filter_of, parts_of};
+use super::{rans, small};
 use crate::codec::{Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::Digest;
 use crate::{AnyFilter, LINE_BYTES, Line, Lines};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 
 const MAGIC: [u8; 8] = *b"SBF-WIRE";
 const START_BYTES: usize = MAGIC.len() + FIELDS_BYTES;
 /// The earlier versions, and where each has its checksum.
 const EARLIER: [(u32, usize); 2] = [(1, MAGIC.len() + 96), (2, MAGIC.len() + 104)];
 const BLOCK_LINES: usize = (1 << 20) / LINE_BYTES;
-/// The name of the stream in errors.
-const STREAM: &str = "the filter stream";
 /// The advice in errors about a damaged stream.
 const REMEDY: &str = "; send it again";
 
@@ -53,11 +54,17 @@ const REMEDY: &str = "; send it again";
 /// # Errors
 /// [`Error::Io`] if `output` fails.
 pub fn send_filter(filter: &AnyFilter, output: &mut impl Write) -> Result<u64> {
-    let (header, parts) = parts_of(filter);
     let mut sent = 0;
     let mut send = |bytes: &[u8]| {
         sent += bytes.len() as u64;
         output.write_all(bytes).map_err(|e| Error::io("write", STREAM, e))
+    };
+    let (header, parts) = match parts_of(filter) {
+        Parts::Lines(header, parts) => (header, parts),
+        Parts::Small(bytes) => {
+            send(&bytes)?;
+            return Ok(sent);
+        }
     };
     let mut start = MAGIC.to_vec();
     start.extend(header.encode().iter().take(FIELDS_BYTES));
@@ -90,9 +97,20 @@ pub fn send_filter(filter: &AnyFilter, output: &mut impl Write) -> Result<u64> {
 /// [`Error::Damaged`] for a damaged, truncated or foreign stream; [`Error::UnsupportedVersion`] for one of another version; [`Error::TooLarge`]
 /// for a filter of more than `max_bytes` of memory, before any of it is allocated; [`Error::Io`] if `input` fails.
 pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter> {
-    let mut input = Input { input, at: 0 };
+    receive(&mut Input { input, at: 0 }, max_bytes).map_err(|error| match error {
+        Error::Damaged { offset, what } => Error::damaged(offset, what + REMEDY),
+        other => other,
+    })
+}
+
+fn receive<R: Read>(input: &mut Input<'_, R>, max_bytes: u64) -> Result<AnyFilter> {
     let mut start = [0; START_BYTES + 4];
-    input.fill(&mut start)?;
+    let (magic, rest) = start.split_at_mut(small::MAGIC.len());
+    input.fill(magic)?;
+    if small::is_small(magic) {
+        return small::receive(input, max_bytes).map(AnyFilter::Small);
+    }
+    input.fill(rest)?;
     let (checked, crc) = start.split_at(START_BYTES);
     let header = read_header(checked, crc)?;
     let bytes = header.lines.saturating_mul(LINE_BYTES as u64);
@@ -113,31 +131,27 @@ pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter
     let mut stored = [0; 8];
     input.fill(&mut stored)?;
     if digest.finish().to_le_bytes() != stored {
-        return Err(damaged(at, "line digest mismatch"));
+        return Err(Error::damaged(at, "line digest mismatch"));
     }
     filter_of(&header, lines).map_err(in_stream)
-}
-
-fn damaged(at: u64, what: &str) -> Error {
-    Error::damaged(at, format!("{what}{REMEDY}"))
 }
 
 /// An error of the header page, at its offset in the stream.
 fn in_stream(error: Error) -> Error {
     match error {
-        Error::Damaged { offset, what } => damaged(offset + MAGIC.len() as u64, &what),
+        Error::Damaged { offset, what } => Error::damaged(offset + MAGIC.len() as u64, what),
         other => other,
     }
 }
 
 fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
     if !checked.starts_with(&MAGIC) {
-        return Err(damaged(0, "not a filter"));
+        return Err(Error::damaged(0, "not a filter"));
     }
     if crc != crc32(&[checked]).to_le_bytes() {
         return Err(match earlier_version(checked) {
             Some(found) => Error::UnsupportedVersion { found, supported: VERSION },
-            None => damaged(START_BYTES as u64, "header checksum mismatch"),
+            None => Error::damaged(START_BYTES as u64, "header checksum mismatch"),
         });
     }
     let mut page = checked.get(MAGIC.len()..).unwrap_or_default().to_vec();
@@ -146,7 +160,7 @@ fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
     let header = Header::decode(&page).map_err(in_stream)?;
     match header.binding {
         None => Ok(header),
-        Some(_) => Err(damaged((MAGIC.len() + BOUND_AT) as u64, "the filter belongs to a segment")),
+        Some(_) => Err(Error::damaged((MAGIC.len() + BOUND_AT) as u64, "the filter belongs to a segment")),
     }
 }
 
@@ -159,22 +173,7 @@ fn earlier_version(start: &[u8]) -> Option<u32> {
     EARLIER.into_iter().find(is_intact).map(|(version, _)| version)
 }
 
-/// A stream with its read offset.
-struct Input<'a, R> {
-    input: &'a mut R,
-    at: u64,
-}
-
 impl<R: Read> Input<'_, R> {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
-        self.input.read_exact(bytes).map_err(|e| match e.kind() {
-            ErrorKind::UnexpectedEof => damaged(self.at, "the stream ends too early"),
-            _ => Error::io("read", STREAM, e),
-        })?;
-        self.at += bytes.len() as u64;
-        Ok(())
-    }
-
     /// Reads one block into its lines.
     fn block(&mut self, plain: &mut [u8]) -> Result<()> {
         let at = self.at;
@@ -185,10 +184,10 @@ impl<R: Read> Input<'_, R> {
             return self.fill(plain);
         }
         if length > plain.len() {
-            return Err(damaged(at, &format!("invalid block length {length}")));
+            return Err(Error::damaged(at, format!("invalid block length {length}")));
         }
         let mut coded = vec![0; length];
         self.fill(&mut coded)?;
-        rans::decode(&coded, plain).ok_or_else(|| damaged(at, "invalid coded block"))
+        rans::decode(&coded, plain).ok_or_else(|| Error::damaged(at, "invalid coded block"))
     }
 }

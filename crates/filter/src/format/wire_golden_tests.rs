@@ -1,9 +1,12 @@
-//! The committed wire forms of kinds 3 to 5: with them, the parameters of those kinds in the header page are frozen too. (Files of kinds 6 and 7
+//! The committed wire form of small filters, and those of kinds 3 to 5: with them, the parameters of those kinds in the header page are frozen too. (Files of kinds 6 and 7
 //! are frozen in `golden_tests.rs`.)
 
 use super::*;
+use crate::KeyHasher;
 use crate::golden;
-use crate::{AnyFilter, Bloom, CountingBloom, HashFunction, Plan, ScalableBloom, Series, Verdict};
+use crate::{
+    AnyFilter, Bloom, CountingBloom, HashFunction, Plan, ScalableBloom, Series, SmallFilter, Verdict,
+};
 
 const KEYS: [&str; 3] = ["blue", "green", "red"];
 
@@ -70,4 +73,27 @@ fn golden_wire_of_a_scalable_filter() {
         filter,
         ["header: filters of the series", "header: keys of the first filter"],
     );
+}
+
+#[test]
+fn golden_wire_of_a_small_filter() {
+    let filter = SmallFilter::build(8, KEYS, KeyHasher::siphash13([0x5eed, 0xbed])).unwrap();
+    let mut wire = Vec::new();
+    send_filter(&AnyFilter::Small(filter), &mut wire).unwrap();
+    let fields = [
+        (4, "magic"),
+        (1, "version"),
+        (1, "hash: 1 xxh3-64, 4 siphash-1-3"),
+        (8, "seed, or first half of the key"),
+        (8, "second half of the key, for hash 4 only"),
+        (1, "keys"),
+        (1, "rate bits"),
+        (1, "bytes of the coded values"),
+        (wire.len() - 29, "coded values: for each gap, its high part in unary and its 7 low bits"),
+        (4, "checksum of all before"),
+    ];
+    golden::check("wire-small", &wire, &fields);
+    let read = receive_filter(&mut &wire[..], 1 << 20).unwrap();
+    assert!(KEYS.iter().all(|key| read.contains(key) == Verdict::Maybe));
+    assert_eq!((read.contains("yellow"), read.keys()), (Verdict::Absent, 3));
 }

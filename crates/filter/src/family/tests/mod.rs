@@ -4,6 +4,7 @@ mod algebra;
 mod counting;
 mod rates;
 mod shape;
+mod small;
 
 use super::*;
 use crate::error::Error;
