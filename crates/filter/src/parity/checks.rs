@@ -90,6 +90,7 @@ impl Checks {
         let right = spare_at + L::SPARE.len();
         self.matrix.right = right as u32;
         let words = L::assemble(lanes, 0);
+        self.masks[..W].fill([0; ROW_BITS + MAX_LANES]);
         for check in 0..count.div_ceil(len.max(1)) {
             self.set_masks::<L, W>(nulls, spare_at, check, folded::<L>(&words, check));
             let (first, keys_left) = (check * len, len.min(count - check * len));
@@ -138,7 +139,6 @@ impl Checks {
         folded: u64,
     ) {
         let rotations = &ROTATIONS[check];
-        self.masks[..W].fill([0; ROW_BITS + MAX_LANES]);
         for (v, &null) in nulls.low[..nulls.len].iter().enumerate() {
             let (word, at) = (v / per_word::<L>(), v % per_word::<L>() * L::LANES);
             self.masks[word][at..at + MAX_LANES].copy_from_slice(&L::sums(null, rotations));

@@ -37,7 +37,7 @@ impl LineBuilder {
         for (i, &member) in members.iter().rev().enumerate() {
             let key = Products::of(member);
             self.keys.set(i, &key);
-            self.system.push(key.equation::<L>());
+            self.system.push::<L>(key.equation::<L>());
             if self.system.is_full::<L>() {
                 break;
             }

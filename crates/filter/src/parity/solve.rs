@@ -14,8 +14,9 @@ const HIGH_AT: u32 = 32;
 
 /// The equations of a line in descending order of their keys, as arrays. Unused entries are zero and have no effect.
 pub(super) struct System {
+    /// The coefficients of the low rows, and the fingerprint above them if it [fits](one_word).
     low: [u64; MAX_EQUATIONS],
-    /// The fingerprint in the low 32 bits, and the coefficients of the high rows above it.
+    /// Otherwise, the fingerprint in the low 32 bits, and the coefficients of the high rows above it.
     high: [u64; MAX_EQUATIONS],
     /// The pivot of each solved equation, as a bit of the low or the high rows; neither if it follows from the others.
     pivot_low: [u64; MAX_EQUATIONS],
@@ -26,6 +27,11 @@ pub(super) struct System {
 /// Equations that a layout can have, rounded up to full vectors.
 const fn capacity<L: Layout>() -> usize {
     (L::LOW_ROWS + L::HIGH_ROWS + 1).next_multiple_of(8)
+}
+
+/// Whether an equation fits into one word, which takes half the time.
+const fn one_word<L: Layout>() -> bool {
+    L::LOW_ROWS + L::LANES <= u64::BITS as usize && L::HIGH_ROWS == 0
 }
 
 impl System {
@@ -40,9 +46,14 @@ impl System {
     }
 
     #[inline(always)]
-    pub fn push(&mut self, equation: Equation) {
-        self.low[self.len] = equation.low;
-        self.high[self.len] = equation.high << HIGH_AT | u64::from(equation.fingerprint);
+    pub fn push<L: Layout>(&mut self, equation: Equation) {
+        let fingerprint = u64::from(equation.fingerprint);
+        if one_word::<L>() {
+            self.low[self.len] = equation.low | fingerprint << L::LOW_ROWS;
+        } else {
+            self.low[self.len] = equation.low;
+            self.high[self.len] = equation.high << HIGH_AT | fingerprint;
+        }
         self.len += 1;
     }
 
@@ -54,12 +65,14 @@ impl System {
         let mut solved = 0;
         while solved < self.len {
             let (l, h) = (low[solved], high[solved]);
-            if l != 0 {
+            if l & mask(L::LOW_ROWS) != 0 {
                 let pivot = l.trailing_zeros();
                 for (i, (low, high)) in low.iter_mut().zip(high.iter_mut()).enumerate() {
                     let hit = (*low >> pivot & u64::from(i != solved)).wrapping_neg();
                     *low ^= l & hit;
-                    *high ^= h & hit;
+                    if !one_word::<L>() {
+                        *high ^= h & hit;
+                    }
                 }
                 self.pivot_low[solved] = 1 << pivot;
             } else if L::HIGH_ROWS > 0 && h >> HIGH_AT != 0 {
@@ -68,7 +81,7 @@ impl System {
                     *high ^= h & (*high >> pivot & u64::from(i != solved)).wrapping_neg();
                 }
                 self.pivot_high[solved] = 1 << (pivot - HIGH_AT);
-            } else if h != 0 {
+            } else if l | h != 0 {
                 break;
             } else {
                 // It follows from the others (a repeated hash, for example), so it holds with them; its zero fingerprint sets no bit.
@@ -84,10 +97,11 @@ impl System {
     #[inline(always)]
     pub fn lanes<L: Layout>(&self) -> Lanes {
         let mut lanes = Lanes::default();
-        let equations = self.high.iter().zip(&self.pivot_low).zip(&self.pivot_high);
+        let (fingerprints, at) = if one_word::<L>() { (&self.low, L::LOW_ROWS) } else { (&self.high, 0) };
+        let equations = fingerprints.iter().zip(&self.pivot_low).zip(&self.pivot_high);
         for ((fingerprint, pivot_low), pivot_high) in equations.take(capacity::<L>()) {
             for j in 0..L::LANES {
-                let set = (fingerprint >> j & 1).wrapping_neg();
+                let set = (fingerprint >> (at + j) & 1).wrapping_neg();
                 lanes.low[j] |= pivot_low & set;
                 if L::HIGH_ROWS > 0 {
                     lanes.high[j] |= pivot_high & set;

@@ -74,33 +74,93 @@ impl SortHashes for InMemory {
     }
 }
 
-/// The average number of keys in a bucket of the sort: a few levels of a comparison sort, within L1.
-const BUCKET_KEYS: usize = 256;
-/// Sixteen times as many buckets made no difference at 10 million keys.
-const MAX_BUCKETS: usize = 1 << 11;
+/// The average number of hashes in a bucket.
+const IN_BUCKET: usize = 256;
+/// 2048 buckets. Sixteen times as many made no difference at 10 million keys.
+const MAX_BUCKET_BITS: u32 = 11;
+const MAX_SLOT_BITS: u32 = 16;
+/// The most hashes of a slot that are sorted by insertion.
+const FEW: usize = 16;
 
-/// All distinct hashes in ascending order: a scatter by the high bits, then a sort of each bucket.
+/// All distinct hashes in ascending order: a scatter by the high bits into buckets, a scatter of each bucket, within L1, by the bits below
+/// them into about as many slots as it has hashes, and a sort by insertion. (Of hashes that are not uniform, some slots have too many,
+/// and then a comparison sort takes the bucket.)
 fn sorted(hashes: &[u64]) -> Vec<u64> {
-    let buckets = (hashes.len() / BUCKET_KEYS).next_power_of_two().clamp(2, MAX_BUCKETS);
-    let bucket_of = |hash: u64| (hash >> (64 - buckets.trailing_zeros())) as usize;
-    let mut ends = vec![0usize; buckets];
-    hashes.iter().for_each(|&hash| ends[bucket_of(hash)] += 1);
-    let mut start = 0;
-    for end in &mut ends {
-        start += std::mem::replace(end, start);
-    }
     let mut sorted = vec![0; hashes.len()];
     advise_huge_pages(&sorted);
-    for &hash in hashes {
-        let end = &mut ends[bucket_of(hash)];
-        sorted[*end] = hash;
-        *end += 1;
-    }
+    let (mut ends, mut slot_ends, mut bucket) = (Vec::new(), Vec::new(), Vec::new());
+    let bits = bits_for(hashes.len() / IN_BUCKET).min(MAX_BUCKET_BITS);
+    scatter(hashes, &mut sorted, 0, bits, &mut ends);
     let mut start = 0;
-    for end in ends {
-        sorted[start..end].sort_unstable();
+    for &end in &ends {
+        let scattered = &mut sorted[start..end];
+        bucket.clear();
+        bucket.extend_from_slice(scattered);
+        let slot_bits = bits_for(bucket.len()).min(MAX_SLOT_BITS);
+        scatter(&bucket, scattered, bits, slot_bits, &mut slot_ends);
+        let most = slot_ends.windows(2).map(|ends| ends[1] - ends[0]).max();
+        if most.max(slot_ends.first().copied()) <= Some(FEW) {
+            sort_by_insertion(scattered);
+        } else {
+            scattered.sort_unstable();
+        }
         start = end;
     }
     sorted.dedup();
     sorted
+}
+
+fn sort_by_insertion(hashes: &mut [u64]) {
+    for i in 1..hashes.len() {
+        let (hash, mut at) = (hashes[i], i);
+        while at > 0 && hashes[at - 1] > hash {
+            hashes[at] = hashes[at - 1];
+            at -= 1;
+        }
+        hashes[at] = hash;
+    }
+}
+
+/// Enough bits, and at least one, to tell so many buckets apart.
+fn bits_for(buckets: usize) -> u32 {
+    buckets.next_power_of_two().ilog2().max(1)
+}
+
+/// Moves the hashes into 2^`bits` buckets, by the bits after the first `skipped`, and returns where the buckets end.
+fn scatter(from: &[u64], to: &mut [u64], skipped: u32, bits: u32, ends: &mut Vec<usize>) {
+    let bucket_of = |hash: u64| (hash << skipped >> (u64::BITS - bits)) as usize;
+    ends.clear();
+    ends.resize(1 << bits, 0);
+    from.iter().for_each(|&hash| ends[bucket_of(hash)] += 1);
+    let mut start = 0;
+    for end in &mut *ends {
+        start += std::mem::replace(end, start);
+    }
+    for &hash in from {
+        let end = &mut ends[bucket_of(hash)];
+        to[*end] = hash;
+        *end += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_of_any_distribution_are_sorted() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        let mut uniform = |count| -> Vec<u64> { (0..count).map(|_| rng.u64(..)).collect() };
+        let few_buckets = uniform(3000).iter().map(|hash| hash & !(u64::MAX >> 2)).collect();
+        let few_slots = uniform(3000).iter().map(|hash| hash & 0xffe0_0000_0000_0fff).collect();
+        let close = (0..3000).map(|i| u64::MAX - 7 * (i * 1001 % 3000)).collect();
+        let descending = (0..3000).rev().map(|i| i << 52).collect();
+        let sizes = [0, 1, 2, 3, 255, 256, 257, 511, 512, 513, 5000, 600_000].map(&mut uniform);
+        for hashes in sizes.into_iter().chain([few_buckets, few_slots, close, descending, vec![0; 3000]]) {
+            let mut expected = hashes.clone();
+            expected.sort_unstable();
+            expected.dedup();
+            assert_eq!(sorted(&hashes), expected);
+        }
+    }
 }
