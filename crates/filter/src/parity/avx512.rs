@@ -1,10 +1,10 @@
 //! Reading a line in AVX-512: one AND, one population count and one test for eight lanes at once.
 
-use super::avx512_algebra::Avx512 as Steps;
-use super::control::Control;
+use super::avx512_algebra::{Avx512 as Steps, sums_of_halves};
 use super::entry::entry_points;
-use super::equation::{Products, ROTATIONS, passes};
-use super::layout::{Equation, Layout, WORD_BITS, WORDS, mask, words_of};
+use super::equation::{Products, ROTATIONS};
+use super::layout::{Equation, Layout, Pieces, WORDS};
+use super::rest::{Vectors, read_by_rest, vectors_fit_wholly};
 use super::walk::Reading;
 use crate::line::Line;
 use std::arch::x86_64::*;
@@ -29,39 +29,46 @@ fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
     Reading { fits, control: u32::from(_mm512_movepi64_mask(line)) }
 }
 
-/// [`fits_wholly`](super::walk::fits_wholly), one vector operation for eight words. Always computes two checks, because the number of checks
-/// is hard to predict, and more than two are rare.
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq,popcnt")]
 fn rest<L: Layout>(line: &Line, products: Products, place: u64, control: u32) -> bool {
-    // SAFETY: a line has 64 bytes.
+    // SAFETY: as above.
     let words = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
-    let words = _mm512_and_si512(words, _mm512_set1_epi64(mask(WORD_BITS) as i64));
-    let crossed = _mm512_maskz_mov_epi64(mask(L::CROSSED_WORDS) as u8, words);
-    let coefficients = _mm512_set1_epi64(products.coefficients as i64);
-    let checks = Control::decode::<L>(control).checks(place);
-    let failed = |check: usize| {
-        let selected = _mm512_and_si512(crossed, _mm512_rolv_epi64(coefficients, rotations(check)));
-        (parities(selected).count_ones() ^ products.wanted(check)) & 1 & u32::from(check < checks)
-    };
-    let mut failures = failed(0) | failed(1);
-    let equation = products.equation::<L>();
-    let rows = _mm512_set1_epi64(equation.low as i64);
-    let mut of_pieces = [0; 2];
-    for (parities_of, pieces) in of_pieces.iter_mut().zip(L::PIECES) {
-        let rows = _mm512_srlv_epi64(rows, load(&pieces.row));
-        *parities_of = parities(_mm512_and_si512(_mm512_srlv_epi64(words, load(&pieces.at)), rows));
+    let words = Words512(_mm512_and_si512(words, load(&read_by_rest::<L>())));
+    vectors_fit_wholly::<L>(&words, products, place, control)
+}
+
+/// Eight words. Only [`rest`] makes them, so there are the features of this module where there is a value.
+struct Words512(__m512i);
+
+impl Vectors for Words512 {
+    #[inline(always)]
+    fn checks(&self, coefficients: u64, _: usize) -> u32 {
+        // SAFETY: see `Words512`.
+        unsafe { four_checks(self.0, coefficients) }
     }
-    for lane in WORDS..L::LANES {
-        let pieces = of_pieces.iter().zip(L::PIECES);
-        let bits = pieces.fold(0, |bits, (parities, pieces)| {
-            bits ^ (parities & pieces.words_of(lane - WORDS)).count_ones()
-        });
-        failures |= (bits ^ equation.fingerprint >> lane) & 1;
+
+    #[inline(always)]
+    fn parities(&self, rows: u64, pieces: &Pieces) -> u8 {
+        // SAFETY: see `Words512`.
+        unsafe {
+            let rows = _mm512_srlv_epi64(_mm512_set1_epi64(rows as i64), load(&pieces.row));
+            parities(_mm512_and_si512(_mm512_srlv_epi64(self.0, load(&pieces.at)), rows))
+        }
     }
-    failures == 0
-        && (2..checks)
-            .all(|check| passes::<L>(&words_of(line).map(|word| word & mask(WORD_BITS)), &products, check))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+fn four_checks(words: __m512i, coefficients: u64) -> u32 {
+    let coefficients = _mm512_set1_epi64(coefficients as i64);
+    let selected = ROTATIONS.map(|by| _mm512_and_si512(words, _mm512_rolv_epi64(coefficients, load(&by))));
+    let pairs: [_; 2] = std::array::from_fn(|i| {
+        let (a, b) = (selected[2 * i], selected[2 * i + 1]);
+        _mm512_xor_si512(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b))
+    });
+    let sums = sums_of_halves(pairs[0], pairs[1]);
+    parities(sums_of_halves(sums, sums)).into()
 }
 
 /// The parity of each word.
@@ -69,12 +76,6 @@ fn rest<L: Layout>(line: &Line, products: Products, place: u64, control: u32) ->
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
 fn parities(words: __m512i) -> u8 {
     _mm512_test_epi64_mask(_mm512_popcnt_epi64(words), _mm512_set1_epi64(1))
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn rotations(check: usize) -> __m512i {
-    load(&ROTATIONS[check])
 }
 
 #[inline]

@@ -65,7 +65,7 @@ fn products(keys: &[u64; CHUNK], masks: &[u64; u64::BITS as usize]) -> [u64; CHU
 /// The sums of neighbouring quarters: those of `a`, then those of `b`.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn sums_of_halves(a: __m512i, b: __m512i) -> __m512i {
+pub(super) fn sums_of_halves(a: __m512i, b: __m512i) -> __m512i {
     let even = _mm512_shuffle_i64x2::<0b10_00_10_00>(a, b);
     let odd = _mm512_shuffle_i64x2::<0b11_01_11_01>(a, b);
     _mm512_xor_si512(even, odd)

@@ -54,6 +54,8 @@ pub(super) trait Layout {
     fn fits_first(words: &Words, equation: &Equation) -> bool;
     /// Whether the other lanes satisfy it, in words without control bits.
     fn fits_rest(words: &Words, equation: &Equation) -> bool;
+    /// The parities of the other lanes, the ninth lowest, from those of the first and the second pieces in the words.
+    fn parities_of_rest(of_pieces: [u32; 2]) -> u32;
     /// The line. Bit `j` of `control` becomes bit 63 of word `j`.
     fn assemble(lanes: &Lanes, control: u32) -> Words;
     /// For each lane, the sum of what a vector in the lane puts into the words, each rotated to the right.
@@ -107,6 +109,18 @@ fn gathered(bytes: u64) -> u32 {
     ((bytes & 0x0101_0101_0101_0101).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
 }
 
+/// Bits 0, 9, … 54.
+const EVERY_NINTH: u64 = 0x0040_2010_0804_0201;
+
+/// Bit `j` is the parity of bits 9j to 9j + 8.
+#[inline(always)]
+fn parities_of_nines(word: u64) -> u32 {
+    let threes = word ^ word >> 1 ^ word >> 2;
+    let nines = threes ^ threes >> 3 ^ threes >> 6;
+    // Bit 9j, shifted by 56 - 8j, comes to bit 56 + j. All other sums of a position and a shift below 64 differ, so there are no carries.
+    ((nines & EVERY_NINTH).wrapping_mul(0x0101_0101_0101_0100) >> 56) as u32
+}
+
 /// One word per lane, and nine more rows of each lane in the last word.
 pub(super) struct Seven;
 
@@ -122,13 +136,17 @@ impl Layout for Seven {
 
     #[inline(always)]
     fn fits_first(words: &Words, equation: &Equation) -> bool {
-        let high = |j: usize| words[7] >> (Self::HIGH_ROWS * j) & equation.high;
-        // The parity of a sum is the sum of the parities, so one count covers both parts.
-        parities_of(std::array::from_fn(|j| words[j] & equation.low ^ high(j))) & 0x7f == equation.fingerprint
+        let low = parities_of(words.map(|word| word & equation.low));
+        (low ^ parities_of_nines(words[7] & equation.high.wrapping_mul(EVERY_NINTH))) & 0x7f
+            == equation.fingerprint
     }
     #[inline(always)]
     fn fits_rest(_: &Words, _: &Equation) -> bool {
         true
+    }
+    #[inline(always)]
+    fn parities_of_rest(_: [u32; 2]) -> u32 {
+        0
     }
     #[inline(always)]
     fn assemble(lanes: &Lanes, control: u32) -> Words {
@@ -158,10 +176,10 @@ pub(super) struct Pieces {
 
 impl Pieces {
     /// The words with a piece of a lane, word 0 lowest.
-    pub const fn words_of(&self, lane: usize) -> u8 {
+    const fn words_of(&self, lane: usize) -> u32 {
         let (mut words, mut j) = (0, 0);
         while j < WORDS {
-            words |= ((self.mask[j] != 0 && self.lane[j] == lane) as u8) << j;
+            words |= ((self.mask[j] != 0 && self.lane[j] == lane) as u32) << j;
             j += 1;
         }
         words
@@ -250,6 +268,23 @@ impl<const LANES: usize> Layout for Wide<LANES> {
         }
         let parities = lanes.iter().rev().fold(0, |all, lane| all << 1 | lane.count_ones() & 1);
         parities == equation.fingerprint >> WORDS
+    }
+    #[inline(always)]
+    fn parities_of_rest(of_pieces: [u32; 2]) -> u32 {
+        match LANES {
+            // A lane has a word, or two neighbours.
+            16 => return of_pieces[0],
+            12 => {
+                let pairs = of_pieces[0] ^ of_pieces[0] >> 1;
+                return (0..4).fold(0, |all, lane| all | pairs >> lane & 1 << lane);
+            }
+            _ => {}
+        }
+        let of_lane = |lane| {
+            let pieces = Self::PIECES.iter().zip(of_pieces);
+            pieces.fold(0, |sum, (pieces, parities)| sum ^ (parities & pieces.words_of(lane)).count_ones())
+        };
+        (0..Self::MORE).fold(0, |all, lane| all | (of_lane(lane) & 1) << lane)
     }
     #[inline(always)]
     fn assemble(lanes: &Lanes, control: u32) -> Words {

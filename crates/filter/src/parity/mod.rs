@@ -123,6 +123,7 @@ mod equation;
 mod layout;
 mod line_builder;
 pub(crate) mod probe;
+mod rest;
 mod scalar;
 mod solve;
 pub(crate) mod sort;

@@ -3,8 +3,8 @@
 use super::control::is_bumped;
 use super::equation::{Products, next_level, place};
 use super::layout::{Layout, for_width};
+use super::rest::fits_wholly;
 use super::scalar;
-use super::walk::fits_wholly;
 use super::width::{Levels, Width};
 use crate::isa::{Isa, on_isa};
 use crate::line::Line;

@@ -3,7 +3,8 @@
 use super::algebra::Portable as Steps;
 use super::entry::entry_points;
 use super::layout::{Equation, Layout, Words, words_of};
-use super::walk::{Reading, fits_wholly as rest};
+use super::rest::fits_wholly as rest;
+use super::walk::Reading;
 use crate::line::Line;
 
 entry_points!();

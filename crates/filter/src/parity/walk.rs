@@ -1,8 +1,8 @@
 //! The probe, level by level, generic over how a line is read.
 
-use super::control::{Control, is_bumped};
-use super::equation::{Products, next_level, passes, place};
-use super::layout::{Equation, Layout, WORD_BITS, mask, words_of};
+use super::control::is_bumped;
+use super::equation::{Products, next_level, place};
+use super::layout::{Equation, Layout};
 use crate::kind::FilterKind;
 use crate::line::Line;
 use crate::prefetch::{Prefetched, prefetch};
@@ -14,17 +14,6 @@ pub(super) struct Reading {
     /// Whether the first lanes of the line, eight at most, satisfy the equation.
     pub fits: bool,
     pub control: u32,
-}
-
-/// Whether a line whose first lanes satisfy the equation satisfies the rest of it, and passes the checks that the key has.
-#[inline(always)]
-pub(super) fn fits_wholly<L: Layout>(line: &Line, products: Products, place: u64, control: u32) -> bool {
-    let words = words_of(line).map(|word| word & mask(WORD_BITS));
-    let checks = Control::decode::<L>(control).checks(place);
-    // Most keys have one check or none, which is hard to predict.
-    let first = passes::<L>(&words, &products, 0) | (checks == 0);
-    let rest = L::fits_rest(&words, &products.equation::<L>());
-    first & rest && (1..checks).all(|check| passes::<L>(&words, &products, check))
 }
 
 /// Probes the first level, and calls `lower` for the levels below it when the threshold of the line says that the key was bumped. (A loop
