@@ -1,7 +1,8 @@
 //! The entry points of each instruction set.
 
-/// Defines the two functions of a [`ProbeFns`](crate::probe_fns::ProbeFns) and the builder, compiled with `$features`. The module
-/// provides `read`, which reads a line for an equation, `rest`, which is [`fits_wholly`](super::walk::fits_wholly) in its way, and `Steps`, which a build takes.
+/// Defines the functions of a [`ProbeFns`](crate::probe_fns::ProbeFns) and the builder, compiled with `$features`. The module provides
+/// `read`, which reads a line for an equation, `rest`, which is [`fits_wholly`](super::rest::fits_wholly) in its way, and `Steps`, which a
+/// build takes.
 macro_rules! entry_points {
     ($($features:literal)?) => {
         /// Whether the first lanes of a line deny a hash, which its threshold does not send on to the next level.
@@ -18,8 +19,7 @@ macro_rules! entry_points {
             !reading.fits && !super::control::is_bumped::<L>(reading.control, place)
         }
 
-        /// `rest`, out of line. (Callers end with this call, and pass all in
-        /// registers, so that they need no stack.)
+        /// `rest`, out of line. (Callers end with this call, and pass all in registers, so that they need no stack.)
         ///
         /// # Safety
         /// Same as [`denies`].
@@ -86,7 +86,13 @@ macro_rules! entry_points {
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
         unsafe fn lower_levels<L: Layout>(lines: &[$crate::line::Line], hash: u64, levels: &[u32]) -> bool {
-            super::walk::probe_levels::<L>(lines, hash, levels, |line, equation| read::<L>(line, equation), |line, products, place, control| rest::<L>(line, products, place, control))
+            super::walk::probe_levels::<L>(
+                lines,
+                hash,
+                levels,
+                |line, equation| read::<L>(line, equation),
+                |line, products, place, control| rest::<L>(line, products, place, control),
+            )
         }
 
         /// [`LineBuilder::build`](super::line_builder::LineBuilder::build), compiled for this instruction set.
