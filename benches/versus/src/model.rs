@@ -35,27 +35,20 @@ struct Layout {
 }
 
 const LAYOUTS: [Layout; 7] = [
-    Layout::new(Width::Seven, 0, 13, 0.125, RGBColor(150, 90, 200)),
-    Layout::new(Width::Eight, 0, 12, 0.125, RGBColor(30, 120, 220)),
-    Layout::new(Width::Nine, 0, 10, 0.125, RGBColor(20, 160, 160)),
-    Layout::new(Width::Ten, 4, 9, 0.1875, RGBColor(40, 160, 60)),
-    Layout::new(Width::Eleven, 9, 8, 0.1875, RGBColor(150, 160, 30)),
-    Layout::new(Width::Twelve, 0, 8, 0.25, RGBColor(220, 140, 20)),
-    Layout::new(Width::Sixteen, 8, 3, 0.5, RGBColor(210, 60, 50)),
+    Layout::new(Width::Seven, 13, 0.125, RGBColor(150, 90, 200)),
+    Layout::new(Width::Eight, 12, 0.125, RGBColor(30, 120, 220)),
+    Layout::new(Width::Nine, 10, 0.125, RGBColor(20, 160, 160)),
+    Layout::new(Width::Ten, 9, 0.1875, RGBColor(40, 160, 60)),
+    Layout::new(Width::Eleven, 8, 0.1875, RGBColor(150, 160, 30)),
+    Layout::new(Width::Twelve, 8, 0.25, RGBColor(220, 140, 20)),
+    Layout::new(Width::Sixteen, 3, 0.5, RGBColor(210, 60, 50)),
 ];
 
 impl Layout {
-    const fn new(width: Width, spare: u32, null_vectors: u32, step: f64, color: RGBColor) -> Self {
-        let lanes = match width {
-            Width::Seven => 7,
-            Width::Eight => 8,
-            Width::Nine => 9,
-            Width::Ten => 10,
-            Width::Eleven => 11,
-            Width::Twelve => 12,
-            Width::Sixteen => 16,
-        };
-        Layout { width, lanes, rows: 504 / lanes, spare, null_vectors, step, color }
+    const fn new(width: Width, null_vectors: u32, step: f64, color: RGBColor) -> Self {
+        let (lanes, bits) = (width.number(), 504);
+        let (rows, spare) = (bits / lanes, bits % lanes);
+        Layout { width, lanes, rows, spare, null_vectors, step, color }
     }
 
     /// The probability that the first `n` equations hold: each is independent of those before it, or fits by chance.

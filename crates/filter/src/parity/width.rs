@@ -31,7 +31,7 @@ impl Width {
         [Width::Seven, Width::Eight, Width::Nine, Width::Ten, Width::Eleven, Width::Twelve, Width::Sixteen];
 
     /// The number in the name.
-    pub fn number(self) -> u32 {
+    pub const fn number(self) -> u32 {
         match self {
             Width::Seven => 7,
             Width::Eight => 8,
