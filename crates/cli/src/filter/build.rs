@@ -138,11 +138,13 @@ impl Args {
     }
 
     fn parity(&self) -> Result<AnyFilter, Failure> {
-        let width = match (self.bits_per_key, self.fpp.unwrap_or(DEFAULT_FPP)) {
-            (Some(bits), _) => Width::ALL.into_iter().rev().find(|width| width.bits_per_key() <= bits),
-            (None, fpp) => Width::ALL.into_iter().find(|width| width.fpr() <= fpp),
+        let (widths, most): (Vec<Width>, f64) = match (self.bits_per_key, self.fpp.unwrap_or(DEFAULT_FPP)) {
+            (Some(bits), _) => {
+                (Width::ALL.into_iter().rev().find(|w| w.bits_per_key() <= bits).into_iter().collect(), 1.0)
+            }
+            (None, fpp) => (Width::ALL.into_iter().filter(|width| width.fpr() <= fpp).collect(), fpp),
         };
-        let Some(width) = width else {
+        if widths.is_empty() {
             return Err(Failure::message(format!(
                 "no such parity filter: they have {:.2} to {:.2} bits per key and false-positive rates of {:.2e} to {:.2e}",
                 Width::Seven.bits_per_key(),
@@ -150,27 +152,38 @@ impl Args {
                 Width::Seven.fpr(),
                 Width::Sixteen.fpr()
             )));
-        };
+        }
         let mut hashes = LineHashSorter::new();
         InputLines::open(&self.lines, "hashing")?
             .for_each(|line| hashes.push(KeyHasher::from(self.seed()).hash(line)))?;
-        Ok(AnyFilter::Lines(LineFilter::from_sorter(width, hashes, self.seed())?))
+        let mut fpr = 1.0;
+        for width in widths {
+            let filter = LineFilter::from_sorter(width, &mut hashes, self.seed())?;
+            fpr = filter.fpr();
+            // The rate of a width is that of many keys. Of a few hundred, it can be up to half as much again.
+            if fpr <= most {
+                return Ok(AnyFilter::Lines(filter));
+            }
+        }
+        Err(Failure::message(format!(
+            "a parity filter of these lines has a false-positive rate of {fpr:.2e}"
+        )))
     }
 
     fn small(&self) -> Result<AnyFilter, Failure> {
+        let mut of_all = 1..=SmallFilter::MAX_RATE_BITS;
         let rate_bits = match (self.bits_per_key, self.fpp.unwrap_or(DEFAULT_FPP)) {
-            (Some(bits), _) => (bits - SmallFilter::BITS_BESIDE_RATE).floor(),
-            (None, fpp) => (-fpp.log2()).ceil(),
+            (Some(bits), _) => of_all.rfind(|&b| SmallFilter::bits_per_key(b) <= bits),
+            (None, fpp) => of_all.find(|&b| 0.5f64.powi(b as i32) <= fpp),
         };
-        let most = SmallFilter::MAX_RATE_BITS;
-        if !(1.0..=f64::from(most)).contains(&rate_bits) {
+        let Some(rate_bits) = rate_bits else {
             return Err(Failure::message(format!(
                 "no such small filter: they have {:.2} to {:.2} bits per key and false-positive rates of 0.5 to {:.2e}",
-                1.0 + SmallFilter::BITS_BESIDE_RATE,
-                f64::from(most) + SmallFilter::BITS_BESIDE_RATE,
-                0.5f64.powi(most as i32),
+                SmallFilter::bits_per_key(1),
+                SmallFilter::bits_per_key(SmallFilter::MAX_RATE_BITS),
+                0.5f64.powi(SmallFilter::MAX_RATE_BITS as i32),
             )));
-        }
+        };
         let mut lines = InputLines::open(&self.lines, "hashing")?;
         let (hasher, mut hashes) = (KeyHasher::from(self.seed()), HashSet::new());
         // One more than fits is enough to refuse them.
@@ -179,7 +192,7 @@ impl Args {
         {
             hashes.insert(hasher.hash(line));
         }
-        Ok(AnyFilter::Small(SmallFilter::from_hashes(rate_bits as u32, hashes, hasher)?))
+        Ok(AnyFilter::Small(SmallFilter::from_hashes(rate_bits, hashes, hasher)?))
     }
 
     fn blocked(&self, keys: u64) -> Result<LineFilter, Failure> {

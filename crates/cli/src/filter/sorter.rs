@@ -124,13 +124,13 @@ mod tests {
         let dir = Rc::clone(&sorter.dir);
         let path = dir.path.clone();
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1, "the hashes are on disk");
-        let from_disk = LineFilter::from_sorter(width, sorter, 3).unwrap_or_else(|e| panic!("{e}"));
+        let from_disk = LineFilter::from_sorter(width, &mut sorter, 3).unwrap_or_else(|e| panic!("{e}"));
         let all: Vec<u64> = hashes().collect();
         let from_memory = LineFilter::from_hashes(FilterSpec::Parity { width }, &all, 3).unwrap();
         assert!(from_disk.built() == from_memory.built());
         assert_eq!(from_disk.keys(), KEYS);
         assert!(dir.files.get() > 1, "a sorter for the hashes that the first level bumps");
-        drop(dir);
+        drop((dir, sorter));
         assert!(!path.exists());
     }
 

@@ -127,6 +127,23 @@ fn exit_codes_are_grep_s() {
 }
 
 #[test]
+fn a_filter_never_has_a_worse_rate_than_requested() {
+    let case = Case::new();
+    // With so many lines, parity filters have worse rates than large ones of their widths.
+    for (lines, fpp) in [(61, 0.0028), (116, 0.000_128), (139, 0.00596), (3000, 0.005955)] {
+        case.lines("in", (1..=lines).map(|i| i.to_string()));
+        for kind in ["parity", "blocked", "bloom", "scalable", "small"] {
+            let info = case.ok(&format!("build --kind {kind} --fpp {fpp} in -o f --json"));
+            let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+            assert!(info["fpr"].as_f64().unwrap() <= fpp, "{lines} lines, {fpp}: {info}");
+        }
+    }
+    case.lines("in", (1..=56).map(|i| i.to_string()));
+    case.refused("build --kind parity --fpp 0.00000578 in -o g", "has a false-positive rate of 6.08e-6");
+    assert!(!case.path("g").exists());
+}
+
+#[test]
 fn lines_are_bytes_up_to_lf_and_the_last_needs_none() {
     let case = Case::new();
     std::fs::write(case.path("in"), "a\r\n\n  b").unwrap();
@@ -270,6 +287,8 @@ fn send_and_receive_give_the_same_file_and_the_limit_is_kept() {
     case.refused("receive cut -o h", "the filter ends too early");
     std::fs::write(case.path("long"), [&wire[..], b"x"].concat()).unwrap();
     case.refused("receive long -o h", "trailing data");
+    std::fs::write(case.path("short"), "hello").unwrap();
+    case.refused("receive short -o h", "at offset 0: not a filter");
     case.refused("receive in -o h", "at offset 0: not a filter");
     assert!(!case.path("h").exists());
 }

@@ -54,16 +54,16 @@ impl LineFilter {
     }
 
     /// Builds a parity filter from more hashes than fit in memory. They have been pushed to `hashes`, which may keep them on disk. The
-    /// filter is bit for bit the one built from a slice of the hashes.
+    /// filter is bit for bit the one built from a slice of the hashes. They stay in `hashes`, for a filter of another width.
     ///
     /// # Errors
     /// The errors of [`LineFilter::from_hashes`] and of the sorter.
     pub fn from_sorter<S: SortHashes>(
         width: Width,
-        mut hashes: S,
+        hashes: &mut S,
         hasher: impl Into<KeyHasher>,
     ) -> Result<Self, S::Error> {
-        let built = BuiltFilter::from_sorter(width, &mut hashes)?;
+        let built = BuiltFilter::from_sorter(width, hashes)?;
         hashes.in_order(&mut |piece| Ok(built.check_members(piece)?))?;
         Ok(LineFilter::from_built(built, hasher.into()))
     }

@@ -43,8 +43,8 @@
 //! | 0 to 63 | 0 | the byte |
 //! | 64 + 4 (t − 1) + s | 1 to 48 | s × 2; × 3 with 10 and 11 lanes, × 4 with 12, × 8 with 16 |
 //!
-//! The place u of a key is a fraction of the line, 0 ≤ u < 1. Its rank is ⌊128 u⌋ (⌊96 u⌋ with 12 lanes, ⌊80 u⌋ with 16), and 47 if that is
-//! more. It has ⌊q / 16⌋ checks, and one more if u ≥ 1 − (q mod 16) / 16.
+//! The place u of a key is a fraction of the line, 0 ≤ u < 1, of which the rank takes the first 32 binary digits: it is ⌊128 u⌋ (⌊96 u⌋ with 12
+//! lanes, ⌊80 u⌋ with 16), and 47 if that is more. A key has ⌊q / 16⌋ checks, and one more if u ≥ 1 − (q mod 16) / 16.
 //!
 //! # Where the bits are
 //! With `w0` … `w7` the little-endian words of a line, bits numbered from 0, and bit 63 of each a bit of the control byte:

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::huge_pages::advise_huge_pages;
 
 /// Sorts the hashes of a level of a parity filter, in memory or elsewhere; see [`LineFilter::from_sorter`](crate::LineFilter::from_sorter).
-/// Call order: `push* distinct in_order*`.
+/// All calls of `push` come before those of `distinct` and `in_order`, of which there may be several.
 pub trait SortHashes: Sized {
     /// The error of the sorter.
     type Error: From<Error>;

@@ -61,7 +61,8 @@ impl Width {
         }
     }
 
-    /// The false-positive rate of a large filter, 0 to 1.
+    /// The false-positive rate of a large filter, 0 to 1. That of a few hundred keys is up to half as much again, if their lines happen to be
+    /// full; [`BuiltFilter::expected_fpr`](crate::BuiltFilter::expected_fpr) has it.
     pub fn fpr(self) -> f64 {
         match self {
             Width::Seven => 0.005_955,
