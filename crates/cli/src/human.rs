@@ -59,7 +59,11 @@ fn digits3(x: f64) -> String {
     let exponent =
         format!("{x:.2e}").split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
     let decimals = usize::try_from(2 - exponent).unwrap_or(0).min(6);
-    if x == 0.0 { "0".to_owned() } else { format!("{x:.decimals$}") }
+    match exponent {
+        _ if x == 0.0 => "0".to_owned(),
+        ..-6 => format!("{x:.2e}"),
+        _ => format!("{x:.decimals$}"),
+    }
 }
 
 /// Bytes as a number with an optional K, M or G (powers of 1024): `64M`, `64MiB`.
@@ -107,7 +111,10 @@ mod tests {
             [0.0, 312.0, 1495.0, 536_870_912.0].map(bytes)[..]
         );
         assert_eq!(["5 ns", "1.46 µs", "1.00 µs", "340 s"], [5.0, 1460.0, 999.9, 340e9].map(nanos)[..]);
-        assert_eq!(["0 %", "0.960 %", "100 %"], [0.0, 0.0096, 1.0].map(|x| percent(x, 1.0))[..]);
+        assert_eq!(
+            ["0 %", "9.31e-8 %", "0.960 %", "100 %"],
+            [0.0, 9.3132e-10, 0.0096, 1.0].map(|x| percent(x, 1.0))[..]
+        );
         assert_eq!(percent(0.0, 0.0), "–");
         assert_eq!(["0", "0.00962", "4,200"], [0.0, 0.00962, 4200.0].map(per_op)[..]);
     }

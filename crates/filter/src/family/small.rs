@@ -7,8 +7,8 @@ use crate::hash::KeyHasher;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-/// A static filter of up to 65,536 keys, for messages: it is sent and stored in `b` + 1.54 bits per key and 21 bytes or a few more, for a
-/// false-positive rate of 2^−b.
+/// A static filter of up to 65,536 keys, for messages: it is sent and stored in `b` + 1.54 bits per key (3 for a `b` of 1) and 21 bytes or a
+/// few more, for a false-positive rate of 2^−b.
 ///
 /// ```
 /// use sidebloom_filter::{AnyFilter, SmallFilter, Verdict, send_filter};
@@ -54,8 +54,11 @@ impl SmallFilter {
     pub const MAX_KEYS: usize = 65_536;
     /// The largest `b`.
     pub const MAX_RATE_BITS: u32 = 32;
-    /// Bits that a key takes on the wire beside its `b`, on average.
-    pub const BITS_BESIDE_RATE: f64 = 1.54;
+
+    /// The average number of bits that a key takes in the coded values of a filter with a rate of 2^−`rate_bits`.
+    pub fn bits_per_key(rate_bits: u32) -> f64 {
+        rice::bits_per_value(rate_bits)
+    }
 
     /// Builds a filter of all keys with a false-positive rate of 2^−`rate_bits` (1 to [`MAX_RATE_BITS`](Self::MAX_RATE_BITS)). The keys are
     /// hashed with `hasher`; a number is a seed for XXH3.

@@ -3,7 +3,7 @@
 //! | offset | bytes | field | meaning | invalid when |
 //! |---|---|---|---|---|
 //! | 0 | 4 | magic | `SBFS` | anything else: not a small filter |
-//! | 4 | 1 | version | 1 | any other |
+//! | 4 | 1 | version | 1 in the low four bits, and their complement in the high four: 0xe1 | any other |
 //! | 5 | 1 | hash | 1 xxh3-64, 4 siphash-1-3 | any other |
 //! | 6 | 8 or 16 | seed or key | 8 bytes for hash 1, 16 for hash 4 | |
 //! | | varint | keys | n, the number of values | more than 65,536 |
@@ -24,6 +24,10 @@ use std::io::Read;
 
 pub(super) const MAGIC: [u8; 4] = *b"SBFS";
 const VERSION: u8 = 1;
+/// A version with its complement, so that a damaged one does not pass for another version.
+const fn version_byte(version: u8) -> u8 {
+    version | !version << 4
+}
 /// No filter has more bytes.
 pub const MAX_BYTES: usize = 300_000;
 const VARINT_MAX: usize = 3;
@@ -37,7 +41,7 @@ pub fn is_small(bytes: &[u8]) -> bool {
 pub fn encode(filter: &SmallFilter) -> Vec<u8> {
     let (hash, [first, second]) = filter.hasher().to_code();
     let mut bytes = MAGIC.to_vec();
-    bytes.put_u8(VERSION);
+    bytes.put_u8(version_byte(VERSION));
     bytes.put_u8(hash);
     bytes.put_u64(first);
     if hash == SIPHASH_1_3 {
@@ -66,7 +70,11 @@ pub fn decode(bytes: &[u8]) -> Result<SmallFilter> {
 /// Reads what follows the magic.
 pub(super) fn receive<R: Read>(input: &mut Input<'_, R>, max_bytes: u64) -> Result<SmallFilter> {
     let mut fields = Fields { input, seen: MAGIC.to_vec() };
-    let version = fields.byte()?;
+    let byte = fields.byte()?;
+    let version = byte & 15;
+    if byte != version_byte(version) {
+        return Err(fields.damaged("invalid version"));
+    }
     if version != VERSION {
         return Err(Error::UnsupportedVersion { found: version.into(), supported: VERSION.into() });
     }

@@ -96,6 +96,7 @@ fn i6_impossible_fields_and_other_encodings_are_refused_even_under_right_checksu
         changed.splice(at, bytes.iter().copied());
         changed
     };
+    refused(with(4..5, &[0xe2]), "invalid version");
     refused(with(5..6, &[2]), "unknown hash 2");
     refused(with(14..15, &[0x81, 0x80, 0x04]), "65537 keys in a small filter");
     refused(with(14..15, &[0xff, 0xff, 0xff, 0x01]), "a number of more than 3 bytes");
@@ -114,7 +115,7 @@ fn i6_impossible_fields_and_other_encodings_are_refused_even_under_right_checksu
     refused(with(last..last + 1, &[whole[last] | 0x80]), "invalid coded values");
     let damaged = received(&with(6..7, &[whole[6] ^ 1])).unwrap_err();
     assert!(damaged.to_string().contains("checksum mismatch"), "{damaged}");
-    let other = received(&with(4..5, &[2])).unwrap_err();
+    let other = received(&with(4..5, &[0xd2])).unwrap_err();
     assert!(matches!(other, Error::UnsupportedVersion { found: 2, supported: 1 }), "{other}");
 }
 

@@ -110,6 +110,9 @@ fn receive<R: Read>(input: &mut Input<'_, R>, max_bytes: u64) -> Result<AnyFilte
     if small::is_small(magic) {
         return small::receive(input, max_bytes).map(AnyFilter::Small);
     }
+    if !MAGIC.starts_with(magic) {
+        return Err(not_a_filter());
+    }
     input.fill(rest)?;
     let (checked, crc) = start.split_at(START_BYTES);
     let header = read_header(checked, crc)?;
@@ -136,6 +139,10 @@ fn receive<R: Read>(input: &mut Input<'_, R>, max_bytes: u64) -> Result<AnyFilte
     filter_of(&header, lines).map_err(in_stream)
 }
 
+fn not_a_filter() -> Error {
+    Error::damaged(0, "not a filter")
+}
+
 /// An error of the header page, at its offset in the stream.
 fn in_stream(error: Error) -> Error {
     match error {
@@ -146,7 +153,7 @@ fn in_stream(error: Error) -> Error {
 
 fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
     if !checked.starts_with(&MAGIC) {
-        return Err(Error::damaged(0, "not a filter"));
+        return Err(not_a_filter());
     }
     if crc != crc32(&[checked]).to_le_bytes() {
         return Err(match earlier_version(checked) {

@@ -6,9 +6,12 @@ use super::*;
 fn a_small_filter_takes_few_bytes_and_says_what_it_is() {
     let case = Case::new();
     case.lines("in", numbered(0..10));
-    for (args, rate_bits, bytes) in
-        [("--fpp 0.4%", 8, 30..36), ("--bits-per-key 10", 8, 30..36), ("", 7, 29..35)]
-    {
+    for (args, rate_bits, bytes) in [
+        ("--fpp 0.4%", 8, 30..36),
+        ("--bits-per-key 10", 8, 30..36),
+        ("--bits-per-key 3.7", 1, 24..30),
+        ("", 7, 29..35),
+    ] {
         let json = case.ok(&format!("build --kind small {args} --seed 3 in -o f --json"));
         let info = case.ok("info f --json");
         assert_eq!(info, json);
@@ -38,10 +41,10 @@ fn what_a_small_filter_cannot_do_is_refused_with_the_reason() {
         "build --kind small many -o g",
         "more than 65536 keys, too many for a small filter; build a parity",
     );
-    for rate in ["--fpp 1e-10", "--bits-per-key 2.5", "--bits-per-key 35"] {
+    for rate in ["--fpp 1e-10", "--bits-per-key 2.9"] {
         case.refused(
             &format!("build --kind small {rate} in -o g"),
-            "no such small filter: they have 2.54 to 33.54",
+            "no such small filter: they have 3.00 to 33.54",
         );
     }
     case.refused("build --kind small --hash siphash in -o g", "do not apply");
