@@ -5,15 +5,28 @@ use super::entry::entry_points;
 use super::equation::{Products, ROTATIONS};
 use super::layout::{Equation, Layout, Pieces, WORDS};
 use super::rest::{Vectors, read_by_rest, vectors_fit_wholly};
-use super::walk::Reading;
 use crate::line::Line;
 use std::arch::x86_64::*;
 
 entry_points!("avx2,popcnt,bmi2");
 
 #[inline]
+#[target_feature(enable = "avx2")]
+fn control(line: &Line) -> u32 {
+    top_bits(line_of(line))
+}
+
+/// Bit 63 of each word.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn top_bits(line: [__m256i; 2]) -> u32 {
+    let [low, high] = line.map(|half| _mm256_movemask_pd(_mm256_castsi256_pd(half)) as u32);
+    low | high << 4
+}
+
+#[inline]
 #[target_feature(enable = "avx2,popcnt,bmi2")]
-fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
+fn fits<L: Layout>(line: &Line, equation: &Equation) -> bool {
     let line = line_of(line);
     let low = _mm256_set1_epi64x(equation.low as i64);
     let mut hit = line.map(|half| _mm256_and_si256(half, low));
@@ -25,11 +38,10 @@ fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
         let high = shifts.map(|by| _mm256_and_si256(_mm256_srlv_epi64(last, by), coefficients));
         hit = [_mm256_xor_si256(hit[0], high[0]), _mm256_xor_si256(hit[1], high[1])];
     }
-    let fits = match L::LANES {
+    match L::LANES {
         7 => lanes_fit::<7>(hit, equation.fingerprint),
         _ => lanes_fit::<8>(hit, equation.fingerprint),
-    };
-    Reading { fits, control: top_bits(line) }
+    }
 }
 
 /// Whether the parities of the first `LANES` (7 or 8) of eight 64-bit lanes are the low bits of the fingerprint.
@@ -59,14 +71,6 @@ fn sums_of_parities(words: [__m256i; 2]) -> __m256i {
     let others = _mm256_shuffle_epi8(others, nibbles[1]);
     // A sum of eight parities is at most 8.
     _mm256_sad_epu8(_mm256_or_si256(first, others), _mm256_setzero_si256())
-}
-
-/// Bit 63 of each word.
-#[inline]
-#[target_feature(enable = "avx2")]
-fn top_bits(line: [__m256i; 2]) -> u32 {
-    let [low, high] = line.map(|half| _mm256_movemask_pd(_mm256_castsi256_pd(half)) as u32);
-    low | high << 4
 }
 
 #[inline]

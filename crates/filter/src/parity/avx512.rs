@@ -5,17 +5,22 @@ use super::entry::entry_points;
 use super::equation::{Products, ROTATIONS};
 use super::layout::{Equation, Layout, Pieces, WORDS};
 use super::rest::{Vectors, read_by_rest, vectors_fit_wholly};
-use super::walk::Reading;
 use crate::line::Line;
 use std::arch::x86_64::*;
 
 entry_points!("avx512f,avx512dq,avx512vbmi,avx512vpopcntdq,gfni,popcnt,bmi2");
 
+/// Bit 63 of each word.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn control(line: &Line) -> u32 {
+    _mm512_movepi64_mask(words_of(line)).into()
+}
+
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq")]
-fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
-    // SAFETY: a line has 64 bytes, one unaligned load.
-    let line = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
+fn fits<L: Layout>(line: &Line, equation: &Equation) -> bool {
+    let line = words_of(line);
     let mut hit = _mm512_and_si512(line, _mm512_set1_epi64(equation.low as i64));
     let mut lanes = 0xff;
     if L::HIGH_ROWS > 0 {
@@ -25,16 +30,13 @@ fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
         hit = _mm512_xor_si512(hit, _mm512_and_si512(high, _mm512_set1_epi64(equation.high as i64)));
         lanes = 0x7f;
     }
-    let fits = (u32::from(parities(hit)) ^ equation.fingerprint) & lanes == 0;
-    Reading { fits, control: u32::from(_mm512_movepi64_mask(line)) }
+    (u32::from(parities(hit)) ^ equation.fingerprint) & lanes == 0
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq,popcnt")]
 fn rest<L: Layout>(line: &Line, products: Products, place: u64, control: u32) -> bool {
-    // SAFETY: as above.
-    let words = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
-    let words = Words512(_mm512_and_si512(words, load(&read_by_rest::<L>())));
+    let words = Words512(_mm512_and_si512(words_of(line), load(&read_by_rest::<L>())));
     vectors_fit_wholly::<L>(&words, products, place, control)
 }
 
@@ -76,6 +78,13 @@ fn four_checks(words: __m512i, coefficients: u64) -> u32 {
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
 fn parities(words: __m512i) -> u8 {
     _mm512_test_epi64_mask(_mm512_popcnt_epi64(words), _mm512_set1_epi64(1))
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn words_of(line: &Line) -> __m512i {
+    // SAFETY: a line has 64 bytes, one unaligned load.
+    unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
 }
 
 #[inline]

@@ -1,8 +1,8 @@
 //! What a built filter costs and how often it is wrong, computed from the control bytes of its lines.
 
 use super::control::Control;
-use super::layout::{Layout, for_width, words_of};
-use super::scalar::control_of;
+use super::layout::{Layout, for_width};
+use super::scalar::control;
 use super::width::{Levels, Width};
 use crate::line::Line;
 
@@ -26,7 +26,7 @@ fn expected_of<L: Layout>(mut lines: &[Line], levels: &Levels) -> Expected {
     for &count in levels.iter().take_while(|&&count| count > 0) {
         let (level, rest) = lines.split_at_checked(count as usize).unwrap_or((lines, &[]));
         let mut with_control = [0u64; 256];
-        level.iter().for_each(|line| with_control[control_of(&words_of(line)) as usize & 255] += 1);
+        level.iter().for_each(|line| with_control[control(line) as usize & 255] += 1);
         let (mut rate, mut bumped) = (0.0, 0.0);
         for (control, &lines) in with_control.iter().enumerate().filter(|(_, lines)| **lines > 0) {
             let share = lines as f64 / f64::from(count);

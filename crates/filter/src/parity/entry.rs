@@ -1,8 +1,8 @@
 //! The entry points of each instruction set.
 
 /// Defines the functions of a [`ProbeFns`](crate::probe_fns::ProbeFns) and the builder, compiled with `$features`. The module provides
-/// `read`, which reads a line for an equation, `rest`, which is [`fits_wholly`](super::rest::fits_wholly) in its way, and `Steps`, which a
-/// build takes.
+/// `control`, the control byte of a line, `fits`, whether its first lanes satisfy an equation, `rest`, which is
+/// [`fits_wholly`](super::rest::fits_wholly) in its way, and `Steps`, which a build takes.
 macro_rules! entry_points {
     ($($features:literal)?) => {
         /// Whether the first lanes of a line deny a hash, which its threshold does not send on to the next level.
@@ -15,8 +15,8 @@ macro_rules! entry_points {
             hash: &super::equation::ProbeHash,
             place: u64,
         ) -> bool {
-            let reading = read::<L>(line, &hash.products.equation::<L>());
-            !reading.fits && !super::control::is_bumped::<L>(reading.control, place)
+            !fits::<L>(line, &hash.products.equation::<L>())
+                && !super::control::is_bumped::<L>(control(line), place)
         }
 
         /// `rest`, out of line. (Callers end with this call, and pass all in registers, so that they need no stack.)
@@ -34,6 +34,21 @@ macro_rules! entry_points {
             rest::<L>(line, products, place, control)
         }
 
+        /// Whether a line may hold a hash with this place; `None` if it bumps such a hash to the next level. (What only a hash that stays
+        /// needs is computed for it alone: that leaves more registers.)
+        #[inline]
+        $(#[target_feature(enable = $features)])?
+        pub(super) fn ask<L: Layout>(line: &$crate::line::Line, hash: u64, place: u64) -> Option<bool> {
+            let control = control(line);
+            if super::control::is_bumped::<L>(control, place) {
+                return None;
+            }
+            let products = super::equation::Products::of(hash);
+            // SAFETY: the same instruction set.
+            let wholly = || unsafe { fits_wholly::<L>(line, products, place, control) };
+            Some(fits::<L>(line, &products.equation::<L>()) && wholly())
+        }
+
         /// Whether a hash may have been added.
         ///
         /// # Safety
@@ -45,12 +60,9 @@ macro_rules! entry_points {
             kind: &$crate::kind::FilterKind,
         ) -> bool {
             // SAFETY: the same instruction set.
-            let rest = |line: &_, products, place, control| unsafe {
-                fits_wholly::<L>(line, products, place, control)
-            };
-            // SAFETY: the same instruction set.
             let lower = |lines: &[_], hash, levels: &[_]| unsafe { lower_levels::<L>(lines, hash, levels) };
-            super::walk::probe::<L>(lines, hash, kind, |line, equation| read::<L>(line, equation), rest, lower)
+            let ask = |line: &_, hash, place| ask::<L>(line, hash, place);
+            super::walk::probe(lines, hash, kind, ask, lower)
         }
 
         /// [`contains`] for many hashes. All verdicts are [`Maybe`]($crate::verdict::Verdict::Maybe) before the call.
@@ -65,20 +77,9 @@ macro_rules! entry_points {
             verdicts: &mut [$crate::verdict::Verdict],
         ) {
             // SAFETY: the same instruction set.
-            let rest = |line: &_, products, place, control| unsafe {
-                fits_wholly::<L>(line, products, place, control)
-            };
-            // SAFETY: the same instruction set.
             let lower = |lines: &[_], hash, levels: &[_]| unsafe { lower_levels::<L>(lines, hash, levels) };
-            super::walk::probe_many::<L>(
-                lines,
-                hashes,
-                kind,
-                verdicts,
-                |line, equation| read::<L>(line, equation),
-                rest,
-                lower,
-            );
+            let ask = |line: &_, hash, place| ask::<L>(line, hash, place);
+            super::walk::probe_many(lines, hashes, kind, verdicts, ask, lower);
         }
 
         /// # Safety
@@ -86,13 +87,8 @@ macro_rules! entry_points {
         #[inline(never)]
         $(#[target_feature(enable = $features)])?
         unsafe fn lower_levels<L: Layout>(lines: &[$crate::line::Line], hash: u64, levels: &[u32]) -> bool {
-            super::walk::probe_levels::<L>(
-                lines,
-                hash,
-                levels,
-                |line, equation| read::<L>(line, equation),
-                |line, products, place, control| rest::<L>(line, products, place, control),
-            )
+            let ask = |line: &_, hash, place| ask::<L>(line, hash, place);
+            super::walk::probe_levels(lines, hash, levels, ask)
         }
 
         /// [`LineBuilder::build`](super::line_builder::LineBuilder::build), compiled for this instruction set.

@@ -1,9 +1,7 @@
 //! Choosing the probe functions for an instruction set and a width, and the probe of lines that may not be trusted.
 
-use super::control::is_bumped;
-use super::equation::{Products, next_level, place};
+use super::equation::{next_level, place};
 use super::layout::{Layout, for_width};
-use super::rest::fits_wholly;
 use super::scalar;
 use super::width::{Levels, Width};
 use crate::isa::{Isa, on_isa};
@@ -45,11 +43,8 @@ fn probe_believed_as<L: Layout>(
         if !believe(at) {
             return None;
         }
-        let products = Products::of(hash);
-        let reading = scalar::read::<L>(line, &products.equation::<L>());
-        if !is_bumped::<L>(reading.control, place) {
-            let fits = reading.fits && fits_wholly::<L>(line, products, place, reading.control);
-            return Some(Verdict::of(fits));
+        if let Some(maybe) = scalar::ask::<L>(line, hash, place) {
+            return Some(Verdict::of(maybe));
         }
         first += count as usize;
         hash = next_level(hash);

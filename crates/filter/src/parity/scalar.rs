@@ -2,22 +2,21 @@
 
 use super::algebra::Portable as Steps;
 use super::entry::entry_points;
-use super::layout::{Equation, Layout, Words, words_of};
+use super::layout::{Equation, Layout, words_of};
 use super::rest::fits_wholly as rest;
-use super::walk::Reading;
 use crate::line::Line;
 
 entry_points!();
 
 #[inline(always)]
-pub(super) fn read<L: Layout>(line: &Line, equation: &Equation) -> Reading {
-    let words = words_of(line);
-    Reading { fits: L::fits_first(&words, equation), control: control_of(&words) }
+fn fits<L: Layout>(line: &Line, equation: &Equation) -> bool {
+    L::fits_first(&words_of(line), equation)
 }
 
 /// The control byte of a line: bit 63 of each word, word 0 first.
 #[inline(always)]
-pub(super) fn control_of(words: &Words) -> u32 {
+pub(super) fn control(line: &Line) -> u32 {
+    let words = words_of(line);
     #[cfg(target_arch = "x86_64")]
     {
         // SSE2 is part of x86-64, and its units are idle here.
