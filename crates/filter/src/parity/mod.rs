@@ -84,28 +84,27 @@
 //! | 12 | 12 × 42 | 13.759 | 13.754 | 0.0128 % | 1.06 | 1.049 |
 //! | 16 | 16 × 31 | 19.451 | 19.447 | 0.000578 % | 1.12 | 1.049 |
 //!
-//! Times on one thread of an Intel Xeon (Sapphire Rapids), in nanoseconds: a probe of an absent key with all lines in L2, without the
-//! hash (`cargo bench -p micro --bench filter -- hot`), and the build of 1 million keys, including the sort (`… -- build` does so for 10
-//! million). Without the checks, probes took 0 to 0.6 ns less with AVX-512 in the same run, and builds 40 ns per key. A build
-//! uses 17.6 to 19.3 bytes per key, including its input and its result (`tests/heap/parity_build_memory.rs` counts them); when
-//! a [`SortHashes`] keeps the hashes elsewhere, it uses only its result. In fresh memory of a virtual machine, page faults add 1 to 20 ns
-//! per key (system time).
+//! Times on one thread of an AMD EPYC (Zen 5), in nanoseconds: a probe of an absent key with all lines in L2, without the
+//! hash (`cargo bench -p micro --bench filter -- hot`), and the build of 10 million keys, including the sort (`… -- build`). An Intel Xeon
+//! (Sapphire Rapids) takes 1.5 times as long. Without the checks, the layout before this one took at most 0.5 ns less for a probe in the same
+//! run, and 26 to 28 per key for a build. A build uses 17.6 to 19.3 bytes per key, including its input and its result
+//! (`tests/heap/parity_build_memory.rs` counts them); when a [`SortHashes`] keeps the hashes elsewhere, it uses only its result. In fresh
+//! memory of a virtual machine, page faults add 1 to 20 ns per key (system time).
 //!
 //! | width | AVX-512 | AVX2 | scalar | build, per key, AVX-512 |
 //! |---|---|---|---|---|
-//! | 7 | 4.9 | 6.9 | 14.2 | 49 |
-//! | 8 | 4.1 | 5.7 | 10.8 | 47 |
-//! | 9 | 4.1 | 5.6 | 10.4 | 52 |
-//! | 10 | 4.5 | 5.7 | 11.0 | 58 |
-//! | 11 | 4.3 | 6.0 | 10.8 | 63 |
-//! | 12 | 4.6 | 6.2 | 10.9 | 62 |
-//! | 16 | 4.4 | 6.2 | 12.6 | 58 |
+//! | 7 | 3.4 | 4.1 | 8.0 | 33 |
+//! | 8 | 2.8 | 3.5 | 6.0 | 32 |
+//! | 9 | 2.8 | 3.5 | 6.0 | 36 |
+//! | 10 | 2.8 | 3.6 | 6.1 | 37 |
+//! | 11 | 2.8 | 3.6 | 6.1 | 42 |
+//! | 12 | 3.1 | 3.6 | 6.1 | 41 |
+//! | 16 | 3.0 | 3.5 | 8.3 | 40 |
 //!
-//! With a GiB of lines (`cargo bench -p micro --bench memory`, 8 and 12 lanes), a probe that waits for the one before
-//! it takes 1.07 to 1.08 times as long as a plain load, which takes 219 to 224 ns. In `probe_many`, 4,096 hashes take
-//! 15.3 to 15.6 ns each, the same as plain loads in consecutive batches of 32. A call with only 32 hashes takes 22 ns
-//! each, because its last misses overlap with nothing; plain loads take as long when each batch waits for the one
-//! before it.
+//! With a GiB of lines (`cargo bench -p micro --bench memory`, 8 and 12 lanes), a probe that waits for the one before it takes 1.06 to 1.07
+//! times as long as a plain load, which takes 220 to 229 ns. In `probe_many`, 4,096 hashes take 9.8 to 9.9 ns each, plain loads in
+//! consecutive batches of 32 take 7.3 to 7.4. A call with only 32 hashes takes 14 to 16 ns each, because its last misses overlap with
+//! nothing; plain loads take 11.5 when each batch waits for the one before it.
 
 mod algebra;
 #[cfg(target_arch = "x86_64")]
