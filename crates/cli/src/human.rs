@@ -53,16 +53,14 @@ fn scaled(x: f64, base: f64, units: &[&str]) -> String {
     format!("{number} {}", units.get(unit).unwrap_or(&""))
 }
 
-/// Three significant digits, without an exponent.
+/// Three significant digits, with an exponent only below 10^-6.
 fn digits3(x: f64) -> String {
+    let scientific = format!("{x:.2e}");
     // The exponent after rounding: 0.9999 is 1.00 and not 1.000.
-    let exponent =
-        format!("{x:.2e}").split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
-    let decimals = usize::try_from(2 - exponent).unwrap_or(0).min(6);
-    match exponent {
+    match scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0) {
         _ if x == 0.0 => "0".to_owned(),
-        ..-6 => format!("{x:.2e}"),
-        _ => format!("{x:.decimals$}"),
+        ..-6 => scientific,
+        exponent => format!("{x:.*}", usize::try_from(2 - exponent).unwrap_or(0).min(6)),
     }
 }
 

@@ -138,12 +138,13 @@ impl Args {
     }
 
     fn parity(&self) -> Result<AnyFilter, Failure> {
-        let (widths, most): (Vec<Width>, f64) = match (self.bits_per_key, self.fpp.unwrap_or(DEFAULT_FPP)) {
-            (Some(bits), _) => {
-                (Width::ALL.into_iter().rev().find(|w| w.bits_per_key() <= bits).into_iter().collect(), 1.0)
-            }
-            (None, fpp) => (Width::ALL.into_iter().filter(|width| width.fpr() <= fpp).collect(), fpp),
-        };
+        // The widths to build until one has at most the requested rate.
+        let most = if self.bits_per_key.is_some() { 1.0 } else { self.fpp.unwrap_or(DEFAULT_FPP) };
+        let mut widths: Vec<Width> = Width::ALL.into_iter().filter(|width| width.fpr() <= most).collect();
+        if let Some(bits) = self.bits_per_key {
+            widths.retain(|width| width.bits_per_key() <= bits);
+            widths.reverse();
+        }
         if widths.is_empty() {
             return Err(Failure::message(format!(
                 "no such parity filter: they have {:.2} to {:.2} bits per key and false-positive rates of {:.2e} to {:.2e}",
@@ -166,7 +167,7 @@ impl Args {
             }
         }
         Err(Failure::message(format!(
-            "a parity filter of these lines has a false-positive rate of {fpr:.2e}"
+            "the sharpest parity filter of these lines has a false-positive rate of {fpr:.2e}: give --fpp more than that"
         )))
     }
 

@@ -139,7 +139,10 @@ fn a_filter_never_has_a_worse_rate_than_requested() {
         }
     }
     case.lines("in", (1..=56).map(|i| i.to_string()));
-    case.refused("build --kind parity --fpp 0.00000578 in -o g", "has a false-positive rate of 6.08e-6");
+    case.refused(
+        "build --kind parity --fpp 0.00000578 in -o g",
+        "has a false-positive rate of 6.08e-6: give --fpp more than that",
+    );
     assert!(!case.path("g").exists());
 }
 

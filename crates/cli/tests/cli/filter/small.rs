@@ -10,6 +10,7 @@ fn a_small_filter_takes_few_bytes_and_says_what_it_is() {
         ("--fpp 0.4%", 8, 30..36),
         ("--bits-per-key 10", 8, 30..36),
         ("--bits-per-key 3.7", 1, 24..30),
+        ("--bits-per-key 35", 32, 60..70),
         ("", 7, 29..35),
     ] {
         let json = case.ok(&format!("build --kind small {args} --seed 3 in -o f --json"));
