@@ -1,4 +1,4 @@
-//! The probe, level by level, generic over how a line is asked whether it may hold a hash with a place: `None` is that it bumps it.
+//! The probe, level by level. `ask` says whether a line may hold a hash with a place, or `None` if the line bumps it.
 
 use super::equation::{next_level, place as place_of};
 use crate::kind::FilterKind;
