@@ -33,7 +33,7 @@
 //! A line with fewer keys than rows leaves `L` bits free for each row that is no pivot. Checks use them: a *check* wants a parity of bits from
 //! all words, which another vector selects, and a key that is not a member passes it with probability 1/2. Each member of the line has as
 //! many checks as the line's *quota* says, so a line with few keys has fewer false positives; lines that bump have a few, too, for the 1.61
-//! rows that they lose. Only keys that pass all lanes come to the checks: 0.4 % of the absent ones, so that checks cost no time.
+//! rows that they lose. Only keys that pass all lanes come to the checks: 0.4 % of the absent ones, so that checks cost a miss little.
 //!
 //! # The control byte
 //! Bit 63 of the eight words, word 0 lowest. With t the threshold, q the quota in sixteenths of a check, and s from 0 to 3:
@@ -84,22 +84,20 @@
 //! | 12 | 12 × 42 | 13.759 | 13.754 | 0.0128 % | 1.06 | 1.049 |
 //! | 16 | 16 × 31 | 19.451 | 19.447 | 0.000578 % | 1.12 | 1.049 |
 //!
-//! Times on one thread of an AMD EPYC (Zen 5), in nanoseconds: a probe of an absent key with all lines in L2, without the
-//! hash (`cargo bench -p micro --bench filter -- hot`), and the build of 10 million keys, including the sort (`… -- build`). An Intel Xeon
-//! (Sapphire Rapids) takes 1.5 times as long. Without the checks, the layout before this one took at most 0.5 ns less for a probe in the same
-//! run, and 26 to 28 per key for a build. A build uses 17.6 to 19.3 bytes per key, including its input and its result
-//! (`tests/heap/parity_build_memory.rs` counts them); when a [`SortHashes`] keeps the hashes elsewhere, it uses only its result. In fresh
-//! memory of a virtual machine, page faults add 1 to 20 ns per key (system time).
+//! Times on one thread of an AMD EPYC (Zen 5), in nanoseconds: a probe of an absent key with all lines in L2, without the hash
+//! (`cargo bench -p micro --bench filter -- hot`), and the build of 10 million keys, including the sort (`… -- build`). A build uses 17.6 to
+//! 19.3 bytes per key, including its input and its result (`cargo test --test heap -- --nocapture` prints them); when a [`SortHashes`] keeps
+//! the hashes elsewhere, it uses only its result.
 //!
 //! | width | AVX-512 | AVX2 | scalar | build, per key, AVX-512 |
 //! |---|---|---|---|---|
-//! | 7 | 3.4 | 4.1 | 8.0 | 33 |
-//! | 8 | 2.8 | 3.5 | 6.0 | 32 |
-//! | 9 | 2.8 | 3.5 | 6.0 | 36 |
-//! | 10 | 2.8 | 3.6 | 6.1 | 37 |
-//! | 11 | 2.8 | 3.6 | 6.1 | 42 |
-//! | 12 | 3.1 | 3.6 | 6.1 | 41 |
-//! | 16 | 3.0 | 3.5 | 8.3 | 40 |
+//! | 7 | 3.3 | 3.9 | 7.6 | 32 |
+//! | 8 | 2.7 | 3.4 | 5.9 | 31 |
+//! | 9 | 2.6 | 3.4 | 5.7 | 33 |
+//! | 10 | 2.7 | 3.4 | 5.8 | 37 |
+//! | 11 | 2.8 | 3.5 | 5.9 | 41 |
+//! | 12 | 3.0 | 3.5 | 6.0 | 40 |
+//! | 16 | 3.0 | 3.5 | 8.1 | 40 |
 //!
 //! With a GiB of lines (`cargo bench -p micro --bench memory`, 8 and 12 lanes), a probe that waits for the one before it takes 1.06 to 1.07
 //! times as long as a plain load, which takes 220 to 229 ns. In `probe_many`, 4,096 hashes take 9.8 to 9.9 ns each, plain loads in
