@@ -33,13 +33,31 @@ impl BuiltFilter {
                 let (lines, k) = blocked::build::build(hashes, bits_per_key)?;
                 Ok(BuiltFilter { kind: FilterKind::BlockedBloom { k }, keys: hashes.len() as u64, lines })
             }
-            FilterSpec::Parity { width } => BuiltFilter::from_sorter(width, &mut InMemory::of(hashes)),
+            FilterSpec::Parity { width } => BuiltFilter::parity(width, width.keys_per_line(), hashes),
         }
+    }
+
+    /// Builds a parity filter with so many keys per line on average. Fewer than [`Width::keys_per_line`] give it a size and a rate between
+    /// those of this width and of the next: a fifth fewer halve the rate. More keys per line would only be bumped.
+    ///
+    /// # Errors
+    /// As for [`build`](Self::build). The keys per line must be from 1 to those of the width.
+    pub fn parity(width: Width, keys_per_line: f64, hashes: &[u64]) -> Result<Self> {
+        if !(1.0..=width.keys_per_line()).contains(&keys_per_line) {
+            let max = width.keys_per_line();
+            return Err(Error::InvalidArgument(format!(
+                "{keys_per_line} keys per line for {} lanes; use 1 to {max}",
+                width.number()
+            )));
+        }
+        let mut hashes = InMemory::of(hashes)?;
+        let ParityLines { lines, levels, keys } = parity::build::build(&mut hashes, width, keys_per_line)?;
+        Ok(BuiltFilter { kind: FilterKind::Parity { width, levels }, keys, lines })
     }
 
     /// Builds a parity filter from all hashes that a sorter holds.
     pub(crate) fn from_sorter<S: SortHashes>(width: Width, hashes: &mut S) -> Result<Self, S::Error> {
-        let ParityLines { lines, levels, keys } = parity::build::build(hashes, width)?;
+        let ParityLines { lines, levels, keys } = parity::build::build(hashes, width, width.keys_per_line())?;
         Ok(BuiltFilter { kind: FilterKind::Parity { width, levels }, keys, lines })
     }
 

@@ -3,7 +3,7 @@
 use super::equation::{next_level, place};
 use super::layout::{Layout, Words, for_width, line_of_words};
 use super::line_builder::LineBuilder;
-use super::sort::SortHashes;
+use super::sort::{SortHashes, reserve};
 use super::width::{Levels, MAX_LEVELS, Width};
 use crate::error::Error;
 use crate::isa::{Isa, on_isa};
@@ -18,9 +18,13 @@ pub(crate) struct ParityLines {
     pub keys: u64,
 }
 
-/// Builds the filter of all hashes that a sorter holds.
-pub(crate) fn build<S: SortHashes>(hashes: &mut S, width: Width) -> Result<ParityLines, S::Error> {
-    for_width!(width, L => build_levels::<L, S>(Isa::best(), hashes, width.keys_per_line()))
+/// Builds the filter of all hashes that a sorter holds, with so many keys per line on average.
+pub(crate) fn build<S: SortHashes>(
+    hashes: &mut S,
+    width: Width,
+    keys_per_line: f64,
+) -> Result<ParityLines, S::Error> {
+    for_width!(width, L => build_levels::<L, S>(Isa::best(), hashes, keys_per_line))
 }
 
 /// Builds all levels.
@@ -57,10 +61,9 @@ fn build_level<L: Layout, S: SortHashes>(
     }
     let count = count as u32;
     built.levels[depth] = count;
-    if depth == 0 {
-        // The lower levels take a twentieth; reserve a little more, so that nothing is reallocated.
-        built.lines.reserve(count as usize / 16 * 17 + MAX_LEVELS)?;
-    }
+    // The lower levels take a twentieth; reserve a little more, so that nothing is reallocated.
+    let more = if depth == 0 { count as usize / 16 + MAX_LEVELS } else { 0 };
+    built.lines.reserve(count as usize + more)?;
     let mut level = LevelBuilder {
         isa,
         count,
@@ -93,7 +96,7 @@ struct LevelBuilder<'a> {
 
 impl LevelBuilder<'_> {
     /// Builds all lines whose members are complete.
-    fn take<L: Layout, E>(
+    fn take<L: Layout, E: From<Error>>(
         &mut self,
         mut piece: &[u64],
         bump: &mut impl FnMut(u64) -> Result<(), E>,
@@ -102,6 +105,7 @@ impl LevelBuilder<'_> {
         let incomplete = place(last, self.count).0;
         if !self.begun.is_empty() {
             let members = self.members::<L>(&mut piece);
+            reserve(&mut self.begun, members.len())?;
             self.begun.extend_from_slice(members);
             if self.next < incomplete {
                 let members = std::mem::take(&mut self.begun);
@@ -112,6 +116,7 @@ impl LevelBuilder<'_> {
             let members = self.members::<L>(&mut piece);
             self.line::<L, E>(members, bump)?;
         }
+        reserve(&mut self.begun, piece.len())?;
         self.begun.extend_from_slice(piece);
         Ok(())
     }

@@ -44,8 +44,8 @@ pub(crate) struct InMemory {
 }
 
 impl InMemory {
-    pub fn of(hashes: &[u64]) -> Self {
-        InMemory { hashes: sorted(hashes), in_order: true }
+    pub fn of(hashes: &[u64]) -> Result<Self> {
+        Ok(InMemory { hashes: sorted(hashes)?, in_order: true })
     }
 }
 
@@ -53,18 +53,23 @@ impl SortHashes for InMemory {
     type Error = Error;
 
     fn another(&self) -> Result<Self> {
-        Ok(InMemory { hashes: Vec::with_capacity(self.hashes.len() / 16), in_order: false })
+        let mut hashes = Vec::new();
+        reserve(&mut hashes, self.hashes.len() / 16)?;
+        Ok(InMemory { hashes, in_order: false })
     }
 
     #[inline]
     fn push(&mut self, hash: u64) -> Result<()> {
+        if self.hashes.len() == self.hashes.capacity() {
+            reserve(&mut self.hashes, 1)?;
+        }
         self.hashes.push(hash);
         Ok(())
     }
 
     fn distinct(&mut self) -> Result<u64> {
         if !self.in_order {
-            *self = InMemory::of(&self.hashes);
+            *self = InMemory::of(&self.hashes)?;
         }
         Ok(self.hashes.len() as u64)
     }
@@ -72,6 +77,12 @@ impl SortHashes for InMemory {
     fn in_order(&mut self, each: EachPiece<'_, Error>) -> Result<()> {
         each(&self.hashes)
     }
+}
+
+/// Reserves memory for `more` hashes, and for as many as there are already if that is more.
+pub(super) fn reserve(hashes: &mut Vec<u64>, more: usize) -> Result<()> {
+    let all = hashes.len().saturating_add(more) as u64;
+    hashes.try_reserve(more).map_err(|_| Error::OutOfMemory { bytes: all.saturating_mul(8) })
 }
 
 /// The average number of hashes in a bucket.
@@ -85,21 +96,24 @@ const FEW: usize = 16;
 /// All distinct hashes in ascending order: a scatter by the high bits into buckets, a scatter of each bucket, within L1, by the bits below
 /// them into about as many slots as it has hashes, and a sort by insertion. (Of hashes that are not uniform, some slots have too many,
 /// and then a comparison sort takes the bucket.)
-fn sorted(hashes: &[u64]) -> Vec<u64> {
-    let mut sorted = vec![0; hashes.len()];
+fn sorted(hashes: &[u64]) -> Result<Vec<u64>> {
+    let mut sorted = Vec::new();
+    reserve(&mut sorted, hashes.len())?;
+    sorted.resize(hashes.len(), 0);
     advise_huge_pages(&sorted);
     let (mut ends, mut slot_ends, mut bucket) = (Vec::new(), Vec::new(), Vec::new());
     let bits = bits_for(hashes.len() / IN_BUCKET).min(MAX_BUCKET_BITS);
-    scatter(hashes, &mut sorted, 0, bits, &mut ends);
+    scatter(hashes, &mut sorted, 0, bits, &mut ends)?;
     let mut start = 0;
-    for &end in &ends {
+    for end in ends.into_iter().map(|end| end as usize) {
         let scattered = &mut sorted[start..end];
         bucket.clear();
+        reserve(&mut bucket, scattered.len())?;
         bucket.extend_from_slice(scattered);
         let slot_bits = bits_for(bucket.len()).min(MAX_SLOT_BITS);
-        scatter(&bucket, scattered, bits, slot_bits, &mut slot_ends);
+        scatter(&bucket, scattered, bits, slot_bits, &mut slot_ends)?;
         let most = slot_ends.windows(2).map(|ends| ends[1] - ends[0]).max();
-        if most.max(slot_ends.first().copied()) <= Some(FEW) {
+        if most.max(slot_ends.first().copied()) <= Some(FEW as u64) {
             sort_by_insertion(scattered);
         } else {
             scattered.sort_unstable();
@@ -107,7 +121,7 @@ fn sorted(hashes: &[u64]) -> Vec<u64> {
         start = end;
     }
     sorted.dedup();
-    sorted
+    Ok(sorted)
 }
 
 fn sort_by_insertion(hashes: &mut [u64]) {
@@ -127,9 +141,10 @@ fn bits_for(buckets: usize) -> u32 {
 }
 
 /// Moves the hashes into 2^`bits` buckets, by the bits after the first `skipped`, and returns where the buckets end.
-fn scatter(from: &[u64], to: &mut [u64], skipped: u32, bits: u32, ends: &mut Vec<usize>) {
+fn scatter(from: &[u64], to: &mut [u64], skipped: u32, bits: u32, ends: &mut Vec<u64>) -> Result<()> {
     let bucket_of = |hash: u64| (hash << skipped >> (u64::BITS - bits)) as usize;
     ends.clear();
+    reserve(ends, 1 << bits)?;
     ends.resize(1 << bits, 0);
     from.iter().for_each(|&hash| ends[bucket_of(hash)] += 1);
     let mut start = 0;
@@ -138,9 +153,10 @@ fn scatter(from: &[u64], to: &mut [u64], skipped: u32, bits: u32, ends: &mut Vec
     }
     for &hash in from {
         let end = &mut ends[bucket_of(hash)];
-        to[*end] = hash;
+        to[*end as usize] = hash;
         *end += 1;
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -160,7 +176,7 @@ mod tests {
             let mut expected = hashes.clone();
             expected.sort_unstable();
             expected.dedup();
-            assert_eq!(sorted(&hashes), expected);
+            assert_eq!(sorted(&hashes).unwrap(), expected);
         }
     }
 }

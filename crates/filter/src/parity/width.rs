@@ -75,8 +75,38 @@ impl Width {
         }
     }
 
+    /// The number of lines in all levels of a filter for so many keys, with so many keys per line on average. Real filters have a few lines
+    /// more or less, because their hashes decide how many keys a level bumps.
+    pub fn expected_lines(self, keys: u64, keys_per_line: f64) -> u64 {
+        let roomier = (self.keys_per_line() / keys_per_line - 1.0).max(0.0);
+        let (bumped, decay) = self.bumped();
+        let bumped = bumped * (-decay * roomier).exp();
+        let (mut keys, mut lines) = (keys as f64, (keys as f64 / keys_per_line).ceil().max(1.0));
+        for _ in 1..MAX_LEVELS {
+            keys *= bumped;
+            if keys < 0.5 {
+                break;
+            }
+            lines += (keys / keys_per_line).ceil();
+        }
+        lines as u64
+    }
+
+    /// The share of its keys that a level bumps, and by what power of e it falls when lines are made twice as roomy, as the tests measure.
+    fn bumped(self) -> (f64, f64) {
+        match self {
+            Width::Seven => (0.0476, 11.2),
+            Width::Eight => (0.0506, 9.8),
+            Width::Nine => (0.0510, 9.8),
+            Width::Ten => (0.0532, 8.8),
+            Width::Eleven => (0.0570, 8.4),
+            Width::Twelve => (0.0581, 7.9),
+            Width::Sixteen => (0.0600, 6.5),
+        }
+    }
+
     /// λ: the average number of keys per line.
-    pub(super) fn keys_per_line(self) -> f64 {
+    pub fn keys_per_line(self) -> f64 {
         match self {
             Width::Seven => 70.0,
             Width::Eight => 61.0,

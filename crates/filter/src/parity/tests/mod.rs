@@ -58,6 +58,36 @@ fn no_size_takes_more_than_its_nominal_bits_with_a_margin_and_a_page() {
     }
 }
 
+#[test]
+fn roomier_lines_take_the_expected_size_and_lower_the_rate() {
+    let all = hashes(0..200_000);
+    for width in Width::ALL {
+        for keys in [1, 60, 300, 3_500, 200_000] {
+            let members = &all[..keys];
+            let mut worse = 1.0;
+            for roomier in [1.0, 1.05, 1.1, 1.2, 1.4] {
+                let keys_per_line = width.keys_per_line() / roomier;
+                let filter = BuiltFilter::parity(width, keys_per_line, members).unwrap();
+                assert_members(&filter, members, &format!("{keys} keys, {width:?}, {roomier}"));
+                let (lines, expected) =
+                    (filter.lines.len(), width.expected_lines(keys as u64, keys_per_line));
+                let difference = lines.abs_diff(expected as usize);
+                assert!(
+                    difference <= 3 + lines / 250,
+                    "{keys} keys, {width:?}, {roomier}: {lines}, {expected}"
+                );
+                if keys == 200_000 {
+                    assert!(filter.expected_fpr() < 0.94 * worse, "{width:?}, {roomier}");
+                    worse = filter.expected_fpr();
+                }
+            }
+        }
+        for refused in [0.0, 0.9, width.keys_per_line() * 1.01, f64::NAN, f64::INFINITY] {
+            assert!(matches!(BuiltFilter::parity(width, refused, &all), Err(Error::InvalidArgument(_))));
+        }
+    }
+}
+
 /// What is asked for, per width: bits per key, and bits per key in multiples of log2(1 / false-positive rate), all at most.
 const AIMS: [(Width, f64, f64); 7] = [
     (Width::Seven, 7.7, 1.05),
@@ -224,7 +254,7 @@ fn degenerate_sets_build_and_deny_no_member() {
 fn what_the_last_level_bumps_is_maybe() {
     let members = hashes(0..2000);
     let ParityLines { lines, levels, .. } =
-        build_levels::<Wide<8>, _>(Isa::best(), &mut InMemory::of(&members), 1e9).unwrap();
+        build_levels::<Wide<8>, _>(Isa::best(), &mut InMemory::of(&members).unwrap(), 1e9).unwrap();
     assert_eq!(levels, [1; MAX_LEVELS], "one line per level holds far fewer");
     let kind = FilterKind::Parity { width: Width::Eight, levels };
     assert_members(&BuiltFilter { kind, keys: 2000, lines }, &members, "overfull");
@@ -245,7 +275,7 @@ fn the_same_set_gives_the_same_bytes_in_any_order_and_on_any_isa() {
 }
 
 fn built_on(isa: Isa, members: &[u64], width: Width) -> (Lines, Levels) {
-    let (hashes, keys_per_line) = (&mut InMemory::of(members), width.keys_per_line());
+    let (hashes, keys_per_line) = (&mut InMemory::of(members).unwrap(), width.keys_per_line());
     let built = for_width!(width, L => build_levels::<L, _>(isa, hashes, keys_per_line)).unwrap();
     (built.lines, built.levels)
 }
@@ -316,7 +346,7 @@ proptest! {
     fn pieces_of_any_length_give_the_same_bytes(keys in 0u64..3000, of in 1usize..300) {
         let members = hashes(0..keys);
         for width in Width::ALL {
-            let mut pieces = Pieces { all: InMemory::of(&members), of };
+            let mut pieces = Pieces { all: InMemory::of(&members).unwrap(), of };
             prop_assert_eq!(BuiltFilter::from_sorter(width, &mut pieces).unwrap(), built(&members, width));
         }
     }
