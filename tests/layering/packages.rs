@@ -3,12 +3,14 @@
 use crate::{Files, workspace};
 
 /// In order: a package sees only those above it.
-const DEPENDENCIES: [(&str, &[&str]); 10] = [
+const DEPENDENCIES: [(&str, &[&str]); 12] = [
     ("sidebloom-filter", &[]),
     ("sidebloom", &["sidebloom-filter"]),
     ("sidebloom-sqlite", &["sidebloom"]),
     ("sidebloom-postgres", &["sidebloom-filter", "sidebloom"]),
-    ("sidebloom-rocksdb", &["sidebloom"]),
+    ("sidebloom-rocksdb-plugin", &["sidebloom-filter"]),
+    ("sidebloom-rocksdb", &["sidebloom", "sidebloom-rocksdb-plugin"]),
+    ("sidebloom-rocksdb-shared", &["sidebloom-rocksdb-plugin"]),
     ("sidebloom-cli", &["sidebloom-filter", "sidebloom", "sidebloom-sqlite", "sidebloom-postgres"]),
     ("micro", &["sidebloom-filter", "sidebloom"]),
     ("versus", &["sidebloom-filter", "sidebloom", "sidebloom-rocksdb"]),

@@ -16,10 +16,13 @@ mod machine;
 mod measure;
 mod measures;
 mod model;
+#[cfg(feature = "rocksdb")]
+mod policies;
 mod quiet;
 mod readme;
 mod report;
 mod results;
+mod rocks_filter;
 mod rocks_record;
 mod rocks_settings;
 mod run;
@@ -41,6 +44,8 @@ enum VersusCommand {
     Filters(filters::Args),
     #[cfg(feature = "rocksdb")]
     Guard(guarded::Args),
+    #[cfg(feature = "rocksdb")]
+    Policies(policies::Args),
     Sweep(sweep::Args),
     #[cfg(feature = "rocksdb")]
     Settings(choose::Args),
@@ -58,6 +63,8 @@ fn main() -> std::process::ExitCode {
         VersusCommand::Filters(args) => args.run(),
         #[cfg(feature = "rocksdb")]
         VersusCommand::Guard(args) => args.run(),
+        #[cfg(feature = "rocksdb")]
+        VersusCommand::Policies(args) => args.run(),
         VersusCommand::Sweep(args) => args.run(),
         #[cfg(feature = "rocksdb")]
         VersusCommand::Settings(args) => args.run(),

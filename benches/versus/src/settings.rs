@@ -1,6 +1,7 @@
 //! The settings of a run. All of them are in its JSON.
 
 use crate::keys::{MIN_KEY_BYTES, MIN_VALUE_BYTES};
+use crate::rocks_filter::RocksFilter;
 use crate::rocks_settings::RocksSettings;
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +83,10 @@ pub struct RunSettings {
     #[arg(skip)]
     #[serde(default)]
     pub rocks: RocksSettings,
+    /// RocksDB's filter, in place of the engine's own, for `versus policies`.
+    #[arg(skip)]
+    #[serde(default)]
+    pub rocks_filter: Option<RocksFilter>,
     /// Whether memory is limited.
     #[arg(skip)]
     #[serde(default)]

@@ -2,7 +2,7 @@
 
 use crate::isa::Isa;
 use crate::kind::FilterKind;
-use crate::line::{Line, line_of};
+use crate::line::{LINE_BYTES, Line, line_of};
 use crate::parity::ProbeHash;
 use crate::prefetch::prefetch;
 use crate::probe_fns::ProbeFns;
@@ -48,6 +48,15 @@ impl Prober {
     pub fn prefetch(&self, lines: &[Line], hash: u64) {
         if let Some((line, _)) = self.first_line(lines, hash) {
             prefetch(line);
+        }
+    }
+
+    /// [`prefetch`](Self::prefetch) for lines that may lie across two cache lines each.
+    #[inline]
+    pub fn prefetch_unaligned(&self, lines: &[Line], hash: u64) {
+        if let Some((line, _)) = self.first_line(lines, hash) {
+            prefetch(line);
+            prefetch(&line[LINE_BYTES - 1]);
         }
     }
 

@@ -1,14 +1,20 @@
-//! A RocksDB behind a sidebloom guard. Use it when a RocksDB gets many lookups for keys that it does not have: [`GuardedRocks`] has the
-//! calls of a database, and answers most of those lookups from memory.
+//! sidebloom's filters for those who have a RocksDB, in two forms:
 //!
-//! Use RocksDB's own Bloom filter instead when other code writes to the database, or when lookups rarely miss.
+//! - [`register`] and [`options`]: **parity filters inside the SST files**, in the place of RocksDB's Bloom filters, with 70 to 90 % fewer
+//!   false positives at the same memory. Reads and writes stay RocksDB's. Choose it first.
+//! - [`GuardedRocks`]: **a guard in front of the database**, which answers lookups of missing keys without a call to RocksDB. Choose it when
+//!   such lookups prevail and all writes go through one program. [`GuardedRocks`] has the calls of a database.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod guarded_rocks;
+#[expect(unsafe_code, reason = "the call of the C++ function that registers the policy")]
+mod policy;
 mod source;
 
 pub use guarded_rocks::{GuardedBatch, GuardedRocks};
+pub use policy::{Error, options, register};
+pub use sidebloom_rocksdb_plugin::{Policy, PolicyError};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,14 +1,17 @@
-//! RocksDB with its defaults (the baseline), with its Bloom filter, and with its Ribbon filter.
+//! RocksDB with its defaults (the baseline), with its Bloom or Ribbon filter, or with a filter policy of sidebloom's plug-in.
 
 use crate::engine::{Engine, EngineFacts, EngineKind};
 use crate::error::Result;
+use crate::rocks_filter::RocksFilter;
 use crate::rocks_settings::{RocksCache, RocksMetadata};
 use crate::settings::RunSettings;
 use rocksdb::statistics::Ticker;
 use rocksdb::{
-    BlockBasedIndexType, BlockBasedOptions, BlockBasedTablePinningTier, Cache, ColumnFamilyDescriptor, DB,
-    DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME, Options, ReadOptions, WaitForCompactOptions, WriteBatch,
+    BlockBasedIndexType, BlockBasedOptions, BlockBasedTablePinningTier, BottommostLevelCompaction, Cache,
+    ColumnFamilyDescriptor, CompactOptions, DB, DBCompressionType, DEFAULT_COLUMN_FAMILY_NAME, Options,
+    ReadOptions, WaitForCompactOptions, WriteBatch,
 };
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// An open store.
@@ -21,18 +24,7 @@ pub struct RocksEngine {
 
 /// The engine's configuration, in words.
 pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
-    let filter = match kind {
-        EngineKind::RocksdbBloom => {
-            format!("Bloom {} bits per key and memtable whole-key Bloom", settings.bits_per_key)
-        }
-        EngineKind::RocksdbRibbon => {
-            format!(
-                "Ribbon with the false-positive rate of a {}-bit Bloom and memtable whole-key Bloom",
-                settings.bits_per_key
-            )
-        }
-        _ => "no filter (the default)".to_owned(),
-    };
+    let filter = filter(kind, settings).describe();
     format!(
         "RocksDB {}: {filter}; {}; {}; cache {} MiB, {}, LZ4, max_open_files -1, \
          2 background jobs, each write handed to the operating system, no fsync",
@@ -47,11 +39,26 @@ pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
 /// Size of the filters of all tables, in bytes.
 pub fn filter_bytes(db: &DB) -> Result<Option<u64>> {
     let text = db.property_value("rocksdb.aggregated-table-properties")?.unwrap_or_default();
-    let value = text.split(';').find_map(|part| part.trim().strip_prefix("filter block size="));
-    Ok(value.and_then(|digits| digits.trim().parse().ok()))
+    Ok(table_property(&text, "filter block size"))
 }
 
-fn options(kind: EngineKind, settings: &RunSettings) -> Options {
+/// A number of RocksDB's `name=value; name=value; …`.
+fn table_property(text: &str, name: &str) -> Option<u64> {
+    let value = text.split(';').find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='));
+    value.and_then(|digits| digits.trim().parse().ok())
+}
+
+/// The filter of the settings, or of the engine if the settings leave it open.
+fn filter(kind: EngineKind, settings: &RunSettings) -> RocksFilter {
+    let of_kind = || match kind {
+        EngineKind::RocksdbBloom => RocksFilter::Bloom(settings.bits_per_key),
+        EngineKind::RocksdbRibbon => RocksFilter::Ribbon(settings.bits_per_key),
+        _ => RocksFilter::Off,
+    };
+    settings.rocks_filter.clone().unwrap_or_else(of_kind)
+}
+
+fn options(kind: EngineKind, settings: &RunSettings) -> Result<Options> {
     let mut table = BlockBasedOptions::default();
     let cache_bytes = settings.cache_bytes() as usize;
     table.set_block_cache(&match settings.rocks.cache {
@@ -67,7 +74,20 @@ fn options(kind: EngineKind, settings: &RunSettings) -> Options {
         table.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
         table.set_partition_filters(true);
     }
-    let mut options = Options::default();
+    let filter = filter(kind, settings);
+    match &filter {
+        RocksFilter::Bloom(bits) => table.set_bloom_filter(*bits, false),
+        RocksFilter::Ribbon(bits) => table.set_ribbon_filter(*bits),
+        RocksFilter::Plugin(_) | RocksFilter::Off => {}
+    }
+    let mut options = match &filter {
+        RocksFilter::Plugin(policy) => sidebloom_rocksdb::options(&table, policy.parse()?)?,
+        _ => {
+            let mut options = Options::default();
+            options.set_block_based_table_factory(&table);
+            options
+        }
+    };
     options.create_if_missing(true);
     options.set_max_open_files(-1);
     options.set_compression_type(DBCompressionType::Lz4);
@@ -82,23 +102,30 @@ fn options(kind: EngineKind, settings: &RunSettings) -> Options {
         options.set_level_zero_slowdown_writes_trigger(1000);
         options.set_level_zero_stop_writes_trigger(1000);
     }
-    match kind {
-        EngineKind::RocksdbBloom => table.set_bloom_filter(settings.bits_per_key, false),
-        EngineKind::RocksdbRibbon => table.set_ribbon_filter(settings.bits_per_key),
-        _ => {}
-    }
-    if kind != EngineKind::Rocksdb {
+    if filter != RocksFilter::Off {
         options.set_memtable_whole_key_filtering(true);
         options.set_memtable_prefix_bloom_ratio(0.1);
     }
-    options.set_block_based_table_factory(&table);
-    options
+    Ok(options)
+}
+
+/// What the filters of a store take.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct RocksTables {
+    /// Keys in all tables.
+    pub entries: u64,
+    /// Size of all filters in the files, in bytes.
+    pub filter_bytes: u64,
+    /// Size of the filters that were put in the block cache, in bytes; `None` if the store was opened without statistics.
+    pub cached_filter_bytes: Option<u64>,
+    /// Memory of open tables beside the block cache, in bytes: all filters and indexes, unless they live in the cache.
+    pub readers_bytes: u64,
 }
 
 impl RocksEngine {
     /// Opens or creates the store. `count` turns on statistics.
     pub fn open(kind: EngineKind, dir: &Path, settings: &RunSettings, count: bool) -> Result<Self> {
-        let mut options = options(kind, settings);
+        let mut options = options(kind, settings)?;
         if count {
             options.enable_statistics();
         }
@@ -114,6 +141,31 @@ impl RocksEngine {
 
     fn int(&self, property: &str) -> u64 {
         self.db.property_int_value(property).ok().flatten().unwrap_or(0)
+    }
+
+    fn ticker(&self, ticker: Ticker) -> Option<u64> {
+        self.options.get_statistics().is_some().then(|| self.options.get_ticker_count(ticker))
+    }
+
+    /// What the filters take.
+    pub fn tables(&self) -> Result<RocksTables> {
+        let text = self.db.property_value("rocksdb.aggregated-table-properties")?.unwrap_or_default();
+        let missing = |name: &str| format!("RocksDB's table properties without {name}: {text}");
+        let property = |name: &str| table_property(&text, name).ok_or_else(|| missing(name));
+        Ok(RocksTables {
+            entries: property("# entries")?,
+            filter_bytes: property("filter block size")?,
+            cached_filter_bytes: self.ticker(Ticker::BlockCacheFilterBytesInsert),
+            readers_bytes: self.int("rocksdb.estimate-table-readers-mem"),
+        })
+    }
+
+    /// Writes every table again, those of the last level too.
+    pub fn compact_all(&self) -> Result<()> {
+        let mut force = CompactOptions::default();
+        force.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+        self.db.compact_range_opt(None::<&[u8]>, None::<&[u8]>, &force);
+        self.finish_compactions()
     }
 }
 
@@ -181,15 +233,28 @@ impl Engine for RocksEngine {
     fn facts(&self) -> Result<EngineFacts> {
         let files = |level: usize| self.int(&format!("rocksdb.num-files-at-level{level}"));
         let below = (1..7).map(|level| u64::from(files(level) > 0));
-        let counted = self.options.get_statistics().is_some();
-        let ticker = |ticker| counted.then(|| self.options.get_ticker_count(ticker));
-        let maybes = ticker(Ticker::BloomFilterFullPositive);
-        let right = ticker(Ticker::BloomFilterFullTruePositive);
+        let maybes = self.ticker(Ticker::BloomFilterFullPositive);
+        let right = self.ticker(Ticker::BloomFilterFullTruePositive);
         Ok(EngineFacts {
             runs_by_level: Some(std::iter::once(files(0)).chain(below).collect()),
             filter_bytes: filter_bytes(&self.db)?,
             false_positives: maybes.zip(right).map(|(maybes, right)| maybes.saturating_sub(right)),
-            negatives: ticker(Ticker::BloomFilterUseful),
+            negatives: self.ticker(Ticker::BloomFilterUseful),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_properties_are_read_by_their_whole_name() {
+        let text = "# data blocks=9; # entries=2000; # deletions=0; filter block size=2500; (estimated) table size=99; \
+                    filter policy name=N/A; ";
+        assert_eq!(table_property(text, "# entries"), Some(2000));
+        assert_eq!(table_property(text, "filter block size"), Some(2500));
+        assert_eq!(table_property(text, "filter block"), None);
+        assert_eq!(table_property(text, "filter policy name"), None);
     }
 }

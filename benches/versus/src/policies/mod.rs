@@ -1,0 +1,253 @@
+//! `versus policies`: parity filters as a filter policy of RocksDB, against RocksDB's own filters, each in a store of its own.
+//!
+//! 1. Load each store, and let its compactions finish.
+//! 2. Read every key in every store: filters must not hide any.
+//! 3. Count the filters' answers for missing keys, with statistics.
+//! 4. Time lookups without statistics, in interleaved rounds, each in a new process.
+//! 5. Rewrite one store under each policy in turn, to see what building the filters costs.
+
+mod answers;
+mod compact;
+mod compared;
+mod record;
+mod tables;
+
+use crate::engine::EngineKind;
+use crate::engines::rocksdb::{RocksEngine, describe};
+use crate::error::Result;
+use crate::format::{self, count};
+use crate::machine::Machine;
+use crate::quiet::CpuSample;
+use crate::results;
+use crate::rocks_filter::RocksFilter;
+use crate::rocks_record::RocksRecord;
+use crate::run;
+use crate::session::{self, progress};
+use crate::settings::RunSettings;
+use crate::task::{WorkerOutcome, WorkerTask};
+use record::{MeasuredRound, PoliciesRecord, PolicyResult};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The engine whose filter is replaced.
+const ENGINE: EngineKind = EngineKind::Rocksdb;
+/// File of the results, in the output directory.
+const POLICIES_FILE: &str = "policies.json";
+/// The workloads of a round.
+const WORKLOADS: [&str; 4] = [MISSING, MULTI_MISSING, FOUND, COLD];
+const MISSING: &str = "readmissing";
+const MULTI_MISSING: &str = "multireadmissing";
+const FOUND: &str = "readrandom";
+const COLD: &str = "readmissing-cold";
+/// Lookups that count a filter's answers: a rate of 0.1 % is known to 2 % with the three tables that a lookup probes in a default run.
+const PROBES: u64 = 1_000_000;
+const QUICK_PROBES: u64 = 100_000;
+/// The generation of the loaded values. It seeds the keys of a workload, so later ones count on from here.
+const LOADED: u64 = 1;
+
+/// Measure filter policies of RocksDB: tables on the terminal, all figures in DIR/policies.json
+#[derive(clap::Args)]
+pub struct Args {
+    /// Directory for the figures
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
+    #[arg(long, value_name = "DIR")]
+    stores: Option<PathBuf>,
+    /// Fewer keys, calls and rounds
+    #[arg(long)]
+    quick: bool,
+    /// How often each workload runs with each policy [default: 5; with --quick: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: Option<u64>,
+    /// Untimed lookups of missing keys that count the filters' answers [default: 1000000; with --quick: 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
+    probes: Option<u64>,
+    /// Policies, separated by commas, the baseline first
+    #[arg(
+        long,
+        value_name = "POLICY",
+        value_delimiter = ',',
+        default_value = "off,bloom:10,ribbon:10,parity:7,parity:8,parity:9,parity:auto:10,bloom:13"
+    )]
+    policies: Vec<RocksFilter>,
+    #[command(flatten)]
+    settings: RunSettings,
+}
+
+impl Args {
+    /// Measures, prints and writes the figures.
+    pub fn run(mut self) -> Result<()> {
+        if self.quick {
+            self.settings.shrink();
+        }
+        let chosen = RocksRecord::recorded()?;
+        self.settings.rocks = chosen.choice;
+        let rounds = self.rounds.unwrap_or(if self.quick { 1 } else { 5 });
+        let probes = self.probes.unwrap_or(if self.quick { QUICK_PROBES } else { PROBES });
+        let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
+        fs::create_dir_all(&self.out)?;
+        session::check_space(&stores, &vec![ENGINE; self.policies.len()], &self.settings)?;
+        run::warn_of_others();
+        let mut contest = Contest::new(&stores, self.policies, self.settings, rounds)?;
+        contest.record.notes.push(chosen.describe());
+        contest.record.print_head()?;
+        contest.load()?;
+        contest.count_answers(probes)?;
+        contest.time_lookups()?;
+        contest.time_compactions()?;
+        progress("");
+        contest.record.seconds = contest.begin.elapsed().as_secs_f64();
+        contest.record.notes.extend(contest.record.disturbance());
+        contest.record.print()?;
+        let file = self.out.join(POLICIES_FILE);
+        results::write(&file, &contest.record)?;
+        println!("{:.0} s; all figures: {}", contest.record.seconds, file.display());
+        Ok(())
+    }
+}
+
+/// A run in progress. Its stores are removed at its end, also after an error.
+struct Contest {
+    record: PoliciesRecord,
+    stores: PathBuf,
+    generation: u64,
+    begin: Instant,
+}
+
+impl Contest {
+    fn new(stores: &Path, policies: Vec<RocksFilter>, settings: RunSettings, rounds: u64) -> Result<Self> {
+        let names: Vec<PathBuf> = policies.iter().map(|policy| directory(stores, policy)).collect();
+        if let Some(there) = names.iter().find(|dir| dir.exists()) {
+            return Err(
+                format!("{} already exists: pass another directory to --stores", there.display()).into()
+            );
+        }
+        let with =
+            |filter: &RocksFilter| RunSettings { rocks_filter: Some(filter.clone()), ..settings.clone() };
+        let results = policies
+            .into_iter()
+            .map(|filter| {
+                let configuration = describe(ENGINE, &with(&filter));
+                PolicyResult { filter, configuration, ..PolicyResult::default() }
+            })
+            .collect();
+        let record = PoliciesRecord {
+            date: format::now(),
+            seconds: 0.0,
+            machine: Machine::here(stores),
+            settings,
+            rounds,
+            policies: results,
+            notes: Vec::new(),
+        };
+        Ok(Contest { record, stores: stores.to_owned(), generation: LOADED, begin: Instant::now() })
+    }
+
+    /// The settings with the filter of a policy.
+    fn settings(&self, filter: &RocksFilter) -> RunSettings {
+        RunSettings { rocks_filter: Some(filter.clone()), ..self.record.settings.clone() }
+    }
+
+    fn filters(&self) -> Vec<RocksFilter> {
+        self.record.policies.iter().map(|policy| policy.filter.clone()).collect()
+    }
+
+    /// Opens the store of a policy in this process.
+    fn open(&self, filter: &RocksFilter, statistics: bool) -> Result<RocksEngine> {
+        RocksEngine::open(ENGINE, &directory(&self.stores, filter), &self.settings(filter), statistics)
+    }
+
+    /// Runs a workload in a new process. A rejected one gets a second chance.
+    fn work(&self, filter: &RocksFilter, workload: &str) -> Result<WorkerOutcome> {
+        let task = WorkerTask {
+            engine: ENGINE,
+            workload: workload.to_owned(),
+            dir: directory(&self.stores, filter),
+            settings: self.settings(filter),
+            added: 0,
+            generation: self.generation,
+            group: None,
+        };
+        let spawn = || -> Result<WorkerOutcome> {
+            let before = CpuSample::now();
+            let outcome = session::spawn(&task);
+            let mut outcome = outcome.map_err(|error| format!("{workload} with {filter}: {error}"))?;
+            outcome.others = CpuSample::now().others_since(&before);
+            Ok(outcome)
+        };
+        let outcome = spawn()?;
+        if outcome.rejected.is_some() && workload != "load" { spawn() } else { Ok(outcome) }
+    }
+
+    fn load(&mut self) -> Result<()> {
+        for (at, filter) in self.filters().into_iter().enumerate() {
+            progress(&format!("load with {filter}"));
+            let outcome = self.work(&filter, "load")?;
+            self.record.policies[at].load = outcome;
+        }
+        Ok(())
+    }
+
+    /// Reads every key, and counts the filters' answers for missing keys.
+    fn count_answers(&mut self, probes: u64) -> Result<()> {
+        for (at, filter) in self.filters().into_iter().enumerate() {
+            progress(&format!(
+                "{} keys and {} missing keys with {filter}",
+                count(self.record.settings.num as f64),
+                count(probes as f64)
+            ));
+            let engine = self.open(&filter, true)?;
+            let of = &mut self.record.policies[at];
+            of.tables = engine.tables()?;
+            of.answers = answers::for_missing(&engine, &self.record.settings, probes)?;
+            of.found_keys = answers::found(&engine, &self.record.settings)?;
+            let (found, wanted) = (of.found_keys, self.record.policies[0].found_keys);
+            if found != wanted || found != self.record.settings.num {
+                return Err(format!(
+                    "WRONG ANSWER: {filter} found {found} of {} keys, {} found {wanted}: a filter hides keys",
+                    self.record.settings.num, self.record.policies[0].filter
+                )
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    fn time_lookups(&mut self) -> Result<()> {
+        for round in 0..self.record.rounds {
+            for workload in WORKLOADS {
+                self.generation += 1;
+                for (at, filter) in self.filters().into_iter().enumerate() {
+                    progress(&format!(
+                        "round {}/{}: {workload} with {filter}",
+                        round + 1,
+                        self.record.rounds
+                    ));
+                    let outcome = self.work(&filter, workload)?;
+                    if let Some(why) = &outcome.rejected {
+                        let note = format!("rejected: {workload} with {filter}, round {}: {why}", round + 1);
+                        self.record.notes.push(note);
+                    }
+                    let measured = MeasuredRound { workload: workload.to_owned(), round, outcome };
+                    self.record.policies[at].lookups.push(measured);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Contest {
+    fn drop(&mut self) {
+        for policy in &self.record.policies {
+            fs::remove_dir_all(directory(&self.stores, &policy.filter)).ok();
+        }
+        fs::remove_dir(&self.stores).ok();
+    }
+}
+
+fn directory(stores: &Path, filter: &RocksFilter) -> PathBuf {
+    stores.join(filter.to_string().replace(':', "-"))
+}

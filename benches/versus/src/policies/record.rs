@@ -1,0 +1,174 @@
+//! The results: the contents of `policies.json`, and the medians that the tables show.
+
+use super::answers::FilterAnswers;
+use crate::engines::rocksdb::RocksTables;
+use crate::format::number;
+use crate::machine::Machine;
+use crate::quiet::DISTURBING;
+use crate::results::median_of;
+use crate::rocks_filter::RocksFilter;
+use crate::settings::RunSettings;
+use crate::task::WorkerOutcome;
+use serde::{Deserialize, Serialize};
+
+/// The results of `versus policies`.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PoliciesRecord {
+    /// When the run began.
+    pub date: String,
+    /// Its duration in seconds.
+    pub seconds: f64,
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// Sizes, counts and the seed.
+    pub settings: RunSettings,
+    /// Rounds of lookups, and of compactions.
+    pub rounds: u64,
+    /// Each policy, the baseline first.
+    pub policies: Vec<PolicyResult>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+}
+
+/// What was measured of a policy.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PolicyResult {
+    /// The policy.
+    pub filter: RocksFilter,
+    /// RocksDB's configuration, in words.
+    pub configuration: String,
+    /// The load of its store.
+    pub load: WorkerOutcome,
+    /// What its filters take.
+    pub tables: RocksTables,
+    /// What its filters answer for missing keys.
+    pub answers: FilterAnswers,
+    /// How many of the written keys are found.
+    pub found_keys: u64,
+    /// Every timed workload of every round.
+    pub lookups: Vec<MeasuredRound>,
+    /// CPU seconds of rewriting all tables of the baseline's store, in each round.
+    pub compaction_cpu_seconds: Vec<f64>,
+}
+
+/// A workload of a round.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MeasuredRound {
+    /// The name of the workload.
+    pub workload: String,
+    /// The round, from 0.
+    pub round: u64,
+    /// The figures.
+    pub outcome: WorkerOutcome,
+}
+
+impl Default for PolicyResult {
+    fn default() -> Self {
+        PolicyResult {
+            filter: RocksFilter::Off,
+            configuration: String::new(),
+            load: WorkerOutcome::default(),
+            tables: RocksTables::default(),
+            answers: FilterAnswers::default(),
+            found_keys: 0,
+            lookups: Vec::new(),
+            compaction_cpu_seconds: Vec::new(),
+        }
+    }
+}
+
+/// A figure of a worker, if it has it.
+pub type Figure = fn(&WorkerOutcome) -> Option<f64>;
+
+impl PolicyResult {
+    /// A figure of a workload in each accepted round.
+    fn rounds(&self, workload: &str, figure: Figure) -> Vec<(u64, f64)> {
+        let accepted = self.lookups.iter().filter(|one| one.workload == workload);
+        let accepted = accepted.filter(|one| one.outcome.rejected.is_none());
+        accepted.filter_map(|one| Some((one.round, figure(&one.outcome)?))).collect()
+    }
+
+    /// The median of a figure over the accepted rounds; `None` if no round has it.
+    pub fn median(&self, workload: &str, figure: Figure) -> Option<f64> {
+        median_of(self.rounds(workload, figure).into_iter().map(|(_, value)| value).collect())
+    }
+
+    /// The median of the ratios of each round: the other policy's mean time divided by this one's.
+    pub fn speed(&self, other: &PolicyResult, workload: &str) -> Option<f64> {
+        let theirs = other.rounds(workload, |o| Some(o.mean_ns));
+        let of_round = |round: u64| theirs.iter().find(|(other, _)| *other == round).map(|(_, ns)| *ns);
+        let ratios = self.rounds(workload, |o| Some(o.mean_ns)).into_iter();
+        median_of(ratios.filter_map(|(round, ns)| Some(of_round(round)? / ns)).collect())
+    }
+
+    /// Filter bits per key in the files; `None` without filters.
+    pub fn bits_per_key(&self) -> Option<f64> {
+        let bits = 8.0 * self.tables.filter_bytes as f64 / self.tables.entries.max(1) as f64;
+        (self.tables.filter_bytes > 0).then_some(bits)
+    }
+
+    /// CPU nanoseconds per key that building the filters adds to a compaction: the median over the rounds of the difference to a compaction
+    /// without filters.
+    pub fn build_ns(&self, unfiltered: &PolicyResult) -> Option<f64> {
+        let pairs = self.compaction_cpu_seconds.iter().zip(&unfiltered.compaction_cpu_seconds);
+        let seconds = median_of(pairs.map(|(with, without)| with - without).collect())?;
+        Some(1e9 * seconds / self.tables.entries.max(1) as f64)
+    }
+}
+
+impl PoliciesRecord {
+    /// The policy without filters, if it was measured.
+    pub fn unfiltered(&self) -> Option<&PolicyResult> {
+        self.policies.iter().find(|policy| policy.filter == RocksFilter::Off)
+    }
+
+    /// How much other processes disturbed the run; `None` if they hardly did.
+    pub fn disturbance(&self) -> Option<String> {
+        let outcomes = self.policies.iter().flat_map(|policy| {
+            policy.lookups.iter().map(|one| &one.outcome).chain(std::iter::once(&policy.load))
+        });
+        let others: Vec<f64> = outcomes.filter_map(|outcome| outcome.others).collect();
+        let disturbed = others.iter().filter(|&&others| others > DISTURBING).count();
+        (disturbed > 0).then(|| {
+            format!(
+                "the machine was not quiet: other processes kept more than {DISTURBING} CPUs busy during {disturbed} of {} measurements, at most {}",
+                others.len(),
+                number(others.iter().copied().fold(0.0, f64::max))
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(means_ns: &[f64], rejected: Option<u64>) -> PolicyResult {
+        let round = |(round, &mean_ns): (usize, &f64)| {
+            let round = round as u64;
+            let rejected = (rejected == Some(round)).then(String::new);
+            let outcome = WorkerOutcome { mean_ns, rejected, ..WorkerOutcome::default() };
+            MeasuredRound { workload: "readmissing".to_owned(), round, outcome }
+        };
+        let tables = RocksTables { entries: 1000, filter_bytes: 1250, ..RocksTables::default() };
+        let lookups = means_ns.iter().enumerate().map(round).collect();
+        PolicyResult { lookups, tables, ..PolicyResult::default() }
+    }
+
+    #[test]
+    fn speed_compares_the_rounds_that_both_policies_completed() {
+        let (ours, theirs) = (policy(&[100.0, 1.0, 200.0], Some(1)), policy(&[300.0, 900.0, 400.0], None));
+        assert_eq!(ours.speed(&theirs, "readmissing"), Some(2.5));
+        assert_eq!(ours.median("readmissing", |o| Some(o.mean_ns)), Some(150.0));
+        assert_eq!(ours.speed(&theirs, "readrandom"), None);
+    }
+
+    #[test]
+    fn a_build_costs_what_a_compaction_without_filters_does_not() {
+        let (mut with, mut without) = (policy(&[], None), policy(&[], None));
+        with.compaction_cpu_seconds = vec![1.5, 1.25, 9.0];
+        without.compaction_cpu_seconds = vec![1.0, 1.0, 1.0];
+        assert_eq!(with.build_ns(&without), Some(500_000.0));
+        assert_eq!(with.bits_per_key(), Some(10.0));
+    }
+}

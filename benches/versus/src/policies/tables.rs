@@ -1,0 +1,142 @@
+//! The results as tables on the terminal.
+
+use super::record::{PoliciesRecord, PolicyResult};
+use super::{COLD, FOUND, MISSING, MULTI_MISSING, compared};
+use crate::error::Result;
+use crate::format::{bytes, count, nanos, number};
+use crate::results::median_of;
+use crate::table::aligned;
+use std::io::Write;
+
+/// The text of a figure, or a dash if there is none.
+pub fn shown(figure: Option<f64>, show: fn(f64) -> String) -> String {
+    figure.map_or("–".to_owned(), show)
+}
+
+/// A share in percent.
+pub fn percent(share: f64) -> String {
+    format!("{} %", number(100.0 * share))
+}
+
+impl PoliciesRecord {
+    /// The machine, the sizes and RocksDB's configuration.
+    pub fn print_head(&self) -> Result<()> {
+        let (mut out, settings) = (std::io::stdout().lock(), &self.settings);
+        writeln!(out, "{}: {}", self.date, self.machine.describe())?;
+        writeln!(
+            out,
+            "{} keys of {} bytes, values of {} bytes; {} lookups warm, {} cold; rounds: {}",
+            count(settings.num as f64),
+            settings.key_bytes,
+            settings.value_bytes,
+            count(settings.reads as f64),
+            count(settings.cold_reads as f64),
+            self.rounds
+        )?;
+        let mut policies = self.policies.iter();
+        Ok(policies.try_for_each(|of| writeln!(out, "  {}: {}", of.filter, of.configuration))?)
+    }
+
+    /// All tables and notes.
+    pub fn print(&self) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "\nfilters\n{}", aligned(&self.rows(FILTER_HEAD, filter_row)))?;
+        writeln!(out, "lookups\n{}", aligned(&self.rows(LOOKUP_HEAD, lookup_row)))?;
+        writeln!(out, "writes\n{}", aligned(&self.rows(WRITE_HEAD, write_row)))?;
+        let rows = compared::rows(self);
+        if rows.len() > 1 {
+            writeln!(out, "sidebloom's policies against RocksDB's own filters\n{}", aligned(&rows))?;
+        }
+        Ok(self.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?)
+    }
+
+    fn rows(&self, head: &[&str], row: fn(&Self, &PolicyResult) -> Vec<String>) -> Vec<Vec<String>> {
+        let head = std::iter::once("policy").chain(head.iter().copied()).map(str::to_owned).collect();
+        let rows = self.policies.iter().map(|of| {
+            let mut cells = vec![of.filter.to_string()];
+            cells.extend(row(self, of));
+            cells
+        });
+        std::iter::once(head).chain(rows).collect()
+    }
+}
+
+const FILTER_HEAD: &[&str] = &[
+    "bits/key",
+    "false positives",
+    "±",
+    "filters/lookup",
+    "in files",
+    "in the cache",
+    "beside the cache",
+    "keys found",
+    "runs by level",
+];
+
+fn filter_row(_: &PoliciesRecord, of: &PolicyResult) -> Vec<String> {
+    let filtered = |bytes: u64| (bytes > 0).then_some(bytes as f64);
+    vec![
+        shown(of.bits_per_key(), number),
+        shown(of.answers.rate(), percent),
+        shown(of.answers.relative_error(), percent),
+        shown(of.answers.rate().map(|_| of.answers.probes_per_lookup()), number),
+        shown(filtered(of.tables.filter_bytes), bytes),
+        shown(of.tables.cached_filter_bytes.and_then(filtered), bytes),
+        bytes(of.tables.readers_bytes as f64),
+        count(of.found_keys as f64),
+        of.load.facts.describe_runs().unwrap_or_default(),
+    ]
+}
+
+const LOOKUP_HEAD: &[&str] = &[
+    "missing key",
+    "p99.9",
+    "CPU",
+    "32 missing keys, each",
+    "found key",
+    "missing key, cold",
+    "disk reads, cold",
+    "resident",
+];
+
+fn lookup_row(_: &PoliciesRecord, of: &PolicyResult) -> Vec<String> {
+    vec![
+        shown(of.median(MISSING, |o| Some(o.mean_ns)), nanos),
+        shown(of.median(MISSING, |o| Some(o.p999_ns)), nanos),
+        shown(of.median(MISSING, |o| Some(o.cpu_ns_per_op)), nanos),
+        shown(of.median(MULTI_MISSING, |o| Some(o.mean_ns)), nanos),
+        shown(of.median(FOUND, |o| Some(o.mean_ns)), nanos),
+        shown(of.median(COLD, |o| Some(o.mean_ns)), nanos),
+        shown(of.median(COLD, |o| o.disk_reads_per_op), number),
+        shown(of.median(MISSING, |o| Some(o.resident_bytes() as f64)), bytes),
+    ]
+}
+
+const WRITE_HEAD: &[&str] = &[
+    "load, settled",
+    "rows/s",
+    "load CPU",
+    "write amp",
+    "on disk",
+    "compaction CPU",
+    "min–max",
+    "filter build, CPU/key",
+];
+
+fn write_row(record: &PoliciesRecord, of: &PolicyResult) -> Vec<String> {
+    let rows_per_second = of.load.settled_per_second;
+    let compactions = &of.compaction_cpu_seconds;
+    let (least, most) = compactions.iter().fold((f64::MAX, 0.0f64), |(a, b), &s| (a.min(s), b.max(s)));
+    let build = record.unfiltered().filter(|off| off.filter != of.filter).and_then(|off| of.build_ns(off));
+    let seconds = |seconds: f64| nanos(1e9 * seconds);
+    vec![
+        shown(rows_per_second.map(|rows| of.load.ops as f64 / rows), seconds),
+        shown(rows_per_second, count),
+        shown(of.load.load_cpu_seconds, seconds),
+        shown(of.load.write_amplification, number),
+        bytes(of.load.disk_bytes as f64),
+        shown(median_of(compactions.clone()), seconds),
+        format!("{}–{}", seconds(least), seconds(most)),
+        shown(build, nanos),
+    ]
+}

@@ -1,0 +1,29 @@
+// The two objects that RocksDB asks a filter policy for.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "filter.h"
+#include "rocksdb_internal.h"
+
+namespace sidebloom {
+
+// Makes the filter of an SST file, or those of its partitions, one after the other:
+// (AddKey | AddKeyAndAlt)* Finish MaybePostVerify, and again from the start.
+struct BuilderOptions {
+  sidebloom_parity_size_t size;
+  // Whether to look for memory that changed by itself, while building and after it.
+  bool detect_corruption;
+  // With optimize_filters_for_memory, the bytes that filters took beyond their targets so far. Null without it.
+  std::atomic<int64_t>* balance;
+  // For warnings; may be null.
+  ROCKSDB_NAMESPACE::Logger* log;
+};
+
+ROCKSDB_NAMESPACE::FilterBitsBuilder* NewParityBuilder(const BuilderOptions& options);
+
+// Probes a filter block where it is. The block must outlive it.
+ROCKSDB_NAMESPACE::FilterBitsReader* NewParityReader(const ROCKSDB_NAMESPACE::Slice& block);
+
+}  // namespace sidebloom

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "bits.h"
+#include "rocksdb/env.h"
+
+#ifdef __linux__
+#include <malloc.h>
+#endif
+
+namespace sidebloom {
+namespace {
+
+using ROCKSDB_NAMESPACE::Slice;
+using ROCKSDB_NAMESPACE::Status;
+
+// What RocksDB allocates behind a block that it reads.
+constexpr size_t kBlockTrailerBytes = 5;
+constexpr size_t kCacheLineBytes = 64;
+
+struct FreeBuilder {
+  void operator()(sidebloom_parity_builder* builder) const { sidebloom_parity_builder_free(builder); }
+};
+using BuilderPtr = std::unique_ptr<sidebloom_parity_builder, FreeBuilder>;
+
+// The bytes of memory that an allocation of `bytes` really takes.
+size_t UsableBytes(size_t bytes) {
+#ifdef __linux__
+  void* memory = malloc(bytes);
+  size_t usable = memory == nullptr ? bytes : malloc_usable_size(memory);
+  free(memory);
+  return usable;
+#else
+  return bytes;
+#endif
+}
+
+class ParityBuilder final : public ROCKSDB_NAMESPACE::FilterBitsBuilder {
+ public:
+  explicit ParityBuilder(const BuilderOptions& options) : options_(options), builder_(NewBuilder()) {}
+
+  void AddKey(const Slice& key) override {
+    added_ = builder_ ? sidebloom_parity_add(builder_.get(), {key.data(), key.size()}) : added_ + 1;
+  }
+
+#if SIDEBLOOM_PREFIXES_APART
+  // Not functions of the interface in this version of RocksDB.
+  size_t CalculateSpace(size_t num_entries) {
+#else
+  void AddKeyAndAlt(const Slice& key, const Slice& alt) override {
+    added_ = builder_ ? sidebloom_parity_add_with_prefix(builder_.get(), {key.data(), key.size()},
+                                                         {alt.data(), alt.size()})
+                      : added_ + 1;
+  }
+
+  double EstimatedFpRate(size_t num_entries, size_t bytes) override {
+    return sidebloom_parity_fpr(num_entries, bytes);
+  }
+
+  size_t CalculateSpace(size_t num_entries) override {
+#endif
+    return sidebloom_parity_bytes(options_.size, num_entries);
+  }
+
+  size_t EstimateEntriesAdded() override { return added_; }
+
+  size_t ApproximateNumEntries(size_t bytes) override { return sidebloom_parity_keys(options_.size, bytes); }
+
+  Slice Finish(std::unique_ptr<const char[]>* buf) override { return Finish(buf, nullptr); }
+
+  Slice Finish(std::unique_ptr<const char[]>* buf, Status* status) override {
+    finished_ = std::exchange(builder_, NewBuilder());
+    const size_t added = std::exchange(added_, 0);
+    if (status != nullptr) {
+      *status = Status::OK();
+    }
+    const size_t target = CalculateSpace(added);
+    size_t bytes = 0;
+    const int result = finished_ ? sidebloom_parity_build(finished_.get(), Room(target), &bytes) : SIDEBLOOM_NOT_BUILT;
+    if (result == SIDEBLOOM_CORRUPTED && status != nullptr) {
+      *status = Status::Corruption("sidebloom.parity: a key's hash changed in memory while a filter was built");
+    }
+    if (result == SIDEBLOOM_BUILT) {
+      const size_t room = bytes + kCacheLineBytes - 1;
+      std::unique_ptr<char[]> block(new (std::nothrow) char[room]);
+      const size_t written = block ? sidebloom_parity_write(finished_.get(), block.get(), room) : 0;
+      if (written > 0) {
+        if (options_.balance != nullptr) {
+          *options_.balance += static_cast<int64_t>(bytes) - static_cast<int64_t>(target);
+        }
+        const char* data = block.get();
+        buf->reset(block.release());
+        return Slice(data, written);
+      }
+    }
+    finished_.reset();
+    if (added > 0) {
+      ROCKSDB_NAMESPACE::Warn(options_.log, "sidebloom.parity: a file or partition stays without a filter: %s",
+                              result == SIDEBLOOM_CORRUPTED ? "memory changed" : "not enough memory, or too many keys");
+    }
+    buf->reset();
+    const sidebloom_slice none = sidebloom_parity_no_filter();
+    return Slice(none.data, none.bytes);
+  }
+
+  Status MaybePostVerify(const Slice& filter_content) override {
+    const BuilderPtr finished = std::move(finished_);
+    if (finished && !sidebloom_parity_verify(finished.get(), {filter_content.data(), filter_content.size()})) {
+      return Status::Corruption("sidebloom.parity: a filter that was just built lacks one of its keys");
+    }
+    return Status::OK();
+  }
+
+ private:
+  BuilderPtr NewBuilder() const {
+    return BuilderPtr(sidebloom_parity_builder_new(options_.size, options_.detect_corruption));
+  }
+
+  // The bytes that a filter may take with optimize_filters_for_memory: as many as an allocation of its target really takes. As long as the
+  // filters before it took more than their targets, the target is smaller, by at most a quarter. 0 without that option.
+  size_t Room(size_t target) const {
+    if (options_.balance == nullptr) {
+      return 0;
+    }
+    const size_t surplus = static_cast<size_t>(std::max<int64_t>(options_.balance->load(), 0));
+    const size_t request = target - std::min(surplus, target / 4) + kBlockTrailerBytes;
+    const size_t usable = UsableBytes(request);
+    // Much more is of no use for a filter, or no true answer.
+    return (usable / 4 * 3 > request ? request : usable) - kBlockTrailerBytes;
+  }
+
+  const BuilderOptions options_;
+  BuilderPtr builder_;
+  // Between Finish and MaybePostVerify.
+  BuilderPtr finished_;
+  size_t added_ = 0;
+};
+
+}  // namespace
+
+ROCKSDB_NAMESPACE::FilterBitsBuilder* NewParityBuilder(const BuilderOptions& options) {
+  return new ParityBuilder(options);
+}
+
+}  // namespace sidebloom
