@@ -22,7 +22,8 @@ fn main() -> Result<(), String> {
         format!("{error}\nThis needs RocksDB's headers: install librocksdb-dev, or set ROCKSDB_INCLUDE_DIR")
     })?;
     // Rust links libraries so that the loader resolves every reference at once. Weak ones may stay unresolved.
-    let weaken = ["_ZN7rocksdb*", "_ZNK7rocksdb*", "_ZTVN7rocksdb*"].map(|name| format!("--weaken-symbol={name}"));
+    let weaken =
+        ["_ZN7rocksdb*", "_ZNK7rocksdb*", "_ZTVN7rocksdb*"].map(|name| format!("--weaken-symbol={name}"));
     for object in &objects {
         let status = Command::new("objcopy").arg("--wildcard").args(&weaken).arg(object).status();
         if !status.map_err(|error| format!("objcopy: {error}; install binutils"))?.success() {

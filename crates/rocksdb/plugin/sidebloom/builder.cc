@@ -18,7 +18,6 @@ using ROCKSDB_NAMESPACE::Status;
 
 // What RocksDB allocates behind a block that it reads.
 constexpr size_t kBlockTrailerBytes = 5;
-constexpr size_t kCacheLineBytes = 64;
 
 struct FreeBuilder {
   void operator()(sidebloom_parity_builder* builder) const { sidebloom_parity_builder_free(builder); }
@@ -83,9 +82,8 @@ class ParityBuilder final : public ROCKSDB_NAMESPACE::FilterBitsBuilder {
       *status = Status::Corruption("sidebloom.parity: a key's hash changed in memory while a filter was built");
     }
     if (result == SIDEBLOOM_BUILT) {
-      const size_t room = bytes + kCacheLineBytes - 1;
-      std::unique_ptr<char[]> block(new (std::nothrow) char[room]);
-      const size_t written = block ? sidebloom_parity_write(finished_.get(), block.get(), room) : 0;
+      std::unique_ptr<char[]> block(new (std::nothrow) char[bytes]);
+      const size_t written = block ? sidebloom_parity_write(finished_.get(), block.get(), bytes) : 0;
       if (written > 0) {
         if (options_.balance != nullptr) {
           *options_.balance += static_cast<int64_t>(bytes) - static_cast<int64_t>(target);

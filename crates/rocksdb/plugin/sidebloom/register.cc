@@ -83,9 +83,10 @@ std::string Register() {
 
 int sidebloom_register(ROCKSDB_NAMESPACE::ObjectLibrary& library, const std::string& /*arg*/) {
   using namespace ROCKSDB_NAMESPACE;
-  // Any parameter, so that a wrong one gets the error that says what to use.
+  // Whatever begins with our name. By default, RocksDB goes on without a filter if it finds no factory, so that a typing error would pass
+  // unnoticed. This factory says what to use.
   library.AddFactory<const FilterPolicy>(
-      ObjectLibrary::PatternEntry(sidebloom::kPolicyName).AddSeparator(":", /*at_least_one=*/false),
+      ObjectLibrary::PatternEntry("sidebloom").AddSeparator(".", /*at_least_one=*/false),
       [](const std::string& uri, std::unique_ptr<const FilterPolicy>* guard, std::string* error) {
         guard->reset(sidebloom::NewParityPolicy(uri, error));
         return guard->get();

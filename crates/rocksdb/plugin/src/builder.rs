@@ -85,7 +85,7 @@ impl Builder {
         self.added
     }
 
-    /// Builds the filter, within `room` bytes if that is given, and returns the size of its block without padding.
+    /// Builds the filter, within `room` bytes if that is given, and returns the size of its block.
     pub fn build(&mut self, room: Option<usize>) -> Result<usize, Failure> {
         let keys = self.hashes.len();
         if keys == 0 || keys < self.added {
@@ -123,8 +123,8 @@ impl Builder {
     }
 
     /// Writes the block, and returns its size.
-    pub fn write(&mut self, padding: usize, to: &mut [u8]) -> Option<usize> {
-        block::write(&self.built.take()?, self.seed, padding, to)
+    pub fn write(&mut self, to: &mut [u8]) -> Option<usize> {
+        block::write(&self.built.take()?, self.seed, to)
     }
 
     /// Whether a block, which [`write`](Self::write) wrote, has all hashes. Without the detection of corruption, it always has.
@@ -155,7 +155,7 @@ mod tests {
 
     fn written(builder: &mut Builder) -> Vec<u8> {
         let mut block = vec![0; builder.build(None).unwrap()];
-        assert_eq!(builder.write(0, &mut block), Some(block.len()));
+        assert_eq!(builder.write(&mut block), Some(block.len()));
         block
     }
 
@@ -188,8 +188,8 @@ mod tests {
                 bytes <= room || Size::fitting(1000, room).is_none() && bytes >= least,
                 "{room}: {bytes}"
             );
-            let mut block = vec![0; bytes + 48];
-            assert_eq!(builder.write(48, &mut block), Some(block.len()));
+            let mut block = vec![0; bytes];
+            assert_eq!(builder.write(&mut block), Some(block.len()));
             let reader = Reader::of(&block);
             assert!((0..1000u32).all(|n| reader.may_match(&n.to_be_bytes())) && builder.verify(&block));
         }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn without_keys_there_is_no_filter() {
         let mut builder = builder(true);
-        assert_eq!((builder.build(None), builder.write(0, &mut [0; 100])), (Err(Failure::NoFilter), None));
+        assert_eq!((builder.build(None), builder.write(&mut [0; 100])), (Err(Failure::NoFilter), None));
         assert!(builder.verify(&block::NO_FILTER), "nothing to verify");
     }
 }

@@ -1,7 +1,7 @@
 //! The C interface, which `sidebloom/filter.h` declares. Its functions catch panics: those of a reader answer "maybe", those of a builder
 //! leave a file without a filter.
 
-use crate::block::{NO_FILTER, padding_at};
+use crate::block::NO_FILTER;
 use crate::builder::{Builder, Failure};
 use crate::policy::{Place, Policy};
 use crate::reader::Reader;
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn sidebloom_parity_add_with_prefix(
     guarded(before + 1, || builder.add_with_prefix(key, prefix))
 }
 
-/// Builds the filter, within `room` bytes unless that is 0. Sets `bytes` to the size of its block without padding.
+/// Builds the filter, within `room` bytes unless that is 0. Sets `bytes` to the size of its block.
 #[unsafe(no_mangle)]
 pub extern "C" fn sidebloom_parity_build(builder: &mut Builder, room: usize, bytes: &mut usize) -> c_int {
     guarded(NOT_BUILT, || match builder.build((room > 0).then_some(room)) {
@@ -225,8 +225,7 @@ pub extern "C" fn sidebloom_parity_built_fpr(builder: &Builder) -> f64 {
     guarded(1.0, || builder.fpr())
 }
 
-/// Writes the block of the filter that was built, with its lines on cache lines if that takes no more than `room` bytes. Returns its size; 0
-/// if it does not fit.
+/// Writes the block of the filter that was built. Returns its size; 0 if it does not fit into `room` bytes.
 ///
 /// # Safety
 /// `to` points to `room` bytes that nobody else uses.
@@ -235,8 +234,7 @@ pub unsafe extern "C" fn sidebloom_parity_write(builder: &mut Builder, to: *mut 
     guarded(0, || {
         // SAFETY: the caller's promise.
         let to = unsafe { std::slice::from_raw_parts_mut(to, room) };
-        let padding = padding_at(to.as_ptr().addr());
-        builder.write(padding, to).unwrap_or(0)
+        builder.write(to).unwrap_or(0)
     })
 }
 
@@ -263,7 +261,8 @@ pub extern "C" fn sidebloom_parity_no_filter() -> RawSlice {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sidebloom_parity_reader_init(reader: *mut RawReader, block: RawSlice) {
     // SAFETY: the caller's promise.
-    let made = guarded(Reader::of(&[]), || Reader::of(unsafe { slice(block.data, block.bytes) }));
+    let made = catch_unwind(|| Reader::of(unsafe { slice(block.data, block.bytes) }));
+    let made = made.unwrap_or_else(|_| Reader::of(&[]));
     // SAFETY: the memory is large and aligned enough, as asserted above.
     unsafe { reader.cast::<Reader>().write(made) };
 }

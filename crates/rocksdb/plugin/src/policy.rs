@@ -46,6 +46,8 @@ impl Place {
 /// By how many bits per key a tenfold larger level should have smaller filters: log2(10). Then the last of the false positives that a bit
 /// saves cost equally many bits on all levels (Dayan, Athanassoulis, Idreos: "Monkey: Optimal Navigable Key-Value Store", 2017).
 const LEVEL_BITS: f64 = std::f64::consts::LOG2_10;
+/// What `auto` alone means: the bits per key that RocksDB's manual uses for Bloom filters.
+const AUTO_BITS: f64 = 10.0;
 /// The share of the keys above the last level: a tenth, of which nine tenths are in the next one.
 const UPPER_SHARE: f64 = 0.1;
 
@@ -64,10 +66,11 @@ impl Policy {
         }
     }
 
-    /// The range of `auto=`: with fewer bits than the least, there is no narrower filter for the last level.
+    /// The range of `auto=`, in tenths: with fewer bits than the least, there is no narrower filter for the last level.
     fn auto_range() -> std::ops::RangeInclusive<f64> {
         let (min, max) = bits_per_key_range();
-        min + LEVEL_BITS * UPPER_SHARE..=max
+        let least = min + LEVEL_BITS * UPPER_SHARE;
+        (least * 10.0).ceil() / 10.0..=(max * 10.0).floor() / 10.0
     }
 }
 
@@ -97,7 +100,8 @@ fn widths() -> String {
 impl FromStr for Policy {
     type Err = PolicyError;
 
-    /// Reads `sidebloom.parity:8`, `sidebloom.parity:auto=10.0` or `sidebloom.parity:auto:10.0`. Without a width, it is 8.
+    /// Reads `sidebloom.parity:8`, `sidebloom.parity:auto=10.0` or `sidebloom.parity:auto:10.0`. Without a width, it is 8; without bits,
+    /// they are 10.
     fn from_str(policy: &str) -> Result<Self, PolicyError> {
         let refuse = |what| PolicyError { policy: policy.to_owned(), what };
         let Some(parameter) = policy.strip_prefix(NAME) else { return Err(refuse("another policy's name")) };
@@ -108,9 +112,10 @@ impl FromStr for Policy {
             return Err(refuse("another policy's name"));
         };
         if let Some(bits) = parameter.strip_prefix("auto") {
-            let Some(bits) = bits.strip_prefix(['=', ':']) else {
-                return Err(refuse("auto without bits per key"));
-            };
+            if bits.is_empty() {
+                return Ok(Policy::Auto { bits_per_key: AUTO_BITS });
+            }
+            let Some(bits) = bits.strip_prefix(['=', ':']) else { return Err(refuse("no such width")) };
             let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
             let bits = bits.parse().ok().filter(|_| digits);
             let Some(bits_per_key) = bits else {
@@ -140,7 +145,9 @@ mod tests {
             assert_eq!(policy.to_string().parse(), Ok(policy));
         }
         assert_eq!("sidebloom.parity".parse(), Ok(Policy::Width(Width::Eight)));
-        assert_eq!("sidebloom.parity:auto=10.0".parse(), Ok(Policy::Auto { bits_per_key: 10.0 }));
+        for auto in ["sidebloom.parity:auto=10.0", "sidebloom.parity:auto:10", "sidebloom.parity:auto"] {
+            assert_eq!(auto.parse(), Ok(Policy::Auto { bits_per_key: 10.0 }));
+        }
         assert_eq!(Policy::Auto { bits_per_key: 10.0 }.to_string(), "sidebloom.parity:auto:10");
     }
 
@@ -154,14 +161,14 @@ mod tests {
             ("sidebloom.parity:8 ", "the width is no number"),
             ("sidebloom.parity:+8", "the width is no number"),
             ("sidebloom.parity:8:false", "the width is no number"),
-            ("sidebloom.parity:auto", "auto without bits per key"),
+            ("sidebloom.parity:automatic", "no such width"),
             ("sidebloom.parity:auto=", "the bits per key are no decimal number"),
             ("sidebloom.parity:auto=ten", "the bits per key are no decimal number"),
             ("sidebloom.parity:auto=NaN", "the bits per key are no decimal number"),
             ("sidebloom.parity:auto=inf", "the bits per key are no decimal number"),
             ("sidebloom.parity:auto=1e1", "the bits per key are no decimal number"),
             ("sidebloom.parity:auto=-10", "the bits per key are no decimal number"),
-            ("sidebloom.parity:auto=7.9", "the bits per key are out of range"),
+            ("sidebloom.parity:auto=8.0", "the bits per key are out of range"),
             ("sidebloom.parity:auto=100", "the bits per key are out of range"),
             ("sidebloom.parityy:8", "another policy's name"),
             ("rocksdb.BuiltinBloomFilter", "another policy's name"),
@@ -169,7 +176,7 @@ mod tests {
             let error = junk.parse::<Policy>().unwrap_err().to_string();
             assert!(error.contains(what) && error.contains(junk), "{junk}: {error}");
             assert!(
-                error.contains("7, 8, 9, 10, 11, 12, 16 lanes") && error.contains("8.0 to 19.4"),
+                error.contains("7, 8, 9, 10, 11, 12, 16 lanes") && error.contains("8.1 to 19.4"),
                 "{error}"
             );
         }
@@ -177,7 +184,7 @@ mod tests {
 
     #[test]
     fn auto_keeps_its_average_and_gives_upper_levels_more() {
-        for bits_per_key in [8.02, 9.0, 10.0, 12.5, 16.0] {
+        for bits_per_key in [8.1, 9.0, 10.0, 12.5, 16.0] {
             let [bottom, upper] = [Place::Bottom, Place::Upper]
                 .map(|place| Policy::Auto { bits_per_key }.size(place).bits_per_key());
             let average = bottom * (1.0 - UPPER_SHARE) + upper * UPPER_SHARE;
