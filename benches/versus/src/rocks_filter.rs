@@ -23,6 +23,7 @@ pub enum RocksFilter {
 
 impl RocksFilter {
     /// In words.
+    #[cfg(feature = "rocksdb")]
     pub fn describe(&self) -> String {
         match self {
             RocksFilter::Off => "no filter (the default)".to_owned(),

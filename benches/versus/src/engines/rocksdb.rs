@@ -25,10 +25,14 @@ pub struct RocksEngine {
 /// The engine's configuration, in words.
 pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
     let filter = filter(kind, settings).describe();
+    format!("RocksDB {}: {filter}; {}", env!("ROCKSDB_VERSION"), describe_store(settings))
+}
+
+/// The configuration without the filter, in words.
+pub fn describe_store(settings: &RunSettings) -> String {
     format!(
-        "RocksDB {}: {filter}; {}; {}; cache {} MiB, {}, LZ4, max_open_files -1, \
-         2 background jobs, each write handed to the operating system, no fsync",
-        env!("ROCKSDB_VERSION"),
+        "{}; {}; cache {} MiB, {}, LZ4, max_open_files -1, 2 background jobs, \
+         each write handed to the operating system, no fsync",
         env!("ROCKSDB_BLOOM_CODE"),
         settings.rocks.describe(),
         settings.cache_mib,

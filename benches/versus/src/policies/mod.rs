@@ -1,8 +1,8 @@
 //! `versus policies`: parity filters as a filter policy of RocksDB, against RocksDB's own filters, each in a store of its own.
 //!
-//! 1. Load each store, and let its compactions finish.
-//! 2. Read every key in every store: filters must not hide any.
-//! 3. Count the filters' answers for missing keys, with statistics.
+//! 1. Time loads, and discard their stores: RocksDB leaves a different number of sorted runs after each load, whatever the filter.
+//! 2. Make a store for each policy, all with the same sorted runs.
+//! 3. Read every key in every store: filters must not hide any. Count the filters' answers for missing keys, with statistics.
 //! 4. Time lookups without statistics, in interleaved rounds, each in a new process.
 //! 5. Rewrite one store under each policy in turn, to see what building the filters costs.
 
@@ -10,10 +10,11 @@ mod answers;
 mod compact;
 mod compared;
 mod record;
+mod shape;
 mod tables;
 
 use crate::engine::EngineKind;
-use crate::engines::rocksdb::{RocksEngine, describe};
+use crate::engines::rocksdb::{RocksEngine, describe_store};
 use crate::error::Result;
 use crate::format::{self, count};
 use crate::machine::Machine;
@@ -34,6 +35,8 @@ use std::time::Instant;
 const ENGINE: EngineKind = EngineKind::Rocksdb;
 /// File of the results, in the output directory.
 const POLICIES_FILE: &str = "policies.json";
+/// The workload that loads a store.
+const LOAD: &str = "load";
 /// The workloads of a round.
 const WORKLOADS: [&str; 4] = [MISSING, MULTI_MISSING, FOUND, COLD];
 const MISSING: &str = "readmissing";
@@ -58,6 +61,9 @@ pub struct Args {
     /// Fewer keys, calls and rounds
     #[arg(long)]
     quick: bool,
+    /// How often a store is loaded with each policy [default: 3; with --quick: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    loads: Option<u64>,
     /// How often each workload runs with each policy [default: 5; with --quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: Option<u64>,
@@ -85,6 +91,7 @@ impl Args {
         let chosen = RocksRecord::recorded()?;
         self.settings.rocks = chosen.choice;
         let rounds = self.rounds.unwrap_or(if self.quick { 1 } else { 5 });
+        let loads = self.loads.unwrap_or(if self.quick { 1 } else { 3 });
         let probes = self.probes.unwrap_or(if self.quick { QUICK_PROBES } else { PROBES });
         let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
         fs::create_dir_all(&self.out)?;
@@ -93,7 +100,8 @@ impl Args {
         let mut contest = Contest::new(&stores, self.policies, self.settings, rounds)?;
         contest.record.notes.push(chosen.describe());
         contest.record.print_head()?;
-        contest.load()?;
+        contest.time_loads(loads)?;
+        contest.make_stores()?;
         contest.count_answers(probes)?;
         contest.time_lookups()?;
         contest.time_compactions()?;
@@ -124,48 +132,41 @@ impl Contest {
                 format!("{} already exists: pass another directory to --stores", there.display()).into()
             );
         }
-        let with =
-            |filter: &RocksFilter| RunSettings { rocks_filter: Some(filter.clone()), ..settings.clone() };
-        let results = policies
-            .into_iter()
-            .map(|filter| {
-                let configuration = describe(ENGINE, &with(&filter));
-                PolicyResult { filter, configuration, ..PolicyResult::default() }
-            })
-            .collect();
+        let policies = policies.into_iter().map(PolicyResult::new).collect();
         let record = PoliciesRecord {
             date: format::now(),
             seconds: 0.0,
             machine: Machine::here(stores),
+            rocksdb: format!("RocksDB {}: {}", env!("ROCKSDB_VERSION"), describe_store(&settings)),
             settings,
             rounds,
-            policies: results,
+            policies,
             notes: Vec::new(),
         };
         Ok(Contest { record, stores: stores.to_owned(), generation: LOADED, begin: Instant::now() })
     }
 
-    /// The settings with the filter of a policy.
+    /// The settings of a load with this policy.
     fn settings(&self, filter: &RocksFilter) -> RunSettings {
         RunSettings { rocks_filter: Some(filter.clone()), ..self.record.settings.clone() }
+    }
+
+    /// The settings of a store of [`shape::RUNS`] sorted runs, which RocksDB must leave as they are.
+    fn settled(&self, filter: &RocksFilter) -> RunSettings {
+        RunSettings { runs: shape::RUNS, ..self.settings(filter) }
     }
 
     fn filters(&self) -> Vec<RocksFilter> {
         self.record.policies.iter().map(|policy| policy.filter.clone()).collect()
     }
 
-    /// Opens the store of a policy in this process.
-    fn open(&self, filter: &RocksFilter, statistics: bool) -> Result<RocksEngine> {
-        RocksEngine::open(ENGINE, &directory(&self.stores, filter), &self.settings(filter), statistics)
-    }
-
     /// Runs a workload in a new process. A rejected one gets a second chance.
-    fn work(&self, filter: &RocksFilter, workload: &str) -> Result<WorkerOutcome> {
+    fn work(&self, filter: &RocksFilter, workload: &str, settings: RunSettings) -> Result<WorkerOutcome> {
         let task = WorkerTask {
             engine: ENGINE,
             workload: workload.to_owned(),
             dir: directory(&self.stores, filter),
-            settings: self.settings(filter),
+            settings,
             added: 0,
             generation: self.generation,
             group: None,
@@ -178,14 +179,25 @@ impl Contest {
             Ok(outcome)
         };
         let outcome = spawn()?;
-        if outcome.rejected.is_some() && workload != "load" { spawn() } else { Ok(outcome) }
+        if outcome.rejected.is_some() && workload != LOAD { spawn() } else { Ok(outcome) }
     }
 
-    fn load(&mut self) -> Result<()> {
-        for (at, filter) in self.filters().into_iter().enumerate() {
-            progress(&format!("load with {filter}"));
-            let outcome = self.work(&filter, "load")?;
-            self.record.policies[at].load = outcome;
+    fn time_loads(&mut self, loads: u64) -> Result<()> {
+        for load in 0..loads {
+            for (at, filter) in self.filters().into_iter().enumerate() {
+                progress(&format!("load {}/{loads} with {filter}", load + 1));
+                let outcome = self.work(&filter, LOAD, self.settings(&filter))?;
+                self.record.policies[at].loads.push(outcome);
+                fs::remove_dir_all(directory(&self.stores, &filter))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn make_stores(&self) -> Result<()> {
+        for filter in self.filters() {
+            progress(&format!("store with {filter}"));
+            shape::make(&directory(&self.stores, &filter), &self.settled(&filter))?;
         }
         Ok(())
     }
@@ -198,7 +210,8 @@ impl Contest {
                 count(self.record.settings.num as f64),
                 count(probes as f64)
             ));
-            let engine = self.open(&filter, true)?;
+            let dir = directory(&self.stores, &filter);
+            let engine = RocksEngine::open(ENGINE, &dir, &self.settled(&filter), true)?;
             let of = &mut self.record.policies[at];
             of.tables = engine.tables()?;
             of.answers = answers::for_missing(&engine, &self.record.settings, probes)?;
@@ -225,7 +238,7 @@ impl Contest {
                         round + 1,
                         self.record.rounds
                     ));
-                    let outcome = self.work(&filter, workload)?;
+                    let outcome = self.work(&filter, workload, self.settled(&filter))?;
                     if let Some(why) = &outcome.rejected {
                         let note = format!("rejected: {workload} with {filter}, round {}: {why}", round + 1);
                         self.record.notes.push(note);

@@ -20,6 +20,8 @@ pub struct PoliciesRecord {
     pub seconds: f64,
     /// The machine it ran on.
     pub machine: Machine,
+    /// RocksDB's version and configuration, the same for all policies, in words.
+    pub rocksdb: String,
     /// Sizes, counts and the seed.
     pub settings: RunSettings,
     /// Rounds of lookups, and of compactions.
@@ -35,10 +37,8 @@ pub struct PoliciesRecord {
 pub struct PolicyResult {
     /// The policy.
     pub filter: RocksFilter,
-    /// RocksDB's configuration, in words.
-    pub configuration: String,
-    /// The load of its store.
-    pub load: WorkerOutcome,
+    /// Its loads.
+    pub loads: Vec<WorkerOutcome>,
     /// What its filters take.
     pub tables: RocksTables,
     /// What its filters answer for missing keys.
@@ -62,12 +62,15 @@ pub struct MeasuredRound {
     pub outcome: WorkerOutcome,
 }
 
-impl Default for PolicyResult {
-    fn default() -> Self {
+/// A figure of a worker, if it has it.
+pub type Figure = fn(&WorkerOutcome) -> Option<f64>;
+
+impl PolicyResult {
+    /// The result of a policy before anything is measured.
+    pub fn new(filter: RocksFilter) -> Self {
         PolicyResult {
-            filter: RocksFilter::Off,
-            configuration: String::new(),
-            load: WorkerOutcome::default(),
+            filter,
+            loads: Vec::new(),
             tables: RocksTables::default(),
             answers: FilterAnswers::default(),
             found_keys: 0,
@@ -75,12 +78,7 @@ impl Default for PolicyResult {
             compaction_cpu_seconds: Vec::new(),
         }
     }
-}
 
-/// A figure of a worker, if it has it.
-pub type Figure = fn(&WorkerOutcome) -> Option<f64>;
-
-impl PolicyResult {
     /// A figure of a workload in each accepted round.
     fn rounds(&self, workload: &str, figure: Figure) -> Vec<(u64, f64)> {
         let accepted = self.lookups.iter().filter(|one| one.workload == workload);
@@ -91,6 +89,11 @@ impl PolicyResult {
     /// The median of a figure over the accepted rounds; `None` if no round has it.
     pub fn median(&self, workload: &str, figure: Figure) -> Option<f64> {
         median_of(self.rounds(workload, figure).into_iter().map(|(_, value)| value).collect())
+    }
+
+    /// The median of a figure over the loads.
+    pub fn load(&self, figure: Figure) -> Option<f64> {
+        median_of(self.loads.iter().filter_map(figure).collect())
     }
 
     /// The median of the ratios of each round: the other policy's mean time divided by this one's.
@@ -124,9 +127,10 @@ impl PoliciesRecord {
 
     /// How much other processes disturbed the run; `None` if they hardly did.
     pub fn disturbance(&self) -> Option<String> {
-        let outcomes = self.policies.iter().flat_map(|policy| {
-            policy.lookups.iter().map(|one| &one.outcome).chain(std::iter::once(&policy.load))
-        });
+        let outcomes = self
+            .policies
+            .iter()
+            .flat_map(|policy| policy.lookups.iter().map(|one| &one.outcome).chain(&policy.loads));
         let others: Vec<f64> = outcomes.filter_map(|outcome| outcome.others).collect();
         let disturbed = others.iter().filter(|&&others| others > DISTURBING).count();
         (disturbed > 0).then(|| {
@@ -152,7 +156,7 @@ mod tests {
         };
         let tables = RocksTables { entries: 1000, filter_bytes: 1250, ..RocksTables::default() };
         let lookups = means_ns.iter().enumerate().map(round).collect();
-        PolicyResult { lookups, tables, ..PolicyResult::default() }
+        PolicyResult { lookups, tables, ..PolicyResult::new(RocksFilter::Off) }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The results as tables on the terminal.
 
 use super::record::{PoliciesRecord, PolicyResult};
-use super::{COLD, FOUND, MISSING, MULTI_MISSING, compared};
+use super::{COLD, FOUND, MISSING, MULTI_MISSING, compared, shape};
 use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
 use crate::results::median_of;
@@ -33,8 +33,10 @@ impl PoliciesRecord {
             count(settings.cold_reads as f64),
             self.rounds
         )?;
+        writeln!(out, "{}", self.rocksdb)?;
+        writeln!(out, "{}", shape::describe(settings.num))?;
         let mut policies = self.policies.iter();
-        Ok(policies.try_for_each(|of| writeln!(out, "  {}: {}", of.filter, of.configuration))?)
+        Ok(policies.try_for_each(|of| writeln!(out, "  {}: {}", of.filter, of.filter.describe()))?)
     }
 
     /// All tables and notes.
@@ -70,7 +72,6 @@ const FILTER_HEAD: &[&str] = &[
     "in the cache",
     "beside the cache",
     "keys found",
-    "runs by level",
 ];
 
 fn filter_row(_: &PoliciesRecord, of: &PolicyResult) -> Vec<String> {
@@ -84,7 +85,6 @@ fn filter_row(_: &PoliciesRecord, of: &PolicyResult) -> Vec<String> {
         shown(of.tables.cached_filter_bytes.and_then(filtered), bytes),
         bytes(of.tables.readers_bytes as f64),
         count(of.found_keys as f64),
-        of.load.facts.describe_runs().unwrap_or_default(),
     ]
 }
 
@@ -124,17 +124,16 @@ const WRITE_HEAD: &[&str] = &[
 ];
 
 fn write_row(record: &PoliciesRecord, of: &PolicyResult) -> Vec<String> {
-    let rows_per_second = of.load.settled_per_second;
     let compactions = &of.compaction_cpu_seconds;
     let (least, most) = compactions.iter().fold((f64::MAX, 0.0f64), |(a, b), &s| (a.min(s), b.max(s)));
     let build = record.unfiltered().filter(|off| off.filter != of.filter).and_then(|off| of.build_ns(off));
     let seconds = |seconds: f64| nanos(1e9 * seconds);
     vec![
-        shown(rows_per_second.map(|rows| of.load.ops as f64 / rows), seconds),
-        shown(rows_per_second, count),
-        shown(of.load.load_cpu_seconds, seconds),
-        shown(of.load.write_amplification, number),
-        bytes(of.load.disk_bytes as f64),
+        shown(of.load(|o| Some(o.ops as f64 / o.settled_per_second?)), seconds),
+        shown(of.load(|o| o.settled_per_second), count),
+        shown(of.load(|o| o.load_cpu_seconds), seconds),
+        shown(of.load(|o| o.write_amplification), number),
+        shown(of.load(|o| Some(o.disk_bytes as f64)), bytes),
         shown(median_of(compactions.clone()), seconds),
         format!("{}–{}", seconds(least), seconds(most)),
         shown(build, nanos),

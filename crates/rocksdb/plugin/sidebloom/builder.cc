@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdlib>
 #include <new>
 #include <utility>
@@ -77,7 +76,8 @@ class ParityBuilder final : public ROCKSDB_NAMESPACE::FilterBitsBuilder {
     }
     const size_t target = CalculateSpace(added);
     size_t bytes = 0;
-    const int result = finished_ ? sidebloom_parity_build(finished_.get(), Room(target), &bytes) : SIDEBLOOM_NOT_BUILT;
+    const size_t room = Room(target);
+    const int result = finished_ ? sidebloom_parity_build(finished_.get(), room, &bytes) : SIDEBLOOM_NOT_BUILT;
     if (result == SIDEBLOOM_CORRUPTED && status != nullptr) {
       *status = Status::Corruption("sidebloom.parity: a key's hash changed in memory while a filter was built");
     }
@@ -85,7 +85,7 @@ class ParityBuilder final : public ROCKSDB_NAMESPACE::FilterBitsBuilder {
       std::unique_ptr<char[]> block(new (std::nothrow) char[bytes]);
       const size_t written = block ? sidebloom_parity_write(finished_.get(), block.get(), bytes) : 0;
       if (written > 0) {
-        if (options_.balance != nullptr) {
+        if (room > 0) {
           *options_.balance += static_cast<int64_t>(bytes) - static_cast<int64_t>(target);
         }
         const char* data = block.get();
@@ -116,17 +116,29 @@ class ParityBuilder final : public ROCKSDB_NAMESPACE::FilterBitsBuilder {
     return BuilderPtr(sidebloom_parity_builder_new(options_.size, options_.detect_corruption));
   }
 
-  // The bytes that a filter may take with optimize_filters_for_memory: as many as an allocation of its target really takes. As long as the
-  // filters before it took more than their targets, the target is smaller, by at most a quarter. 0 without that option.
+  // The bytes that a filter should take with optimize_filters_for_memory, where allocations are so coarse that more than a thirtieth would
+  // be wasted: as many as an allocation of its target really takes, or, if the filters before it took more than their targets, those of the
+  // next smaller allocation. 0 for its own size.
   size_t Room(size_t target) const {
+    const size_t request = target + kBlockTrailerBytes;
     if (options_.balance == nullptr) {
       return 0;
     }
-    const size_t surplus = static_cast<size_t>(std::max<int64_t>(options_.balance->load(), 0));
-    const size_t request = target - std::min(surplus, target / 4) + kBlockTrailerBytes;
     const size_t usable = UsableBytes(request);
-    // Much more is of no use for a filter, or no true answer.
-    return (usable / 4 * 3 > request ? request : usable) - kBlockTrailerBytes;
+    // More than a third is of no use for a filter, or no true answer.
+    if (usable - request < request / 32 || usable / 4 * 3 > request) {
+      return 0;
+    }
+    if (options_.balance->load() <= 0) {
+      return usable - kBlockTrailerBytes;
+    }
+    for (size_t sixteenths : {15, 14, 13, 12}) {
+      const size_t smaller = UsableBytes(request / 16 * sixteenths);
+      if (smaller < request) {
+        return smaller - kBlockTrailerBytes;
+      }
+    }
+    return 0;
   }
 
   const BuilderOptions options_;

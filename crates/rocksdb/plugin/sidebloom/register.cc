@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <exception>
 
 // First, so that ROCKSDB_NAMESPACE is defined.
@@ -89,6 +90,12 @@ int sidebloom_register(ROCKSDB_NAMESPACE::ObjectLibrary& library, const std::str
       ObjectLibrary::PatternEntry("sidebloom").AddSeparator(".", /*at_least_one=*/false),
       [](const std::string& uri, std::unique_ptr<const FilterPolicy>* guard, std::string* error) {
         guard->reset(sidebloom::NewParityPolicy(uri, error));
+#if SIDEBLOOM_PREFIXES_APART
+        // RocksDB 7.8 drops errors of table options, and goes on without a filter.
+        if (*guard == nullptr) {
+          fprintf(stderr, "sidebloom: %s\n", error->c_str());
+        }
+#endif
         return guard->get();
       });
   return 1;
