@@ -82,7 +82,7 @@ std::string Register() {
 }  // namespace
 }  // namespace sidebloom
 
-int sidebloom_register(ROCKSDB_NAMESPACE::ObjectLibrary& library, const std::string& /*arg*/) {
+extern "C" int sidebloom_register(ROCKSDB_NAMESPACE::ObjectLibrary& library, const std::string& /*arg*/) {
   using namespace ROCKSDB_NAMESPACE;
   // Whatever begins with our name. By default, RocksDB goes on without a filter if it finds no factory, so that a typing error would pass
   // unnoticed. This factory says what to use.

@@ -12,8 +12,14 @@
 #include "register.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
+#include "rocksdb/utilities/object_registry.h"
 
 using namespace ROCKSDB_NAMESPACE;
+
+// As RocksDB's build declares it (util/build_version.cc.in); with another linkage, this does not compile.
+extern "C" {
+int sidebloom_register(ROCKSDB_NAMESPACE::ObjectLibrary&, const std::string&);
+}
 
 static int passed = 0;
 
@@ -131,6 +137,8 @@ static void WrongStrings() {
 
 static void Database() {
   CHECK(sidebloom_parity_register() == nullptr);
+  ObjectLibrary library("as in RocksDB's build");
+  CHECK(sidebloom_register(library, "") == 1);
   char dir[] = "/tmp/sidebloom-boundary-XXXXXX";
   CHECK(mkdtemp(dir) != nullptr);
   for (bool partitions : {false, true}) {
