@@ -1,6 +1,6 @@
 //! What building filters costs: the CPU time of rewriting the same tables under each policy.
 
-use super::ENGINE;
+use super::workloads::ENGINE;
 use super::{Contest, directory};
 use crate::engines::rocksdb::RocksEngine;
 use crate::error::Result;

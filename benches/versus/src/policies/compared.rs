@@ -1,8 +1,7 @@
 //! Each of sidebloom's policies against each of RocksDB's own filters.
 
 use super::record::{PoliciesRecord, PolicyResult};
-use super::tables::shown;
-use super::{COLD, FOUND, MISSING, MULTI_MISSING};
+use super::workloads::{COLD, FOUND, MISSING, MULTI_MISSING};
 use crate::format::number;
 use crate::rocks_filter::RocksFilter;
 
@@ -50,4 +49,9 @@ fn row(ours: &PolicyResult, own: &PolicyResult) -> Vec<String> {
 
 fn times(ratio: f64) -> String {
     format!("{} ×", number(ratio))
+}
+
+/// The text of a figure, or a dash if there is none.
+pub fn shown(figure: Option<f64>, show: fn(f64) -> String) -> String {
+    figure.map_or("–".to_owned(), show)
 }

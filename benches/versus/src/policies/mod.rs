@@ -12,8 +12,8 @@ mod compared;
 mod record;
 mod shape;
 mod tables;
+mod workloads;
 
-use crate::engine::EngineKind;
 use crate::engines::rocksdb::{RocksEngine, describe_store};
 use crate::error::Result;
 use crate::format::{self, count};
@@ -30,24 +30,15 @@ use record::{MeasuredRound, PoliciesRecord, PolicyResult};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use workloads::{ENGINE, LOADED, WORKLOADS};
 
-/// The engine whose filter is replaced.
-const ENGINE: EngineKind = EngineKind::Rocksdb;
 /// File of the results, in the output directory.
 const POLICIES_FILE: &str = "policies.json";
 /// The workload that loads a store.
 const LOAD: &str = "load";
-/// The workloads of a round.
-const WORKLOADS: [&str; 4] = [MISSING, MULTI_MISSING, FOUND, COLD];
-const MISSING: &str = "readmissing";
-const MULTI_MISSING: &str = "multireadmissing";
-const FOUND: &str = "readrandom";
-const COLD: &str = "readmissing-cold";
 /// Lookups that count a filter's answers: a rate of 0.1 % is known to 2 % with the three tables that a lookup probes in a default run.
 const PROBES: u64 = 1_000_000;
 const QUICK_PROBES: u64 = 100_000;
-/// The generation of the loaded values. It seeds the keys of a workload, so later ones count on from here.
-const LOADED: u64 = 1;
 
 /// Measure filter policies of RocksDB: tables on the terminal, all figures in DIR/policies.json
 #[derive(clap::Args)]

@@ -1,7 +1,7 @@
 //! Stores of the same sorted runs. After a load, RocksDB leaves two to five of them, depending on when its compactions ran. Each run asks
 //! one filter more, which would outweigh what the filters differ by.
 
-use super::{ENGINE, LOADED};
+use super::workloads::{ENGINE, LOADED};
 use crate::engine::Engine;
 use crate::engines::rocksdb::RocksEngine;
 use crate::error::Result;

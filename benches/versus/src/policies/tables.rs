@@ -1,17 +1,14 @@
 //! The results as tables on the terminal.
 
+use super::compared::{self, shown};
 use super::record::{PoliciesRecord, PolicyResult};
-use super::{COLD, FOUND, MISSING, MULTI_MISSING, compared, shape};
+use super::shape;
+use super::workloads::{COLD, FOUND, MISSING, MULTI_MISSING};
 use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
 use crate::results::median_of;
 use crate::table::aligned;
 use std::io::Write;
-
-/// The text of a figure, or a dash if there is none.
-pub fn shown(figure: Option<f64>, show: fn(f64) -> String) -> String {
-    figure.map_or("–".to_owned(), show)
-}
 
 /// A share in percent.
 pub fn percent(share: f64) -> String {
