@@ -48,7 +48,6 @@ void sidebloom_parity_builder_free(sidebloom_parity_builder* builder);
 size_t sidebloom_parity_add(sidebloom_parity_builder* builder, sidebloom_slice key);
 size_t sidebloom_parity_add_with_prefix(sidebloom_parity_builder* builder, sidebloom_slice key, sidebloom_slice prefix);
 int sidebloom_parity_build(sidebloom_parity_builder* builder, size_t room, size_t* bytes);
-double sidebloom_parity_built_fpr(const sidebloom_parity_builder* builder);
 size_t sidebloom_parity_write(sidebloom_parity_builder* builder, char* to, size_t room);
 bool sidebloom_parity_verify(sidebloom_parity_builder* builder, sidebloom_slice block);
 sidebloom_slice sidebloom_parity_no_filter(void);

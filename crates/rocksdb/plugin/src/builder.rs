@@ -80,8 +80,10 @@ impl Builder {
         }
     }
 
-    /// The number of hashes added.
-    pub fn added(&self) -> usize {
+    /// Builds no filter, since a key could not be added: a filter without it would deny it. Returns the number of hashes added.
+    pub fn give_up(&mut self) -> usize {
+        self.added += 1;
+        self.hashes = Vec::new();
         self.added
     }
 
@@ -106,11 +108,6 @@ impl Builder {
             self.hashes = Vec::new();
         }
         Ok(bytes)
-    }
-
-    /// The expected false-positive rate of the filter that was built, 0 to 1; 1 if there is none.
-    pub fn fpr(&self) -> f64 {
-        self.built.as_ref().map_or(1.0, BuiltFilter::expected_fpr)
     }
 
     /// Writes the block, and returns its size.
@@ -211,6 +208,14 @@ mod tests {
         let mut other = self::builder(true);
         other.add(b"another key");
         assert!(!with_keys(true).verify(&written(&mut other)), "a sound block of other keys");
+    }
+
+    #[test]
+    fn i1_without_memory_for_one_key_there_is_no_filter() {
+        let mut builder = with_keys(false);
+        assert_eq!(builder.give_up(), 1001);
+        assert_eq!(builder.add(b"a later key"), 1002);
+        assert_eq!(builder.build(None), Err(Failure::NoFilter));
     }
 
     #[test]

@@ -185,9 +185,9 @@ pub unsafe extern "C" fn sidebloom_parity_builder_free(builder: *mut Builder) {
 /// `key` is a readable slice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sidebloom_parity_add(builder: &mut Builder, key: RawSlice) -> usize {
-    let before = builder.added();
     // SAFETY: the caller's promise.
-    guarded(before + 1, || builder.add(unsafe { slice(key.data, key.bytes) }))
+    let key = unsafe { slice(key.data, key.bytes) };
+    catch_unwind(AssertUnwindSafe(|| builder.add(key))).unwrap_or_else(|_| builder.give_up())
 }
 
 /// Adds a key and its prefix. Returns the number of keys and prefixes added.
@@ -200,10 +200,10 @@ pub unsafe extern "C" fn sidebloom_parity_add_with_prefix(
     key: RawSlice,
     prefix: RawSlice,
 ) -> usize {
-    let before = builder.added();
     // SAFETY: the caller's promise.
     let (key, prefix) = unsafe { (slice(key.data, key.bytes), slice(prefix.data, prefix.bytes)) };
-    guarded(before + 1, || builder.add_with_prefix(key, prefix))
+    catch_unwind(AssertUnwindSafe(|| builder.add_with_prefix(key, prefix)))
+        .unwrap_or_else(|_| builder.give_up())
 }
 
 /// Builds the filter, within `room` bytes unless that is 0. Sets `bytes` to the size of its block.
@@ -217,12 +217,6 @@ pub extern "C" fn sidebloom_parity_build(builder: &mut Builder, room: usize, byt
         Err(Failure::NoFilter) => NOT_BUILT,
         Err(Failure::Corrupted) => CORRUPTED,
     })
-}
-
-/// The expected false-positive rate of the filter that was built, 0 to 1.
-#[unsafe(no_mangle)]
-pub extern "C" fn sidebloom_parity_built_fpr(builder: &Builder) -> f64 {
-    guarded(1.0, || builder.fpr())
 }
 
 /// Writes the block of the filter that was built. Returns its size; 0 if it does not fit into `room` bytes.
