@@ -30,6 +30,8 @@ fn main() -> Result<(), String> {
             return Err(format!("objcopy failed for {}", object.display()));
         }
     }
+    // RocksDB keeps the factory, so the code must stay when somebody closes the library.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     cc::Build::new().cpp(true).objects(objects).compile("sidebloom_rocksdb_policy");
     Ok(())
 }

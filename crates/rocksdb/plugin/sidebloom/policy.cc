@@ -49,7 +49,7 @@ class ParityPolicy final : public ROCKSDB_NAMESPACE::FilterPolicy {
 
 const ROCKSDB_NAMESPACE::FilterPolicy* NewParityPolicy(const std::string& string, std::string* error) {
   sidebloom_parity_policy policy;
-  char text[512];
+  char text[512] = "";
   if (!sidebloom_parity_parse(string.data(), string.size(), &policy, text, sizeof(text))) {
     *error = text;
     return nullptr;

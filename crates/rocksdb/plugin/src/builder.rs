@@ -74,6 +74,7 @@ impl Builder {
         if self.hashes.len() == self.hashes.capacity() && self.hashes.try_reserve(1).is_err() {
             // From here on, `added` is larger than their number.
             self.hashes = Vec::new();
+            return;
         }
         if self.hashes.len() + 1 == self.added {
             self.hashes.push(hash);

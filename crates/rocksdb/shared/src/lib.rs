@@ -2,6 +2,7 @@
 
 use sidebloom_rocksdb_plugin as _; // The filters, which the C++ code calls.
 use std::ffi::{CStr, c_char};
+use std::io::Write;
 
 unsafe extern "C" {
     /// In `loaded.cc`.
@@ -20,7 +21,9 @@ extern "C" fn on_load() {
     let error = sidebloom_register_if_loaded(&mut found);
     if found && !error.is_null() {
         // SAFETY: text that is never freed.
-        eprintln!("{}", unsafe { CStr::from_ptr(error) }.to_string_lossy());
+        let error = unsafe { CStr::from_ptr(error) }.to_string_lossy();
+        // `eprintln!` would panic where nobody can write to standard error.
+        _ = writeln!(std::io::stderr(), "{error}");
     }
 }
 

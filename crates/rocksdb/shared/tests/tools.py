@@ -146,7 +146,26 @@ class Tools(unittest.TestCase):
         other = self.compile("other", """#include <string>
             namespace rocksdb { std::string GetRocksVersionAsString(bool) { return "9.1"; } }""", "-shared", "-fPIC")
         done = run("true", preload=f"{LIBRARY}:{other}")
+        self.assertIn("exports only a part of RocksDB", done.stderr)
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(["true"], env=dict(os.environ, LD_PRELOAD=f"{LIBRARY}:{other}"), stderr=full)
+        self.assertEqual(done.returncode, 0)
+        # In front of the whole of 7.8.
+        done = run("sst_dump", "--version", preload=f"{LIBRARY}:{other}", check=False)
         self.assertIn("built for RocksDB 7.8, but the program has RocksDB 9.1", done.stderr)
+
+    def test_the_policy_stays_when_somebody_closes_the_library(self):
+        program = self.compile("closed", """
+            #include <cstdio>
+            #include <dlfcn.h>
+            #include "rocksdb/convenience.h"
+            #include "rocksdb/filter_policy.h"
+            int main(int, char** arguments) {
+              dlclose(dlopen(arguments[1], RTLD_NOW));
+              std::shared_ptr<const rocksdb::FilterPolicy> policy;
+              puts(rocksdb::FilterPolicy::CreateFromString({}, "sidebloom.parity:9", &policy).ToString().c_str());
+            }""", "-lrocksdb")
+        self.assertEqual(run(program, LIBRARY, preload="/dev/null").stdout, "OK\n")
 
     def test_headers_of_another_version_are_refused_by_the_compiler(self):
         os.makedirs(self.path("include/rocksdb"))
