@@ -9,8 +9,6 @@
 
 namespace sidebloom {
 
-// Makes the filter of an SST file, or those of its partitions, one after the other:
-// (AddKey | AddKeyAndAlt)* Finish MaybePostVerify, and again from the start.
 struct BuilderOptions {
   sidebloom_parity_size_t size;
   // Whether to look for memory that changed by itself, while building and after it.
@@ -21,6 +19,8 @@ struct BuilderOptions {
   ROCKSDB_NAMESPACE::Logger* log;
 };
 
+// Makes the filter of an SST file, or those of its partitions, one after the other:
+// (AddKey | AddKeyAndAlt)* Finish MaybePostVerify, and again from the start.
 ROCKSDB_NAMESPACE::FilterBitsBuilder* NewParityBuilder(const BuilderOptions& options);
 
 // Probes a filter block where it is. The block must outlive it.

@@ -18,10 +18,8 @@
 //!
 //! A block that is anything else is no filter: every key may be in its file. Builders that failed leave [`NO_FILTER`].
 //!
-//! Filters are probed where RocksDB puts them. A line that lies across two cache lines takes 12 % longer to probe than one that does not when
-//! it comes from memory (37.7 and 33.4 ns one by one, 17.5 and 15.4 ns in batches; 100 million keys, AMD EPYC, AVX-512), and 3 % when it is in
-//! L2. Neither copies nor padding are worth that: RocksDB's own part of a lookup takes hundreds of nanoseconds, and its allocator decides
-//! where a block begins.
+//! Filters are probed where RocksDB puts them: its allocator decides where a block begins, so padding cannot align the lines, and a copy
+//! would double the memory. A line that lies across two cache lines takes a little longer to probe, a small part of RocksDB's lookup.
 
 use sidebloom_filter::hash::digest;
 use sidebloom_filter::{BuiltFilter, FilterKind, LINE_BYTES, Levels, Line, Width};

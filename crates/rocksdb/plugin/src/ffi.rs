@@ -206,7 +206,7 @@ pub unsafe extern "C" fn sidebloom_parity_add_with_prefix(
         .unwrap_or_else(|_| builder.give_up())
 }
 
-/// Builds the filter, within `room` bytes unless that is 0. Sets `bytes` to the size of its block.
+/// Builds the filter, of about `room` bytes unless that is 0. Sets `bytes` to the size of its block.
 #[unsafe(no_mangle)]
 pub extern "C" fn sidebloom_parity_build(builder: &mut Builder, room: usize, bytes: &mut usize) -> c_int {
     guarded(NOT_BUILT, || match builder.build((room > 0).then_some(room)) {
