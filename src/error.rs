@@ -115,7 +115,18 @@ pub enum Error {
         /// The limit in bytes.
         max: usize,
     },
-    /// A batch larger than 1 GiB as encoded.
+    /// A range whose lower bound is greater than its upper bound.
+    #[error("the range from {from} to {to} runs backwards; swap its bounds")]
+    InvalidRange {
+        /// The lower bound, escaped.
+        from: String,
+        /// The upper bound, escaped.
+        to: String,
+    },
+    /// An empty prefix to delete. Every key starts with it; `delete_range(..)` deletes every key.
+    #[error("an empty prefix would delete every key; use delete_range(..) if that is meant")]
+    EmptyPrefix,
+    /// A batch larger than 1 GiB as encoded, or with more than 32 MiB of keys of ranges to delete.
     #[error("a batch of {len} bytes is too large (at most {max} bytes); split it into smaller batches")]
     BatchTooLarge {
         /// Its encoded length in bytes.
@@ -223,8 +234,12 @@ impl Error {
 
     /// `key` does not follow `previous` in order.
     pub(crate) fn key_out_of_order(key: &[u8], previous: &[u8]) -> Self {
-        let escaped = |key: &[u8]| key.escape_ascii().to_string();
         Error::KeyOutOfOrder { key: escaped(key), previous: escaped(previous) }
+    }
+
+    /// The range from `from` to `to`, which is smaller.
+    pub(crate) fn invalid_range(from: &[u8], to: &[u8]) -> Self {
+        Error::InvalidRange { from: escaped(from), to: escaped(to) }
     }
 
     /// A checksum or structural check of `file` that failed at `offset`.
@@ -254,4 +269,8 @@ impl From<sidebloom_filter::Error> for Error {
             other => Error::Internal(other.to_string()),
         }
     }
+}
+
+fn escaped(key: &[u8]) -> String {
+    key.escape_ascii().to_string()
 }

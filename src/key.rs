@@ -35,13 +35,6 @@ pub struct Entry {
     pub value: Value,
 }
 
-impl Entry {
-    /// The value that a reader sees: `None` for a tombstone.
-    pub fn visible(self) -> Option<Value> {
-        (self.kind == EntryKind::Put).then_some(self.value)
-    }
-}
-
 /// A value as returned by reads. Dereferences to `[u8]` and clones without copying. It shares the block or log record that it was read
 /// from and keeps that in memory for as long as it lives.
 #[derive(Clone)]

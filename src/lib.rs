@@ -69,6 +69,7 @@ pub mod sort;
 #[cfg(test)]
 #[path = "../fixtures/all_kinds.rs"]
 mod all_kinds;
+mod bounds;
 mod db;
 #[cfg(test)]
 #[path = "../fixtures/golden.rs"]
@@ -77,12 +78,14 @@ mod key;
 mod manifest;
 mod memtable;
 mod merge;
+mod ranges;
 mod segment;
 mod shards;
 mod sidecar;
 mod sync;
 mod wal;
 
+pub use bounds::KeyBounds;
 pub use db::{
     Db, Durability, FilterPolicy, Keys, LevelStats, LogSalvage, LostRange, Options, Range, RebuildReport,
     RepairReport, Snapshot, Stats, VerifyReport, repair,
@@ -107,8 +110,11 @@ pub mod fuzzing {
     pub use crate::hash::{digest, digest_at};
     pub use crate::key::{Entry, EntryKind};
     pub use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
+    pub use crate::ranges::RangeTombstones;
     pub use crate::segment::format as segment_format;
-    pub use crate::segment::{Access, BlockCache, Direction, Segment};
+    pub use crate::segment::{
+        Access, BlockCache, Direction, Properties, PropertiesBuilder, Segment, StoreIdentity,
+    };
     pub use crate::sidecar::{Binding, Expect, Maps, Sidecar};
     pub use crate::wal::{ExpectedLog, LogEnd, LogRecord, LogWriter, identify, ops, replay};
 }

@@ -8,6 +8,7 @@
 //!
 //! Sources may come in any order: sequence numbers decide which entry is the newest.
 
+mod mask;
 mod run;
 
 use crate::error::Result;
@@ -18,6 +19,7 @@ use run::RunPosition;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
+pub use mask::Mask;
 pub use run::{RunCursor, RunSegment, RunSegments};
 
 /// A sorted source of entries, with each key at most once.
@@ -139,15 +141,21 @@ pub struct MergeCursor {
     lead: usize,
     direction: Direction,
     end: Bound<Vec<u8>>,
+    mask: Option<Box<dyn Mask>>,
     started: bool,
 }
 
 impl MergeCursor {
-    /// Merges `sources`, all of which walk in `direction`, up to `end`.
-    pub fn new(sources: Vec<MergeSource>, direction: Direction, end: Bound<&[u8]>) -> Self {
+    /// Merges `sources`, all of which walk in `direction`, up to `end`. The mask tells which entries are not [visible](Self::is_visible).
+    pub fn new(
+        sources: Vec<MergeSource>,
+        direction: Direction,
+        end: Bound<&[u8]>,
+        mask: Option<Box<dyn Mask>>,
+    ) -> Self {
         let inputs: Vec<_> = sources.into_iter().map(|source| MergeInput { source, front: 0 }).collect();
         let (heap, end) = (Vec::with_capacity(inputs.len()), end.map(<[u8]>::to_vec));
-        MergeCursor { inputs, heap, top: 0, lead: 0, direction, end, started: false }
+        MergeCursor { inputs, heap, top: 0, lead: 0, direction, end, mask, started: false }
     }
 
     /// Moves to the newest entry of the next key, tombstones included; `false` at the end, and from then on.
@@ -166,7 +174,7 @@ impl MergeCursor {
     /// Moves over at most `most` entries of the lead, all of them puts, at once. Returns how many; 0 says nothing about the next entry.
     #[inline]
     pub fn skip_puts(&mut self, most: usize) -> usize {
-        let Some(top) = self.inputs.get_mut(self.top) else { return 0 };
+        let Some(top) = self.inputs.get_mut(self.top).filter(|_| self.mask.is_none()) else { return 0 };
         let skipped = top.source.puts_ahead(most.min(self.lead));
         if skipped > 0 {
             top.source.step_over(skipped);
@@ -305,6 +313,25 @@ impl MergeCursor {
     #[inline]
     pub fn kind(&self) -> EntryKind {
         self.top().map_or(EntryKind::Tombstone, MergeSource::kind)
+    }
+
+    /// Whether readers see the entry at the current position: it is a put, and no range tombstone deletes it.
+    ///
+    /// # Errors
+    /// Those of reading range tombstones.
+    #[inline]
+    pub fn is_visible(&mut self) -> Result<bool> {
+        match self.kind() {
+            EntryKind::Put if self.mask.is_some() => self.is_unmasked(),
+            kind => Ok(kind == EntryKind::Put),
+        }
+    }
+
+    #[inline(never)]
+    fn is_unmasked(&mut self) -> Result<bool> {
+        let Some(top) = self.inputs.get(self.top) else { return Ok(false) };
+        let mask = self.mask.as_mut().map(|mask| mask.hides(top.source.key(), top.source.seq()));
+        Ok(!mask.unwrap_or(Ok(false))?)
     }
 
     /// The value at the current position.

@@ -3,8 +3,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use sidebloom::Compression;
-use sidebloom::fuzzing::segment_format::{BlockHandle, Footer, Properties, StoreIdentity, block_crc};
-use sidebloom::fuzzing::{Access, Direction, Encode, digest};
+use sidebloom::fuzzing::segment_format::{BlockHandle, Footer, block_crc};
+use sidebloom::fuzzing::{
+    Access, Direction, Encode, Properties, PropertiesBuilder, RangeTombstones, StoreIdentity, digest,
+};
 use sidebloom::id::FileId;
 use sidebloom_fuzz::segment;
 use std::ops::Bound;
@@ -13,8 +15,10 @@ const ID: FileId = FileId(1);
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, payload)) = bytes.split_first() else { return };
-    let mut properties = Properties::new(StoreIdentity { store_id: 1, hasher: 2.into() }, Compression::None);
-    (properties.entries, properties.min_seq, properties.largest) = (1, 0, vec![0xff; 8]);
+    let store = StoreIdentity { store_id: 1, hasher: 2.into() };
+    let none = RangeTombstones::default();
+    let properties = PropertiesBuilder::new(store, Compression::None).finish(&none, vec![0xff; 8]);
+    let properties = Properties { entries: 1, min_seq: 0, ..properties };
     let Some(open) = segment::open(&assemble(kind % 2, payload, &properties)) else { return };
     segment::interrogate(&open);
     // Properties and index are derived from the block's contents.
@@ -22,9 +26,9 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     };
     let Some((largest, _)) = entries.last() else { return };
-    let mut properties = Properties::new(open.store(), Compression::None);
-    entries.iter().for_each(|(key, entry)| properties.count(key, entry.seq, entry.kind, entry.value.len()));
-    properties.largest.clone_from(largest);
+    let mut counted = PropertiesBuilder::new(open.store(), Compression::None);
+    entries.iter().for_each(|(key, entry)| counted.count(key, entry.seq, entry.kind, entry.value.len()));
+    let properties = counted.finish(&none, largest.clone());
     if let Some(open) = segment::open(&assemble(kind % 2, payload, &properties)) {
         segment::interrogate(&open);
     }

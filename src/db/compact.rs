@@ -1,20 +1,22 @@
 //! Compaction: merge the inputs, keep the newest entry of each key, write the next level.
 //!
 //! Readers hold the segments that they started with, so a compaction keeps no old entries for them: it writes one entry per key, and a
-//! tombstone only if a deeper level may have an entry that it hides.
+//! tombstone, of a key or of a range, only if a deeper level may have an entry that it hides.
 
 use super::inner::Inner;
 use super::metrics::add;
+use super::output::CompactionOutput;
 use super::pick::{Compaction, pick, pick_level0};
 use super::plan::LevelSizes;
 use super::publish::LiveSetChange;
 use super::retry::TaskKind;
-use super::segment_builder::{SegmentBuilder, UnpublishedSegments};
+use super::segment_builder::UnpublishedSegments;
 use super::write::LEVEL0_SLOWDOWN;
 use crate::error::{Error, Result};
-use crate::key::EntryKind;
-use crate::manifest::LiveSegment;
+use crate::key::{EntryKind, Seq, SplitKey};
+use crate::manifest::{LiveSegment, RangedRuns};
 use crate::merge::{MergeCursor, MergeSource, RunCursor, RunSegment};
+use crate::ranges::{RangeTombstones, Span};
 use crate::segment::{Access, Direction};
 use crate::sync::lock;
 use std::collections::BTreeMap;
@@ -27,8 +29,11 @@ const CHECK_EVERY: u64 = 4096;
 impl Inner {
     /// Runs one compaction and publishes its outputs. If the store closes meanwhile, abandons it without an error.
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
+        if compaction.drops {
+            return self.drop_covered(compaction);
+        }
         if compaction.is_move()
-            && !(compaction.bottom && compaction.upper.iter().any(|s| s.meta.tombstones > 0))
+            && !(compaction.bottom && compaction.upper.iter().any(|s| s.meta.has_tombstones()))
         {
             let upper = &compaction.upper;
             return self.publish_if(|live| {
@@ -47,6 +52,15 @@ impl Inner {
         let Some(added) = merged? else { return Ok(()) };
         let removed = compaction.inputs().cloned().collect();
         self.publish(LiveSetChange { added, removed, ..LiveSetChange::default() })
+    }
+
+    /// Removes segments of which range tombstones delete everything, without reading them.
+    fn drop_covered(&self, compaction: &Compaction) -> Result<()> {
+        self.publish_if(|live| {
+            let are_covered = compaction.upper.iter().all(|s| live.segments().any(|now| now.meta == s.meta));
+            let removed = compaction.upper.clone();
+            are_covered.then(|| LiveSetChange { removed, ..LiveSetChange::default() })
+        })
     }
 
     /// Writes the merged segments; `None` if the store is closing.
@@ -73,9 +87,13 @@ impl Inner {
         let mut sizes = LevelSizes::of(&self.live(), compaction.inputs());
         sizes.add(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
         let plan = lock(&self.filter_policy).plan(&sizes);
-        let mut merge = MergeCursor::new(sources(compaction), Direction::Forward, Bound::Unbounded);
+        let deleted = RangedRuns::of_all(compaction.inputs())?;
+        let sources = sources(compaction, &deleted);
+        let mut merge = MergeCursor::new(sources, Direction::Forward, Bound::Unbounded, None);
+        let kept = if compaction.bottom { RangeTombstones::default() } else { deleted.clone() };
+        let mut output = CompactionOutput::new(self, compaction, plan.as_ref(), kept, built);
         let mut key = Vec::new();
-        let mut current: Option<SegmentBuilder<'_>> = None;
+        let mut span: Option<Span> = None;
         let mut entries = 0u64;
         while merge.advance()? {
             entries += 1;
@@ -85,23 +103,13 @@ impl Inner {
             if compaction.bottom && merge.kind() == EntryKind::Tombstone {
                 continue;
             }
-            let mut builder = match current.take() {
-                Some(builder) => builder,
-                None => SegmentBuilder::new(&self.storage, compaction.output_level, plan.as_ref())?,
-            };
-            merge.key().copy_into(&mut key);
-            builder.append(&key, merge.seq(), merge.kind(), merge.value())?;
-            // A run of level 0 is one segment.
-            let is_full =
-                compaction.output_level > 0 && builder.file_bytes() >= self.storage.options.segment_bytes;
-            match is_full {
-                true => built.push(self.finish_segment(builder)?),
-                false => current = Some(builder),
+            if !deleted.is_empty() && merge.seq() < newest_at(&deleted, merge.key(), &mut span, &mut key) {
+                continue;
             }
+            merge.key().copy_into(&mut key);
+            output.append(&key, merge.seq(), merge.kind(), merge.value())?;
         }
-        if let Some(builder) = current {
-            built.push(self.finish_segment(builder)?);
-        }
+        output.finish()?;
         add(
             &self.storage.metrics.compaction_read_bytes,
             compaction.inputs().map(|s| s.meta.file_bytes).sum(),
@@ -152,11 +160,26 @@ impl Inner {
     }
 }
 
+/// The newest range tombstone of a key. `span` is what an earlier call has found.
+fn newest_at(deleted: &RangeTombstones, at: SplitKey<'_>, span: &mut Option<Span>, key: &mut Vec<u8>) -> Seq {
+    match span {
+        Some(span) if span.has(at) => span.seq,
+        _ => {
+            at.copy_into(key);
+            let found = span.insert(Span::default());
+            deleted.narrow(key, found);
+            found.seq
+        }
+    }
+}
+
 /// One cursor per segment of level 0 or in quarantine, and one per sorted run. So memory does not grow with the number of segments.
-fn sources(compaction: &Compaction) -> Vec<MergeSource> {
+/// Segments of which everything is deleted are left out, unread.
+fn sources(compaction: &Compaction, deleted: &RangeTombstones) -> Vec<MergeSource> {
     let mut runs: BTreeMap<u8, Vec<&LiveSegment>> = BTreeMap::new();
     let mut alone = Vec::new();
-    for input in compaction.inputs() {
+    let stays = |s: &&LiveSegment| !deleted.cover(&s.meta.smallest, &s.meta.largest, s.meta.max_seq);
+    for input in compaction.inputs().filter(stays) {
         match input.meta.level == 0 || input.is_quarantined() {
             true => alone.push(vec![input]),
             false => runs.entry(input.meta.level).or_default().push(input),

@@ -9,6 +9,7 @@ use super::sidecars::RebuildReport;
 use super::snapshot::Snapshot;
 use super::stats::Stats;
 use super::verify::VerifyReport;
+use crate::bounds::KeyBounds;
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::Value;
@@ -63,6 +64,37 @@ impl Db {
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete(key);
+        self.write(batch)
+    }
+
+    /// Removes every key in a range, with one operation however many keys there are. The keys need not exist.
+    ///
+    /// ```no_run
+    /// # fn main() -> sidebloom::Result<()> {
+    /// # let db = sidebloom::Db::open("songs.db")?;
+    /// db.delete_range("2019-01".."2019-07")?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Reads of keys that exist get slower by a binary search while the range is not compacted away. Segments with nothing but deleted keys
+    /// are dropped unread.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRange`](crate::Error::InvalidRange) if the lower bound is greater than the upper one; the errors of
+    /// [`put`](Self::put).
+    pub fn delete_range(&self, range: impl KeyBounds) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete_range(range);
+        self.write(batch)
+    }
+
+    /// Removes every key that starts with `prefix`, as [`delete_range`](Self::delete_range) does.
+    ///
+    /// # Errors
+    /// [`Error::EmptyPrefix`](crate::Error::EmptyPrefix); the errors of [`put`](Self::put).
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.delete_prefix(prefix);
         self.write(batch)
     }
 

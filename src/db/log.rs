@@ -3,11 +3,11 @@
 use crate::error::Result;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
-use crate::key::Seq;
+use crate::key::{EntryKind, Seq};
 use crate::manifest::{LiveSegment, LogMark};
 use crate::memtable::Memtable;
 use crate::sync::Mutex;
-use crate::wal;
+use crate::wal::{self, OpKind};
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,7 +130,17 @@ impl QueuedBatch {
 /// Inserts the operations of a batch into a memtable, numbered from `first_seq`.
 pub(crate) fn apply(table: &Memtable, hasher: &KeyHasher, first_seq: Seq, payload: Bytes) {
     for (seq, op) in (first_seq..).zip(wal::ops(payload)) {
+        let kind = match op.kind {
+            OpKind::Put => EntryKind::Put,
+            OpKind::Delete => EntryKind::Tombstone,
+            OpKind::DeleteRange => {
+                let mut start = op.data;
+                let end = start.split_off(op.key_len);
+                table.delete_range(seq, start, (!end.is_empty()).then_some(end));
+                continue;
+            }
+        };
         let key = op.data.get(..op.key_len).unwrap_or_default();
-        table.insert(hasher.hash(key), seq, op.kind, op.key_len, op.data);
+        table.insert(hasher.hash(key), seq, kind, op.key_len, op.data);
     }
 }

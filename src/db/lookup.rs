@@ -29,7 +29,7 @@ impl Lookup<'_> {
         match route {
             Route::Nowhere => Ok(None),
             Route::Runs(from) if self.view.live.quarantined().is_empty() => {
-                Ok(self.newest_in_runs(from)?.and_then(Entry::visible))
+                self.visible(self.newest_in_runs(from)?)
             }
             _ => self.get_from_all(route),
         }
@@ -40,14 +40,24 @@ impl Lookup<'_> {
     fn get_from_all(&self, route: Route) -> Result<Option<Value>> {
         let (in_memory, route) = self.search_memtables(route);
         if in_memory.is_some() && !self.view.logs_reach_back {
-            return Ok(in_memory.and_then(Entry::visible));
+            return self.visible(in_memory);
         }
         let in_runs = match route {
             Route::Runs(from) => self.newest_in_runs(from)?,
             _ => None,
         };
         let found = self.newest_in_quarantine(in_runs)?;
-        Ok(newer(found, in_memory).and_then(Entry::visible))
+        self.visible(newer(found, in_memory))
+    }
+
+    /// The value of the newest entry, unless a range tombstone deletes it.
+    #[inline]
+    fn visible(&self, newest: Option<Entry>) -> Result<Option<Value>> {
+        let Some(entry) = newest.filter(|entry| entry.kind == EntryKind::Put) else { return Ok(None) };
+        if self.view.has_ranges() && self.view.deletes(self.seq, self.key.key, entry.seq)? {
+            return Ok(None);
+        }
+        Ok(Some(entry.value))
     }
 
     /// Starts to read what [`get`](Self::get) will read first, if that is not in memory.
@@ -80,7 +90,7 @@ impl Lookup<'_> {
             return (None, route);
         }
         let HashedKey { key, hash } = self.key;
-        let mut tables = std::iter::once(&self.view.active).chain(&self.view.immutable);
+        let mut tables = self.view.memtables();
         let found = match self.view.filters.used.on {
             true => tables.find_map(|table| table.get(key, hash, self.seq)),
             false => tables.find_map(|table| table.search(key, self.seq)),

@@ -81,7 +81,7 @@ impl ManualCompaction {
         }
         let Some(deepest) = live.levels().get(target) else { return NextStep::Done };
         let mut step = NextStep::Done;
-        for segment in deepest.segments().iter().filter(|s| s.meta.tombstones > 0 && covered(s)) {
+        for segment in deepest.segments().iter().filter(|s| s.meta.has_tombstones() && covered(s)) {
             match Compaction::rewrite(live, segment, running) {
                 Some(compaction) if !compaction.bottom => {} // A segment in quarantine still needs its tombstones.
                 Some(compaction) => return NextStep::Run(compaction),

@@ -11,7 +11,9 @@
 //! 5. When no writes come in, the newest segments of level 0 are merged with one another, up to the size of 4 segments, or all into level 1
 //!    if that is no larger; and each level is reduced to a tenth of the next one. So data that arrives under load is merged rarely and late,
 //!    while an idle store has few runs, and few keys in the upper ones.
-//! 6. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its outputs may span gaps between its
+//! 6. Segments of which range tombstones delete everything are dropped unread, before anything else. A segment with a long run of
+//!    tombstones is merged down until they have nothing left to hide, since a walk has to pass them.
+//! 7. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its outputs may span gaps between its
 //!    inputs, where the live set shows nothing yet. A compaction that needs either waits until it is done.
 
 use super::options::Options;
@@ -27,6 +29,9 @@ const LEVEL0_TRIGGERS_MAX: f64 = 3.0;
 /// The target of each level relative to the one above it.
 const SIZE_RATIO: u64 = 10;
 
+/// A run of so many tombstones takes a walk a few milliseconds to pass.
+const TOMBSTONE_RUN: u64 = 8 << 10;
+
 /// The most segments of level 0 in one merge. Each needs a cursor with a read window of up to 256 KiB; any other level needs one in all.
 const LEVEL0_GROUP_MAX: usize = 64;
 
@@ -37,6 +42,8 @@ pub(crate) struct Compaction {
     pub output_level: u8,
     /// No deeper level and no segment in quarantine has keys in this range, so tombstones have nothing left to hide.
     pub bottom: bool,
+    /// Range tombstones delete everything in `upper`, which is only removed.
+    pub drops: bool,
 }
 
 impl Compaction {
@@ -62,7 +69,8 @@ impl Compaction {
         let (smallest, largest) = hull(upper.iter().chain(&lower))?;
         let deeper = live.levels().iter().skip(output_level + 1).flat_map(|level| level.segments());
         let bottom = !deeper.chain(live.quarantined()).any(|s| s.overlaps(smallest, largest));
-        let compaction = Compaction { output_level: u8::try_from(output_level).ok()?, bottom, lower, upper };
+        let compaction =
+            Compaction { output_level: u8::try_from(output_level).ok()?, bottom, drops: false, lower, upper };
         let wanted = compaction.reservation()?;
         (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
     }
@@ -79,7 +87,18 @@ impl Compaction {
     /// Merges segments of level 0 into one. `None` if there are none, or a running compaction is in the way.
     fn within_level0(segments: &[LiveSegment], running: &[Reservation]) -> Option<Self> {
         let (upper, lower) = (segments.to_vec(), Vec::new());
-        let compaction = Compaction { output_level: 0, bottom: false, lower, upper };
+        let compaction = Compaction { output_level: 0, bottom: false, drops: false, lower, upper };
+        let wanted = compaction.reservation()?;
+        (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
+    }
+
+    /// Removes segments that range tombstones cover, those of the deepest such level. `None` if there are none that no compaction reads.
+    fn drop_covered(live: &LiveSet, running: &[Reservation]) -> Option<Self> {
+        let is_free = |s: &&LiveSegment| !running.iter().any(|other| other.takes(s.meta.id));
+        let output_level = live.covered().iter().filter(is_free).map(|s| s.meta.level).max()?;
+        let of_level = live.covered().iter().filter(|s| s.meta.level == output_level);
+        let (upper, lower) = (of_level.filter(is_free).cloned().collect(), Vec::new());
+        let compaction = Compaction { output_level, bottom: false, drops: true, lower, upper };
         let wanted = compaction.reservation()?;
         (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
     }
@@ -91,7 +110,7 @@ impl Compaction {
             live.levels().iter().skip(usize::from(meta.level) + 1).flat_map(|level| level.segments());
         let bottom = !deeper.chain(live.quarantined()).any(|s| s.overlaps(&meta.smallest, &meta.largest));
         let (upper, lower) = (vec![segment.clone()], Vec::new());
-        let compaction = Compaction { output_level: meta.level, bottom, lower, upper };
+        let compaction = Compaction { output_level: meta.level, bottom, drops: false, lower, upper };
         let wanted = compaction.reservation()?;
         (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
     }
@@ -126,6 +145,9 @@ pub(crate) fn pick(
     running: &[Reservation],
     is_idle: bool,
 ) -> Option<Compaction> {
+    if let Some(dropped) = Compaction::drop_covered(live, running) {
+        return Some(dropped);
+    }
     let mut scores: Vec<(f64, usize)> =
         (0..LEVELS - 1).map(|level| (score(live, level, options), level)).collect();
     scores.retain(|(score, _)| *score >= 1.0);
@@ -134,7 +156,7 @@ pub(crate) fn pick(
         0 => pick_level0(live, running),
         _ => pick_sorted(live, level, running),
     });
-    urgent.or_else(|| {
+    urgent.or_else(|| pick_tombstones(live, options, running)).or_else(|| {
         let at_rest =
             || pick_level0_when_idle(live, options, running).or_else(|| pick_when_idle(live, running));
         is_idle.then(at_rest).flatten()
@@ -246,6 +268,23 @@ fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservati
         true => pick_level0(live, running),
         false => Compaction::within_level0(level0.segments().get(..together)?, running),
     }
+}
+
+/// Merges a segment with a long run of tombstones into the next level; in the deepest one, rewrites it without them.
+fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
+    let is_dense = |s: &&LiveSegment| s.meta.longest_run >= TOMBSTONE_RUN;
+    live.levels().iter().enumerate().find_map(|(number, level)| {
+        let mut dense = level.segments().iter().filter(is_dense);
+        match number {
+            0 if options.level0_trigger == usize::MAX => None,
+            0 => dense.next().and_then(|_| pick_level0(live, running)),
+            _ => dense.find_map(|segment| {
+                let rewritten = Compaction::rewrite(live, segment, running);
+                let down = || Compaction::down(live, vec![segment.clone()], number + 1, running);
+                rewritten.filter(|compaction| compaction.bottom).or_else(down)
+            }),
+        }
+    })
 }
 
 /// Compacts the uppermost sorted level that is larger than a tenth of the next one.

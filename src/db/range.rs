@@ -2,7 +2,7 @@
 
 use super::view::View;
 use crate::error::Result;
-use crate::key::{EntryKind, Seq, Value};
+use crate::key::{Seq, Value};
 use crate::merge::MergeCursor;
 use crate::segment::{Access, Direction};
 use std::ops::Bound;
@@ -88,7 +88,7 @@ impl Range {
             if met {
                 return Ok(false);
             }
-            if merge.kind() == EntryKind::Put {
+            if merge.is_visible()? {
                 return Ok(true);
             }
         }

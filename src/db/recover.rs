@@ -13,6 +13,7 @@ use super::names::is_unfinished;
 use super::replay::{ReplayOutcome, replay_all};
 use super::segment_builder::build_level0;
 use super::storage::Storage;
+use super::write::RANGE_BYTES_MAX;
 use crate::error::Result;
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
@@ -99,7 +100,9 @@ impl Recovery<'_> {
                     true => replayed.batches.push((seq, payload, count)),
                     false => replayed.batches = Vec::new(),
                 }
-                if replayed.table.bytes() as u64 > options.memtable_bytes {
+                if replayed.table.bytes() as u64 > options.memtable_bytes
+                    || replayed.table.range_bytes() >= RANGE_BYTES_MAX
+                {
                     let table = std::mem::replace(&mut replayed.table, fresh()?);
                     replayed.batches = Vec::new();
                     replayed.built.extend(build_level0(storage, &table, live, options.filter_policy)?);

@@ -10,6 +10,7 @@ use crate::id::{FileId, FileKind};
 use crate::key::{EntryKind, Seq};
 use crate::manifest::{LiveSegment, LiveSet, SegmentMeta};
 use crate::memtable::Memtable;
+use crate::ranges::RangeTombstones;
 use crate::segment::{SegmentFile, SegmentWriter, WriterOptions};
 use std::sync::Arc;
 
@@ -57,6 +58,7 @@ pub(crate) struct SegmentBuilder<'a> {
     writer: SegmentWriter,
     /// The hash of every key, tombstones included (I9). The filter is sized from their exact number.
     hashes: Vec<u64>,
+    ranges: RangeTombstones,
 }
 
 impl<'a> SegmentBuilder<'a> {
@@ -70,7 +72,8 @@ impl<'a> SegmentBuilder<'a> {
         let unfinished = UnfinishedSegment { storage, id };
         let writer = SegmentWriter::create(&*storage.fs, &path, id, storage.header, writer_options)?;
         let filter = plan.map(|plan| plan.choose(level, id));
-        Ok(SegmentBuilder { storage, unfinished, level, filter, writer, hashes: Vec::new() })
+        let (hashes, ranges) = (Vec::new(), RangeTombstones::default());
+        Ok(SegmentBuilder { storage, unfinished, level, filter, writer, hashes, ranges })
     }
 
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
@@ -81,18 +84,34 @@ impl<'a> SegmentBuilder<'a> {
         Ok(())
     }
 
-    /// Size of the file so far, in bytes.
+    /// Sets the range tombstones. If the segment has no entry, adds a tombstone of the first deleted key, since every segment has one.
+    pub fn set_ranges(&mut self, ranges: RangeTombstones) -> Result<()> {
+        if let Some((start, _, seq)) = ranges.ranges().next().filter(|_| self.is_empty()) {
+            self.append(start, seq, EntryKind::Tombstone, &[])?;
+        }
+        self.writer.set_ranges(ranges.clone());
+        self.ranges = ranges;
+        Ok(())
+    }
+
+    /// Whether it has no entry yet.
+    pub fn is_empty(&self) -> bool {
+        self.writer.entries() == 0
+    }
+
+    /// Size of the file so far, in bytes, without range tombstones.
     pub fn file_bytes(&self) -> u64 {
         self.writer.file_bytes()
     }
 
     /// Makes the segment durable, then its sidecar if that can be written. The caller publishes both.
     pub fn finish(self) -> Result<LiveSegment> {
-        let SegmentBuilder { storage, unfinished, level, filter, writer, hashes } = self;
+        let SegmentBuilder { storage, unfinished, level, filter, writer, hashes, ranges } = self;
         let id = unfinished.id;
         let meta = SegmentMeta { level, summary: writer.finish()? };
         let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &hashes, spec));
         let file = SegmentFile::new(Arc::clone(&storage.files), id, meta.digest);
+        file.keep_ranges(ranges);
         std::mem::forget(unfinished);
         Ok(LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar })
     }
@@ -111,7 +130,12 @@ pub(crate) fn build_level0(
     let mut sizes = LevelSizes::of(live, []);
     sizes.add(0, table.len() as u64);
     let mut builder = SegmentBuilder::new(storage, 0, policy.plan(&sizes).as_ref())?;
-    table.for_each_newest(|key, seq, kind, value| builder.append(key, seq, kind, value))?;
+    let ranges = table.ranges().all();
+    table.for_each_newest(|key, seq, kind, value| match seq < ranges.seq_at(key) {
+        true => Ok(()), // Its range tombstone hides older entries as well.
+        false => builder.append(key, seq, kind, value),
+    })?;
+    builder.set_ranges(ranges)?;
     let segment = builder.finish()?;
     add(&storage.metrics.flush_bytes, segment.meta.file_bytes);
     Ok(Some(segment))

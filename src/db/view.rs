@@ -23,6 +23,8 @@ pub(crate) struct View {
     pub live: Arc<LiveSet>,
     /// The memtables may hold entries older than those in the segments. Happens in a read-only store whose logs a repair has kept.
     pub logs_reach_back: bool,
+    /// A full memtable or a segment has range tombstones.
+    pub had_ranges: bool,
     /// The filters of all of these.
     pub filters: Arc<Filters>,
 }
@@ -31,17 +33,24 @@ impl View {
     /// A view without full memtables.
     pub fn new(active: Arc<Memtable>, live: Arc<LiveSet>, logs_reach_back: bool, used: FilterUse) -> Self {
         let filters = Arc::new(Filters::new(used, vec![Arc::clone(active.filter())], &live));
-        View { active, immutable: Vec::new(), live, logs_reach_back, filters }
+        let had_ranges = !live.ranged().is_empty();
+        View { active, immutable: Vec::new(), live, logs_reach_back, had_ranges, filters }
     }
 
     /// The view after a change.
     pub fn changed(&self, change: impl FnOnce(&mut View)) -> Self {
         let mut view = self.clone();
         change(&mut view);
-        let tables = std::iter::once(&view.active).chain(&view.immutable);
-        let memtables = tables.map(|table| Arc::clone(table.filter())).collect();
+        view.had_ranges =
+            !view.live.ranged().is_empty() || view.immutable.iter().any(|table| table.has_ranges());
+        let memtables = view.memtables().map(|table| Arc::clone(table.filter())).collect();
         view.filters = Arc::new(Filters::new(view.filters.used, memtables, &view.live));
         view
+    }
+
+    /// The memtables, newest first.
+    pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.immutable)
     }
 
     /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet, and only what has keys within the bounds.
@@ -54,7 +63,7 @@ impl View {
         access: Access,
     ) -> MergeCursor {
         let mut sources = Vec::new();
-        for table in std::iter::once(&self.active).chain(&self.immutable).filter(|table| !table.is_empty()) {
+        for table in self.memtables().filter(|table| !table.is_empty()) {
             let cursor = match direction {
                 Direction::Forward => MemtableCursor::forward(Arc::clone(table), seq, start),
                 Direction::Reverse => MemtableCursor::reverse(Arc::clone(table), seq, start),
@@ -82,7 +91,7 @@ impl View {
                 push(Box::new(RunWalk { live, level: number + 1, left: first..behind, direction, start }));
             }
         }
-        MergeCursor::new(sources, direction, end)
+        MergeCursor::new(sources, direction, end, self.mask(seq))
     }
 }
 

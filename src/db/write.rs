@@ -33,6 +33,8 @@ const SLOWDOWN_BYTES_PER_SEC: u64 = 64 << 20;
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 /// Maximum size of a group, in bytes, so that its first batch does not wait for too many others.
 const GROUP_BYTES_MAX: usize = 1 << 20;
+/// A memtable or segment with so many bytes of range tombstones is full. With those of one more batch they still fit into one block.
+pub(crate) const RANGE_BYTES_MAX: usize = 32 << 20;
 
 impl Inner {
     /// Commits a batch atomically.
@@ -146,9 +148,9 @@ impl Inner {
         } else if level0 >= LEVEL0_SLOWDOWN {
             self.slow_down(log, level0, bytes);
         }
-        if log.memtable.bytes() as u64 + bytes as u64 <= self.storage.options.memtable_bytes
-            || log.memtable.is_empty()
-        {
+        let has_room = log.memtable.bytes() as u64 + bytes as u64 <= self.storage.options.memtable_bytes
+            && log.memtable.range_bytes() < RANGE_BYTES_MAX;
+        if has_room || log.memtable.is_empty() {
             return Ok(());
         }
         self.stall(|control| {

@@ -1,4 +1,4 @@
-//! The byte map of a manifest, format version 2. Integers are little-endian; lengths and numbers within an edit are varints.
+//! The byte map of a manifest, format version 3. Integers are little-endian; lengths and numbers within an edit are varints.
 //!
 //! ```text
 //! manifest = header edit*                   the first edit is a snapshot of the whole state
@@ -13,17 +13,17 @@
 //!
 //! field = 1, file number                            removes a segment
 //!       | 2, file number, level u8, digest u64,
-//!         entries, tombstones, smallest key,
-//!         largest key, smallest and largest
-//!         sequence number, file bytes,
-//!         data bytes, raw bytes                     adds a segment
+//!         entries, tombstones, longest run,
+//!         ranges, smallest key, largest key,
+//!         smallest and largest sequence number,
+//!         file bytes, data bytes, raw bytes         adds a segment
 //!       | 3, file number                            log floor
 //!       | 4, file number                            next file number
 //!       | 5, sequence number                        last sequence number
 //!       | 6, file number, length, sequence number   log mark
 //! ```
 //!
-//! - *version*: 2. Every later version keeps magic, version and CRC in place, so that an old build can name the version. In version 1
+//! - *version*: 3. Version 2 had neither longest run nor ranges. Every later version keeps magic, version and CRC in place, so that an old build can name the version. In version 1
 //!   the CRC was at 28.
 //! - *store id*, *hash key*: random, set at creation.
 //! - *hash code*: how keys are hashed: 1, XXH3 seeded with the first 8 bytes of the hash key, the others being zero; or 4, SipHash-1-3 under
@@ -35,7 +35,7 @@
 //!   The log exists unless it is below the log floor. A log that is missing or ends before its mark was damaged.
 //! - *payload length*: covered by the head's own checksum, which tells an edit that is cut short by the end of the file from a damaged one.
 //! - *fields*: in any order, each any number of times. Removals apply first; of repeated numbers the last one counts. Invalid: a smallest
-//!   key or sequence number above the largest, or more tombstones than entries. A level is 0 to 6, or 64 + 8 × l + d for a quarantined
+//!   key or sequence number above the largest, more tombstones than entries, or a longer run. A level is 0 to 6, or 64 + 8 × l + d for a quarantined
 //!   segment, which could not be read in full and belongs to no level: it left level l, and newer entries of its range have reached level
 //!   d since, or none has gone deeper and d is l. A sequence number is below 2⁶³, which leaves room for later ones.
 
@@ -57,7 +57,7 @@ pub(super) const HEADER_BYTES: usize = 44;
 const HEADER_BYTES_1: usize = 32;
 pub(super) const EDIT_HEAD_BYTES: usize = 16;
 const MAGIC: &[u8; 8] = b"SBLMMAN\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 8 + 4 + 16 + 4 && EDIT_HEAD_BYTES == 4 * 4);
 
 const REMOVED: u8 = 1;
@@ -182,6 +182,8 @@ fn encode_segment(buf: &mut Vec<u8>, meta: &SegmentMeta) {
     buf.put_u64(meta.digest);
     buf.put_varint(meta.entries);
     buf.put_varint(meta.tombstones);
+    buf.put_varint(meta.longest_run);
+    buf.put_varint(meta.ranges);
     buf.put_bytes(&meta.smallest);
     buf.put_bytes(&meta.largest);
     buf.put_varint(meta.min_seq);
@@ -220,6 +222,8 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         digest: d.u64()?,
         entries: d.varint()?,
         tombstones: d.varint()?,
+        longest_run: d.varint()?,
+        ranges: d.varint()?,
         smallest: d.bytes()?.to_vec(),
         largest: d.bytes()?.to_vec(),
         min_seq: d.varint()?,
@@ -233,6 +237,7 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         && meta.smallest <= meta.largest
         && meta.min_seq <= meta.max_seq
         && meta.max_seq <= MAX_SEQ
-        && meta.tombstones <= meta.entries;
+        && meta.tombstones <= meta.entries
+        && meta.longest_run <= meta.tombstones;
     is_sound.then_some(meta)
 }

@@ -6,11 +6,12 @@
 use super::edit::ManifestState;
 use super::level::LEVELS;
 use super::live_segment::LiveSegment;
+use super::ranged::RangedRuns;
 use super::run::{Run, RunGroup};
 use super::segments::Level;
 use crate::id::FileId;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// All levels and the quarantined segments.
 pub struct LiveSet {
@@ -18,6 +19,9 @@ pub struct LiveSet {
     /// All sorted runs, newest first.
     groups: Arc<[RunGroup]>,
     quarantined: Box<[LiveSegment]>,
+    ranged: RangedRuns,
+    /// Found when they are first asked for.
+    covered: OnceLock<Vec<LiveSegment>>,
 }
 
 impl LiveSet {
@@ -36,7 +40,14 @@ impl LiveSet {
             }
         }
         let levels = sorted.map(Level::new);
-        LiveSet { groups: groups_of(&levels), levels, quarantined: quarantined.into() }
+        let ranged = RangedRuns::of(&levels, &quarantined);
+        LiveSet {
+            groups: groups_of(&levels),
+            levels,
+            quarantined: quarantined.into(),
+            ranged,
+            covered: OnceLock::new(),
+        }
     }
 
     /// The next live set: without `removed`, with `added`.
@@ -73,6 +84,17 @@ impl LiveSet {
     /// The quarantined segments whose range includes the key, in descending order of their newest entry.
     pub fn suspects<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
         self.quarantined.iter().filter(move |s| s.overlaps(key, key))
+    }
+
+    /// The segments with range tombstones.
+    #[inline]
+    pub fn ranged(&self) -> &RangedRuns {
+        &self.ranged
+    }
+
+    /// The segments of which range tombstones in other segments delete everything, as far as those tombstones were in memory at the first call.
+    pub fn covered(&self) -> &[LiveSegment] {
+        self.covered.get_or_init(|| self.ranged.covered(self.segments()))
     }
 
     /// All sorted runs, newest first.

@@ -7,6 +7,7 @@ mod level_counts;
 mod live;
 mod live_segment;
 mod log;
+mod ranged;
 mod run;
 mod segments;
 #[cfg(test)]
@@ -18,4 +19,5 @@ pub use level_counts::LevelCounts;
 pub use live::LiveSet;
 pub use live_segment::{LiveSegment, hull};
 pub use log::{MANIFEST, MANIFEST_TMP, Manifest, check_levels, read_state};
+pub use ranged::RangedRuns;
 pub use run::{Fenced, GROUP_RUNS_MAX, Run, RunGroup};

@@ -6,8 +6,10 @@
 mod cursor;
 mod filter;
 mod position;
+mod ranges;
 mod table;
 
 pub use cursor::MemtableCursor;
 pub use filter::MemtableFilter;
+pub use ranges::RangeList;
 pub use table::Memtable;

@@ -2,9 +2,11 @@
 
 use super::filter::MemtableFilter;
 use super::position::{MemKey, Position, Search, prefix16};
+use super::ranges::{MemtableRanges, RangeList};
 use crate::error::Result;
 use crate::key::{Entry, EntryKind, Seq};
-use crate::sync::atomic::{AtomicU64, Ordering as Memory};
+use crate::ranges::RangeTombstones;
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Memory};
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
 use std::ops::Bound;
@@ -13,11 +15,16 @@ use std::sync::Arc;
 /// Memory of an entry besides its key and value, in bytes: 64 for [`MemKey`], 8 for the node's header, 16 for a mean tower (two pointers),
 /// and the allocator's header and rounding.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
+/// Memory of a range tombstone besides its keys: up to two steps in each of up to 20 sets.
+const RANGE_OVERHEAD_BYTES: usize = 2 << 10;
 
 /// The recent writes of one log.
 pub struct Memtable {
     pub(super) map: SkipMap<MemKey, ()>,
     filter: Arc<MemtableFilter>,
+    ranges: MemtableRanges,
+    /// Bytes of the range tombstones, as a segment stores them at most.
+    range_bytes: AtomicUsize,
     last_seq: AtomicU64,
 }
 
@@ -25,7 +32,13 @@ impl Memtable {
     /// An empty memtable with a filter sized for `budget_bytes` of entries. More entries work, but give more false positives.
     pub fn new(budget_bytes: u64) -> Result<Self> {
         let filter = Arc::new(MemtableFilter::new(budget_bytes)?);
-        Ok(Memtable { map: SkipMap::new(), filter, last_seq: AtomicU64::new(0) })
+        Ok(Memtable {
+            map: SkipMap::new(),
+            filter,
+            ranges: MemtableRanges::new(),
+            range_bytes: AtomicUsize::new(0),
+            last_seq: AtomicU64::new(0),
+        })
     }
 
     /// Adds one operation. `data` is the key, immediately followed by the value; `hash` is the key's hash.
@@ -39,6 +52,34 @@ impl Memtable {
         self.map.insert(MemKey { prefix, seq, kind, key_len: key_len as u32, data }, ());
         self.filter.count(size);
         self.last_seq.fetch_max(seq, Memory::Relaxed);
+    }
+
+    /// Adds a range tombstone: it deletes the entries in the range with smaller sequence numbers, here and in everything older. Without `end`,
+    /// the range goes up to the last key.
+    pub fn delete_range(&self, seq: Seq, start: Bytes, end: Option<Bytes>) {
+        let key_bytes = start.len() + end.as_ref().map_or(0, Bytes::len);
+        let encoded_bytes = key_bytes + 2 * RangeTombstones::STEP_BYTES;
+        self.ranges.add(RangeTombstones::of(start, end, seq), seq);
+        self.filter.count(key_bytes + RANGE_OVERHEAD_BYTES);
+        self.range_bytes.fetch_add(encoded_bytes, Memory::Release);
+        self.last_seq.fetch_max(seq, Memory::Relaxed);
+    }
+
+    /// Whether there is a range tombstone.
+    #[inline]
+    pub fn has_ranges(&self) -> bool {
+        self.range_bytes() > 0
+    }
+
+    /// Bytes of the range tombstones, as a segment stores them at most.
+    #[inline]
+    pub fn range_bytes(&self) -> usize {
+        self.range_bytes.load(Memory::Acquire)
+    }
+
+    /// Its range tombstones.
+    pub fn ranges(&self) -> Arc<RangeList> {
+        self.ranges.load()
     }
 
     /// The newest entry of `key` with a sequence number of at most `seq`.
@@ -71,7 +112,7 @@ impl Memtable {
 
     /// Whether nothing was ever inserted.
     pub fn is_empty(&self) -> bool {
-        self.map.is_empty()
+        self.map.is_empty() && !self.has_ranges()
     }
 
     /// Leaves out the sequence numbers up to `seq`: they belong to no entry.

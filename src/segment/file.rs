@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::fs::{Fs, Reclaim, with_descriptor};
 use crate::id::{FileId, FileKind};
 use crate::key::Entry;
+use crate::ranges::RangeTombstones;
 use crate::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -23,7 +24,7 @@ use arc_swap::ArcSwapOption;
 use std::fmt;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Opens the segments of a store and keeps the number of open ones within a budget.
 pub struct OpenFiles {
@@ -190,12 +191,15 @@ pub struct SegmentFile {
     id: FileId,
     digest: u64,
     obsolete: AtomicBool,
+    /// The range tombstones, once they were read.
+    ranges: OnceLock<Arc<RangeTombstones>>,
 }
 
 impl SegmentFile {
     /// Segment `id`, without opening its file. `digest` tells it from any other segment of that number.
     pub fn new(files: Arc<OpenFiles>, id: FileId, digest: u64) -> Self {
-        SegmentFile { files, slot: Arc::default(), id, digest, obsolete: AtomicBool::new(false) }
+        let (obsolete, ranges) = (AtomicBool::new(false), OnceLock::new());
+        SegmentFile { files, slot: Arc::default(), id, digest, obsolete, ranges }
     }
 
     /// Removes the files when the last holder is dropped. Call it only once the manifest no longer lists the segment.
@@ -242,6 +246,27 @@ impl SegmentFile {
             }
             None => self.open_now()?.get(key, hash),
         }
+    }
+
+    /// Its range tombstones, which stay in memory once they were read.
+    pub fn ranges(&self) -> Result<&Arc<RangeTombstones>> {
+        match self.ranges.get() {
+            Some(ranges) => Ok(ranges),
+            None => {
+                let ranges = Arc::new(self.open()?.read_ranges()?);
+                Ok(self.ranges.get_or_init(|| ranges))
+            }
+        }
+    }
+
+    /// [`ranges`](Self::ranges), if they are in memory.
+    pub fn ranges_in_memory(&self) -> Option<&Arc<RangeTombstones>> {
+        self.ranges.get()
+    }
+
+    /// Sets what [`ranges`](Self::ranges) would read, for a segment that was just written.
+    pub fn keep_ranges(&self, ranges: RangeTombstones) {
+        _ = self.ranges.set(Arc::new(ranges));
     }
 
     /// [`Segment::will_need`], if the segment is open.

@@ -1,7 +1,7 @@
-//! The byte map of a segment file, format version 3. Integers are little-endian; `varint` is LEB128.
+//! The byte map of a segment file, format version 4. Integers are little-endian; `varint` is LEB128.
 //!
 //! ```text
-//! segment    := block(data)*  block(index)*  block(top index)  block(properties)  footer      without gaps
+//! segment    := block(data)*  block(index)*  [block(ranges)]  block(top index)  block(properties)  footer      without gaps
 //! block(x)   := payload  type u8  crc u32        at most 128 MiB, before and after decompression
 //!             | payload  0 u8*n  n u16  (128 + type) u8  crc u32
 //! payload    := x                                type 0
@@ -13,8 +13,10 @@
 //! index      := base u64  count u32  separator*count          also the top index
 //! separator  := shared varint  rest varint  length varint  bytes*rest
 //!
-//! properties := entries u64  tombstones u64  smallest seq u64  largest seq u64  raw bytes u64  store id u64
-//!               hash code u8  hash key u64 u64  compression bytes  smallest key bytes  largest key bytes       bytes: varint length first
+//! ranges     := mark u64  count varint  (from bytes  seq varint)*count                 bytes: varint length first
+//!
+//! properties := entries u64  tombstones u64  longest run u64  ranges u64  smallest seq u64  largest seq u64  raw bytes u64
+//!               store id u64  hash code u8  hash key u64 u64  compression bytes  smallest key bytes  largest key bytes
 //! footer     := segment id u64        0      56 bytes, the last of the file
 //!               top index offset u64  8
 //!               properties offset u64 16
@@ -49,7 +51,14 @@
 //! separator in the top index, and the last one of all is the largest key. Invalid: no separator, separators that do not strictly
 //! increase, or a block that extends beyond the area of its kind.
 //!
-//! **properties.** What the segment holds, for statistics and repair. `raw bytes` is the sum of key and value lengths. `compression`
+//! **ranges.** The range tombstones, if there are any, as a step function: from key `from` on, up to the next one, entries with sequence
+//! numbers below `seq` are deleted, in this segment and in all older ones. 0 deletes nothing. `mark` is 2⁶⁴ - 1, which no index has as its
+//! base. Invalid: keys that do not strictly increase, neighbours with the same number, a first number of 0, a key over 64 KiB.
+//!
+//! **properties.** What the segment holds, for statistics and repair. `raw bytes` is the sum of key and value lengths.
+//! `longest run` is the number of tombstones in the longest run without a put between them, `ranges` that of the ranges that the range
+//! tombstones delete. The sequence numbers and keys include those of the range tombstones: the largest key is the end of the last range,
+//! unless no key is between that and the last entry; 64 KiB of 0xff without an end. `compression`
 //! is the writer's setting ("none", "lz4", "zstd"). `store id`, `hash code` and `hash key` repeat the store's own, so that a store
 //! without its manifest can be rebuilt from its segments. Invalid: no entries, or a value that contradicts the entries.
 //!
@@ -59,9 +68,8 @@
 
 use crate::codec::{Crc32, Decoder, Encode, crc32};
 use crate::error::{Error, Result};
-use crate::hash::KeyHasher;
 use crate::id::FileId;
-use crate::key::{EntryKind, Seq};
+use crate::ranges::RangeTombstones;
 use std::path::Path;
 
 /// The outcome of parsing; an error describes the bytes, and the caller adds file and offset.
@@ -78,7 +86,7 @@ pub(super) const MIN_SEPARATOR_BYTES: usize = 3;
 /// An lz4 block expands at most this much: each byte of a run length stands for at most 255 bytes.
 pub(super) const LZ4_MAX_RATIO: usize = 255;
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const MAGIC: [u8; 8] = *b"sbsegmnt";
 const VERSION_AT: usize = 40;
 const MAGIC_AT: usize = 44;
@@ -234,6 +242,23 @@ pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compr
     take_type(body).map_err(|what| location.damaged(what))
 }
 
+/// What a block of range tombstones begins with. No index has it as its base.
+const RANGES_MARK: u64 = u64::MAX;
+
+/// Appends the payload of a block of range tombstones.
+pub(super) fn put_ranges(out: &mut Vec<u8>, ranges: &RangeTombstones) {
+    out.put_u64(RANGES_MARK);
+    ranges.encode(out);
+}
+
+/// Checks and parses a stored block of range tombstones.
+pub(super) fn parse_ranges(location: Location<'_>, stored: &[u8]) -> Result<RangeTombstones> {
+    let (kind, payload) = open_block(location, stored)?;
+    let body = payload.strip_prefix(&RANGES_MARK.to_le_bytes()).filter(|_| kind == Compression::None);
+    let ranges = body.and_then(RangeTombstones::decode).filter(|ranges| !ranges.is_empty());
+    ranges.ok_or_else(|| location.damaged("the range tombstones do not parse"))
+}
+
 /// The fixed-size end of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footer {
@@ -296,101 +321,5 @@ impl Footer {
                 .damaged("the footer's offsets leave a gap or overlap: bytes are missing or were added"));
         }
         Ok(footer)
-    }
-}
-
-/// What identifies a store: set when it is created, never changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StoreIdentity {
-    /// A random number. Binds logs and segments to their store.
-    pub store_id: u64,
-    /// The key hash.
-    pub hasher: KeyHasher,
-}
-
-/// The contents of the properties block.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Properties {
-    /// Number of entries, tombstones included.
-    pub entries: u64,
-    /// Number of tombstones.
-    pub tombstones: u64,
-    /// Smallest sequence number.
-    pub min_seq: Seq,
-    /// Largest sequence number.
-    pub max_seq: Seq,
-    /// Sum of key and value lengths.
-    pub raw_bytes: u64,
-    /// The store.
-    pub store: StoreIdentity,
-    /// The writer's setting.
-    pub compression: Compression,
-    /// First key.
-    pub smallest: Vec<u8>,
-    /// Last key.
-    pub largest: Vec<u8>,
-}
-
-impl Properties {
-    /// The properties of a segment without entries.
-    pub fn new(store: StoreIdentity, compression: Compression) -> Self {
-        let (smallest, largest) = (Vec::new(), Vec::new());
-        let (entries, tombstones, min_seq, max_seq, raw_bytes) = (0, 0, Seq::MAX, 0, 0);
-        Properties { entries, tombstones, min_seq, max_seq, raw_bytes, store, compression, smallest, largest }
-    }
-
-    /// Counts the next entry. The caller sets the largest key at the end.
-    #[inline]
-    pub fn count(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value_len: usize) {
-        if self.entries == 0 {
-            self.smallest = key.to_vec();
-        }
-        self.entries += 1;
-        self.tombstones += u64::from(kind == EntryKind::Tombstone);
-        self.min_seq = self.min_seq.min(seq);
-        self.max_seq = self.max_seq.max(seq);
-        self.raw_bytes += (key.len() + value_len) as u64;
-    }
-
-    /// The payload of the properties block.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        let StoreIdentity { store_id, hasher } = self.store;
-        let sums = [self.entries, self.tombstones, self.min_seq, self.max_seq, self.raw_bytes];
-        sums.into_iter().chain([store_id]).for_each(|number| out.put_u64(number));
-        let (code, key) = hasher.to_code();
-        out.put_u8(code);
-        key.iter().for_each(|&word| out.put_u64(word));
-        out.put_bytes(self.compression.name().as_bytes());
-        out.put_bytes(&self.smallest);
-        out.put_bytes(&self.largest);
-    }
-
-    /// Decodes the payload of the properties block.
-    pub fn decode(payload: &[u8]) -> Parsed<Self> {
-        let mut fields = Decoder::new(payload);
-        let mut decode = || -> Option<Properties> {
-            Some(Properties {
-                entries: fields.u64()?,
-                tombstones: fields.u64()?,
-                min_seq: fields.u64()?,
-                max_seq: fields.u64()?,
-                raw_bytes: fields.u64()?,
-                store: StoreIdentity {
-                    store_id: fields.u64()?,
-                    hasher: KeyHasher::from_code(fields.u8()?, [fields.u64()?, fields.u64()?])?,
-                },
-                compression: Compression::from_name(fields.bytes()?)?,
-                smallest: fields.bytes()?.to_vec(),
-                largest: fields.bytes()?.to_vec(),
-            })
-        };
-        let properties = decode().ok_or("the properties do not parse")?;
-        let sensible = properties.tombstones <= properties.entries
-            && properties.min_seq <= properties.max_seq
-            && properties.smallest <= properties.largest;
-        if properties.entries == 0 || !sensible || fields.remaining() != 0 {
-            return Err("the properties contradict themselves");
-        }
-        Ok(properties)
     }
 }

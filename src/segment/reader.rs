@@ -4,15 +4,17 @@ use super::block::Block;
 use super::cache::{BlockCache, ReadCounters};
 use super::compress::unpack;
 use super::format::{
-    BlockHandle, Compression, FOOTER_BYTES, Footer, Location, Parsed, Properties, StoreIdentity, open_block,
+    BlockHandle, Compression, FOOTER_BYTES, Footer, Location, Parsed, open_block, parse_ranges,
 };
 use super::index::Index;
 use super::pinned::PinnedPartition;
+use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
 use crate::error::Result;
 use crate::fs::{Fs, ReadFile};
 use crate::id::FileId;
 use crate::key::Entry;
+use crate::ranges::RangeTombstones;
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
@@ -95,6 +97,17 @@ impl Segment {
             None => self.read_block(handle)?,
         };
         Ok(block.rows().get(key, hash))
+    }
+
+    /// Reads its range tombstones.
+    pub fn read_ranges(&self) -> Result<RangeTombstones> {
+        match self.summary().ranges {
+            0 => Ok(RangeTombstones::default()),
+            _ => {
+                let handle = ranges_handle(&self.tail.footer, &self.top);
+                self.read(handle, |stored| parse_ranges(self.location(handle.offset), stored))
+            }
+        }
     }
 
     /// Starts to read the block that [`get`](Self::get) will read, unless it is cached; or the index partition, if that is not in memory.
@@ -246,15 +259,16 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     file.read_exact_at(&mut blocks, footer.top.offset)?;
     let (top, properties) = blocks.split_at(footer.top.len as usize);
     let top = parse_index(location(footer.top.offset), top)?;
-    if top.area().end != footer.top.offset {
-        return Err(
-            location(footer.top.offset).damaged("the index partitions do not end where the top index starts")
-        );
-    }
     let properties_location = location(footer.properties.offset);
     let (_, payload) = open_block(properties_location, properties)?;
     let properties = Properties::decode(payload).map_err(|what| properties_location.damaged(what))?;
-    if properties.largest != top.separator(top.len() - 1) {
+    let gap = footer.top.offset.checked_sub(top.area().end);
+    if gap.is_none_or(|gap| (gap > 0) != (properties.ranges > 0)) {
+        let what = "the index partitions do not end where the range tombstones or the top index start";
+        return Err(location(footer.top.offset).damaged(what));
+    }
+    let last = top.separator(top.len() - 1);
+    if *properties.largest < *last || properties.ranges == 0 && *properties.largest != *last {
         return Err(
             properties_location.damaged("the largest key differs from the last separator of the index")
         );
@@ -262,6 +276,12 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     let (store, compression) = (properties.store, properties.compression);
     let summary = SegmentSummary::new(&footer, properties, top.area().start, file_bytes);
     Ok((SegmentTail { footer, summary, store, compression }, top))
+}
+
+/// Where the range tombstones lie, if there are any: between the last partition and the top index.
+pub(super) fn ranges_handle(footer: &Footer, top: &Index) -> BlockHandle {
+    let offset = top.area().end;
+    BlockHandle { offset, len: footer.top.offset.saturating_sub(offset) as u32 }
 }
 
 /// Checks and parses a stored index block.

@@ -11,16 +11,18 @@ use super::block::{Block, Rows};
 use super::block_builder::BlockBuilder;
 use super::compress::unpack;
 use super::format::{
-    BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, Properties, TRAILER_BYTES, block_len,
-    open_block,
+    BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, TRAILER_BYTES, block_len, open_block,
+    parse_ranges,
 };
 use super::index::Index;
 use super::payload::Payload;
-use super::reader::parse_index;
+use super::properties::Properties;
+use super::reader::{parse_index, ranges_handle};
 use crate::error::{Error, Result};
 use crate::fs::{ReadFile, read_around_errors};
 use crate::id::FileId;
 use crate::key::{EntryKind, Seq};
+use crate::ranges::RangeTombstones;
 use std::ops::Range;
 
 /// Receives each row: key, sequence number, kind, value.
@@ -33,6 +35,8 @@ pub struct Salvaged {
     pub gaps: Vec<Gap>,
     /// The properties, if they are readable.
     pub properties: Option<Properties>,
+    /// The range tombstones, if they are readable or there are none; `None` if some are or may be lost.
+    pub ranges: Option<RangeTombstones>,
 }
 
 /// Unreadable data, and the keys around it.
@@ -65,12 +69,14 @@ pub fn salvage(
     let mut salvager = Salvager { file, id, largest: WINDOW_BYTES, effort: SEARCH_BYTES, last_key: None };
     let len = file.len()?;
     let tail = salvager.tail(len);
-    let mut salvaged = Salvaged { gaps: Vec::new(), properties: tail.properties };
+    let mut salvaged = Salvaged { gaps: Vec::new(), properties: tail.properties, ranges: tail.ranges };
     let mut partitions = salvager.partitions(tail.top.as_ref());
     let mut end = tail.top.as_ref().map(|top| top.area().start).or(data_bytes);
     if tail.top.is_none() {
         let found = salvager.find(end.unwrap_or(0)..len);
         partitions.extend(found.iter().filter_map(|handle| Some((handle.offset, salvager.index(*handle)?))));
+        let mut ranges = found.iter().filter_map(|handle| salvager.ranges(*handle));
+        salvaged.ranges = salvaged.ranges.or_else(|| ranges.next());
         end = end.or_else(|| partitions.first().map(|(at, _)| *at));
     }
     let blocks =
@@ -116,6 +122,7 @@ struct Salvager<'a> {
 struct SurvivingTail {
     top: Option<Index>,
     properties: Option<Properties>,
+    ranges: Option<RangeTombstones>,
 }
 
 impl Salvager<'_> {
@@ -138,7 +145,11 @@ impl Salvager<'_> {
         parse_index(self.location(handle.offset), &self.stored(handle)).ok()
     }
 
-    /// The top index and the properties, if readable.
+    fn ranges(&self, handle: BlockHandle) -> Option<RangeTombstones> {
+        parse_ranges(self.location(handle.offset), &self.stored(handle)).ok()
+    }
+
+    /// The top index, the properties and the range tombstones, if readable.
     fn tail(&self, len: u64) -> SurvivingTail {
         let footer_at = len.saturating_sub(FOOTER_BYTES as u64);
         let bytes = self.read(footer_at..footer_at + FOOTER_BYTES as u64);
@@ -150,7 +161,10 @@ impl Salvager<'_> {
         let properties = self.stored(footer.properties);
         let properties = open_block(self.location(footer.properties.offset), &properties).ok();
         let properties = properties.and_then(|(_, payload)| Properties::decode(payload).ok());
-        SurvivingTail { top: self.index(footer.top), properties }
+        let top = self.index(footer.top);
+        let none = properties.as_ref().is_some_and(|of| of.ranges == 0).then(RangeTombstones::default);
+        let ranges = none.or_else(|| self.ranges(ranges_handle(&footer, top.as_ref()?)));
+        SurvivingTail { top, properties, ranges }
     }
 
     /// The readable partitions in the top index, with their offsets.

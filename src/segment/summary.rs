@@ -1,6 +1,7 @@
 //! What is known of a segment without opening it.
 
-use super::format::{Footer, Properties};
+use super::format::Footer;
+use super::properties::Properties;
 use crate::id::FileId;
 use crate::key::Seq;
 
@@ -15,9 +16,13 @@ pub struct SegmentSummary {
     pub entries: u64,
     /// Number of tombstones.
     pub tombstones: u64,
-    /// The smallest key.
+    /// Length of the longest run of tombstones.
+    pub longest_run: u64,
+    /// Number of ranges that range tombstones delete.
+    pub ranges: u64,
+    /// The smallest key of an entry or a deleted range.
     pub smallest: Vec<u8>,
-    /// The largest key.
+    /// The largest one. The end of a deleted range counts, although it is not deleted itself.
     pub largest: Vec<u8>,
     /// The smallest sequence number.
     pub min_seq: Seq,
@@ -32,6 +37,11 @@ pub struct SegmentSummary {
 }
 
 impl SegmentSummary {
+    /// Whether it has tombstones, of keys or of ranges.
+    pub fn has_tombstones(&self) -> bool {
+        self.tombstones > 0 || self.ranges > 0
+    }
+
     /// Combines footer and properties.
     pub(super) fn new(footer: &Footer, properties: Properties, data_bytes: u64, file_bytes: u64) -> Self {
         SegmentSummary {
@@ -39,6 +49,8 @@ impl SegmentSummary {
             digest: footer.digest,
             entries: properties.entries,
             tombstones: properties.tombstones,
+            longest_run: properties.longest_run,
+            ranges: properties.ranges,
             smallest: properties.smallest,
             largest: properties.largest,
             min_seq: properties.min_seq,

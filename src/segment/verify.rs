@@ -2,8 +2,9 @@
 
 use super::block::Rows;
 use super::block_builder::BlockBuilder;
-use super::format::{BlockHandle, Footer, Properties};
+use super::format::{BlockHandle, Footer};
 use super::index::Index;
+use super::properties::PropertiesBuilder;
 use super::reader::{Segment, read_tail};
 use super::summary::SegmentSummary;
 use super::window::{READ_BYTES, Window};
@@ -40,7 +41,7 @@ impl Segment {
             window: Window::uncounted(),
             digest: Digest::default(),
             offset: 0,
-            found: Properties::new(self.store(), self.compression()),
+            found: PropertiesBuilder::new(self.store(), self.compression()),
             last_key: Vec::new(),
             key: Vec::new(),
             last_separator: None,
@@ -61,7 +62,7 @@ struct Verifier<'a, 'b> {
     digest: Digest,
     /// Data blocks before this offset are checked.
     offset: u64,
-    found: Properties,
+    found: PropertiesBuilder,
     last_key: Vec<u8>,
     key: Vec<u8>,
     last_separator: Option<Vec<u8>>,
@@ -108,7 +109,7 @@ impl Verifier<'_, '_> {
     fn entries(&mut self, handle: BlockHandle, rows: &Rows) -> Result<()> {
         for at in 0..rows.len() {
             rows.key(at).copy_into(&mut self.key);
-            let after_last = self.found.entries == 0 || self.key > self.last_key;
+            let after_last = self.found.entries() == 0 || self.key > self.last_key;
             if !after_last || self.last_separator.as_ref().is_some_and(|separator| self.key <= *separator) {
                 return Err(self.segment.location(handle.offset).damaged("the keys are out of order"));
             }
@@ -132,8 +133,8 @@ impl Verifier<'_, '_> {
             self.digest.update(self.window.read(self.segment, self.offset..end)?);
             self.offset = end;
         }
-        self.found.largest = self.last_key;
-        if SegmentSummary::new(footer, self.found, data_bytes, file_bytes) != *self.segment.summary() {
+        let found = self.found.finish(&self.segment.read_ranges()?, self.last_key);
+        if SegmentSummary::new(footer, found, data_bytes, file_bytes) != *self.segment.summary() {
             let what = "the properties differ from the entries";
             return Err(self.segment.location(footer.properties.offset).damaged(what));
         }

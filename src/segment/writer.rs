@@ -4,17 +4,18 @@ use super::appender::SegmentAppender;
 use super::block_builder::{BlockBuilder, fingerprint};
 use super::compress::Compressor;
 use super::format::{
-    BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, Properties, StoreIdentity, TRAILER_BYTES, block_crc,
-    put_type,
+    BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, TRAILER_BYTES, block_crc, put_ranges, put_type,
 };
 use super::index::{IndexBuilder, separator};
 use super::packing::Packing;
+use super::properties::{PropertiesBuilder, StoreIdentity};
 use super::summary::SegmentSummary;
 use crate::codec::Encode;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::id::FileId;
 use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq, common_prefix};
+use crate::ranges::RangeTombstones;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -55,7 +56,8 @@ pub struct SegmentWriter {
     index: IndexBuilder,
     /// Finished index partitions with their last separators: about 1 % of the segment.
     partitions: Vec<(Vec<u8>, Vec<u8>)>,
-    properties: Properties,
+    properties: PropertiesBuilder,
+    ranges: RangeTombstones,
 }
 
 impl SegmentWriter {
@@ -77,7 +79,7 @@ impl SegmentWriter {
             )));
         }
         let compressor = Compressor::new(compression)?;
-        let (properties, packing) = (Properties::new(store, compression), Packing::new(block_bytes));
+        let (properties, packing) = (PropertiesBuilder::new(store, compression), Packing::new(block_bytes));
         Ok(SegmentWriter {
             appender: SegmentAppender::new(fs.create(path)?),
             id,
@@ -90,6 +92,7 @@ impl SegmentWriter {
             index: IndexBuilder::new(0),
             partitions: Vec::new(),
             properties,
+            ranges: RangeTombstones::default(),
         })
     }
 
@@ -103,7 +106,7 @@ impl SegmentWriter {
         if self.block.entries() > 0 && self.block.bytes_with(key, shared, seq, kind, value) > self.limit {
             self.end_block(Some(key))?;
         }
-        let hash = self.properties.store.hasher.hash(key);
+        let hash = self.properties.store().hasher.hash(key);
         self.block.append(key, shared, fingerprint(hash), seq, kind, value);
         self.properties.count(key, seq, kind, value.len());
         self.last_key.truncate(shared);
@@ -112,7 +115,7 @@ impl SegmentWriter {
     }
 
     fn check(&self, key: &[u8], shared: usize, kind: EntryKind, value: &[u8]) -> Result<()> {
-        if self.properties.entries > 0 && key.get(shared) <= self.last_key.get(shared) {
+        if self.properties.entries() > 0 && key.get(shared) <= self.last_key.get(shared) {
             return Err(Error::key_out_of_order(key, &self.last_key));
         }
         if key.len() > MAX_KEY_BYTES {
@@ -127,6 +130,21 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Sets the range tombstones. A segment that has any also has an entry.
+    pub fn set_ranges(&mut self, ranges: RangeTombstones) {
+        self.ranges = ranges;
+    }
+
+    /// The key of the last entry; empty if there is none.
+    pub fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    /// Number of entries so far.
+    pub fn entries(&self) -> u64 {
+        self.properties.entries()
+    }
+
     /// Bytes of data so far: written, pending, and in the current block.
     pub fn file_bytes(&self) -> u64 {
         self.appender.offset() + self.block.bytes() as u64
@@ -135,22 +153,22 @@ impl SegmentWriter {
     /// Writes index, properties and footer, and makes the file's content durable. The caller makes its name durable by syncing the
     /// directory. [`Error::Internal`] when there is no entry.
     pub fn finish(mut self) -> Result<SegmentSummary> {
-        if self.properties.entries == 0 {
+        if self.entries() == 0 {
             return Err(Error::Internal("a segment has no entries".into()));
         }
         self.end_block(None)?;
         self.end_partition();
         let data_bytes = self.appender.offset();
         let top = self.write_index(data_bytes)?;
-        self.properties.largest = self.last_key;
+        let counted = self.properties.finish(&self.ranges, self.last_key);
         let properties = {
             let at = self.appender.offset();
-            self.properties.encode(self.appender.pending());
+            counted.encode(self.appender.pending());
             seal(&mut self.appender, self.id, at, Compression::None, 0)?
         };
         let footer = Footer { id: self.id, top, properties, digest: self.appender.digest()? };
         let file_bytes = self.appender.finish(&footer.encode())?;
-        Ok(SegmentSummary::new(&footer, self.properties, data_bytes, file_bytes))
+        Ok(SegmentSummary::new(&footer, counted, data_bytes, file_bytes))
     }
 
     /// Ends the data block; `next` is the first key after it.
@@ -182,7 +200,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Writes the partitions, starting at `at`, and the top index over them.
+    /// Writes the partitions, starting at `at`, the range tombstones, and the top index over the partitions.
     fn write_index(&mut self, at: u64) -> Result<BlockHandle> {
         let mut top = IndexBuilder::new(at);
         for (last, payload) in std::mem::take(&mut self.partitions) {
@@ -194,6 +212,11 @@ impl SegmentWriter {
         if top.weight() > MAX_BLOCK_BYTES {
             let (bytes, max) = (top.weight() as u64, MAX_BLOCK_BYTES as u64);
             return Err(Error::SegmentTooLarge { bytes, max });
+        }
+        if !self.ranges.is_empty() {
+            let at = self.appender.offset();
+            put_ranges(self.appender.pending(), &self.ranges);
+            seal(&mut self.appender, self.id, at, Compression::None, 0)?;
         }
         let at = self.appender.offset();
         top.finish_into(self.appender.pending());

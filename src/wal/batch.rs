@@ -1,14 +1,18 @@
 //! A batch of writes, kept in the encoding of the log, so that writing it needs no copy. See [`format`](super::format) for the bytes.
 
-use super::format::{decode_operation, kind_code};
+use super::format::{OpKind, decode_operation};
+use crate::bounds::KeyBounds;
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
-use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::ranges::{DeletedRange, RangeTombstones};
 use bytes::{Buf, Bytes};
 use std::fmt;
 
 /// Largest encoded batch, in bytes.
 const MAX_BATCH_BYTES: usize = 1 << 30;
+/// Most bytes of ranges to delete, as a segment stores them. Those of a memtable must fit into one block.
+const MAX_RANGE_BYTES: usize = 32 << 20;
 
 /// Writes that are applied atomically: after a crash all of them are there, or none. Later operations override earlier ones.
 ///
@@ -20,6 +24,9 @@ pub struct Batch {
     len: usize,
     largest_key: usize,
     largest_value: usize,
+    range_bytes: usize,
+    /// The first range that is none.
+    invalid: Option<Error>,
 }
 
 impl Batch {
@@ -31,7 +38,7 @@ impl Batch {
     /// Sets `key` to `value`.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.begin(EntryKind::Put, key, varint_len(value.len()) + value.len());
+        self.begin(OpKind::Put, key, varint_len(value.len()) + value.len());
         self.encoded.put_varint(value.len() as u64);
         self.encoded.extend_from_slice(key);
         self.encoded.extend_from_slice(value);
@@ -41,14 +48,42 @@ impl Batch {
     /// Deletes `key`. The key need not exist.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) {
         let key = key.as_ref();
-        self.begin(EntryKind::Tombstone, key, 0);
+        self.begin(OpKind::Delete, key, 0);
         self.encoded.extend_from_slice(key);
     }
 
+    /// Deletes every key in a range, whether or not it exists, with one operation. A range that no key can be in does nothing; one that runs
+    /// backwards is an error when the batch is written.
+    pub fn delete_range(&mut self, range: impl KeyBounds) {
+        let (from, to) = range.into_bounds();
+        match DeletedRange::new(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice)) {
+            Ok(Some(range)) => self.push_range(&range),
+            Ok(None) => {}
+            Err(error) => _ = self.invalid.get_or_insert(error),
+        }
+    }
+
+    /// Deletes every key that starts with `prefix`, with one operation. An empty prefix is an error when the batch is written.
+    pub fn delete_prefix(&mut self, prefix: impl AsRef<[u8]>) {
+        match DeletedRange::of_prefix(prefix.as_ref()) {
+            Ok(range) => self.push_range(&range),
+            Err(error) => _ = self.invalid.get_or_insert(error),
+        }
+    }
+
+    fn push_range(&mut self, range: &DeletedRange) {
+        let end = range.end.as_deref().unwrap_or_default();
+        self.begin(OpKind::DeleteRange, &range.start, varint_len(end.len()) + end.len());
+        self.encoded.put_varint(end.len() as u64);
+        self.encoded.extend_from_slice(&range.start);
+        self.encoded.extend_from_slice(end);
+        self.range_bytes += range.start.len() + end.len() + 2 * RangeTombstones::STEP_BYTES;
+    }
+
     /// Reserves the exact size first: a batch of one operation allocates once.
-    fn begin(&mut self, kind: EntryKind, key: &[u8], value_bytes: usize) {
+    fn begin(&mut self, kind: OpKind, key: &[u8], value_bytes: usize) {
         self.encoded.reserve(1 + varint_len(key.len()) + key.len() + value_bytes);
-        self.encoded.put_u8(kind_code(kind));
+        self.encoded.put_u8(kind as u8);
         self.encoded.put_varint(key.len() as u64);
         self.len += 1;
         self.largest_key = self.largest_key.max(key.len());
@@ -78,8 +113,11 @@ impl Batch {
     /// Checks the limits.
     ///
     /// # Errors
-    /// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::BatchTooLarge`].
+    /// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::BatchTooLarge`], [`Error::InvalidRange`], [`Error::EmptyPrefix`].
     pub(crate) fn validate(&self) -> Result<()> {
+        if let Some(error) = &self.invalid {
+            return Err(error.clone());
+        }
         if self.largest_key > MAX_KEY_BYTES {
             return Err(Error::KeyTooLarge { len: self.largest_key, max: MAX_KEY_BYTES });
         }
@@ -88,6 +126,9 @@ impl Batch {
         }
         if self.bytes() > MAX_BATCH_BYTES {
             return Err(Error::BatchTooLarge { len: self.bytes(), max: MAX_BATCH_BYTES });
+        }
+        if self.range_bytes > MAX_RANGE_BYTES {
+            return Err(Error::BatchTooLarge { len: self.range_bytes, max: MAX_RANGE_BYTES });
         }
         Ok(())
     }
@@ -111,11 +152,11 @@ fn varint_len(v: usize) -> usize {
 /// One operation of an encoded batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchOp {
-    /// Put or tombstone.
-    pub kind: EntryKind,
+    /// What it does.
+    pub kind: OpKind,
     /// Length of the key at the start of `data`.
     pub key_len: usize,
-    /// The key, immediately followed by the value: a slice that shares the batch's memory.
+    /// The key, immediately followed by the value (or the start of a range, followed by its end): a slice that shares the batch's memory.
     pub data: Bytes,
 }
 
@@ -169,8 +210,9 @@ mod tests {
 
     fn read(encoded: &Bytes) -> Model {
         let split = |op: BatchOp| match op.kind {
-            EntryKind::Put => (op.data[..op.key_len].to_vec(), Some(op.data[op.key_len..].to_vec())),
-            EntryKind::Tombstone => (op.data.to_vec(), None),
+            OpKind::Put => (op.data[..op.key_len].to_vec(), Some(op.data[op.key_len..].to_vec())),
+            OpKind::Delete => (op.data.to_vec(), None),
+            OpKind::DeleteRange => unreachable!("the model has none"),
         };
         ops(encoded.clone()).map(split).collect()
     }
@@ -195,6 +237,37 @@ mod tests {
             let left = { let mut all = ops(bytes.clone()); all.by_ref().for_each(drop); all.rest };
             prop_assert_eq!(whole, left.is_empty());
         }
+    }
+
+    #[test]
+    fn ranges_come_back_and_those_that_are_none_are_refused_by_name() {
+        let mut batch = Batch::new();
+        batch.delete_range("b".."d");
+        batch.delete_range(..);
+        batch.delete_range("x".."x");
+        batch.delete_prefix("p");
+        batch.validate().unwrap();
+        assert_eq!(batch.len(), 3, "an empty range is no operation");
+        let encoded = batch.into_bytes();
+        assert!(is_well_formed(&encoded, 3));
+        let parts = |op: BatchOp| (op.kind, op.data[..op.key_len].to_vec(), op.data[op.key_len..].to_vec());
+        let read: Vec<_> = ops(encoded).map(parts).collect();
+        let range = |start: &str, end: &str| (OpKind::DeleteRange, start.into(), end.into());
+        assert_eq!(read, [range("b", "d"), range("", ""), range("p", "q")]);
+
+        let refused = |fill: &dyn Fn(&mut Batch)| {
+            let mut batch = build(&vec![(b"k".to_vec(), None)]);
+            fill(&mut batch);
+            batch.validate().unwrap_err()
+        };
+        assert!(matches!(refused(&|batch| batch.delete_range("d".."b")), Error::InvalidRange { .. }));
+        assert!(matches!(refused(&|batch| batch.delete_prefix("")), Error::EmptyPrefix));
+        let long = vec![0; MAX_KEY_BYTES + 1];
+        assert!(matches!(refused(&|batch| batch.delete_prefix(&long)), Error::KeyTooLarge { .. }));
+        let many = |batch: &mut Batch| (0..600).for_each(|_| batch.delete_prefix(vec![1; MAX_KEY_BYTES]));
+        assert!(matches!(refused(&many), Error::BatchTooLarge { .. }));
+        assert!(!is_well_formed(&[2, 1, 1, b'b', b'a'], 1), "backwards");
+        assert!(!is_well_formed(&[2, 1, 1, b'b', b'b'], 1), "empty");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The byte map of a log file, format version 2. Integers are little-endian; `varint` is LEB128.
+//! The byte map of a log file, format version 3. Integers are little-endian; `varint` is LEB128.
 //!
 //! ```text
 //! log    = header record*
@@ -15,10 +15,12 @@
 //!                                            …  1  end: 0xff
 //!
 //! batch     = operation*
-//! operation = kind u8 (0 tombstone, 1 put), key length varint, [value length varint, for a put], key, [value]
+//! operation = kind u8 (0 tombstone), key length varint, key
+//!           | kind u8 (1 put), key length varint, value length varint, key, value
+//!           | kind u8 (2 range tombstone), start length varint, end length varint, start, end
 //! ```
 //!
-//! - *version*: 2. Every later version keeps magic, version and CRC in place, so that an old build can name the version.
+//! - *version*: 3. Version 2 had no range tombstones. Every later version keeps magic, version and CRC in place, so that an old build can name the version.
 //! - *log id*, *store id*: the log and the store that the file belongs to. A file of another log or store is refused.
 //! - *first sequence number*: of the first operation that the log holds or will hold.
 //! - *tag*: 32 bits derived from store id and log id. Bytes of other logs, which a file system may leave after the end, do not carry it,
@@ -33,8 +35,9 @@
 //! - *synced length*: how many bytes of this file were known to be durable when the record was written; at most the record's own offset.
 //!   Damage below it cannot be due to a power cut.
 //! - *end*: not zero, so that the part of a record in its last sector looks lost only if it was.
-//! - *operation*: key and value are adjacent, so that an entry can keep both as one slice of the batch. Invalid: another kind, a key over
-//!   64 KiB, a value over 64 MiB.
+//! - *operation*: key and value are adjacent, so that an entry can keep both as one slice of the batch. A range tombstone
+//!   deletes the keys from its start up to before its end, or up to the last key if the end is empty. Invalid: another kind, a key, start
+//!   or end over 64 KiB, a value over 64 MiB, an end that is not empty and not greater than the start.
 //!
 //! Ambiguities that a crash may leave, and that the log alone cannot resolve:
 //! - A log that ends at a record boundary may have lost later records that were never synced. If they had been synced, a later record, a
@@ -46,7 +49,7 @@
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq};
+use crate::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq};
 use std::path::Path;
 
 pub(super) const HEADER_BYTES: usize = 40;
@@ -54,7 +57,7 @@ pub(super) const RECORD_HEAD_BYTES: usize = 36;
 /// Size of a record without its payload: head and end.
 pub(super) const RECORD_FRAME_BYTES: usize = RECORD_HEAD_BYTES + 1;
 const MAGIC: &[u8; 8] = b"SBLMWAL\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const END: u8 = 0xff;
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 3 * 8 + 4 && RECORD_HEAD_BYTES == 5 * 4 + 2 * 8);
 
@@ -173,28 +176,37 @@ pub(super) fn payload_of<'a>(head: &RecordHead, bytes: &'a [u8]) -> Option<&'a [
     (crc32(&[covered]) == head.payload_crc).then_some(payload)
 }
 
-/// The code of an operation's kind.
-pub(super) fn kind_code(kind: EntryKind) -> u8 {
-    match kind {
-        EntryKind::Tombstone => 0,
-        EntryKind::Put => 1,
-    }
+/// What an operation does. The codes are those of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum OpKind {
+    /// Deletes a key.
+    Delete = 0,
+    /// Sets the value of a key.
+    Put = 1,
+    /// Deletes a range of keys.
+    DeleteRange = 2,
 }
 
-/// Decodes the head of an operation and skips its key and value. Returns the kind, the key's length, and the length of key and value
-/// together; `None` when it is cut short or invalid.
-pub(super) fn decode_operation(decoder: &mut Decoder<'_>) -> Option<(EntryKind, usize, usize)> {
+/// Decodes the head of an operation and skips its key and value (start and end of a range). Returns the kind, the key's length, and the
+/// length of key and value together; `None` when it is cut short or invalid.
+pub(super) fn decode_operation(decoder: &mut Decoder<'_>) -> Option<(OpKind, usize, usize)> {
     let kind = match decoder.u8()? {
-        0 => EntryKind::Tombstone,
-        1 => EntryKind::Put,
+        0 => OpKind::Delete,
+        1 => OpKind::Put,
+        2 => OpKind::DeleteRange,
         _ => return None,
     };
     let key_len = decoder.length().filter(|&len| len <= MAX_KEY_BYTES)?;
     let value_len = match kind {
-        EntryKind::Put => decoder.length().filter(|&len| len <= MAX_VALUE_BYTES)?,
-        EntryKind::Tombstone => 0,
+        OpKind::Put => decoder.length().filter(|&len| len <= MAX_VALUE_BYTES)?,
+        OpKind::DeleteRange => decoder.length().filter(|&len| len <= MAX_KEY_BYTES)?,
+        OpKind::Delete => 0,
     };
-    decoder.take(key_len + value_len)?;
+    let (key, value) = decoder.take(key_len + value_len)?.split_at_checked(key_len)?;
+    if kind == OpKind::DeleteRange && !value.is_empty() && value <= key {
+        return None;
+    }
     Some((kind, key_len, key_len + value_len))
 }
 

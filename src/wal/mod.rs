@@ -11,7 +11,7 @@ mod tests;
 mod writer;
 
 pub use batch::{Batch, ops};
-pub use format::LogHeader;
+pub use format::{LogHeader, OpKind};
 pub use reader::{ExpectedLog, LogEnd, identify, replay};
 pub use salvage::{LogStart, find_start, find_tag, salvage};
 pub use writer::{LogRecord, LogWriter};

@@ -10,9 +10,9 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
     (
         "src",
         &[
-            &["error", "id", "shards", "sync"],
+            &["bounds", "error", "id", "shards", "sync"],
             &["key", "fs"],
-            &["sort"],
+            &["ranges", "sort"],
             &["sidecar", "segment", "wal", "memtable"],
             &["merge", "manifest"],
             &["db"],

@@ -5,7 +5,7 @@ use crate::support::sized;
 use fastrand::Rng;
 use sidebloom::{Batch, Compression, Db, Durability, FilterPolicy, Options, Range, Residency, Snapshot};
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::path::Path;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -32,7 +32,8 @@ fn run(seed: u64) {
     let mut snapshots: Vec<(Snapshot, Model)> = Vec::new();
     for _ in 0..STEPS {
         match rng.u32(0..100) {
-            0..=39 => write_one(&db, &mut model, &mut rng),
+            0..=35 => write_one(&db, &mut model, &mut rng),
+            36..=39 => delete_some(&db, &mut model, &mut rng),
             40..=54 => write_batch(&db, &mut model, &mut rng),
             55..=69 => read_some(&db, &model, &mut rng),
             70..=79 => walk(&db.snapshot(), &model, &mut rng),
@@ -110,7 +111,9 @@ fn write_batch(db: &Db, model: &mut Model, rng: &mut Rng) {
     let mut batch = Batch::new();
     for _ in 0..rng.usize(0..30) {
         let key = key(rng);
-        if rng.u32(0..4) == 0 {
+        if rng.u32(0..20) == 0 {
+            batch.delete_range(range(model, rng));
+        } else if rng.u32(0..4) == 0 {
             batch.delete(&key);
             model.remove(&key);
         } else {
@@ -120,6 +123,38 @@ fn write_batch(db: &Db, model: &mut Model, rng: &mut Rng) {
         }
     }
     db.write(batch).unwrap();
+}
+
+/// A range to delete: short ones mostly, so that the store does not stay empty. Keys within it leave the model.
+fn range(model: &mut Model, rng: &mut Rng) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let (mut lower, mut upper) = (bound(rng), bound(rng));
+    if rng.u32(0..8) > 0 {
+        let (namespace, first) = (["user", "users", "title", "t"][rng.usize(0..4)], rng.u32(0..120));
+        let key = |number: u32| format!("{namespace}/{number:04}").into_bytes();
+        lower = [Bound::Included(key(first)), Bound::Excluded(key(first))][rng.usize(0..2)].clone();
+        let last = key(first + rng.u32(0..20));
+        upper = [Bound::Included(last.clone()), Bound::Excluded(last)][rng.usize(0..2)].clone();
+    }
+    if let (Bound::Included(from) | Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) =
+        (&lower, &upper)
+        && from > to
+    {
+        std::mem::swap(&mut lower, &mut upper);
+    }
+    model.retain(|key, _| !(lower.clone(), upper.clone()).contains(key));
+    (lower, upper)
+}
+
+fn delete_some(db: &Db, model: &mut Model, rng: &mut Rng) {
+    match rng.u32(0..4) {
+        0 => {
+            let prefix =
+                format!("{}/{:03}", ["user", "users", "title", "t"][rng.usize(0..4)], rng.u32(0..12));
+            db.delete_prefix(&prefix).unwrap();
+            model.retain(|key, _| !key.starts_with(prefix.as_bytes()));
+        }
+        _ => db.delete_range(range(model, rng)).unwrap(),
+    }
 }
 
 fn read_some(db: &Db, model: &Model, rng: &mut Rng) {

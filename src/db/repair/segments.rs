@@ -5,7 +5,9 @@ use super::workspace::{Repair, ReplacedSegment};
 use crate::db::names::next_free_id;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
+use crate::key::EntryKind;
 use crate::manifest::{LEVELS, ManifestState, SegmentMeta, check_levels};
+use crate::ranges::{RangeTombstones, successor};
 use crate::segment::{
     BlockCache, Gap, Properties, ReadCounters, Segment, SegmentSummary, SegmentWriter, StoreIdentity,
     WriterOptions, is_damage, read_properties, salvage,
@@ -108,6 +110,12 @@ impl Repair<'_> {
                 };
                 writer.append(key, seq, kind, value).map(drop)
             })?;
+        let lost_ranges = salvaged.ranges.is_none() && known.is_none_or(|meta| meta.ranges > 0);
+        if let Some(ranges) = salvaged.ranges.filter(|ranges| !ranges.is_empty()) {
+            let largest =
+                known.map(|meta| &meta.largest).or(salvaged.properties.as_ref().map(|own| &own.largest));
+            self.rescue_ranges(&mut writer, new_id, store, ranges, largest)?;
+        }
         let summary = writer.map(SegmentWriter::finish).transpose()?;
         self.next_id = FileId(new_id.0 + 1);
         self.link_aside(id, error)?;
@@ -130,8 +138,46 @@ impl Repair<'_> {
             self.report.bytes_unreadable += gap.bytes;
             self.report.lost.push(LostRange { file: self.segment_path(id), ..range_of(gap, ends.as_ref()) });
         }
+        if lost_ranges {
+            let whole = ends.map_or((Bound::Unbounded, Bound::Unbounded), |(first, last)| {
+                (Bound::Included(first), Bound::Included(last))
+            });
+            self.report.lost.push(LostRange { file: self.segment_path(id), first: whole.0, last: whole.1 });
+        }
         let level = known.map_or(0, |meta| meta.level);
         Ok(summary.map(|summary| SegmentMeta { level, summary }))
+    }
+
+    /// Gives the salvaged rows the range tombstones of their segment. Every segment has an entry, so one without rows gets a tombstone.
+    fn rescue_ranges(
+        &self,
+        writer: &mut Option<SegmentWriter>,
+        id: FileId,
+        store: StoreIdentity,
+        ranges: RangeTombstones,
+        largest: Option<&Vec<u8>>,
+    ) -> Result<()> {
+        let Some((start, _, seq)) = ranges.ranges().next() else { return Ok(()) };
+        let writer = match writer {
+            Some(writer) => writer,
+            None => {
+                let path = self.segment_path(id);
+                let options = WriterOptions::default();
+                let empty = writer.insert(SegmentWriter::create(&*self.fs, &path, id, store, options)?);
+                empty.append(start, seq, EntryKind::Tombstone, &[])?;
+                empty
+            }
+        };
+        // The range may end with the last row, before the next segment of the level. If that row is lost, a tombstone marks the place.
+        let last = ranges.ranges().last().map_or(0, |(_, _, seq)| seq);
+        if let Some(largest) =
+            largest.filter(|key| ranges.end().is_some() && ranges.end() == successor(key).as_deref())
+            && writer.last_key() < &**largest
+        {
+            writer.append(largest, last, EntryKind::Tombstone, &[])?;
+        }
+        writer.set_ranges(ranges);
+        Ok(())
     }
 
     /// Gives a damaged segment its second name. It loses the first once the manifest no longer names it.

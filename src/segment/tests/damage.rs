@@ -10,10 +10,14 @@ use std::os::unix::fs::FileExt;
 fn small(compression: Compression) -> (Model, Fixture) {
     let mut model = songs(64);
     model.extend((0..30).map(|i| (format!("t{i:02}").into_bytes(), tombstone(i))));
-    let fixture = fixture(&model, WriterOptions { block_bytes: 120, compression });
+    let fixture = fixture_with(&model, small_ranges(), WriterOptions { block_bytes: 120, compression });
     let (partitions, bytes) = (fixture.segment.top.len(), fixture.summary.file_bytes);
     assert!(partitions >= 2 && bytes < 6000, "{partitions} partitions, {bytes} bytes");
     (model, fixture)
+}
+
+fn small_ranges() -> RangeTombstones {
+    ranges(&[("song:000003", "song:000009", 50), ("t1", "t2", 7)])
 }
 
 fn must_name(path: &Path, file_bytes: u64, error: &Error) {
@@ -48,6 +52,10 @@ fn interrogate(segment: &Arc<Segment>, model: &Model) -> Vec<Error> {
         assert!(!cursor.advance()?);
         Ok(())
     };
+    match segment.read_ranges() {
+        Ok(ranges) => assert_eq!(ranges, small_ranges()),
+        Err(error) => errors.push(error),
+    }
     for direction in [Direction::Forward, Direction::Reverse] {
         errors.extend(
             [Access::Range, Access::Scan].into_iter().filter_map(|access| walk(direction, access).err()),

@@ -20,6 +20,11 @@ fn model() -> Model {
     model
 }
 
+/// Two ranges, of which one has two parts, and one without an end.
+fn deleted() -> RangeTombstones {
+    ranges(&[("artist:b", "artist:f", 900), ("artist:d", "artist:g", 1200), ("u", "", 5)])
+}
+
 fn must_equal_golden(name: &str, bytes: &[u8]) {
     let path = golden(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -33,13 +38,17 @@ fn must_hold_the_model(name: &str) {
     let segment = open(&golden(name), 0).unwrap();
     let expected: Vec<_> = model().into_iter().collect();
     assert_eq!(collect(&segment, Direction::Forward, Bound::Unbounded, Access::Scan).unwrap(), expected);
+    assert_eq!(segment.read_ranges().unwrap(), deleted());
     segment.verify(&mut |_, _, _| Ok(())).unwrap();
 }
 
 #[test]
 fn written_bytes_are_frozen() {
-    let Fixture { path, segment, .. } =
-        &fixture(&model(), WriterOptions { block_bytes: 256, compression: Compression::None });
+    let Fixture { path, segment, .. } = &fixture_with(
+        &model(),
+        deleted(),
+        WriterOptions { block_bytes: 256, compression: Compression::None },
+    );
     must_equal_golden("segment.bin", &std::fs::read(path).unwrap());
     must_equal_golden("segment.hex", annotate(segment, &std::fs::read(path).unwrap()).as_bytes());
     must_hold_the_model("segment.bin");
@@ -50,7 +59,7 @@ fn written_bytes_are_frozen() {
 fn compressed_golden_file_is_still_read() {
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         let options = WriterOptions { block_bytes: 256, compression: Compression::Lz4 };
-        let Fixture { path, .. } = &fixture(&model(), options);
+        let Fixture { path, .. } = &fixture_with(&model(), deleted(), options);
         std::fs::copy(path, golden("segment.lz4.bin")).unwrap();
     }
     must_hold_the_model("segment.lz4.bin");
@@ -161,8 +170,26 @@ impl<'a> Dump<'a> {
         }
     }
 
+    fn ranges(&mut self) {
+        self.u64("mark");
+        let [count] = self.varints(["count"]);
+        for _ in 0..count {
+            self.bytes("from");
+            self.varints(["seq"]);
+        }
+    }
+
     fn properties(&mut self) {
-        let sums = ["entries", "tombstones", "smallest seq", "largest seq", "raw bytes", "store id"];
+        let sums = [
+            "entries",
+            "tombstones",
+            "longest run",
+            "ranges",
+            "smallest seq",
+            "largest seq",
+            "raw bytes",
+            "store id",
+        ];
         sums.iter().for_each(|name| self.u64(name));
         self.take(1, "hash code: siphash-1-3");
         self.take(16, "hash key");
@@ -194,6 +221,7 @@ fn annotate(segment: &Segment, file: &[u8]) -> String {
         dump.block("data block", Dump::data);
     }
     partitions.iter().for_each(|_| dump.block("index partition", Dump::index));
+    dump.block("range tombstones", Dump::ranges);
     dump.block("top index", Dump::index);
     dump.block("properties", Dump::properties);
     assert_eq!(dump.fields.remaining(), FOOTER_BYTES);

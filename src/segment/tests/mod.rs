@@ -6,6 +6,7 @@ use crate::fs::RealFs;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::{Entry, EntryKind, Seq, Value};
+use crate::ranges::RangeTombstones;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -42,11 +43,28 @@ fn tombstone(seq: Seq) -> Entry {
 }
 
 fn write(path: &Path, model: &Model, options: WriterOptions) -> Result<SegmentSummary> {
+    write_with(path, model, RangeTombstones::default(), options)
+}
+
+fn write_with(
+    path: &Path,
+    model: &Model,
+    ranges: RangeTombstones,
+    options: WriterOptions,
+) -> Result<SegmentSummary> {
     let mut writer = SegmentWriter::create(&RealFs, path, ID, STORE, options)?;
     for (key, entry) in model {
         writer.append(key, entry.seq, entry.kind, &entry.value)?;
     }
+    writer.set_ranges(ranges);
     writer.finish()
+}
+
+/// The range tombstones of these ranges; an empty end stands for none.
+fn ranges(of: &[(&'static str, &'static str, Seq)]) -> RangeTombstones {
+    let end = |end: &'static str| (!end.is_empty()).then(|| end.as_bytes().into());
+    let each = of.iter().map(|(from, to, seq)| RangeTombstones::of(from.as_bytes().into(), end(to), *seq));
+    RangeTombstones::all(&each.collect::<Vec<_>>())
 }
 
 fn open(path: &Path, cache_bytes: u64) -> Result<Arc<Segment>> {
@@ -63,9 +81,13 @@ struct Fixture {
 }
 
 fn fixture(model: &Model, options: WriterOptions) -> Fixture {
+    fixture_with(model, RangeTombstones::default(), options)
+}
+
+fn fixture_with(model: &Model, ranges: RangeTombstones, options: WriterOptions) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("000007.segment");
-    let summary = write(&path, model, options).unwrap();
+    let summary = write_with(&path, model, ranges, options).unwrap();
     let segment = open(&path, 1 << 20).unwrap();
     Fixture { _dir: dir, path, summary, segment }
 }

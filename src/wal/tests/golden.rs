@@ -15,6 +15,10 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     batch.put(b"", b"the empty key");
     let synced = bytes.len() as u64;
     encode_record(&mut bytes, tag, FIRST + 2, 1, synced, &batch.into_bytes());
+    let mut batch = Batch::new();
+    batch.delete_range("a".."b");
+    batch.delete_prefix(b"\xff");
+    encode_record(&mut bytes, tag, FIRST + 3, 2, synced, &batch.into_bytes());
     let record = |len, count, seq, synced| {
         let head = [(4, "record: tag of log and store"), (4, len), (4, count), (8, seq), (8, synced)];
         let checksums = [(4, "CRC-32 of the payload and the end"), (4, "CRC-32 of the head")];
@@ -22,7 +26,7 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     };
     let fields: Vec<(usize, &str)> = [
         (8, "magic"),
-        (4, "version 2"),
+        (4, "version 3"),
         (8, "log id 7"),
         (8, "store id"),
         (8, "first sequence number 100"),
@@ -34,11 +38,14 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     .chain([(1, "tombstone"), (1, "length of key"), (4, "pear"), (1, "end")])
     .chain(record("payload of 16 bytes", "1 operation", "sequence number 102", "94 bytes synced"))
     .chain([(1, "put"), (2, "lengths of key and value"), (13, "empty key, its value"), (1, "end")])
+    .chain(record("payload of 9 bytes", "2 operations", "sequence number 103", "94 bytes synced"))
+    .chain([(1, "range tombstone"), (2, "lengths of start and end"), (2, "a, b")])
+    .chain([(1, "range tombstone"), (2, "lengths of start and end"), (1, "start; no end"), (1, "end")])
     .collect();
     crate::golden::check("wal", &bytes, &fields);
     log.fs.write("golden", &*bytes);
     assert_eq!(
         log.replay_as("golden", ID, STORE, FIRST).1.unwrap(),
-        Replay { next_seq: FIRST + 3, end: LogEnd::Clean }
+        Replay { next_seq: FIRST + 5, end: LogEnd::Clean }
     );
 }

@@ -1,0 +1,77 @@
+//! The range tombstones of a view, for walks and lookups. They count whether or not a filter denies the keys that they delete (I9).
+
+use super::view::View;
+use crate::error::Result;
+use crate::key::{Seq, SplitKey};
+use crate::manifest::LiveSet;
+use crate::memtable::RangeList;
+use crate::merge::Mask;
+use crate::ranges::Span;
+use std::sync::Arc;
+
+/// The range tombstones of a view, as of a sequence number, for a walk.
+pub(super) struct RangeMask {
+    memtables: Vec<Arc<RangeList>>,
+    live: Arc<LiveSet>,
+    seq: Seq,
+    /// The neighbourhood of the last key, once there was one.
+    span: Option<Span>,
+    key: Vec<u8>,
+}
+
+impl Mask for RangeMask {
+    #[inline]
+    fn hides(&mut self, key: SplitKey<'_>, seq: Seq) -> Result<bool> {
+        match &self.span {
+            Some(span) if span.has(key) => Ok(seq < span.seq),
+            _ => self.find(key).map(|newest| seq < newest),
+        }
+    }
+}
+
+impl RangeMask {
+    fn find(&mut self, key: SplitKey<'_>) -> Result<Seq> {
+        let mut span = self.span.take().unwrap_or_default();
+        span.reset();
+        key.copy_into(&mut self.key);
+        self.memtables.iter().for_each(|list| list.narrow(&self.key, self.seq, &mut span));
+        self.live.ranged().narrow(&self.key, &mut span)?;
+        Ok(self.span.insert(span).seq)
+    }
+}
+
+impl View {
+    /// Whether there may be range tombstones.
+    #[inline]
+    pub fn has_ranges(&self) -> bool {
+        self.had_ranges || self.active.has_ranges()
+    }
+
+    /// What hides entries of a walk as of `seq`; `None` if nothing does.
+    pub fn mask(&self, seq: Seq) -> Option<Box<dyn Mask>> {
+        if !self.has_ranges() {
+            return None;
+        }
+        let memtables =
+            self.memtables().map(|table| table.ranges()).filter(|list| !list.is_empty()).collect();
+        Some(Box::new(RangeMask {
+            memtables,
+            live: Arc::clone(&self.live),
+            seq,
+            span: None,
+            key: Vec::new(),
+        }))
+    }
+
+    /// Whether a range tombstone up to `now` deletes an entry of the key with number `seq`.
+    ///
+    /// # Errors
+    /// Those of reading range tombstones.
+    pub fn deletes(&self, now: Seq, key: &[u8], seq: Seq) -> Result<bool> {
+        let mut memtables = self.memtables().filter(|table| table.has_ranges());
+        if memtables.any(|table| table.ranges().seq_at(key, now) > seq) {
+            return Ok(true);
+        }
+        self.live.ranged().delete(key, seq)
+    }
+}

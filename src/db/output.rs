@@ -1,0 +1,127 @@
+//! What a compaction writes: segments that are full at about the same size, and the range tombstones that stay, divided among them.
+//!
+//! 1. A segment ends behind its last entry: the range tombstones up to there are its own, and the rest is that of the next segment. So
+//!    segments stay disjoint (I10), however far a range goes.
+//! 2. Range tombstones fill a segment as entries do. Where there are many and no entries, a tombstone of a deleted key stands for an entry,
+//!    behind which the segment can end.
+
+use super::inner::Inner;
+use super::pick::Compaction;
+use super::plan::FilterPlan;
+use super::segment_builder::SegmentBuilder;
+use super::write::RANGE_BYTES_MAX;
+use crate::error::Result;
+use crate::key::{EntryKind, Seq};
+use crate::manifest::LiveSegment;
+use crate::ranges::{RangeTombstones, successor};
+
+/// Call order: `new append* finish`.
+pub(super) struct CompactionOutput<'a> {
+    inner: &'a Inner,
+    level: u8,
+    plan: Option<&'a FilterPlan>,
+    built: &'a mut Vec<LiveSegment>,
+    current: Option<SegmentBuilder<'a>>,
+    /// The key of the last entry.
+    last_key: Vec<u8>,
+    /// The range tombstones from the beginning of the current segment on.
+    ranges: RangeTombstones,
+    /// How many of their steps the current segment has passed, and about how many bytes they take.
+    passed: usize,
+    passed_bytes: usize,
+}
+
+impl<'a> CompactionOutput<'a> {
+    /// Writes to segments that are appended to `built`, with the range tombstones `ranges`.
+    pub fn new(
+        inner: &'a Inner,
+        compaction: &Compaction,
+        plan: Option<&'a FilterPlan>,
+        ranges: RangeTombstones,
+        built: &'a mut Vec<LiveSegment>,
+    ) -> Self {
+        let (level, last_key) = (compaction.output_level, Vec::new());
+        CompactionOutput {
+            inner,
+            level,
+            plan,
+            built,
+            current: None,
+            last_key,
+            ranges,
+            passed: 0,
+            passed_bytes: 0,
+        }
+    }
+
+    /// Adds the next entry.
+    pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+        self.pass_ranges(Some(key))?;
+        self.add(key, seq, kind, value)?;
+        if self.is_full() { self.end_segment() } else { Ok(()) }
+    }
+
+    /// Completes the last segment.
+    pub fn finish(mut self) -> Result<()> {
+        self.pass_ranges(None)?;
+        match self.current.is_some() || !self.ranges.is_empty() {
+            true => self.end_segment(),
+            false => Ok(()),
+        }
+    }
+
+    fn builder(&mut self) -> Result<&mut SegmentBuilder<'a>> {
+        let builder = match self.current.take() {
+            Some(builder) => builder,
+            None => SegmentBuilder::new(&self.inner.storage, self.level, self.plan)?,
+        };
+        Ok(self.current.insert(builder))
+    }
+
+    fn add(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+        self.builder()?.append(key, seq, kind, value)?;
+        self.last_key.clear();
+        self.last_key.extend_from_slice(key);
+        Ok(())
+    }
+
+    /// Counts the range tombstones that begin before `key`, and ends segments that are full of them.
+    fn pass_ranges(&mut self, key: Option<&[u8]>) -> Result<()> {
+        while let Some((from, seq)) = self.ranges.step(self.passed)
+            && key.is_none_or(|key| from < key)
+        {
+            self.passed += 1;
+            self.passed_bytes += from.len() + RangeTombstones::STEP_BYTES;
+            if seq > 0 && self.is_full() {
+                let from = from.to_vec();
+                if self.current.is_none() || from > self.last_key {
+                    self.add(&from, seq, EntryKind::Tombstone, &[])?;
+                }
+                self.end_segment()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A run of level 0 is one segment, so that is never full.
+    fn is_full(&self) -> bool {
+        let bytes = self.current.as_ref().map_or(0, SegmentBuilder::file_bytes) + self.passed_bytes as u64;
+        self.level > 0
+            && (bytes >= self.inner.storage.options.segment_bytes || self.passed_bytes >= RANGE_BYTES_MAX)
+    }
+
+    fn end_segment(&mut self) -> Result<()> {
+        self.builder()?;
+        let Some(mut builder) = self.current.take() else { return Ok(()) };
+        // Without an entry, the segment is the last one and has all that is left.
+        let behind = if builder.is_empty() { None } else { successor(&self.last_key) };
+        let rest = match behind.filter(|_| self.level > 0) {
+            Some(behind) => self.ranges.split_off(&behind),
+            None => RangeTombstones::default(),
+        };
+        builder.set_ranges(std::mem::replace(&mut self.ranges, rest))?;
+        (self.passed, self.passed_bytes) = (0, 0);
+        self.built.push(self.inner.finish_segment(builder)?);
+        Ok(())
+    }
+}

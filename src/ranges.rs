@@ -1,0 +1,298 @@
+//! Range tombstones: which ranges of keys were deleted, and when.
+//!
+//! A set of range tombstones is kept as a step function over the keys: from each step's key on, up to the next one, every entry that is older
+//! than the step's sequence number is deleted. Overlapping tombstones need no more than two steps each, and the newest one wins. (RocksDB
+//! calls the pieces between two steps fragments.)
+
+use crate::codec::{Decoder, Encode};
+use crate::error::{Error, Result};
+use crate::key::{MAX_KEY_BYTES, Seq, SplitKey, prefix_end};
+use bytes::Bytes;
+use std::ops::Bound;
+
+/// A range of keys to delete, from `start` up to before `end`; without `end` up to the last key. Never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeletedRange {
+    /// The first key.
+    pub start: Vec<u8>,
+    /// The key behind the last one.
+    pub end: Option<Vec<u8>>,
+}
+
+impl DeletedRange {
+    /// The range between two bounds; `None` if no key is between them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRange`] if the lower bound is greater than the upper one, [`Error::KeyTooLarge`].
+    pub fn new(from: Bound<&[u8]>, to: Bound<&[u8]>) -> Result<Option<Self>> {
+        let bytes = |bound| match bound {
+            Bound::Included(key) | Bound::Excluded(key) => Some(key),
+            Bound::Unbounded => None,
+        };
+        let (first, last): (Option<&[u8]>, Option<&[u8]>) = (bytes(from), bytes(to));
+        if let Some(len) = first.into_iter().chain(last).map(<[u8]>::len).max().filter(|&n| n > MAX_KEY_BYTES)
+        {
+            return Err(Error::KeyTooLarge { len, max: MAX_KEY_BYTES });
+        }
+        if let (Some(first), Some(last)) = (first, last)
+            && first > last
+        {
+            return Err(Error::invalid_range(first, last));
+        }
+        let start = match from {
+            Bound::Included(key) => key.to_vec(),
+            Bound::Excluded(key) => match successor(key) {
+                Some(next) => next,
+                None => return Ok(None),
+            },
+            Bound::Unbounded => Vec::new(),
+        };
+        let end = match to {
+            Bound::Included(key) => successor(key),
+            Bound::Excluded(key) => Some(key.to_vec()),
+            Bound::Unbounded => None,
+        };
+        let is_empty = end.as_ref().is_some_and(|end| start >= *end);
+        Ok((!is_empty).then_some(DeletedRange { start, end }))
+    }
+
+    /// All keys that start with `prefix`.
+    ///
+    /// # Errors
+    /// [`Error::EmptyPrefix`], [`Error::KeyTooLarge`].
+    pub fn of_prefix(prefix: &[u8]) -> Result<Self> {
+        match prefix.len() {
+            0 => Err(Error::EmptyPrefix),
+            len if len > MAX_KEY_BYTES => Err(Error::KeyTooLarge { len, max: MAX_KEY_BYTES }),
+            _ => Ok(DeletedRange { start: prefix.to_vec(), end: prefix_end(prefix) }),
+        }
+    }
+}
+
+/// The smallest key greater than `key`; `None` if there is none.
+pub fn successor(key: &[u8]) -> Option<Vec<u8>> {
+    match key.len() < MAX_KEY_BYTES {
+        true => Some([key, &[0]].concat()),
+        false => prefix_end(key),
+    }
+}
+
+/// From this key on, entries older than `seq` are deleted. 0 deletes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Step {
+    from: Bytes,
+    seq: Seq,
+}
+
+/// Range tombstones. Only the newest one of each key counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RangeTombstones {
+    /// Keys increase strictly, the sequence numbers of neighbours differ, and the first one is not 0.
+    steps: Vec<Step>,
+}
+
+impl RangeTombstones {
+    /// The most bytes of an encoded step besides its key.
+    pub const STEP_BYTES: usize = 13;
+
+    /// The tombstone of one range.
+    pub fn of(start: Bytes, end: Option<Bytes>, seq: Seq) -> Self {
+        let end = end.map(|from| Step { from, seq: 0 });
+        RangeTombstones { steps: std::iter::once(Step { from: start, seq }).chain(end).collect() }
+    }
+
+    /// Whether nothing is deleted.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Number of ranges, each deleted by one tombstone as far as it goes.
+    pub fn len(&self) -> usize {
+        self.steps.iter().filter(|step| step.seq > 0).count()
+    }
+
+    /// The first deleted key; empty if there is none.
+    pub fn start(&self) -> &[u8] {
+        self.steps.first().map(|step| &*step.from).unwrap_or_default()
+    }
+
+    /// The key behind the last deleted one; `None` if the deleted keys go on to the last.
+    pub fn end(&self) -> Option<&[u8]> {
+        self.steps.last().filter(|step| step.seq == 0).map(|step| &*step.from)
+    }
+
+    /// The smallest and the largest sequence number; `None` if nothing is deleted.
+    pub fn seqs(&self) -> Option<(Seq, Seq)> {
+        let seqs = || self.steps.iter().map(|step| step.seq).filter(|&seq| seq > 0);
+        Some((seqs().min()?, seqs().max()?))
+    }
+
+    /// The ranges in order: start, end (`None`: the last key is deleted, too), sequence number.
+    pub fn ranges(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>, Seq)> {
+        let ends = self.steps.iter().skip(1).map(|step| Some(&*step.from)).chain([None]);
+        self.steps
+            .iter()
+            .zip(ends)
+            .map(|(step, end)| (&*step.from, end, step.seq))
+            .filter(|range| range.2 > 0)
+    }
+
+    /// The key and the number of a step: entries from this key on, up to the next step, are deleted if they are older.
+    pub fn step(&self, at: usize) -> Option<(&[u8], Seq)> {
+        self.steps.get(at).map(|step| (&*step.from, step.seq))
+    }
+
+    /// How many steps begin at the key or before it.
+    fn steps_to(&self, key: &[u8]) -> usize {
+        self.steps.partition_point(|step| *step.from <= *key)
+    }
+
+    /// Entries of the key that are older than this are deleted.
+    pub fn seq_at(&self, key: &[u8]) -> Seq {
+        self.steps_to(key).checked_sub(1).and_then(|at| self.steps.get(at)).map_or(0, |step| step.seq)
+    }
+
+    /// Narrows a span around `key` to where these tombstones are the same, and adds them to it.
+    pub fn narrow(&self, key: &[u8], span: &mut Span) {
+        let behind = self.steps_to(key);
+        let at = behind.checked_sub(1).and_then(|at| self.steps.get(at));
+        let next = self.steps.get(behind).map(|step| &*step.from);
+        span.narrow(at.map(|step| &*step.from), next);
+        span.seq = span.seq.max(at.map_or(0, |step| step.seq));
+    }
+
+    /// Whether every entry of these keys that is not newer than `newest` is deleted.
+    pub fn cover(&self, smallest: &[u8], largest: &[u8], newest: Seq) -> bool {
+        let Some(first) = self.steps_to(smallest).checked_sub(1) else { return false };
+        let within = self.steps.iter().skip(first).take_while(|step| *step.from <= *largest);
+        within.map(|step| step.seq).min().is_some_and(|seq| seq > newest)
+    }
+
+    /// Both sets together.
+    pub fn merged(&self, other: &Self) -> Self {
+        let mut merged = RangeTombstones { steps: Vec::with_capacity(self.steps.len() + other.steps.len()) };
+        let (mut mine, mut theirs) = (self.steps.iter().peekable(), other.steps.iter().peekable());
+        let (mut a, mut b) = (0, 0);
+        loop {
+            let next = match (mine.peek(), theirs.peek()) {
+                (Some(x), Some(y)) => {
+                    if x.from <= y.from {
+                        &x.from
+                    } else {
+                        &y.from
+                    }
+                }
+                (Some(x), None) => &x.from,
+                (None, Some(y)) => &y.from,
+                (None, None) => return merged,
+            }
+            .clone();
+            a = mine.next_if(|step| step.from == next).map_or(a, |step| step.seq);
+            b = theirs.next_if(|step| step.from == next).map_or(b, |step| step.seq);
+            merged.push(next, a.max(b));
+        }
+    }
+
+    fn push(&mut self, from: Bytes, seq: Seq) {
+        if self.steps.last().map_or(0, |last| last.seq) != seq {
+            self.steps.push(Step { from, seq });
+        }
+    }
+
+    /// All of several sets together.
+    pub fn all<'a>(sets: impl IntoIterator<Item = &'a RangeTombstones>) -> Self {
+        let mut sets: Vec<RangeTombstones> =
+            sets.into_iter().filter(|set| !set.is_empty()).cloned().collect();
+        while sets.len() > 1 {
+            sets = sets
+                .chunks(2)
+                .map(|pair| match pair {
+                    [a, b] => a.merged(b),
+                    rest => rest.first().cloned().unwrap_or_default(),
+                })
+                .collect();
+        }
+        sets.pop().unwrap_or_default()
+    }
+
+    /// Splits the set: the part before the key stays, the part from the key on is returned.
+    pub fn split_off(&mut self, key: &[u8]) -> Self {
+        let at = self.steps.partition_point(|step| *step.from < *key);
+        let mut rest = RangeTombstones { steps: self.steps.split_off(at) };
+        let seq = self.steps.last().map_or(0, |step| step.seq);
+        if seq > 0 {
+            let key = Bytes::copy_from_slice(key);
+            if rest.steps.first().is_none_or(|step| step.from != key) {
+                rest.steps.insert(0, Step { from: key.clone(), seq });
+            }
+            self.steps.push(Step { from: key, seq: 0 });
+        }
+        if rest.steps.first().is_some_and(|step| step.seq == 0) {
+            rest.steps.remove(0);
+        }
+        rest
+    }
+
+    /// Appends the number of steps, and key and sequence number of each.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        out.put_varint(self.steps.len() as u64);
+        for step in &self.steps {
+            out.put_bytes(&step.from);
+            out.put_varint(step.seq);
+        }
+    }
+
+    /// Decodes what [`encode`](Self::encode) has written, and nothing else.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut fields = Decoder::new(bytes);
+        let count = fields.length()?;
+        let mut set = RangeTombstones::default();
+        for _ in 0..count {
+            let from = fields.bytes().filter(|key| key.len() <= MAX_KEY_BYTES)?;
+            let step = Step { from: Bytes::copy_from_slice(from), seq: fields.varint()? };
+            let (before, seq) = set.steps.last().map_or((None, 0), |last| (Some(&last.from), last.seq));
+            if before.is_some_and(|before| *before >= step.from) || seq == step.seq {
+                return None;
+            }
+            set.steps.push(step);
+        }
+        (fields.remaining() == 0).then_some(set)
+    }
+}
+
+/// Neighbouring keys that the same range tombstones delete, found around one key. Saves the search for the keys that follow.
+#[derive(Debug, Clone, Default)]
+pub struct Span {
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+    /// Entries older than this are deleted.
+    pub seq: Seq,
+}
+
+impl Span {
+    /// All keys, before [`narrow`](RangeTombstones::narrow).
+    pub fn reset(&mut self) {
+        self.from.clear();
+        self.to = None;
+        self.seq = 0;
+    }
+
+    /// Whether the key is in the span.
+    #[inline]
+    pub fn has(&self, key: SplitKey<'_>) -> bool {
+        key.cmp_bytes(&self.from).is_ge() && self.to.as_ref().is_none_or(|to| key.cmp_bytes(to).is_lt())
+    }
+
+    /// Leaves out the keys before `from`, and those from `to` on.
+    pub fn narrow(&mut self, from: Option<&[u8]>, to: Option<&[u8]>) {
+        if let Some(from) = from.filter(|from| *from > &*self.from) {
+            self.from = from.to_vec();
+        }
+        if let Some(to) = to.filter(|to| self.to.as_ref().is_none_or(|now| *to < &**now)) {
+            self.to = Some(to.to_vec());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! What a segment holds, counted while it is written and read back from its properties block. The byte map is in
+//! [`format`](mod@super::format).
+
+use super::format::{Compression, Parsed};
+use crate::codec::{Decoder, Encode};
+use crate::hash::KeyHasher;
+use crate::key::{EntryKind, MAX_KEY_BYTES, Seq};
+use crate::ranges::{RangeTombstones, successor};
+
+/// What identifies a store: set when it is created, never changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreIdentity {
+    /// A random number. Binds logs and segments to their store.
+    pub store_id: u64,
+    /// The key hash.
+    pub hasher: KeyHasher,
+}
+
+/// The contents of the properties block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Properties {
+    /// Number of entries, tombstones included.
+    pub entries: u64,
+    /// Number of tombstones.
+    pub tombstones: u64,
+    /// Length of the longest run of tombstones.
+    pub longest_run: u64,
+    /// Number of ranges that range tombstones delete.
+    pub ranges: u64,
+    /// Smallest sequence number.
+    pub min_seq: Seq,
+    /// Largest sequence number.
+    pub max_seq: Seq,
+    /// Sum of key and value lengths.
+    pub raw_bytes: u64,
+    /// The store.
+    pub store: StoreIdentity,
+    /// The writer's setting.
+    pub compression: Compression,
+    /// The smallest key of an entry or a deleted range.
+    pub smallest: Vec<u8>,
+    /// The largest one.
+    pub largest: Vec<u8>,
+}
+
+/// Counts entries and range tombstones, in the order of a segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PropertiesBuilder {
+    counted: Properties,
+    /// Tombstones since the last put.
+    run: u64,
+}
+
+impl PropertiesBuilder {
+    /// The properties of a segment without entries.
+    pub fn new(store: StoreIdentity, compression: Compression) -> Self {
+        let (smallest, largest) = (Vec::new(), Vec::new());
+        let (entries, tombstones, longest_run, ranges, min_seq, max_seq, raw_bytes) =
+            (0, 0, 0, 0, Seq::MAX, 0, 0);
+        #[rustfmt::skip]
+        let counted = Properties {
+            entries, tombstones, longest_run, ranges, min_seq, max_seq, raw_bytes, store, compression, smallest, largest,
+        };
+        PropertiesBuilder { counted, run: 0 }
+    }
+
+    /// The store.
+    pub fn store(&self) -> StoreIdentity {
+        self.counted.store
+    }
+
+    /// Number of entries so far.
+    pub fn entries(&self) -> u64 {
+        self.counted.entries
+    }
+
+    /// Counts the next entry.
+    #[inline]
+    pub fn count(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value_len: usize) {
+        let of = &mut self.counted;
+        if of.entries == 0 {
+            of.smallest = key.to_vec();
+        }
+        of.entries += 1;
+        if kind == EntryKind::Tombstone {
+            of.tombstones += 1;
+            self.run += 1;
+            of.longest_run = of.longest_run.max(self.run);
+        } else {
+            self.run = 0;
+        }
+        of.min_seq = of.min_seq.min(seq);
+        of.max_seq = of.max_seq.max(seq);
+        of.raw_bytes += (key.len() + value_len) as u64;
+    }
+
+    /// Counts the range tombstones. `last_key` is that of the last entry.
+    pub fn finish(self, ranges: &RangeTombstones, last_key: Vec<u8>) -> Properties {
+        let mut of = self.counted;
+        let Some((oldest, newest)) = ranges.seqs() else {
+            return Properties { largest: last_key, ..of };
+        };
+        of.ranges = ranges.len() as u64;
+        (of.min_seq, of.max_seq) = (of.min_seq.min(oldest), of.max_seq.max(newest));
+        if ranges.start() < &*of.smallest {
+            of.smallest = ranges.start().to_vec();
+        }
+        let behind = successor(&last_key);
+        of.largest = match ranges.end() {
+            None => vec![0xff; MAX_KEY_BYTES],
+            Some(end) if behind.is_none_or(|behind| *end <= *behind) => last_key,
+            Some(end) => end.to_vec(),
+        };
+        of
+    }
+}
+
+impl Properties {
+    /// The payload of the properties block.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let StoreIdentity { store_id, hasher } = self.store;
+        let counts = [self.entries, self.tombstones, self.longest_run, self.ranges];
+        let sums = counts.into_iter().chain([self.min_seq, self.max_seq, self.raw_bytes]);
+        sums.chain([store_id]).for_each(|number| out.put_u64(number));
+        let (code, key) = hasher.to_code();
+        out.put_u8(code);
+        key.iter().for_each(|&word| out.put_u64(word));
+        out.put_bytes(self.compression.name().as_bytes());
+        out.put_bytes(&self.smallest);
+        out.put_bytes(&self.largest);
+    }
+
+    /// Decodes the payload of the properties block.
+    pub fn decode(payload: &[u8]) -> Parsed<Self> {
+        let mut fields = Decoder::new(payload);
+        let mut decode = || -> Option<Properties> {
+            Some(Properties {
+                entries: fields.u64()?,
+                tombstones: fields.u64()?,
+                longest_run: fields.u64()?,
+                ranges: fields.u64()?,
+                min_seq: fields.u64()?,
+                max_seq: fields.u64()?,
+                raw_bytes: fields.u64()?,
+                store: StoreIdentity {
+                    store_id: fields.u64()?,
+                    hasher: KeyHasher::from_code(fields.u8()?, [fields.u64()?, fields.u64()?])?,
+                },
+                compression: Compression::from_name(fields.bytes()?)?,
+                smallest: fields.bytes()?.to_vec(),
+                largest: fields.bytes()?.to_vec(),
+            })
+        };
+        let properties = decode().ok_or("the properties do not parse")?;
+        let sensible = properties.tombstones <= properties.entries
+            && properties.longest_run <= properties.tombstones
+            && properties.min_seq <= properties.max_seq
+            && properties.smallest <= properties.largest;
+        if properties.entries == 0 || !sensible || fields.remaining() != 0 {
+            return Err("the properties contradict themselves");
+        }
+        Ok(properties)
+    }
+}
