@@ -1,6 +1,6 @@
 //! The background threads. Each takes the most urgent task, or sleeps. `failure.rs` decides what an error or a panic means.
 
-use super::control::Control;
+use super::control::{Control, TombstoneFlush};
 use super::inner::Inner;
 use super::pick::{Compaction, pick};
 use super::retry::TaskKind;
@@ -23,6 +23,8 @@ const INDEXES_AT_ONCE: usize = 16;
 enum BackgroundTask {
     UnmapCold,
     Flush(Arc<Memtable>, FileId),
+    /// Hands a memtable with many tombstones over to a flush.
+    RotateTombstones,
     /// Checks the sidecar of a segment, and has those of others read meanwhile.
     CheckSidecar(FileId, Vec<FileId>),
     WarmIndexes(Vec<FileId>),
@@ -36,7 +38,7 @@ impl BackgroundTask {
     fn kind(&self) -> Option<TaskKind> {
         match self {
             BackgroundTask::UnmapCold => None,
-            BackgroundTask::Flush(..) => Some(TaskKind::Flush),
+            BackgroundTask::Flush(..) | BackgroundTask::RotateTombstones => Some(TaskKind::Flush),
             BackgroundTask::Compact(_) | BackgroundTask::TakeBack(_) => Some(TaskKind::Compaction),
             BackgroundTask::CheckSidecar(..)
             | BackgroundTask::WarmIndexes(_)
@@ -53,6 +55,11 @@ impl BackgroundTask {
                     control.to_flush.push_front((table, next_log));
                 }
             }
+            BackgroundTask::RotateTombstones if control.tombstone_flush == TombstoneFlush::Starting => {
+                let next = if again { TombstoneFlush::Due } else { TombstoneFlush::NotNeeded };
+                control.tombstone_flush = next;
+            }
+            BackgroundTask::RotateTombstones => {} // The next memtable has many, too.
             BackgroundTask::UnmapCold => {
                 control.unmap_from.get_or_insert_with(Instant::now);
             }
@@ -113,6 +120,7 @@ impl Inner {
     fn perform(&self, task: &BackgroundTask) -> Result<()> {
         match task {
             BackgroundTask::Flush(table, next_log) => self.flush_one(table, *next_log),
+            BackgroundTask::RotateTombstones => self.rotate_tombstones(),
             BackgroundTask::UnmapCold => {
                 self.unmap_cold();
                 Ok(())
@@ -166,6 +174,13 @@ impl Inner {
             control.flushing = Some(next_log);
             return Some(BackgroundTask::Flush(table, next_log));
         }
+        if control.tombstone_flush == TombstoneFlush::Due
+            && control.until_idle().is_zero()
+            && control.flush_retries.pause(now).is_zero()
+        {
+            control.tombstone_flush = TombstoneFlush::Starting;
+            return Some(BackgroundTask::RotateTombstones);
+        }
         self.queue_bad(control);
         self.queue_missing_sidecars(control);
         self.queue_suspects(control);
@@ -216,6 +231,8 @@ impl Inner {
         let pauses = retries.map(|retries| retries.pause(now));
         let pauses: Vec<Duration> = pauses.into_iter().filter(|pause| !pause.is_zero()).collect();
         let idle = if pauses.is_empty() { self.until_idle_task(control) } else { None };
+        let is_due = control.tombstone_flush == TombstoneFlush::Due && !control.until_idle().is_zero();
+        let idle = idle.or(is_due.then(|| control.until_idle()));
         checks.into_iter().flatten().chain(pauses).chain(idle).min()
     }
 

@@ -3,6 +3,7 @@
 //! Readers hold the segments that they started with, so a compaction keeps no old entries for them: it writes one entry per key, and a
 //! tombstone, of a key or of a range, only if a deeper level may have an entry that it hides.
 
+use super::control::TombstoneFlush;
 use super::inner::Inner;
 use super::metrics::add;
 use super::output::CompactionOutput;
@@ -146,7 +147,8 @@ impl Inner {
         self.check_writable()?;
         let _wait = CompactionWait::begin(self);
         self.wait_for_work(|control| {
-            if control.flushing.is_some() || !control.to_flush.is_empty() {
+            let rotates = control.tombstone_flush != TombstoneFlush::NotNeeded;
+            if control.flushing.is_some() || !control.to_flush.is_empty() || rotates {
                 return Some(TaskKind::Flush);
             }
             let compacts = !control.running.is_empty()

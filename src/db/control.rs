@@ -14,12 +14,23 @@ use std::time::Duration;
 /// A store is idle once no memtable has filled up for this long.
 const IDLE_AFTER: Duration = Duration::from_secs(5);
 
+/// Whether the active memtable is to be flushed because of its tombstones, once the store is idle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum TombstoneFlush {
+    #[default]
+    NotNeeded,
+    Due,
+    /// A thread is about to hand it over.
+    Starting,
+}
+
 /// The state of the background work.
 pub(crate) struct Control {
     /// Memtables to flush, oldest first, each with the first log that is still needed after its flush.
     pub to_flush: VecDeque<(Arc<Memtable>, FileId)>,
     /// While a memtable is being flushed: the first log that is still needed after it.
     pub flushing: Option<FileId>,
+    pub tombstone_flush: TombstoneFlush,
     /// Logs of this open below this number hold nothing that segments do not have.
     pub log_floor: FileId,
     /// How much of the logs this process has synced.
@@ -61,6 +72,7 @@ impl Control {
         Control {
             to_flush: VecDeque::new(),
             flushing: None,
+            tombstone_flush: TombstoneFlush::default(),
             log_floor,
             synced: None,
             last_full: None,

@@ -1,7 +1,9 @@
 //! Flush: the oldest full memtable becomes a segment of level 0, and its log is removed.
 
+use super::control::TombstoneFlush;
 use super::inner::Inner;
-use super::log::Log;
+use super::log::{Log, LogHealth};
+use super::pick::TOMBSTONE_RUN;
 use super::publish::{FlushedMemtable, LiveSetChange};
 use super::retry::TaskKind;
 use super::segment_builder::build_level0;
@@ -26,6 +28,28 @@ impl Inner {
             flushed: Some(flushed),
             ..LiveSetChange::default()
         })
+    }
+
+    /// Has an idle store flush the active memtable, if it has many tombstones by now, so that a compaction can remove them. `before` is how many
+    /// it had before the last write.
+    pub fn note_tombstones(&self, before: usize, now: usize) {
+        if before < TOMBSTONE_RUN && now >= TOMBSTONE_RUN {
+            lock(&self.control).tombstone_flush = TombstoneFlush::Due;
+            self.work.notify_all();
+        }
+    }
+
+    /// Hands the active memtable to a flush if it still has many tombstones.
+    pub fn rotate_tombstones(&self) -> Result<()> {
+        let mut log = lock(&self.log);
+        match &mut *log {
+            Log::Active(active)
+                if active.health == LogHealth::Sound && active.memtable.tombstones() >= TOMBSTONE_RUN =>
+            {
+                self.rotate(active)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Flushes everything written so far and waits for it.

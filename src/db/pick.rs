@@ -30,7 +30,7 @@ const LEVEL0_TRIGGERS_MAX: f64 = 3.0;
 const SIZE_RATIO: u64 = 10;
 
 /// A run of so many tombstones takes a walk a few milliseconds to pass.
-const TOMBSTONE_RUN: u64 = 8 << 10;
+pub(crate) const TOMBSTONE_RUN: usize = 8 << 10;
 
 /// The most segments of level 0 in one merge. Each needs a cursor with a read window of up to 256 KiB; any other level needs one in all.
 const LEVEL0_GROUP_MAX: usize = 64;
@@ -272,7 +272,7 @@ fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservati
 
 /// Merges a segment with a long run of tombstones into the next level; in the deepest one, rewrites it without them.
 fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
-    let is_dense = |s: &&LiveSegment| s.meta.longest_run >= TOMBSTONE_RUN;
+    let is_dense = |s: &&LiveSegment| s.meta.longest_run >= TOMBSTONE_RUN as u64;
     live.levels().iter().enumerate().find_map(|(number, level)| {
         let mut dense = level.segments().iter().filter(is_dense);
         match number {

@@ -106,11 +106,13 @@ impl Inner {
         }
         add(&self.storage.metrics.log_bytes, log.writer.len() - before);
         add(&self.storage.metrics.user_bytes, bytes as u64);
+        let tombstones = log.memtable.tombstones();
         for batch in group {
             apply(&log.memtable, &self.storage.header.hasher, log.next_seq, log.arena.store(batch.payload));
             log.next_seq += Seq::from(batch.count);
         }
         self.visible.store(log.next_seq - 1, Ordering::Release);
+        self.note_tombstones(tombstones, log.memtable.tombstones());
         Ok(())
     }
 

@@ -25,6 +25,7 @@ pub struct Memtable {
     ranges: MemtableRanges,
     /// Bytes of the range tombstones, as a segment stores them at most.
     range_bytes: AtomicUsize,
+    tombstones: AtomicUsize,
     last_seq: AtomicU64,
 }
 
@@ -37,6 +38,7 @@ impl Memtable {
             filter,
             ranges: MemtableRanges::new(),
             range_bytes: AtomicUsize::new(0),
+            tombstones: AtomicUsize::new(0),
             last_seq: AtomicU64::new(0),
         })
     }
@@ -51,6 +53,9 @@ impl Memtable {
         self.filter.insert(hash);
         self.map.insert(MemKey { prefix, seq, kind, key_len: key_len as u32, data }, ());
         self.filter.count(size);
+        if kind == EntryKind::Tombstone {
+            self.tombstones.fetch_add(1, Memory::Relaxed);
+        }
         self.last_seq.fetch_max(seq, Memory::Relaxed);
     }
 
@@ -103,6 +108,11 @@ impl Memtable {
     /// Estimated memory of the entries, in bytes, without the filter.
     pub fn bytes(&self) -> usize {
         self.filter.entry_bytes()
+    }
+
+    /// Number of tombstones of keys, counting every version.
+    pub fn tombstones(&self) -> usize {
+        self.tombstones.load(Memory::Relaxed)
     }
 
     /// Number of entries, counting every version of a key.

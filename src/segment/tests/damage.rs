@@ -149,7 +149,7 @@ fn i6_a_newer_version_is_named() {
     let Fixture { path, .. } = &fixture(&songs(3), WriterOptions::default());
     let mut bytes = std::fs::read(path).unwrap();
     let (footer, crc) = (bytes.len() - FOOTER_BYTES, bytes.len() - 4);
-    bytes[footer + 40] = 4;
+    bytes[footer + 40] = 5;
     std::fs::write(path, &bytes).unwrap();
     let error = open(path, 0).map(|_| ()).unwrap_err();
     assert!(matches!(error, Error::Corruption { .. }), "a damaged version is damage: {error}");
@@ -157,7 +157,7 @@ fn i6_a_newer_version_is_named() {
     bytes[crc..].copy_from_slice(&sealed);
     std::fs::write(path, bytes).unwrap();
     let error = open(path, 0).map(|_| ()).unwrap_err();
-    assert!(matches!(error, Error::UnsupportedVersion { found: 4, supported: 3, .. }), "{error}");
+    assert!(matches!(error, Error::UnsupportedVersion { found: 5, supported: 4, .. }), "{error}");
 }
 
 #[test]
