@@ -86,6 +86,10 @@ pub struct LevelStats {
     pub segments: usize,
     /// Entries, tombstones included.
     pub keys: u64,
+    /// Tombstones of keys.
+    pub tombstones: u64,
+    /// Ranges of keys that range tombstones delete.
+    pub range_tombstones: u64,
     /// Bytes of the segment files.
     pub data_bytes: u64,
     /// Size of the filters, in bytes.
@@ -140,7 +144,6 @@ impl Inner {
         let metrics = &self.storage.metrics;
         let get = |counter: &AtomicU64| counter.load(Relaxed);
         let FilterSums { probes, maybes, false_positives } = metrics.filter_sums();
-        let tables = std::iter::once(&view.active).chain(&view.immutable);
         let levels = view.live.levels().iter().take(view.live.deepest() + 1).enumerate();
         let levels: Vec<LevelStats> = levels
             .map(|(number, level)| {
@@ -152,6 +155,8 @@ impl Inner {
                     runs: if number == 0 { segments.len() } else { segments.len().min(1) },
                     segments: segments.len(),
                     keys,
+                    tombstones: segments.iter().map(|s| s.meta.tombstones).sum(),
+                    range_tombstones: segments.iter().map(|s| s.meta.ranges).sum(),
                     data_bytes: level.file_bytes(),
                     filter_bytes: facts(segments).map(Facts::filter_bytes).sum(),
                     filters: segments.iter().flat_map(|s| &s.sidecar).filter(|s| s.is_verified()).count(),
@@ -186,7 +191,7 @@ impl Inner {
             descriptor_waits: get(&metrics.descriptor_waits),
             stall_micros: get(&metrics.stall_micros),
             shortages: get(&metrics.shortages),
-            memtable_bytes: tables.map(|table| table.bytes() as u64).sum(),
+            memtable_bytes: view.memtables().map(|table| table.bytes() as u64).sum(),
             key_hash: self.storage.header.hasher.function(),
             levels,
         }

@@ -38,6 +38,7 @@ mod model;
 mod open_files;
 mod panics;
 mod quarantine;
+mod range_tombstones;
 mod ranges;
 mod reads_ahead;
 mod repair;

@@ -64,6 +64,8 @@ struct LevelRow {
     runs: usize,
     segments: usize,
     keys: u64,
+    tombstones: u64,
+    range_tombstones: u64,
     data_bytes: u64,
     filter_bytes: u64,
     /// Segments with a usable filter.
@@ -220,6 +222,8 @@ fn total(levels: &[LevelStats]) -> LevelStats {
         total.runs += level.runs;
         total.segments += level.segments;
         total.keys += level.keys;
+        total.tombstones += level.tombstones;
+        total.range_tombstones += level.range_tombstones;
         total.data_bytes += level.data_bytes;
         total.filter_bytes += level.filter_bytes;
         total.filters += level.filters;
@@ -241,6 +245,8 @@ impl LevelRow {
             runs: stats.runs,
             segments: stats.segments,
             keys: stats.keys,
+            tombstones: stats.tombstones,
+            range_tombstones: stats.range_tombstones,
             data_bytes: stats.data_bytes,
             filter_bytes: stats.filter_bytes,
             filters: stats.filters,
