@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::id::FileId;
 use crate::memtable::Memtable;
 use crate::sync::lock;
+use std::ops::Range;
 use std::sync::Arc;
 
 impl Inner {
@@ -30,21 +31,22 @@ impl Inner {
         })
     }
 
-    /// Has an idle store flush the active memtable, if it has many tombstones by now, so that a compaction can remove them. `before` is how many
-    /// it had before the last write.
-    pub fn note_tombstones(&self, before: usize, now: usize) {
-        if before < TOMBSTONE_RUN && now >= TOMBSTONE_RUN {
+    /// Has an idle store flush the active memtable, so that a compaction can remove what it deletes: if it has many tombstones by now, or if
+    /// a range that was just deleted covers a whole segment. `tombstones` is their number before and after the last write.
+    pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
+        if covers_segment || tombstones.start < TOMBSTONE_RUN && tombstones.end >= TOMBSTONE_RUN {
             lock(&self.control).tombstone_flush = TombstoneFlush::Due;
             self.work.notify_all();
         }
     }
 
-    /// Hands the active memtable to a flush if it still has many tombstones.
+    /// Hands the active memtable to a flush, unless that was done meanwhile.
     pub fn rotate_tombstones(&self) -> Result<()> {
         let mut log = lock(&self.log);
         match &mut *log {
             Log::Active(active)
-                if active.health == LogHealth::Sound && active.memtable.tombstones() >= TOMBSTONE_RUN =>
+                if active.health == LogHealth::Sound
+                    && (active.memtable.tombstones() >= TOMBSTONE_RUN || active.memtable.has_ranges()) =>
             {
                 self.rotate(active)
             }

@@ -127,8 +127,14 @@ impl QueuedBatch {
     }
 }
 
-/// Inserts the operations of a batch into a memtable, numbered from `first_seq`.
-pub(crate) fn apply(table: &Memtable, hasher: &KeyHasher, first_seq: Seq, payload: Bytes) {
+/// Inserts the operations of a batch into a memtable, numbered from `first_seq`. Calls `on_range` with start and end of each deleted range.
+pub(crate) fn apply(
+    table: &Memtable,
+    hasher: &KeyHasher,
+    first_seq: Seq,
+    payload: Bytes,
+    on_range: &mut dyn FnMut(&[u8], Option<&[u8]>),
+) {
     for (seq, op) in (first_seq..).zip(wal::ops(payload)) {
         let kind = match op.kind {
             OpKind::Put => EntryKind::Put,
@@ -136,7 +142,9 @@ pub(crate) fn apply(table: &Memtable, hasher: &KeyHasher, first_seq: Seq, payloa
             OpKind::DeleteRange => {
                 let mut start = op.data;
                 let end = start.split_off(op.key_len);
-                table.delete_range(seq, start, (!end.is_empty()).then_some(end));
+                let end = (!end.is_empty()).then_some(end);
+                on_range(&start, end.as_deref());
+                table.delete_range(seq, start, end);
                 continue;
             }
         };

@@ -106,13 +106,17 @@ impl Inner {
         }
         add(&self.storage.metrics.log_bytes, log.writer.len() - before);
         add(&self.storage.metrics.user_bytes, bytes as u64);
-        let tombstones = log.memtable.tombstones();
+        let (tombstones, mut covers) = (log.memtable.tombstones(), false);
+        let mut on_range = |from: &[u8], to: Option<&[u8]>| {
+            covers = covers || self.view.load().live.has_segment_within(from, to);
+        };
         for batch in group {
-            apply(&log.memtable, &self.storage.header.hasher, log.next_seq, log.arena.store(batch.payload));
+            let (hasher, payload) = (&self.storage.header.hasher, log.arena.store(batch.payload));
+            apply(&log.memtable, hasher, log.next_seq, payload, &mut on_range);
             log.next_seq += Seq::from(batch.count);
         }
         self.visible.store(log.next_seq - 1, Ordering::Release);
-        self.note_tombstones(tombstones, log.memtable.tombstones());
+        self.note_tombstones(covers, tombstones..log.memtable.tombstones());
         Ok(())
     }
 

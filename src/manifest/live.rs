@@ -97,6 +97,19 @@ impl LiveSet {
         self.covered.get_or_init(|| self.ranged.covered(self.segments()))
     }
 
+    /// Whether a segment of a level lies between two keys, the second of which is exclusive.
+    pub fn has_segment_within(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+        let within = |s: &LiveSegment| {
+            s.meta.smallest.as_slice() >= from && to.is_none_or(|to| s.meta.largest.as_slice() < to)
+        };
+        let [level0, sorted @ ..] = &self.levels;
+        let first = |level: &Level| {
+            let at = level.segments().partition_point(|s| s.meta.smallest.as_slice() < from);
+            level.segments().get(at).is_some_and(within)
+        };
+        level0.segments().iter().any(within) || sorted.iter().any(first)
+    }
+
     /// All sorted runs, newest first.
     #[inline]
     pub fn run_groups(&self) -> &Arc<[RunGroup]> {
