@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::Value;
 use crate::wal::Batch;
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -167,17 +167,17 @@ impl Db {
         self.inner().multi_get(keys)
     }
 
-    /// The keys and values within a range of keys, in order. See [`Range`].
+    /// The keys and values within a range of keys, in order. Empty if the range's start is greater than its end. See [`Range`].
     ///
     /// ```no_run
     /// # fn main() -> sidebloom::Result<()> {
     /// # let db = sidebloom::Db::open("songs.db")?;
-    /// for kv in db.range(b"a".to_vec()..b"m".to_vec()) {
+    /// for kv in db.range("a".."m") {
     ///     let (key, value) = kv?;
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range {
+    pub fn range(&self, range: impl KeyBounds) -> Range {
         self.snapshot().range(range)
     }
 
@@ -223,16 +223,15 @@ impl Db {
     /// The errors of [`sync`](Self::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is damaged: it
     /// goes to quarantine, and the next call skips it.
     pub fn compact(&self) -> Result<()> {
-        self.inner().compact_range((Bound::Unbounded, Bound::Unbounded))
+        self.inner().compact_range((..).into_bounds())
     }
 
     /// Like [`compact`](Self::compact), but only for segments with keys in this range. An empty range changes nothing.
     ///
     /// # Errors
     /// The errors of [`compact`](Self::compact).
-    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
-        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-        self.inner().compact_range((owned(range.start_bound()), owned(range.end_bound())))
+    pub fn compact_range(&self, range: impl KeyBounds) -> Result<()> {
+        self.inner().compact_range(range.into_bounds())
     }
 
     /// Waits until the background threads have nothing left to flush or to compact.

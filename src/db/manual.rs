@@ -10,6 +10,7 @@
 use super::control::Control;
 use super::inner::Inner;
 use super::pick::{Compaction, deepest_bytes_max, level0_is_due, pick_level0};
+use crate::bounds::{KeyRange, is_empty};
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
@@ -17,19 +18,6 @@ use crate::manifest::{LEVELS, LiveSegment, LiveSet};
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 use std::ops::Bound;
-
-/// The bounds of a range of keys.
-pub(crate) type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
-/// Whether a range contains no key.
-fn is_empty((from, to): &KeyRange) -> bool {
-    match (from, to) {
-        (Bound::Included(from), Bound::Included(to)) => from > to,
-        (Bound::Included(from) | Bound::Excluded(from), Bound::Excluded(to))
-        | (Bound::Excluded(from), Bound::Included(to)) => from >= to,
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-    }
-}
 
 /// A manual compaction in progress.
 struct ManualCompaction {

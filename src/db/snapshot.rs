@@ -3,9 +3,10 @@
 use super::inner::Inner;
 use super::range::Range;
 use super::view::View;
+use crate::bounds::KeyBounds;
 use crate::error::Result;
 use crate::key::{Seq, Value, prefix_end};
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// The store as of one moment. Later writes do not change what it reads; flushes and compactions go on meanwhile.
@@ -38,10 +39,9 @@ impl Snapshot {
         Ok(self.get(key)?.is_some())
     }
 
-    /// The keys and values within a range of keys, in order.
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range {
-        let owned = |bound: Bound<&K>| bound.map(|key| key.as_ref().to_vec());
-        let (lower, upper) = (owned(range.start_bound()), owned(range.end_bound()));
+    /// The keys and values within a range of keys, in order. Empty if the range's start is greater than its end.
+    pub fn range(&self, range: impl KeyBounds) -> Range {
+        let (lower, upper) = range.into_bounds();
         Range::new(Arc::clone(&self.view), self.seq, lower, upper)
     }
 

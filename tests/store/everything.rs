@@ -194,7 +194,7 @@ fn damaged(seed: u64) {
                 1 => drop(db.compact()),
                 2 => {
                     let (a, b) = (key(rng.below(400)), key(rng.below(400)));
-                    drop(db.compact_range::<Vec<u8>>(a.clone().min(b.clone())..a.max(b)));
+                    drop(db.compact_range(a.clone().min(b.clone())..a.max(b)));
                 }
                 3 => drop(db.rebuild_filters(FilterPolicy::bits_per_key(3.0 + rng.below(9) as f64))),
                 4 => drop(db.wait_for_compaction()),

@@ -177,7 +177,7 @@ fn a_range_touches_only_the_segments_that_have_keys_of_it() {
     let inverted = (Bound::Included("key00500%"), Bound::Excluded("key00500!"));
     let of_no_key = (Bound::Included("key00500!"), Bound::Excluded("key00500!"));
     for nothing in [none, inverted, of_no_key, (Bound::Included("x"), Bound::Excluded("y"))] {
-        db.compact_range::<&str>(nothing).unwrap();
+        db.compact_range(nothing).unwrap();
         assert_eq!(level0(&db), 2, "{nothing:?}");
     }
     db.compact_range("key00500+"..="key00500+").unwrap(); // The last key of its segment.

@@ -81,7 +81,7 @@ impl Run<'_> {
             Step::Compact => drop(shared.sync(Call::Compact, || db.compact())),
             Step::CompactRange(from, to) => {
                 // An empty range does not flush.
-                let result = db.compact_range::<&[u8]>(&from[..]..&to[..]);
+                let result = db.compact_range(&from[..]..&to[..]);
                 drop(result.inspect_err(|error| shared.explain(Call::Compact, error)));
             }
             Step::Snapshot => {

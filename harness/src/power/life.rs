@@ -150,7 +150,7 @@ impl Life<'_> {
                         self.plan.key(rng.below(self.plan.writers as u64) as usize, rng.below(self.plan.keys))
                     });
                     let range = (Bound::Included(a.clone().min(b.clone())), Bound::Included(a.max(b)));
-                    db.compact_range::<Vec<u8>>(range).unwrap_or_else(|e| panic!("compact_range: {e}"));
+                    db.compact_range(range).unwrap_or_else(|e| panic!("compact_range: {e}"));
                 }
                 6 | 7 => {
                     let policy = config::policy_with_filters(&mut rng);

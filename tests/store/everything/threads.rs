@@ -159,10 +159,9 @@ pub fn disturb(shared: &Shared, which: u64, mode: u64) {
                 let key =
                     |rng: &mut Rng| format!("t{}/key{:04}", rng.below(WRITERS), rng.below(KEYS)).into_bytes();
                 let (a, b) = (key(&mut rng), key(&mut rng));
-                shared.db.compact_range::<Vec<u8>>((
-                    Bound::Included(a.clone().min(b.clone())),
-                    Bound::Excluded(a.max(b)),
-                ))
+                shared
+                    .db
+                    .compact_range((Bound::Included(a.clone().min(b.clone())), Bound::Excluded(a.max(b))))
             }
             3 => {
                 shared.db.rebuild_filters(FilterPolicy::bits_per_key(3.0 + rng.below(12) as f64)).map(|_| ())
