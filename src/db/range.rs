@@ -60,6 +60,22 @@ impl Range {
         Ok(self.lend(Direction::Reverse)?.map(|(key, merge)| (key, merge.value())))
     }
 
+    /// Counts the rows that are left, without copying any. `range.count()` is this method; [`Iterator::count`] has no place for an error.
+    ///
+    /// # Errors
+    /// Those of [`next_row`](Self::next_row).
+    pub fn count(mut self) -> Result<u64> {
+        self.count_rows().1
+    }
+
+    /// The last row that is left. It is read from the other end, as fast as a first row.
+    ///
+    /// # Errors
+    /// Those of [`next_row`](Self::next_row).
+    pub fn last(mut self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.next_back().transpose()
+    }
+
     /// Iterates over the keys alone, from where this iterator is. Reads no value, so it is faster where values are large.
     pub fn keys(mut self) -> Keys {
         self.access = Access::Keys;
@@ -115,13 +131,7 @@ impl Range {
     fn step_over(&mut self, direction: Direction, skipped: usize) -> Result<bool> {
         let mut left = skipped;
         while left > 0 {
-            left -= match (direction, &mut self.front, &mut self.back) {
-                (Direction::Forward, Some(merge), None) | (Direction::Reverse, None, Some(merge)) => {
-                    merge.skip_puts(left)
-                }
-                // The ends may meet among the rows.
-                _ => 0,
-            };
+            left -= self.skip_puts(direction, left);
             if left > 0 {
                 if !self.step(direction)? {
                     return Ok(false);
@@ -130,6 +140,29 @@ impl Range {
             }
         }
         self.step(direction)
+    }
+
+    /// Moves over at most `most` rows at once. Returns how many; 0 says nothing about the next row.
+    fn skip_puts(&mut self, direction: Direction, most: usize) -> usize {
+        match (direction, &mut self.front, &mut self.back) {
+            (Direction::Forward, Some(merge), None) | (Direction::Reverse, None, Some(merge)) => {
+                merge.skip_puts(most)
+            }
+            // The ends may meet among the rows.
+            _ => 0,
+        }
+    }
+
+    /// Counts the rows that are left: those before an error, and the outcome.
+    fn count_rows(&mut self) -> (u64, Result<u64>) {
+        let mut rows = 0;
+        loop {
+            match self.advance(Direction::Forward, 0) {
+                Ok(true) => rows += 1 + self.skip_puts(Direction::Forward, usize::MAX) as u64,
+                Ok(false) => return (rows, Ok(rows)),
+                Err(error) => return (rows, Err(error)),
+            }
+        }
     }
 
     /// What `take` makes of the row that is `skipped` rows further on.
@@ -170,7 +203,9 @@ fn row(merge: &MergeCursor) -> (Vec<u8>, Value) {
     (merge.key().to_vec(), merge.to_value())
 }
 
-/// `nth` and `nth_back` skip rows without copying them. An error among those is returned, not skipped.
+/// `nth` and `nth_back` skip rows without copying them. An error among those is returned, not skipped. In generic code, `count` is the
+/// trait's: it counts the rows before an error, and not the error. Adapters that do not pass `count` on, such as `take`, `rev` and
+/// `by_ref`, count what they yield, so an error is one item to them.
 impl Iterator for Range {
     type Item = Result<(Vec<u8>, Value)>;
 
@@ -181,6 +216,14 @@ impl Iterator for Range {
 
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.next_with(Direction::Forward, n, row)
+    }
+
+    fn count(mut self) -> usize {
+        self.count_rows().0 as usize
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
     }
 }
 
@@ -217,6 +260,22 @@ impl Keys {
     pub fn next_key_back(&mut self) -> Result<Option<&[u8]>> {
         Ok(self.0.lend(Direction::Reverse)?.map(|(key, _)| key))
     }
+
+    /// [`Range::count`].
+    ///
+    /// # Errors
+    /// Those of [`Range::next_row`].
+    pub fn count(self) -> Result<u64> {
+        self.0.count()
+    }
+
+    /// [`Range::last`] without its value.
+    ///
+    /// # Errors
+    /// Those of [`Range::next_row`].
+    pub fn last(mut self) -> Result<Option<Vec<u8>>> {
+        self.next_back().transpose()
+    }
 }
 
 fn key(merge: &MergeCursor) -> Vec<u8> {
@@ -233,6 +292,14 @@ impl Iterator for Keys {
 
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.0.next_with(Direction::Forward, n, key)
+    }
+
+    fn count(self) -> usize {
+        Iterator::count(self.0)
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
     }
 }
 

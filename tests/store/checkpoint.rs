@@ -102,12 +102,12 @@ fn a_checkpoint_of_an_empty_store_and_of_a_checkpoint_work() {
     let db = Options::new().open(dir.path().join("a")).unwrap();
     db.checkpoint(dir.path().join("b")).unwrap();
     let b = Options::new().open(dir.path().join("b")).unwrap();
-    assert_eq!(b.iter().count(), 0);
+    assert_eq!(b.iter().count().unwrap(), 0);
     b.put(b"k", b"v").unwrap();
     b.checkpoint(dir.path().join("c")).unwrap();
     let c = Options::new().open(dir.path().join("c")).unwrap();
     assert_eq!(c.get(b"k").unwrap().as_deref(), Some(b"v".as_slice()));
-    assert_eq!(db.iter().count(), 0);
+    assert_eq!(db.iter().count().unwrap(), 0);
 }
 
 #[test]

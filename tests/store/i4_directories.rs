@@ -80,7 +80,7 @@ fn i4_a_new_store_that_loses_power_opens_read_only_or_is_not_a_store() {
         for seed in 0..100 {
             let after = image.crash(POWER[(seed % 2) as usize], seed);
             match tiny_on(&after).read_only(true).open("songs.db") {
-                Ok(db) => opened += db.iter().count() + 1,
+                Ok(db) => opened += db.iter().count().unwrap() + 1,
                 Err(Error::NotAStore { .. }) => {}
                 Err(error) => panic!("operation {i}, seed {seed}: {error}"),
             }

@@ -99,6 +99,6 @@ fn a_panic_in_the_callers_own_code_leaves_the_store_as_it_was() {
         db.put("l", "w").unwrap();
         db.compact().unwrap();
         db.wait_for_compaction().unwrap();
-        assert_eq!(db.iter().count(), 2);
+        assert_eq!(db.iter().count().unwrap(), 2);
     });
 }

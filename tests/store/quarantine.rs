@@ -288,6 +288,20 @@ fn a_key_in_a_damaged_block_gives_the_error_and_never_the_older_version_below_it
     assert_walks(&db, &expected, &path);
     assert_walks_from_keys(&db, &expected, &path);
     assert_eq!(db.range(numbered(150)..).rev().count(), 50, "a walk beside the damage");
+    let rows = db.iter().take_while(Result::is_ok).count();
+    assert!((1..200).contains(&rows) && Iterator::count(db.iter()) == rows, "an error is no row");
+    assert_eq!(Iterator::count(db.iter().keys()), rows);
+    assert_eq!(db.iter().skip(3).count(), rows - 3, "in an adapter that hands its count on");
+    for count in [db.iter().count(), db.iter().keys().count()] {
+        assert_eq!(damage_of(&count.unwrap_err()).0, path.display().to_string());
+    }
+    assert_eq!(db.range(numbered(150)..).count().unwrap(), 50);
+    let last = db.iter().last().unwrap().unwrap();
+    assert_eq!(Some((&last.0, &last.1.to_vec())), expected.last_key_value());
+    assert_eq!(
+        db.range(..=&unreadable[0]).last().unwrap_err().to_string(),
+        db.get(&unreadable[0]).unwrap_err().to_string()
+    );
 
     // Keys that are written again are readable again.
     db.put(&unreadable[0], b"new").unwrap();

@@ -324,7 +324,7 @@ fn a_flush_right_after_a_repair_that_lost_the_end_of_a_log_leaves_a_store_that_o
     let db = tiny_on(&fs).open(STORE).unwrap();
     db.flush().unwrap();
     drop(db);
-    assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count(), 19);
+    assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count().unwrap(), 19);
 }
 
 /// An ingestion that failed has taken a sequence number that no operation has.
@@ -338,7 +338,7 @@ fn a_number_that_the_log_leaves_out_is_no_lost_operation() {
     damage_last_record(&fs);
     let report = tiny_on(&fs).repair(STORE).unwrap();
     assert_eq!(report.logs.unwrap().operations_lost, [4..=4]);
-    assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count(), 2);
+    assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count().unwrap(), 2);
 }
 
 fn only(fs: &SimFs, ending: &str) -> PathBuf {

@@ -94,6 +94,25 @@ impl Walk {
     }
 }
 
+impl Walk {
+    /// Consumes the walk by one of the methods that do.
+    fn check_rest(self, mut left: VecDeque<Row>, rng: &mut Rng) {
+        let (count, last) = (left.len(), left.pop_back());
+        let key = last.as_ref().map(|row| row.0.clone());
+        let owned = |row: (Vec<u8>, sidebloom::Value)| (row.0, row.1.to_vec());
+        match (self, rng.u32(0..4)) {
+            (Walk::Rows(rows), 0) => assert_eq!(rows.count().unwrap(), count as u64),
+            (Walk::Keys(keys), 0) => assert_eq!(keys.count().unwrap(), count as u64),
+            (Walk::Rows(rows), 1) => assert_eq!(Iterator::count(rows), count),
+            (Walk::Keys(keys), 1) => assert_eq!(Iterator::count(keys), count),
+            (Walk::Rows(rows), 2) => assert_eq!(rows.last().unwrap().map(owned), last),
+            (Walk::Keys(keys), 2) => assert_eq!(keys.last().unwrap(), key),
+            (Walk::Rows(rows), _) => assert_eq!(Iterator::last(rows).map(|row| owned(row.unwrap())), last),
+            (Walk::Keys(keys), _) => assert_eq!(Iterator::last(keys).map(Result::unwrap), key),
+        }
+    }
+}
+
 /// What `nth` and `nth_back` of a standard iterator return.
 fn expected(left: &mut VecDeque<Row>, n: usize, back: bool) -> Option<Row> {
     for _ in 0..n {
@@ -106,6 +125,9 @@ fn check(mut walk: Walk, rows: &[Row], rng: &mut Rng) {
     let mut left: VecDeque<Row> = rows.iter().cloned().collect();
     let (backwards, longest) = ([0, 0, 50, 100][rng.usize(0..4)], [1, 3, 40, 700][rng.usize(0..4)]);
     loop {
+        if rng.usize(0..50) == 0 {
+            return walk.check_rest(left, rng);
+        }
         let (back, n) = (rng.u32(0..100) < backwards, rng.usize(0..longest));
         let (found, n) = match rng.bool() {
             true => (walk.lend(back), 0),
