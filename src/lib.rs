@@ -47,7 +47,7 @@
 //! - **I6** A checksum covers every byte on disk. Damage is an [`Error::Corruption`] with file and offset.
 //! - **I7** Readers never wait for writers, flushes or compactions. Writers never wait for a manual compaction.
 //! - **I8** All I/O goes through one interface, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.
-//! - **I9** Filters include every key of their segment, tombstones too.
+//! - **I9** Filters include every key of their segment, tombstones too, and never hide a range tombstone.
 //! - **I10** The segments of a level below 0 are disjoint. Checked at every publication, when the store is opened, and by [`Db::verify`].
 //! - **I11** Keys chosen by outsiders never change an answer. A hash that affects more than speed, such as a guard's, is a keyed PRF.
 //! - **I12** [`Options`] bound the open files, the maps and the memory of compactions, whatever the size of the store.

@@ -42,11 +42,7 @@ fn tombstone(seq: Seq) -> Entry {
     Entry { seq, kind: EntryKind::Tombstone, value: Value::default() }
 }
 
-fn write(path: &Path, model: &Model, options: WriterOptions) -> Result<SegmentSummary> {
-    write_with(path, model, RangeTombstones::default(), options)
-}
-
-fn write_with(
+fn write(
     path: &Path,
     model: &Model,
     ranges: RangeTombstones,
@@ -87,7 +83,7 @@ fn fixture(model: &Model, options: WriterOptions) -> Fixture {
 fn fixture_with(model: &Model, ranges: RangeTombstones, options: WriterOptions) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("000007.segment");
-    let summary = write_with(&path, model, ranges, options).unwrap();
+    let summary = write(&path, model, ranges, options).unwrap();
     let segment = open(&path, 1 << 20).unwrap();
     Fixture { _dir: dir, path, summary, segment }
 }

@@ -138,6 +138,26 @@ fn delete_reports_what_it_did() {
 }
 
 #[test]
+fn delete_takes_a_prefix_or_bounds_and_refuses_what_is_no_range() {
+    let sandbox = Sandbox::new();
+    ["a", "ab", "b", "c", "d"].iter().for_each(|key| _ = sandbox.ok(&["put", key, "1"]));
+    let run = |args: &[&str]| {
+        let outcome = sandbox.run(&[&["delete"], args].concat());
+        (outcome.code, outcome.text())
+    };
+    assert_eq!(run(&["--prefix", "a"]), (0, String::new()));
+    assert_eq!(run(&["--prefix", "a"]).0, 1, "nothing is left to delete");
+    assert_eq!(run(&["--from", "b", "--to", "c", "--json", "--sync"]), (0, "{\"found\":true}\n".to_owned()));
+    assert_eq!(sandbox.ok(&["scan"]), "c\t1\nd\t1\n");
+    for refused in [&["--prefix", ""][..], &["--from", "d", "--to", "c"], &[], &["c", "--prefix", "c"]] {
+        assert_eq!(run(refused).0, 2, "{refused:?}");
+    }
+    assert_eq!(run(&["--hex", "--from", "64"]).0, 0);
+    assert_eq!(sandbox.ok(&["scan"]), "c\t1\n");
+    assert!(sandbox.ok(&["stats", "--json"]).contains("range_tombstones"));
+}
+
+#[test]
 fn sizes_over_the_limits_are_refused_by_name() {
     let sandbox = Sandbox::new();
     // A single argument of the operating system's is shorter than the largest key.
