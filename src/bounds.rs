@@ -44,6 +44,19 @@ impl KeyBounds for RangeFull {
     }
 }
 
+/// Copies a bound over another one, whose memory it uses again.
+pub(crate) fn copy_bound(from: Bound<&[u8]>, into: &mut Bound<Vec<u8>>) {
+    let mut key = match std::mem::replace(into, Bound::Unbounded) {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => Vec::new(),
+    };
+    *into = from.map(|bytes| {
+        key.clear();
+        key.extend_from_slice(bytes);
+        key
+    });
+}
+
 /// Whether a range contains no key.
 pub(crate) fn is_empty((from, to): &KeyRange) -> bool {
     match (from, to) {

@@ -10,106 +10,17 @@
 
 mod mask;
 mod run;
+mod source;
 
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
-use crate::memtable::MemtableCursor;
 use crate::segment::Direction;
-use run::RunPosition;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
 pub use mask::Mask;
-pub use run::{RunCursor, RunSegment, RunSegments};
-
-/// A sorted source of entries, with each key at most once.
-#[expect(clippy::large_enum_variant, reason = "a few for each walk, mostly the large one")]
-pub enum MergeSource {
-    /// A memtable, as of a sequence number.
-    Memtable(MemtableCursor),
-    /// The segments of a sorted run, in sequence; or a single segment.
-    Run(RunCursor),
-}
-
-macro_rules! each {
-    ($source:expr, $cursor:ident => $call:expr) => {
-        match $source {
-            MergeSource::Memtable($cursor) => $call,
-            MergeSource::Run(RunCursor { at: RunPosition::Within($cursor), .. }) => $call,
-            MergeSource::Run(_) => Default::default(),
-        }
-    };
-}
-
-impl MergeSource {
-    fn advance(&mut self) -> Result<bool> {
-        match self {
-            MergeSource::Memtable(cursor) => Ok(cursor.advance()),
-            MergeSource::Run(cursor) => cursor.advance(),
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        !matches!(self, MergeSource::Run(RunCursor { at: RunPosition::Before(_), .. }))
-    }
-
-    #[inline]
-    fn key(&self) -> SplitKey<'_> {
-        match self {
-            MergeSource::Run(RunCursor { at: RunPosition::Before(segment), .. }) => (&*segment.first).into(),
-            source => each!(source, cursor => cursor.key()),
-        }
-    }
-
-    #[inline]
-    fn ahead(&self) -> usize {
-        each!(self, cursor => cursor.ahead())
-    }
-
-    #[inline]
-    fn key_ahead(&self, n: usize) -> SplitKey<'_> {
-        each!(self, cursor => cursor.key_ahead(n))
-    }
-
-    #[inline]
-    fn step(&mut self) {
-        each!(self, cursor => cursor.step())
-    }
-
-    #[inline]
-    fn puts_ahead(&self, most: usize) -> usize {
-        each!(self, cursor => cursor.puts_ahead(most))
-    }
-
-    #[inline]
-    fn step_over(&mut self, n: usize) {
-        each!(self, cursor => cursor.step_over(n))
-    }
-
-    #[inline]
-    fn seq(&self) -> Seq {
-        each!(self, cursor => cursor.seq())
-    }
-
-    #[inline]
-    fn kind(&self) -> EntryKind {
-        match self {
-            MergeSource::Memtable(cursor) => cursor.kind(),
-            MergeSource::Run(RunCursor { at: RunPosition::Within(cursor), .. }) => cursor.kind(),
-            MergeSource::Run(_) => EntryKind::Tombstone,
-        }
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        each!(self, cursor => cursor.value())
-    }
-
-    #[inline]
-    fn to_value(&self) -> Value {
-        each!(self, cursor => cursor.to_value())
-    }
-}
+pub use run::{RunCursor, RunSegments};
+pub use source::MergeSource;
 
 /// A source with the front of its key, which decides most comparisons.
 struct MergeInput {
@@ -156,6 +67,26 @@ impl MergeCursor {
         let inputs: Vec<_> = sources.into_iter().map(|source| MergeInput { source, front: 0 }).collect();
         let (heap, end) = (Vec::with_capacity(inputs.len()), end.map(<[u8]>::to_vec));
         MergeCursor { inputs, heap, top: 0, lead: 0, direction, end, mask, started: false }
+    }
+
+    /// Starts another walk, from `start` on and without an end, as a new merge of the same sources would. The sources keep what they have
+    /// in memory, and read nothing yet.
+    pub fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
+        self.inputs.iter_mut().for_each(|input| input.source.seek(direction, start));
+        self.heap.clear();
+        (self.top, self.lead, self.started) = (usize::MAX, 0, false);
+        (self.direction, self.end) = (direction, Bound::Unbounded);
+    }
+
+    /// Moves to the next row that a reader sees; `false` at the end, and from then on.
+    #[inline]
+    pub fn advance_visible(&mut self) -> Result<bool> {
+        while self.advance()? {
+            if self.is_visible()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Moves to the newest entry of the next key, tombstones included; `false` at the end, and from then on.

@@ -11,18 +11,18 @@ use super::pick::{Compaction, pick, pick_level0};
 use super::plan::LevelSizes;
 use super::publish::LiveSetChange;
 use super::retry::TaskKind;
+use super::run_walk::RunWalk;
 use super::segment_builder::UnpublishedSegments;
 use super::write::LEVEL0_SLOWDOWN;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq, SplitKey};
 use crate::manifest::{LiveSegment, RangedRuns};
-use crate::merge::{MergeCursor, MergeSource, RunCursor, RunSegment};
+use crate::merge::{MergeCursor, MergeSource, RunCursor};
 use crate::ranges::{RangeTombstones, Span};
 use crate::segment::{Access, Direction};
 use crate::sync::lock;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::Arc;
 
 /// How many entries are merged between two checks whether the store is closing.
 const CHECK_EVERY: u64 = 4096;
@@ -189,13 +189,8 @@ fn sources(compaction: &Compaction, deleted: &RangeTombstones) -> Vec<MergeSourc
     }
     let source = |mut run: Vec<&LiveSegment>| {
         run.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
-        let segment = |input: &&LiveSegment| RunSegment {
-            file: Arc::clone(&input.file),
-            first: input.meta.smallest.clone(),
-        };
-        let walk: Vec<RunSegment> = run.iter().map(segment).collect();
-        let walk = Box::new(walk.into_iter());
-        MergeSource::Run(RunCursor::new(walk, Direction::Forward, Bound::Unbounded, Access::Scan))
+        let walk = RunWalk::of(run.into_iter().cloned().collect(), Direction::Forward);
+        MergeSource::Run(RunCursor::new(Box::new(walk), Direction::Forward, Bound::Unbounded, Access::Scan))
     };
     alone.into_iter().chain(runs.into_values()).map(source).collect()
 }

@@ -1,6 +1,7 @@
 //! [`Db`], the handle to an open store, and its public methods.
 
 use super::close::OpenStore;
+use super::cursor::Cursor;
 use super::inner::Inner;
 use super::options::{Durability, Options};
 use super::policy::FilterPolicy;
@@ -189,6 +190,11 @@ impl Db {
     /// The keys that start with `prefix`, and their values, in order.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         self.snapshot().prefix(prefix)
+    }
+
+    /// A cursor over the store as it is now, at no row yet. See [`Cursor`].
+    pub fn cursor(&self) -> Cursor {
+        self.snapshot().cursor()
     }
 
     /// A snapshot of the store as it is now. It keeps its memtables in memory and its segments on disk while the store

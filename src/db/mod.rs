@@ -8,6 +8,7 @@ mod checkpoint;
 mod close;
 mod compact;
 mod control;
+mod cursor;
 mod failure;
 mod filters;
 mod flush;
@@ -37,6 +38,7 @@ mod replay;
 mod reserve;
 mod resume;
 mod retry;
+mod run_walk;
 mod segment_builder;
 mod sidecar_queue;
 mod sidecars;
@@ -55,6 +57,7 @@ mod level_tests;
 
 #[cfg(feature = "bench-support")]
 pub use bench_support::SegmentFilter;
+pub use cursor::Cursor;
 pub use handle::Db;
 pub(crate) use metrics::add;
 pub use options::{Durability, Options};

@@ -95,20 +95,15 @@ impl Range {
                 mine.insert(self.view.merge(self.seq, direction, start, end, self.access))
             }
         };
-        while merge.advance()? {
-            // Stop where the other end has already been.
-            let met = other.as_ref().is_some_and(|other| match direction {
-                Direction::Forward => merge.key() >= other.key(),
-                Direction::Reverse => merge.key() <= other.key(),
-            });
-            if met {
-                return Ok(false);
-            }
-            if merge.is_visible()? {
-                return Ok(true);
-            }
+        if !merge.advance_visible()? {
+            return Ok(false);
         }
-        Ok(false)
+        // Stop where the other end has already been. It is at a visible row, so nothing beyond it was read.
+        let met = other.as_ref().is_some_and(|other| match direction {
+            Direction::Forward => merge.key() >= other.key(),
+            Direction::Reverse => merge.key() <= other.key(),
+        });
+        Ok(!met)
     }
 
     /// Moves the end for `direction` over `skipped` rows and then to the next; `false` if there are fewer, and from then on.

@@ -1,5 +1,6 @@
 //! Snapshots: reads as of one moment.
 
+use super::cursor::Cursor;
 use super::inner::Inner;
 use super::range::Range;
 use super::view::View;
@@ -55,5 +56,10 @@ impl Snapshot {
         let prefix = prefix.as_ref();
         let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
         self.range((Bound::Included(prefix.to_vec()), end))
+    }
+
+    /// A cursor over all rows, at none yet. See [`Cursor`].
+    pub fn cursor(&self) -> Cursor {
+        Cursor::new(&self.view, self.seq)
     }
 }

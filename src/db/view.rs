@@ -1,12 +1,13 @@
 //! What a reader sees: the memtables and segments of one moment.
 
 use super::filters::{FilterUse, Filters};
+use super::run_walk::{RunWalk, begins, reaches};
 use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet};
 use crate::memtable::{Memtable, MemtableCursor};
-use crate::merge::{MergeCursor, MergeSource, RunCursor, RunSegment, RunSegments};
+use crate::merge::{MergeCursor, MergeSource, RunCursor};
 use crate::segment::{Access, Direction};
-use std::ops::{Bound, Range};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// The memtables and segments of one moment. A view never changes: rotations, flushes, compactions and rebuilt sidecars replace it.
@@ -70,8 +71,8 @@ impl View {
             };
             sources.push(MergeSource::Memtable(cursor));
         }
-        let mut push = |segments: RunSegments| {
-            sources.push(MergeSource::Run(RunCursor::new(segments, direction, start, access)));
+        let mut push = |walk: RunWalk| {
+            sources.push(MergeSource::Run(RunCursor::new(Box::new(walk), direction, start, access)));
         };
         let (lower, upper) = match direction {
             Direction::Forward => (start, end),
@@ -80,71 +81,16 @@ impl View {
         let within = |segment: &&LiveSegment| reaches(segment, lower) && begins(segment, upper);
         let [level0, runs @ ..] = self.live.levels();
         for segment in level0.segments().iter().chain(self.live.quarantined()).filter(within) {
-            push(Box::new(std::iter::once(run_segment(segment, direction, start))));
+            push(RunWalk::of(vec![segment.clone()], direction));
         }
         for (number, run) in runs.iter().enumerate() {
             // In order of their keys, so those within the bounds are neighbors.
             let first = run.segments().partition_point(|segment| !reaches(segment, lower));
             let behind = run.segments().partition_point(|segment| begins(segment, upper));
             if first < behind {
-                let (live, start) = (Arc::clone(&self.live), start.map(<[u8]>::to_vec));
-                push(Box::new(RunWalk { live, level: number + 1, left: first..behind, direction, start }));
+                push(RunWalk::of_level(Arc::clone(&self.live), number + 1, first..behind, direction));
             }
         }
         MergeCursor::new(sources, direction, end, self.mask(seq))
-    }
-}
-
-/// The segments of a level that a walk has not reached yet.
-struct RunWalk {
-    live: Arc<LiveSet>,
-    level: usize,
-    left: Range<usize>,
-    direction: Direction,
-    start: Bound<Vec<u8>>,
-}
-
-impl Iterator for RunWalk {
-    type Item = RunSegment;
-
-    fn next(&mut self) -> Option<RunSegment> {
-        let at = match self.direction {
-            Direction::Forward => self.left.next()?,
-            Direction::Reverse => self.left.next_back()?,
-        };
-        let segment = self.live.levels().get(self.level)?.segments().get(at)?;
-        Some(run_segment(segment, self.direction, self.start.as_ref().map(Vec::as_slice)))
-    }
-}
-
-fn run_segment(segment: &LiveSegment, direction: Direction, start: Bound<&[u8]>) -> RunSegment {
-    let start = match start {
-        Bound::Included(start) | Bound::Excluded(start) => Some(start),
-        Bound::Unbounded => None,
-    };
-    let first = match direction {
-        Direction::Forward => {
-            start.map_or(&*segment.meta.smallest, |start| start.max(&segment.meta.smallest))
-        }
-        Direction::Reverse => start.map_or(&*segment.meta.largest, |start| start.min(&segment.meta.largest)),
-    };
-    RunSegment { file: Arc::clone(&segment.file), first: first.to_vec() }
-}
-
-/// Whether the segment's largest key is within the lower bound.
-fn reaches(segment: &LiveSegment, lower: Bound<&[u8]>) -> bool {
-    match lower {
-        Bound::Included(lower) => segment.meta.largest.as_slice() >= lower,
-        Bound::Excluded(lower) => segment.meta.largest.as_slice() > lower,
-        Bound::Unbounded => true,
-    }
-}
-
-/// Whether the segment's smallest key is within the upper bound.
-fn begins(segment: &LiveSegment, upper: Bound<&[u8]>) -> bool {
-    match upper {
-        Bound::Included(upper) => segment.meta.smallest.as_slice() <= upper,
-        Bound::Excluded(upper) => segment.meta.smallest.as_slice() < upper,
-        Bound::Unbounded => true,
     }
 }

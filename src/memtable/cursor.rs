@@ -2,6 +2,7 @@
 
 use super::position::{MemKey, Position, Search};
 use super::table::Memtable;
+use crate::bounds::copy_bound;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use bytes::Bytes;
 use std::ops::Bound;
@@ -55,6 +56,13 @@ impl MemtableCursor {
         let resume = start.map(<[u8]>::to_vec);
         let (ahead, chunk) = (Vec::new(), FIRST_CHUNK);
         MemtableCursor { table, seq, reverse, ahead, current: None, resume, chunk, exhausted: false }
+    }
+
+    /// Starts another walk, from the first key within `start`, or from the last one if `reverse`.
+    pub fn seek(&mut self, reverse: bool, start: Bound<&[u8]>) {
+        copy_bound(start, &mut self.resume);
+        self.ahead.clear();
+        (self.reverse, self.current, self.chunk, self.exhausted) = (reverse, None, FIRST_CHUNK, false);
     }
 
     /// Moves to the next key; `false` at the end.
@@ -122,16 +130,17 @@ impl MemtableCursor {
     /// Copies the next chunk. A chunk ends between two keys, never between two versions of one.
     fn refill(&mut self) {
         let table = Arc::clone(&self.table);
-        let next = if self.reverse { self.collect_reverse(&table) } else { self.collect_forward(&table) };
-        self.exhausted = next.is_none();
-        if let Some(key) = next {
-            self.resume = Bound::Excluded(key);
+        let is_full = if self.reverse { self.collect_reverse(&table) } else { self.collect_forward(&table) };
+        self.exhausted = !is_full;
+        if let Some(last) = self.ahead.last().filter(|_| is_full) {
+            copy_bound(Bound::Excluded(last.key()), &mut self.resume);
         }
         self.ahead.reverse();
         self.chunk = (2 * self.chunk).min(LAST_CHUNK);
     }
 
-    fn collect_forward(&mut self, table: &Memtable) -> Option<Vec<u8>> {
+    /// Whether the chunk is full, so that more keys may follow.
+    fn collect_forward(&mut self, table: &Memtable) -> bool {
         // The newest version of a key comes first: Seq::MAX precedes all versions, 0 follows them.
         let position = match &self.resume {
             Bound::Included(key) => Bound::Included(Search::new(key, Seq::MAX)),
@@ -145,17 +154,17 @@ impl MemtableCursor {
         while let Some(entry) = at {
             let item = entry.key();
             if item.seq <= self.seq && self.ahead.last().is_none_or(|last| last.key() != item.key()) {
-                if let Some(last) = self.ahead.last().filter(|_| self.ahead.len() == self.chunk) {
-                    return Some(last.key().to_vec());
+                if self.ahead.len() == self.chunk {
+                    return true;
                 }
                 self.ahead.push(copy(item));
             }
             at = entry.next();
         }
-        None
+        false
     }
 
-    fn collect_reverse(&mut self, table: &Memtable) -> Option<Vec<u8>> {
+    fn collect_reverse(&mut self, table: &Memtable) -> bool {
         let position = match &self.resume {
             Bound::Included(key) => Bound::Included(Search::new(key, 0)),
             Bound::Excluded(key) => Bound::Excluded(Search::new(key, Seq::MAX)),
@@ -172,13 +181,13 @@ impl MemtableCursor {
                 // Backwards, the versions of a key come oldest first: a newer one replaces the last.
                 match self.ahead.last_mut() {
                     Some(last) if last.key() == item.key() => *last = copy(item),
-                    Some(last) if full => return Some(last.key().to_vec()),
+                    Some(_) if full => return true,
                     _ => self.ahead.push(copy(item)),
                 }
             }
             at = entry.prev();
         }
-        None
+        false
     }
 }
 

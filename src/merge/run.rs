@@ -1,31 +1,36 @@
 //! Walking the segments of a sorted run, which are opened one after another.
 
+use crate::bounds::copy_bound;
 use crate::error::Result;
 use crate::segment::{Access, Direction, SegmentCursor, SegmentFile};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// A segment of a run.
-pub struct RunSegment {
-    /// The segment.
-    pub file: Arc<SegmentFile>,
-    /// A key that precedes or equals, in the direction of the walk, every key that the walk meets in the segment.
-    pub first: Vec<u8>,
+/// The segments of a sorted run, in the order of a walk.
+pub trait RunSegments: Send + Sync {
+    /// Starts over with the segments that may have keys within `start`, in this direction.
+    fn seek(&mut self, direction: Direction, start: Bound<&[u8]>);
+
+    /// The next segment, and its first key in the direction of the walk.
+    fn next(&mut self) -> Option<(&Arc<SegmentFile>, &[u8])>;
 }
 
-/// The segments of a run in the order of a walk.
-pub type RunSegments = Box<dyn Iterator<Item = RunSegment> + Send + Sync>;
-
-/// Walks the segments of a sorted run. Opens each segment only when its [`first`](RunSegment::first) key is the next of the merge.
+/// Walks the segments of a sorted run. Opens each segment only when a key that precedes all its keys of the walk is the next of the merge.
 pub struct RunCursor {
-    segments: RunSegments,
+    segments: Box<dyn RunSegments>,
     pub(super) at: RunPosition,
+    /// While before a segment: precedes or equals, in the direction of the walk, every key that the walk meets in it.
+    pub(super) first: Vec<u8>,
     direction: Direction,
-    /// Where the walk begins in the first segment.
+    /// Where the walk begins in its first segment.
     start: Bound<Vec<u8>>,
+    /// No segment of this walk was opened yet.
+    is_first: bool,
     access: Access,
     /// Bytes of blocks in the segments behind.
     walked: u64,
+    /// Of the walk before a seek, for its block and its buffers.
+    kept: Option<SegmentCursor>,
 }
 
 /// Where in a run its cursor is.
@@ -33,24 +38,57 @@ pub struct RunCursor {
 pub(super) enum RunPosition {
     /// Before the first segment or after the last.
     Outside,
-    Before(RunSegment),
+    Before(Arc<SegmentFile>),
     Within(SegmentCursor),
 }
 
 impl RunCursor {
-    /// Walks `segments`, given in the order of the walk, from `start`.
-    pub fn new(segments: RunSegments, direction: Direction, start: Bound<&[u8]>, access: Access) -> Self {
-        let start = start.map(<[u8]>::to_vec);
-        RunCursor { segments, at: RunPosition::Outside, direction, start, access, walked: 0 }
+    /// Walks `segments`, which are at the start of the walk already, from `start`.
+    pub fn new(
+        segments: Box<dyn RunSegments>,
+        direction: Direction,
+        start: Bound<&[u8]>,
+        access: Access,
+    ) -> Self {
+        RunCursor {
+            segments,
+            at: RunPosition::Outside,
+            first: Vec::new(),
+            direction,
+            start: start.map(<[u8]>::to_vec),
+            is_first: true,
+            access,
+            walked: 0,
+            kept: None,
+        }
+    }
+
+    /// Starts another walk. Opens and reads nothing yet.
+    pub(super) fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
+        if let RunPosition::Within(cursor) = std::mem::replace(&mut self.at, RunPosition::Outside) {
+            self.kept = Some(cursor);
+        }
+        self.segments.seek(direction, start);
+        copy_bound(start, &mut self.start);
+        (self.direction, self.is_first, self.walked) = (direction, true, 0);
     }
 
     /// Moves to the next entry or segment.
     pub(super) fn advance(&mut self) -> Result<bool> {
-        if let RunPosition::Before(segment) = &self.at {
-            let start = self.start.as_ref().map(Vec::as_slice);
-            let mut cursor = segment.file.cursor(self.direction, start, self.access)?;
+        if let RunPosition::Before(file) = &self.at {
+            let start = match self.is_first {
+                true => self.start.as_ref().map(Vec::as_slice),
+                false => Bound::Unbounded,
+            };
+            let mut cursor = match self.kept.take() {
+                Some(mut cursor) => {
+                    cursor.restart(file.open()?, self.direction, start)?;
+                    cursor
+                }
+                None => file.cursor(self.direction, start, self.access)?,
+            };
             cursor.add_walked(self.walked);
-            self.start = Bound::Unbounded;
+            self.is_first = false;
             self.at = RunPosition::Within(cursor);
         }
         if let RunPosition::Within(cursor) = &mut self.at {
@@ -59,9 +97,20 @@ impl RunCursor {
             }
             self.walked = cursor.walked();
         }
-        let next = self.segments.next();
-        let found = next.is_some();
-        self.at = next.map_or(RunPosition::Outside, RunPosition::Before);
-        Ok(found)
+        let Some((file, edge)) = self.segments.next() else {
+            self.at = RunPosition::Outside;
+            return Ok(false);
+        };
+        let first = match &self.start {
+            Bound::Included(start) | Bound::Excluded(start) if self.is_first => match self.direction {
+                Direction::Forward => edge.max(start),
+                Direction::Reverse => edge.min(start),
+            },
+            _ => edge,
+        };
+        self.first.clear();
+        self.first.extend_from_slice(first);
+        self.at = RunPosition::Before(Arc::clone(file));
+        Ok(true)
     }
 }

@@ -26,11 +26,15 @@ pub struct SegmentCursor {
     walked: u64,
     partitions: Range<usize>,
     partition: Option<Arc<Index>>,
+    /// The number of `partition`.
+    partition_at: usize,
     blocks: Range<usize>,
     ahead: Ahead,
     /// Entries were stepped over since the last look ahead.
     skips: bool,
     rows: Rows,
+    /// The number of the rows' block in `partition`; [`NOWHERE`] when they are of none.
+    block_at: usize,
     left: Range<usize>,
     current: usize,
 }
@@ -52,18 +56,16 @@ impl Segment {
             walked: 0,
             partitions: 0..self.top.len(),
             partition: None,
+            partition_at: NOWHERE,
             blocks: 0..0,
             ahead: Ahead::Unknown,
             skips: false,
             rows: Rows::default(),
+            block_at: NOWHERE,
             left: 0..0,
             current: NOWHERE,
         };
-        match start {
-            Bound::Unbounded => {}
-            Bound::Included(key) => cursor.seek(key, direction == Direction::Reverse)?,
-            Bound::Excluded(key) => cursor.seek(key, direction == Direction::Forward)?,
-        }
+        cursor.start(start)?;
         Ok(cursor)
     }
 }
@@ -160,23 +162,66 @@ impl SegmentCursor {
         self.rows.to_value(self.current)
     }
 
+    /// Starts another walk, in this segment or another one, as [`Segment::cursor`] does. Uses again what it has in memory: the block if the
+    /// walk starts in it, the index partition, and the buffer of its reads.
+    pub fn restart(
+        &mut self,
+        segment: Arc<Segment>,
+        direction: Direction,
+        start: Bound<&[u8]>,
+    ) -> Result<()> {
+        if !Arc::ptr_eq(&self.segment, &segment) {
+            self.segment = segment;
+            self.window.forget();
+            self.partition = None;
+            (self.partition_at, self.block_at) = (NOWHERE, NOWHERE);
+        }
+        self.window.start_over();
+        (self.direction, self.walked, self.skips) = (direction, 0, false);
+        (self.partitions, self.blocks, self.left) = (0..self.segment.top.len(), 0..0, 0..0);
+        (self.ahead, self.current) = (Ahead::Unknown, NOWHERE);
+        self.start(start).inspect_err(|_| self.end())
+    }
+
+    fn start(&mut self, start: Bound<&[u8]>) -> Result<()> {
+        match start {
+            Bound::Unbounded => Ok(()),
+            Bound::Included(key) => self.seek(key, self.direction == Direction::Reverse),
+            Bound::Excluded(key) => self.seek(key, self.direction == Direction::Forward),
+        }
+    }
+
     /// Starts the walk at `key`: directly after it if `after`, otherwise directly before it.
     fn seek(&mut self, key: &[u8], after: bool) -> Result<()> {
-        let at = self.segment.top.seek(key);
-        self.partitions = beyond(self.direction, at, self.segment.top.len());
-        if at == self.segment.top.len() {
-            return Ok(());
+        if !self.is_within_block(key) {
+            let at = self.segment.top.seek(key);
+            self.partitions = beyond(self.direction, at, self.segment.top.len());
+            if at == self.segment.top.len() {
+                return Ok(());
+            }
+            let partition = self.enter_partition(at)?;
+            let at = self.segment.seek_block(&partition, at, key)?;
+            if at != self.block_at {
+                self.enter_block(at)?;
+            }
         }
-        let partition = self.enter_partition(at)?;
-        let at = self.segment.seek_block(&partition, at, key)?;
-        self.blocks = beyond(self.direction, at, partition.len());
-        self.enter_block(at)?;
+        let blocks = self.partition.as_ref().map_or(0, |partition| partition.len());
+        self.partitions = beyond(self.direction, self.partition_at, self.segment.top.len());
+        self.blocks = beyond(self.direction, self.block_at, blocks);
+        self.left = 0..self.rows.len();
         let before = self.rows.count_before(key, after);
         match self.direction {
             Direction::Forward => self.left.start = before,
             Direction::Reverse => self.left.end = before,
         }
         Ok(())
+    }
+
+    /// Whether `key` lies between two rows of the current block, or is one.
+    fn is_within_block(&self, key: &[u8]) -> bool {
+        self.block_at != NOWHERE
+            && self.rows.key(0).cmp_bytes(key).is_lt()
+            && self.rows.key(self.rows.len().wrapping_sub(1)).cmp_bytes(key).is_gt()
     }
 
     /// Moves to the next block or partition; `false` when none is left.
@@ -197,13 +242,20 @@ impl SegmentCursor {
         (self.partitions, self.blocks, self.left) = (0..0, 0..0, 0..0);
         self.rows = Rows::default();
         self.ahead = Ahead::Unknown;
-        self.current = NOWHERE;
+        (self.block_at, self.current) = (NOWHERE, NOWHERE);
     }
 
     fn enter_partition(&mut self, at: usize) -> Result<Arc<Index>> {
-        let partition = self.segment.partition(at, self.access.is_range())?;
+        let partition = match self.partition.take() {
+            Some(partition) if at == self.partition_at => partition,
+            _ => {
+                self.block_at = NOWHERE;
+                self.segment.partition(at, self.access.is_range())?
+            }
+        };
         self.blocks = 0..partition.len();
         self.ahead = Ahead::Unknown;
+        self.partition_at = at;
         self.partition = Some(Arc::clone(&partition));
         Ok(partition)
     }
@@ -215,6 +267,7 @@ impl SegmentCursor {
 
     fn enter_block(&mut self, at: usize) -> Result<()> {
         let is_short = self.is_short();
+        self.block_at = NOWHERE;
         let Some(partition) = &self.partition else { return Ok(()) };
         let handle = partition.handle(at);
         let cached = match std::mem::take(&mut self.ahead) {
@@ -236,6 +289,7 @@ impl SegmentCursor {
         };
         self.walked += block.bytes() as u64;
         self.rows = block.rows();
+        self.block_at = at;
         self.left = 0..self.rows.len();
         Ok(())
     }

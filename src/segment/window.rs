@@ -25,6 +25,16 @@ impl Window {
         Window { next_bytes: READ_BYTES, uncounted: true, ..Window::default() }
     }
 
+    /// Reads one block first again, for another walk.
+    pub fn start_over(&mut self) {
+        self.next_bytes = 0;
+    }
+
+    /// Forgets what it holds, for another segment.
+    pub fn forget(&mut self) {
+        self.holds = 0..0;
+    }
+
     /// Block `at` of `index` as stored. On a miss, reads it with the blocks after it (before it when `backwards`).
     pub fn stored(&mut self, segment: &Segment, index: &Index, at: usize, backwards: bool) -> Result<&[u8]> {
         let handle = index.handle(at);

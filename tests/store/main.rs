@@ -12,6 +12,7 @@ mod support;
 
 mod checkpoint;
 mod concurrent;
+mod cursor;
 mod everything;
 mod first_write;
 mod full_disk;

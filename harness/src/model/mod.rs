@@ -2,6 +2,7 @@
 //! `BTreeMap`, and all configurations must give the same answers.
 
 mod blob;
+mod cursors;
 mod keys;
 mod place;
 mod player;

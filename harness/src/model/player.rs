@@ -1,6 +1,7 @@
 //! Plays a program under one configuration, and compares each answer with the model's.
 
 use super::blob::{Blob, Model};
+use super::cursors::Cursors;
 use super::place::Place;
 use super::program::{Op, Program, Span};
 use super::rows::Walk;
@@ -27,6 +28,7 @@ pub struct Player<'a> {
     pub model: Model,
     snapshots: Vec<(Snapshot, Arc<Model>)>,
     iterators: Vec<Walk>,
+    cursors: Cursors,
     /// Of all answers, but for those to threads.
     transcript: Xxh3,
     pub calls: u64,
@@ -50,6 +52,7 @@ pub fn play(program: &Program, seed: u64, configuration: u64, counts: &Counts) -
         model: Model::new(),
         snapshots: Vec::new(),
         iterators: Vec::new(),
+        cursors: Cursors::default(),
         transcript: Xxh3::new(),
         calls: 0,
         damaged: 0,
@@ -123,6 +126,7 @@ impl Player<'_> {
     pub fn close(&mut self) {
         self.snapshots.clear();
         self.iterators.clear();
+        self.cursors.clear();
         self.open = None;
     }
 
@@ -153,6 +157,15 @@ impl Player<'_> {
                 self.snapshot(op)
             }
             Op::OpenIterator(_) | Op::AdvanceIterator(..) | Op::DropIterator(_) => self.iterator(op),
+            Op::OpenCursor => {
+                let cursor = self.db().cursor();
+                self.cursors.open(cursor, &self.model);
+            }
+            Op::MoveCursor(which, moves) => {
+                let (what, transcript) = (self.what(), &mut self.transcript);
+                self.cursors.go(*which, moves, &what, |bytes| transcript.update(bytes));
+                self.calls += moves.len() as u64;
+            }
             Op::Maintain => self.maintain(),
             Op::Reopen => self.reopen(),
             Op::Threads(writers) => {

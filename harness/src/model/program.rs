@@ -1,6 +1,7 @@
 //! A program: operations that a seed decides, the same for every configuration.
 
 use super::blob::Blob;
+use super::cursors::{Move, moves};
 use super::keys::{Keys, value};
 use crate::contents::Change;
 use crate::support::Rng;
@@ -41,6 +42,9 @@ pub enum Op {
     /// The numbers: which one, how many steps, and from which end each.
     AdvanceIterator(u64, u64, u64),
     DropIterator(u64),
+    OpenCursor,
+    /// The number picks a cursor.
+    MoveCursor(u64, Vec<Move>),
     /// What the configuration likes: flush, compaction, checkpoint, new filters, …
     Maintain,
     Reopen,
@@ -92,7 +96,9 @@ fn op(rng: &mut Rng, keys: &Keys, deletions: u64) -> Op {
             (key, None) => Op::Delete(key),
         },
         350..=439 => Op::Batch(batch(rng, keys, deletions)),
-        440..=669 => Op::Get(keys.near(rng)),
+        440..=629 => Op::Get(keys.near(rng)),
+        630..=639 => Op::OpenCursor,
+        640..=669 => Op::MoveCursor(rng.next(), moves(rng, keys)),
         670..=719 => Op::MultiGet(several(rng, keys)),
         720..=759 => Op::MayContain(several(rng, keys)),
         760..=809 => Op::Walk(span(rng, keys), rng.next()),

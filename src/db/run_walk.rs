@@ -1,0 +1,94 @@
+//! The segments of a run in the order of a walk.
+
+use crate::manifest::{LiveSegment, LiveSet};
+use crate::merge::RunSegments;
+use crate::segment::{Direction, SegmentFile};
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+/// Walks segments with disjoint ranges, in order of their keys.
+pub(super) struct RunWalk {
+    run: Run,
+    /// Those of the run that belong to the walk.
+    within: Range<usize>,
+    left: Range<usize>,
+    direction: Direction,
+}
+
+enum Run {
+    /// A level below 0.
+    Level(Arc<LiveSet>, usize),
+    Listed(Vec<LiveSegment>),
+}
+
+impl Run {
+    fn segments(&self) -> &[LiveSegment] {
+        match self {
+            Run::Level(live, level) => {
+                live.levels().get(*level).map(|level| level.segments()).unwrap_or_default()
+            }
+            Run::Listed(segments) => segments,
+        }
+    }
+}
+
+impl RunWalk {
+    /// Some neighbours of a level below 0.
+    pub fn of_level(live: Arc<LiveSet>, level: usize, within: Range<usize>, direction: Direction) -> Self {
+        RunWalk { run: Run::Level(live, level), left: within.clone(), within, direction }
+    }
+
+    /// These segments, in order of their keys.
+    pub fn of(segments: Vec<LiveSegment>, direction: Direction) -> Self {
+        let within = 0..segments.len();
+        RunWalk { run: Run::Listed(segments), left: within.clone(), within, direction }
+    }
+}
+
+impl RunSegments for RunWalk {
+    fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
+        let (segments, within) = (self.run.segments(), self.within.clone());
+        self.left = match direction {
+            Direction::Forward => {
+                let first = segments.partition_point(|segment| !reaches(segment, start));
+                first.clamp(within.start, within.end)..within.end
+            }
+            Direction::Reverse => {
+                let behind = segments.partition_point(|segment| begins(segment, start));
+                within.start..behind.clamp(within.start, within.end)
+            }
+        };
+        self.direction = direction;
+    }
+
+    fn next(&mut self) -> Option<(&Arc<SegmentFile>, &[u8])> {
+        let at = match self.direction {
+            Direction::Forward => self.left.next()?,
+            Direction::Reverse => self.left.next_back()?,
+        };
+        let segment = self.run.segments().get(at)?;
+        let first = match self.direction {
+            Direction::Forward => &segment.meta.smallest,
+            Direction::Reverse => &segment.meta.largest,
+        };
+        Some((&segment.file, first))
+    }
+}
+
+/// Whether the segment's largest key is within the lower bound.
+pub(super) fn reaches(segment: &LiveSegment, lower: Bound<&[u8]>) -> bool {
+    match lower {
+        Bound::Included(lower) => segment.meta.largest.as_slice() >= lower,
+        Bound::Excluded(lower) => segment.meta.largest.as_slice() > lower,
+        Bound::Unbounded => true,
+    }
+}
+
+/// Whether the segment's smallest key is within the upper bound.
+pub(super) fn begins(segment: &LiveSegment, upper: Bound<&[u8]>) -> bool {
+    match upper {
+        Bound::Included(upper) => segment.meta.smallest.as_slice() <= upper,
+        Bound::Excluded(upper) => segment.meta.smallest.as_slice() < upper,
+        Bound::Unbounded => true,
+    }
+}

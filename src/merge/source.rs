@@ -1,0 +1,104 @@
+//! The sources of a merge: memtables and sorted runs behind one interface.
+
+use super::run::{RunCursor, RunPosition};
+use crate::error::Result;
+use crate::key::{EntryKind, Seq, SplitKey, Value};
+use crate::memtable::MemtableCursor;
+use crate::segment::Direction;
+use std::ops::Bound;
+
+/// A sorted source of entries, with each key at most once.
+#[expect(clippy::large_enum_variant, reason = "a few for each walk, mostly the large one")]
+pub enum MergeSource {
+    /// A memtable, as of a sequence number.
+    Memtable(MemtableCursor),
+    /// The segments of a sorted run, in sequence; or a single segment.
+    Run(RunCursor),
+}
+
+macro_rules! each {
+    ($source:expr, $cursor:ident => $call:expr) => {
+        match $source {
+            MergeSource::Memtable($cursor) => $call,
+            MergeSource::Run(RunCursor { at: RunPosition::Within($cursor), .. }) => $call,
+            MergeSource::Run(_) => Default::default(),
+        }
+    };
+}
+
+impl MergeSource {
+    pub(super) fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
+        match self {
+            MergeSource::Memtable(cursor) => cursor.seek(direction == Direction::Reverse, start),
+            MergeSource::Run(cursor) => cursor.seek(direction, start),
+        }
+    }
+
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        match self {
+            MergeSource::Memtable(cursor) => Ok(cursor.advance()),
+            MergeSource::Run(cursor) => cursor.advance(),
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !matches!(self, MergeSource::Run(RunCursor { at: RunPosition::Before(_), .. }))
+    }
+
+    #[inline]
+    pub(super) fn key(&self) -> SplitKey<'_> {
+        match self {
+            MergeSource::Run(RunCursor { at: RunPosition::Before(_), first, .. }) => first.as_slice().into(),
+            source => each!(source, cursor => cursor.key()),
+        }
+    }
+
+    #[inline]
+    pub(super) fn ahead(&self) -> usize {
+        each!(self, cursor => cursor.ahead())
+    }
+
+    #[inline]
+    pub(super) fn key_ahead(&self, n: usize) -> SplitKey<'_> {
+        each!(self, cursor => cursor.key_ahead(n))
+    }
+
+    #[inline]
+    pub(super) fn step(&mut self) {
+        each!(self, cursor => cursor.step())
+    }
+
+    #[inline]
+    pub(super) fn puts_ahead(&self, most: usize) -> usize {
+        each!(self, cursor => cursor.puts_ahead(most))
+    }
+
+    #[inline]
+    pub(super) fn step_over(&mut self, n: usize) {
+        each!(self, cursor => cursor.step_over(n))
+    }
+
+    #[inline]
+    pub(super) fn seq(&self) -> Seq {
+        each!(self, cursor => cursor.seq())
+    }
+
+    #[inline]
+    pub(super) fn kind(&self) -> EntryKind {
+        match self {
+            MergeSource::Memtable(cursor) => cursor.kind(),
+            MergeSource::Run(RunCursor { at: RunPosition::Within(cursor), .. }) => cursor.kind(),
+            MergeSource::Run(_) => EntryKind::Tombstone,
+        }
+    }
+
+    #[inline]
+    pub(super) fn value(&self) -> &[u8] {
+        each!(self, cursor => cursor.value())
+    }
+
+    #[inline]
+    pub(super) fn to_value(&self) -> Value {
+        each!(self, cursor => cursor.to_value())
+    }
+}
