@@ -36,7 +36,8 @@ fn run(seed: u64) {
             36..=39 => delete_some(&db, &mut model, &mut rng),
             40..=54 => write_batch(&db, &mut model, &mut rng),
             55..=69 => read_some(&db, &model, &mut rng),
-            70..=79 => walk(&db.snapshot(), &model, &mut rng),
+            70..=74 => seek_some(&db.snapshot(), &model, &mut rng),
+            75..=79 => walk(&db.snapshot(), &model, &mut rng),
             80..=84 => snapshots.push((db.snapshot(), model.clone())),
             85..=88 => {
                 _ = (!snapshots.is_empty()).then(|| snapshots.swap_remove(rng.usize(0..snapshots.len())))
@@ -166,6 +167,31 @@ fn read_some(db: &Db, model: &Model, rng: &mut Rng) {
     let many = db.multi_get(&keys).unwrap();
     let expected: Vec<_> = keys.iter().map(|key| model.get(key).map(Vec::as_slice)).collect();
     assert_eq!(many.iter().map(|value| value.as_deref()).collect::<Vec<_>>(), expected);
+}
+
+/// A cursor that seeks and steps in both directions, beside the map.
+fn seek_some(snapshot: &Snapshot, model: &Model, rng: &mut Rng) {
+    let mut cursor = snapshot.cursor();
+    for _ in 0..rng.usize(1..6) {
+        let (sought, forwards) = (key(rng), rng.bool());
+        let mut at = match forwards {
+            true => model.range(sought.clone()..).next(),
+            false => model.range(..=sought.clone()).next_back(),
+        };
+        _ = if forwards { cursor.seek(&sought) } else { cursor.seek_for_prev(&sought) }.unwrap();
+        for _ in 0..rng.usize(0..12) {
+            assert_eq!(cursor.key(), at.map(|(key, _)| &**key));
+            assert_eq!(cursor.value(), at.map(|(_, value)| &**value));
+            let Some((key, _)) = at else { break };
+            let forwards = rng.bool();
+            at = match forwards {
+                true => model.range((Bound::Excluded(key.clone()), Bound::Unbounded)).next(),
+                false => model.range(..key.clone()).next_back(),
+            };
+            _ = if forwards { cursor.next() } else { cursor.prev() }.unwrap();
+        }
+        assert_eq!(cursor.key(), at.map(|(key, _)| &**key));
+    }
 }
 
 fn bound(rng: &mut Rng) -> Bound<Vec<u8>> {
