@@ -10,11 +10,13 @@
 
 mod mask;
 mod run;
+mod skip;
 mod source;
 
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use crate::segment::Direction;
+use skip::HIDDEN_RUN;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
@@ -81,12 +83,16 @@ impl MergeCursor {
     /// Moves to the next row that a reader sees; `false` at the end, and from then on.
     #[inline]
     pub fn advance_visible(&mut self) -> Result<bool> {
-        while self.advance()? {
-            if self.is_visible()? {
-                return Ok(true);
-            }
+        let (mut more, mut hidden) = (self.advance()?, 0);
+        while more && !self.is_visible()? {
+            let is_hidden = self.kind() == EntryKind::Put; // Only then the mask was asked for this key.
+            hidden += u32::from(is_hidden);
+            more = match is_hidden && hidden >= HIDDEN_RUN && hidden.is_power_of_two() {
+                true => self.pass_deleted()?,
+                false => self.advance()?,
+            };
         }
-        Ok(false)
+        Ok(more)
     }
 
     /// Moves to the newest entry of the next key, tombstones included; `false` at the end, and from then on.
@@ -128,6 +134,11 @@ impl MergeCursor {
             }
             self.advance_at(0)?;
         }
+        self.find_top()
+    }
+
+    /// Opens what is on top of the heap, which is in order, and finds the lead.
+    fn find_top(&mut self) -> Result<bool> {
         while !self.heap.is_empty() && !self.input(0).source.is_open() {
             self.advance_at(0)?;
         }
@@ -146,8 +157,12 @@ impl MergeCursor {
                 self.heap.push(i);
             }
         }
-        (0..self.heap.len()).rev().for_each(|at| self.sift_down(at));
+        self.order_all();
         Ok(())
+    }
+
+    fn order_all(&mut self) {
+        (0..self.heap.len()).rev().for_each(|at| self.sift_down(at));
     }
 
     fn find_lead(&self) -> usize {

@@ -277,6 +277,16 @@ impl Span {
         self.seq = 0;
     }
 
+    /// Its first key.
+    pub fn start(&self) -> &[u8] {
+        &self.from
+    }
+
+    /// The key behind its last one; `None` if it goes on to the last key.
+    pub fn end(&self) -> Option<&[u8]> {
+        self.to.as_deref()
+    }
+
     /// Whether the key is in the span.
     #[inline]
     pub fn has(&self, key: SplitKey<'_>) -> bool {

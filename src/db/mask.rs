@@ -7,6 +7,8 @@ use crate::manifest::LiveSet;
 use crate::memtable::RangeList;
 use crate::merge::Mask;
 use crate::ranges::Span;
+use crate::segment::Direction;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// The range tombstones of a view, as of a sequence number, for a walk.
@@ -26,6 +28,16 @@ impl Mask for RangeMask {
             Some(span) if span.has(key) => Ok(seq < span.seq),
             _ => self.find(key).map(|newest| seq < newest),
         }
+    }
+
+    fn edge(&self, direction: Direction) -> Option<(Bound<Vec<u8>>, Seq)> {
+        let span = self.span.as_ref()?;
+        let edge = match direction {
+            Direction::Forward => span.end().map_or(Bound::Unbounded, |end| Bound::Included(end.to_vec())),
+            Direction::Reverse if span.start().is_empty() => Bound::Unbounded,
+            Direction::Reverse => Bound::Excluded(span.start().to_vec()),
+        };
+        Some((edge, span.seq))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The segments of a run in the order of a walk.
 
+use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet};
 use crate::merge::RunSegments;
 use crate::segment::{Direction, SegmentFile};
@@ -72,6 +73,39 @@ impl RunSegments for RunWalk {
             Direction::Reverse => &segment.meta.largest,
         };
         Some((&segment.file, first))
+    }
+
+    fn first_newer(
+        &self,
+        direction: Direction,
+        key: &[u8],
+        edge: &Bound<Vec<u8>>,
+        seq: Seq,
+    ) -> Option<&[u8]> {
+        let segments = self.run.segments();
+        let (key, before_edge) = (Bound::Included(key), before(edge));
+        let is_newer = |segment: &&LiveSegment| segment.meta.max_seq >= seq;
+        match direction {
+            Direction::Forward => {
+                let first = segments.partition_point(|segment| !reaches(segment, key));
+                let mut ahead = segments.iter().skip(first).take_while(|s| begins(s, before_edge));
+                ahead.find(is_newer).map(|segment| &*segment.meta.smallest)
+            }
+            Direction::Reverse => {
+                let behind = segments.partition_point(|segment| begins(segment, key));
+                let mut ahead = segments.iter().take(behind).rev().take_while(|s| reaches(s, before_edge));
+                ahead.find(is_newer).map(|segment| &*segment.meta.largest)
+            }
+        }
+    }
+}
+
+/// The bound of what comes before an edge.
+fn before(edge: &Bound<Vec<u8>>) -> Bound<&[u8]> {
+    match edge {
+        Bound::Included(key) => Bound::Excluded(key),
+        Bound::Excluded(key) => Bound::Included(key),
+        Bound::Unbounded => Bound::Unbounded,
     }
 }
 

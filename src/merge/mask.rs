@@ -2,6 +2,8 @@
 
 use crate::error::Result;
 use crate::key::{Seq, SplitKey};
+use crate::segment::Direction;
+use std::ops::Bound;
 
 /// Tells which entries are deleted by range tombstones.
 pub trait Mask: Send + Sync {
@@ -10,4 +12,8 @@ pub trait Mask: Send + Sync {
     /// # Errors
     /// Those of reading the range tombstones.
     fn hides(&mut self, key: SplitKey<'_>, seq: Seq) -> Result<bool>;
+
+    /// Where a walk goes on behind the keys around the last one that the same range tombstones delete, and the number below which entries of
+    /// these keys are deleted. Unbounded if there is nothing behind them.
+    fn edge(&self, direction: Direction) -> Option<(Bound<Vec<u8>>, Seq)>;
 }

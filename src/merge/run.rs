@@ -2,6 +2,7 @@
 
 use crate::bounds::copy_bound;
 use crate::error::Result;
+use crate::key::Seq;
 use crate::segment::{Access, Direction, SegmentCursor, SegmentFile};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -13,6 +14,11 @@ pub trait RunSegments: Send + Sync {
 
     /// The next segment, and its first key in the direction of the walk.
     fn next(&mut self) -> Option<(&Arc<SegmentFile>, &[u8])>;
+
+    /// In this direction from `key` on, before the bound `edge`: the first key of the first segment with an entry not older than `seq`.
+    /// `None` if there is none.
+    fn first_newer(&self, direction: Direction, key: &[u8], edge: &Bound<Vec<u8>>, seq: Seq)
+    -> Option<&[u8]>;
 }
 
 /// Walks the segments of a sorted run. Opens each segment only when a key that precedes all its keys of the walk is the next of the merge.
@@ -71,6 +77,25 @@ impl RunCursor {
         self.segments.seek(direction, start);
         copy_bound(start, &mut self.start);
         (self.direction, self.is_first, self.walked) = (direction, true, 0);
+    }
+
+    /// Where a walk at `key` can go on if all entries before `edge` that are older than `seq` are deleted: beyond all segments without newer
+    /// ones. `None` if that is no progress.
+    pub(super) fn newer_from(
+        &self,
+        direction: Direction,
+        key: &[u8],
+        edge: &Bound<Vec<u8>>,
+        seq: Seq,
+    ) -> Option<Bound<Vec<u8>>> {
+        let Some(newer) = self.segments.first_newer(direction, key, edge, seq) else {
+            return Some(edge.clone());
+        };
+        let is_ahead = match direction {
+            Direction::Forward => newer > key,
+            Direction::Reverse => newer < key,
+        };
+        is_ahead.then(|| Bound::Included(newer.to_vec()))
     }
 
     /// Moves to the next entry or segment.

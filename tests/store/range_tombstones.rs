@@ -242,3 +242,53 @@ fn long_runs_of_tombstones_go_by_themselves() {
     assert!(left < 8192 && db.stats().memtable_bytes < 8192 * 200, "{left} tombstones are left");
     assert_eq!(db.iter().count().unwrap() as usize, 10);
 }
+
+#[test]
+fn walks_pass_a_deleted_range_without_reading_it_but_for_newer_rows() {
+    let dir = fast_dir();
+    let db = tiny().block_cache_bytes(0).open(dir.path()).unwrap();
+    fill(&db, 0..5000, "a value that fills segments of 4 KiB soon");
+    db.compact().unwrap();
+    let before = db.snapshot();
+    db.put(key(2000), "newer, in a segment").unwrap();
+    db.delete_range(key(10)..key(1999)).unwrap();
+    db.delete_range(key(1999)..key(4990)).unwrap();
+    db.put(key(3000), "newer, in the memtable").unwrap();
+    db.put(key(3001), "newer, in the memtable").unwrap();
+    let left: Vec<String> = (0..10).chain([3000, 3001]).chain(4990..5000).map(key).collect();
+    let pinned = db.snapshot(); // Whatever compactions do now, this is the store to walk.
+    let walk = |reverse: bool| {
+        let reads = db.stats().block_reads;
+        let text = |row: sidebloom::Result<_>| {
+            let (key, _): (Vec<u8>, _) = row.unwrap();
+            String::from_utf8(key).unwrap()
+        };
+        let mut found: Vec<String> = match reverse {
+            false => pinned.iter().map(text).collect(),
+            true => pinned.iter().rev().map(text).collect(),
+        };
+        if reverse {
+            found.reverse();
+        }
+        assert_eq!(found, left);
+        db.stats().block_reads - reads
+    };
+    let all = |reverse: bool| {
+        let reads = db.stats().block_reads;
+        let rows =
+            if reverse { before.iter().rev().count() } else { before.iter().map(Result::unwrap).count() };
+        assert_eq!(rows, 5000);
+        db.stats().block_reads - reads
+    };
+    for reverse in [false, true] {
+        let (few, many) = (walk(reverse), all(reverse));
+        assert!(few * 8 < many, "{few} of {many} blocks were read");
+    }
+    let mut cursor = pinned.cursor();
+    assert!(cursor.seek(key(500)).unwrap());
+    assert_eq!(cursor.key(), Some(key(3000).as_bytes()));
+    assert!(cursor.seek_for_prev(key(2999)).unwrap());
+    assert_eq!(cursor.key(), Some(key(9).as_bytes()));
+    assert!(cursor.next().unwrap() && cursor.next().unwrap());
+    assert_eq!(cursor.key(), Some(key(3001).as_bytes()));
+}
