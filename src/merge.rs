@@ -8,6 +8,7 @@
 //!
 //! Sources may come in any order: sequence numbers decide which entry is the newest.
 
+mod lead;
 mod mask;
 mod run;
 mod skip;
@@ -16,6 +17,7 @@ mod source;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use crate::segment::Direction;
+use lead::count_leading;
 use skip::HIDDEN_RUN;
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -83,16 +85,38 @@ impl MergeCursor {
     /// Moves to the next row that a reader sees; `false` at the end, and from then on.
     #[inline]
     pub fn advance_visible(&mut self) -> Result<bool> {
-        let (mut more, mut hidden) = (self.advance()?, 0);
-        while more && !self.is_visible()? {
+        let found = self.advance()?;
+        self.find_visible(found)
+    }
+
+    /// Moves to the first row that a reader sees at or after `key`, which must not precede the current entry. Sources that are there or
+    /// beyond stay where they are.
+    pub fn seek_ahead(&mut self, key: &[u8]) -> Result<bool> {
+        while let Some(&top) = self.heap.first() {
+            let source = &mut self.inputs[top].source;
+            if self.direction.order(source.key().cmp_bytes(key)).is_ge() {
+                break;
+            }
+            source.seek(self.direction, Bound::Included(key));
+            self.advance_at(0)?;
+        }
+        let found = self.settle()?;
+        self.find_visible(found)
+    }
+
+    /// Moves on from an entry, if one was `found`, until a reader sees it.
+    #[inline]
+    fn find_visible(&mut self, mut found: bool) -> Result<bool> {
+        let mut hidden = 0u32;
+        while found && !self.is_visible()? {
             let is_hidden = self.kind() == EntryKind::Put; // Only then the mask was asked for this key.
             hidden += u32::from(is_hidden);
-            more = match is_hidden && hidden >= HIDDEN_RUN && hidden.is_power_of_two() {
+            found = match is_hidden && hidden >= HIDDEN_RUN && hidden.is_power_of_two() {
                 true => self.pass_deleted()?,
                 false => self.advance()?,
             };
         }
-        Ok(more)
+        Ok(found)
     }
 
     /// Moves to the newest entry of the next key, tombstones included; `false` at the end, and from then on.
@@ -134,11 +158,11 @@ impl MergeCursor {
             }
             self.advance_at(0)?;
         }
-        self.find_top()
+        self.settle()
     }
 
-    /// Opens what is on top of the heap, which is in order, and finds the lead.
-    fn find_top(&mut self) -> Result<bool> {
+    /// Opens the segment that is next, if one is, and finds the lead. Returns whether there is an entry within the end.
+    fn settle(&mut self) -> Result<bool> {
         while !self.heap.is_empty() && !self.input(0).source.is_open() {
             self.advance_at(0)?;
         }
@@ -175,24 +199,18 @@ impl MergeCursor {
             let key = top.key_ahead(n);
             let precedes = next.is_none_or(|next| {
                 let order = key.front().cmp(&next.front).then_with(|| key.cmp(&next.source.key()));
-                self.directed(order).is_lt()
+                self.direction.order(order).is_lt()
             });
             precedes && self.is_within(key)
         };
         count_leading(top.ahead(), leads)
     }
 
-    /// The order in the direction of the walk.
-    #[inline]
-    fn directed(&self, order: Ordering) -> Ordering {
-        if self.direction == Direction::Reverse { order.reverse() } else { order }
-    }
-
     #[inline]
     fn is_within(&self, key: SplitKey<'_>) -> bool {
         match &self.end {
-            Bound::Included(end) => self.directed(key.cmp_bytes(end)).is_le(),
-            Bound::Excluded(end) => self.directed(key.cmp_bytes(end)).is_lt(),
+            Bound::Included(end) => self.direction.order(key.cmp_bytes(end)).is_le(),
+            Bound::Excluded(end) => self.direction.order(key.cmp_bytes(end)).is_lt(),
             Bound::Unbounded => true,
         }
     }
@@ -237,7 +255,7 @@ impl MergeCursor {
         let by_age = |a: &MergeSource, b: &MergeSource| {
             a.is_open().cmp(&b.is_open()).then_with(|| b.seq().cmp(&a.seq()))
         };
-        self.directed(a.cmp_key(b)).then_with(|| by_age(&a.source, &b.source)).is_lt()
+        self.direction.order(a.cmp_key(b)).then_with(|| by_age(&a.source, &b.source)).is_lt()
     }
 
     fn top(&self) -> Option<&MergeSource> {
@@ -289,45 +307,5 @@ impl MergeCursor {
     #[inline]
     pub fn to_value(&self) -> Value {
         self.top().map(MergeSource::to_value).unwrap_or_default()
-    }
-}
-
-/// How many of the numbers from 1 to `most` satisfy `holds`, which the first ones do and the others do not. Cheap where the answer is 0 or
-/// `most`.
-#[inline]
-fn count_leading(most: usize, holds: impl Fn(usize) -> bool) -> usize {
-    if most == 0 || !holds(1) {
-        return 0;
-    }
-    if holds(most) {
-        return most;
-    }
-    let (mut low, mut step) = (1, 1);
-    while low + step < most && holds(low + step) {
-        low += step;
-        step *= 2;
-    }
-    let mut high = most.min(low + step);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        match holds(middle) {
-            true => low = middle,
-            false => high = middle,
-        }
-    }
-    low
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lead_is_the_linear_count() {
-        for most in 0..40 {
-            for lead in 0..=most {
-                assert_eq!(count_leading(most, |n| n <= lead), lead, "of {most}");
-            }
-        }
     }
 }

@@ -51,7 +51,7 @@ impl Cursor {
     /// # Errors
     /// Those of [`Db::get`](crate::Db::get). The cursor is then at no row; another seek may succeed.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.start(Direction::Forward, Bound::Included(key.as_ref()))
+        self.seek_towards(Direction::Forward, key.as_ref())
     }
 
     /// Moves to the last row whose key is `key` or less.
@@ -59,7 +59,7 @@ impl Cursor {
     /// # Errors
     /// Those of [`seek`](Self::seek).
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.start(Direction::Reverse, Bound::Included(key.as_ref()))
+        self.seek_towards(Direction::Reverse, key.as_ref())
     }
 
     /// Moves to the first row.
@@ -118,6 +118,16 @@ impl Cursor {
         self.is_valid.then(|| self.merge.to_value())
     }
 
+    fn seek_towards(&mut self, direction: Direction, key: &[u8]) -> Result<bool> {
+        let precedes = || direction.order(key.cmp(&self.key)).is_lt();
+        if !self.is_valid || direction != self.direction || precedes() {
+            return self.start(direction, Bound::Included(key));
+        }
+        self.is_valid = false;
+        let found = self.merge.seek_ahead(key)?;
+        Ok(self.enter(found))
+    }
+
     fn start(&mut self, direction: Direction, start: Bound<&[u8]>) -> Result<bool> {
         self.direction = direction;
         self.merge.seek(direction, start);
@@ -137,10 +147,16 @@ impl Cursor {
 
     fn advance(&mut self) -> Result<bool> {
         self.is_valid = false;
-        self.is_valid = self.merge.advance_visible()?;
-        if self.is_valid {
+        let found = self.merge.advance_visible()?;
+        Ok(self.enter(found))
+    }
+
+    /// Takes the merge's row, if it has `found` one.
+    fn enter(&mut self, found: bool) -> bool {
+        if found {
             self.merge.key().copy_into(&mut self.key);
         }
-        Ok(self.is_valid)
+        self.is_valid = found;
+        found
     }
 }

@@ -11,6 +11,8 @@ use std::sync::Arc;
 /// Entries that a cursor copies from the skiplist at a time, so that it holds no borrow and seeks once per chunk. The first chunk is
 /// small, so that a short range stays cheap; each further one is twice as large.
 const FIRST_CHUNK: usize = 8;
+/// The first one after a seek, which may want no more than one.
+const SEEK_CHUNK: usize = 2;
 const LAST_CHUNK: usize = 128;
 
 /// Walks the newest visible entry of each key, in either direction, without borrowing the memtable.
@@ -62,7 +64,7 @@ impl MemtableCursor {
     pub fn seek(&mut self, reverse: bool, start: Bound<&[u8]>) {
         copy_bound(start, &mut self.resume);
         self.ahead.clear();
-        (self.reverse, self.current, self.chunk, self.exhausted) = (reverse, None, FIRST_CHUNK, false);
+        (self.reverse, self.current, self.chunk, self.exhausted) = (reverse, None, SEEK_CHUNK, false);
     }
 
     /// Moves to the next key; `false` at the end.

@@ -71,6 +71,13 @@ impl RunCursor {
 
     /// Starts another walk. Opens and reads nothing yet.
     pub(super) fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
+        if let RunPosition::Within(cursor) = &mut self.at
+            && direction == self.direction
+            && cursor.restart_in_block(start)
+        {
+            self.is_first = false;
+            return;
+        }
         if let RunPosition::Within(cursor) = std::mem::replace(&mut self.at, RunPosition::Outside) {
             self.kept = Some(cursor);
         }

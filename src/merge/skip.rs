@@ -44,6 +44,6 @@ impl MergeCursor {
         }
         self.heap = heap;
         self.order_all();
-        self.find_top()
+        self.settle()
     }
 }

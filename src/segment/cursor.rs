@@ -183,11 +183,28 @@ impl SegmentCursor {
         self.start(start).inspect_err(|_| self.end())
     }
 
+    /// [`restart`](Self::restart) in the same segment and direction, if the walk starts in the current block; otherwise does nothing and
+    /// returns `false`.
+    pub fn restart_in_block(&mut self, start: Bound<&[u8]>) -> bool {
+        let Some((key, after)) = self.place_of(start) else { return false };
+        let is_within = self.is_within_block(key);
+        if is_within {
+            self.place(key, after);
+            (self.walked, self.current) = (0, NOWHERE);
+        }
+        is_within
+    }
+
     fn start(&mut self, start: Bound<&[u8]>) -> Result<()> {
+        self.place_of(start).map_or(Ok(()), |(key, after)| self.seek(key, after))
+    }
+
+    /// The key of a bound, and whether the walk starts directly after it; otherwise it starts directly before it.
+    fn place_of<'a>(&self, start: Bound<&'a [u8]>) -> Option<(&'a [u8], bool)> {
         match start {
-            Bound::Unbounded => Ok(()),
-            Bound::Included(key) => self.seek(key, self.direction == Direction::Reverse),
-            Bound::Excluded(key) => self.seek(key, self.direction == Direction::Forward),
+            Bound::Unbounded => None,
+            Bound::Included(key) => Some((key, self.direction == Direction::Reverse)),
+            Bound::Excluded(key) => Some((key, self.direction == Direction::Forward)),
         }
     }
 
@@ -208,13 +225,17 @@ impl SegmentCursor {
         let blocks = self.partition.as_ref().map_or(0, |partition| partition.len());
         self.partitions = beyond(self.direction, self.partition_at, self.segment.top.len());
         self.blocks = beyond(self.direction, self.block_at, blocks);
-        self.left = 0..self.rows.len();
-        let before = self.rows.count_before(key, after);
-        match self.direction {
-            Direction::Forward => self.left.start = before,
-            Direction::Reverse => self.left.end = before,
-        }
+        self.place(key, after);
         Ok(())
+    }
+
+    /// Starts at `key` in the current block.
+    fn place(&mut self, key: &[u8], after: bool) {
+        let before = self.rows.count_before(key, after);
+        self.left = match self.direction {
+            Direction::Forward => before..self.rows.len(),
+            Direction::Reverse => 0..before,
+        };
     }
 
     /// Whether `key` lies between two rows of the current block, or is one.

@@ -167,11 +167,12 @@ fn beside(expected: &Contents, key: &[u8], back: bool) -> Option<(Vec<u8>, Vec<u
     row.map(|(key, value)| (key.clone(), value.clone()))
 }
 
-/// Seeks to every key. Each answer is right, or the error of the damaged file, after which the cursor is at no row. Returns how many keys
+/// Seeks to every key, upwards and then downwards. Each answer is right, or the error of the damaged file, after which the cursor is at no row. Returns how many keys
 /// gave the error.
 fn errors(cursor: &mut Cursor, expected: &Contents, path: &Path) -> usize {
     let mut errors = 0;
-    for (key, back) in expected.keys().flat_map(|key| [(key, false), (key, true)]) {
+    let (upwards, downwards) = (expected.keys(), expected.keys().rev());
+    for (key, back) in upwards.map(|key| (key, false)).chain(downwards.map(|key| (key, true))) {
         let found = if back { cursor.seek_for_prev(key) } else { cursor.seek(key) };
         match found {
             Ok(true) => {
