@@ -94,7 +94,7 @@ pub use error::{Error, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
 pub use segment::Compression;
 pub use sidebloom_filter as filter;
-pub use sidebloom_filter::{KeyHash, KeyHasher, receive_filter, send_filter};
+pub use sidebloom_filter::{KeyHash, KeyHasher, PrefixExtractor, receive_filter, send_filter};
 use sidebloom_filter::{codec, hash};
 pub use sidecar::{Residency, read_filter, write_filter};
 pub use wal::Batch;

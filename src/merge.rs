@@ -119,6 +119,11 @@ impl MergeCursor {
         Ok(found)
     }
 
+    /// Whether there was anything to merge.
+    pub fn has_sources(&self) -> bool {
+        !self.inputs.is_empty()
+    }
+
     /// Moves to the newest entry of the next key, tombstones included; `false` at the end, and from then on.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {

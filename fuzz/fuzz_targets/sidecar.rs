@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     ask(bytes);
     // A whole file provides fields and lines in their places; shorter input is split into fields and lines.
     let compact = match bytes.len() {
-        4096.. => [&bytes[..112], &bytes[4096..]].concat(),
+        4096.. => [&bytes[..184], &bytes[4096..]].concat(),
         _ => bytes.to_vec(),
     };
     if let Some(repaired) = repair::sidecar(&compact) {

@@ -66,11 +66,11 @@ pub fn manifest(file: &mut [u8]) -> Option<()> {
 
 /// A sidecar with fields from the front of `bytes` and lines from the rest, truncated to whole lines.
 pub fn sidecar(bytes: &[u8]) -> Option<Vec<u8>> {
-    let (fields, rest) = bytes.split_at_checked(112)?;
+    let (fields, rest) = bytes.split_at_checked(184)?;
     let lines = rest.as_chunks::<64>().0;
     let mut file = vec![0; 4096];
-    file[..112].copy_from_slice(fields);
-    file[..12].copy_from_slice(b"SBFILTER\x03\0\0\0");
+    file[..184].copy_from_slice(fields);
+    file[..12].copy_from_slice(b"SBFILTER\x04\0\0\0");
     file[13] = 1;
     file[15] = 0;
     file[96..104].fill(0); // Hash 1 has a seed of one word.

@@ -85,8 +85,8 @@ impl Inner {
     }
 
     fn merge_into(&self, compaction: &Compaction, built: &mut Vec<LiveSegment>) -> Result<bool> {
-        let mut sizes = LevelSizes::of(&self.live(), compaction.inputs());
-        sizes.add(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
+        let mut sizes = LevelSizes::of(&self.live(), compaction.inputs(), &self.storage.prefix_set());
+        sizes.add_entries(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
         let plan = lock(&self.filter_policy).plan(&sizes);
         let deleted = RangedRuns::of_all(compaction.inputs())?;
         let sources = sources(compaction, &deleted);

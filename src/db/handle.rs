@@ -145,6 +145,13 @@ impl Db {
         self.inner().may_contain_many(keys)
     }
 
+    /// Whether a key may start with `prefix`, from memtables and filters alone: [`Verdict::Absent`] is certain. It never reads a block.
+    /// Filters know the prefixes of [`Options::prefixes`]; without one that fits, only the first and the last key of segments tell.
+    /// The prefix of deleted keys may stay "maybe" until a compaction drops them.
+    pub fn may_contain_prefix(&self, prefix: impl AsRef<[u8]>) -> Verdict {
+        self.inner().may_contain_prefix(prefix.as_ref())
+    }
+
     /// Loads rows into an empty store. The keys must be unique and in ascending order. The rows bypass the log and the memtable: they go
     /// straight into segments with filters. They are durable when this returns, and become visible all at once. The store can be used
     /// meanwhile, even by `rows`, but any write makes it non-empty.
@@ -187,7 +194,7 @@ impl Db {
         self.snapshot().iter()
     }
 
-    /// The keys that start with `prefix`, and their values, in order.
+    /// The keys that start with `prefix`, and their values, in order. With [`Options::prefixes`], it skips what has no such key.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         self.snapshot().prefix(prefix)
     }

@@ -100,8 +100,8 @@ impl Inner {
         seq: Seq,
         built: &mut Vec<LiveSegment>,
     ) -> Result<()> {
-        let mut sizes = LevelSizes::of(&self.live(), []);
-        sizes.add(LEVEL, 1 << 20); // The number does not matter: all keys are on one level.
+        let mut sizes = LevelSizes::of(&self.live(), [], &self.storage.prefix_set());
+        sizes.add_entries(LEVEL, 1 << 20); // The number does not matter: all keys are on one level.
         let plan = lock(&self.filter_policy).plan(&sizes);
         let mut rows = rows.peekable();
         while rows.peek().is_some() {

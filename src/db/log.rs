@@ -1,7 +1,7 @@
 //! The log of a store, before its first write and after it, and the queue of batches in front of it.
 
+use super::storage::Storage;
 use crate::error::Result;
-use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::{EntryKind, Seq};
 use crate::manifest::{LiveSegment, LogMark};
@@ -130,7 +130,7 @@ impl QueuedBatch {
 /// Inserts the operations of a batch into a memtable, numbered from `first_seq`. Calls `on_range` with start and end of each deleted range.
 pub(crate) fn apply(
     table: &Memtable,
-    hasher: &KeyHasher,
+    storage: &Storage,
     first_seq: Seq,
     payload: Bytes,
     on_range: &mut dyn FnMut(&[u8], Option<&[u8]>),
@@ -149,6 +149,9 @@ pub(crate) fn apply(
             }
         };
         let key = op.data.get(..op.key_len).unwrap_or_default();
-        table.insert(hasher.hash(key), seq, kind, op.key_len, op.data);
+        if let Some(prefixes) = &storage.prefixes {
+            prefixes.of_key(key, |hash| table.insert_prefix(hash));
+        }
+        table.insert(storage.header.hasher.hash(key), seq, kind, op.key_len, op.data);
     }
 }

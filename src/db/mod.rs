@@ -27,6 +27,7 @@ mod output;
 mod pick;
 mod plan;
 mod policy;
+mod prefixes;
 mod publish;
 mod quarantine;
 mod range;

@@ -103,7 +103,13 @@ fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
     let replayed = recovery.replay_logs(&state, &live)?;
     let is_settled = recovery.is_settled(&state, &live, &replayed);
     let logs = recovery.inherit(&state, &live, replayed);
-    let view = View::new(Arc::clone(&logs.memtable), Arc::new(live), false, storage.filter_use());
+    let view = View::new(
+        Arc::clone(&logs.memtable),
+        Arc::new(live),
+        false,
+        storage.filter_use(),
+        storage.prefixes.clone(),
+    );
     let visible = logs.next_seq - 1;
     let inner = Inner::new(storage, work, view, visible, Some(Writable { logs, manifest, state }));
     if !is_settled {
@@ -125,6 +131,12 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Inner> {
     let replayed = recovery.replay_logs(&state, &live)?;
     let visible = (replayed.outcome.next_seq - 1).max(live.max_seq());
     let logs_reach_back = replayed.reach_back(&live);
-    let view = View::new(Arc::new(replayed.table), Arc::new(live), logs_reach_back, storage.filter_use());
+    let view = View::new(
+        Arc::new(replayed.table),
+        Arc::new(live),
+        logs_reach_back,
+        storage.filter_use(),
+        storage.prefixes.clone(),
+    );
     Ok(Inner::new(storage, work, view, visible, None))
 }

@@ -2,6 +2,7 @@
 
 use super::policy::FilterPolicy;
 use crate::error::{Error, Result};
+use crate::filter::{PrefixExtractor, PrefixSet};
 use crate::fs::{Fs, RealFs};
 use crate::hash::KeyHash;
 use crate::segment::Compression;
@@ -33,6 +34,8 @@ pub struct Options {
     pub(crate) compression: Compression,
     pub(crate) durability: Durability,
     pub(crate) filter_policy: FilterPolicy,
+    /// An error is that of opening.
+    pub(crate) prefixes: Result<PrefixSet, crate::filter::Error>,
     pub(crate) key_hash: KeyHash,
     pub(crate) residency: Residency,
     pub(crate) max_open_files: usize,
@@ -54,6 +57,7 @@ impl Default for Options {
             compression: Compression::default(),
             durability: Durability::default(),
             filter_policy: FilterPolicy::default(),
+            prefixes: Ok(PrefixSet::EMPTY),
             key_hash: KeyHash::default(),
             residency: Residency::default(),
             max_open_files: 512,
@@ -113,6 +117,24 @@ impl Options {
     /// The filters of new segments. Default 10 bits per key on average.
     pub fn filter_policy(mut self, policy: FilterPolicy) -> Self {
         self.filter_policy = policy;
+        self
+    }
+
+    /// The prefixes of keys that filters learn beside the keys, so that a [`prefix`](crate::Db::prefix) or a range within one prefix skips
+    /// every memtable and segment that has no such key. Default none; up to 8 different ones, in any order.
+    ///
+    /// Each distinct prefix of a segment takes as many filter bits as a key, and [`FilterPolicy`] counts both. Nothing is stored but
+    /// the prefixes in the filters: filters that were built with other extractors still serve keys, and deny no prefix until a compaction
+    /// or [`rebuild_filters`](crate::Db::rebuild_filters) replaces them. Filters of memtables are not made larger.
+    ///
+    /// ```
+    /// use sidebloom::{Options, PrefixExtractor};
+    ///
+    /// Options::new().prefixes([PrefixExtractor::fixed(8)]); // the first 8 bytes
+    /// Options::new().prefixes(PrefixExtractor::row_and_column(b'/')); // of keys like `row/column/version`
+    /// ```
+    pub fn prefixes(mut self, extractors: impl IntoIterator<Item = PrefixExtractor>) -> Self {
+        self.prefixes = PrefixSet::new(extractors);
         self
     }
 
@@ -194,6 +216,7 @@ impl Options {
         if self.compression == Compression::Zstd && !cfg!(feature = "zstd") {
             return Err(Error::FeatureMissing { what: "Compression::Zstd".into(), feature: "zstd" });
         }
+        self.prefixes.clone()?;
         self.filter_policy.validate()
     }
 }

@@ -11,9 +11,10 @@
 //!    segments, so that the average comes out between two widths.
 
 use super::policy::{FilterPolicy, Objective};
-use crate::filter::{FilterSpec, LINE_BITS, Width, sizing};
+use crate::filter::{FilterSpec, LINE_BITS, PrefixSet, Width, sizing};
 use crate::id::FileId;
 use crate::manifest::{LEVELS, LiveSegment, LiveSet};
+use crate::sidecar::Facts;
 use std::sync::OnceLock;
 
 impl FilterPolicy {
@@ -81,26 +82,42 @@ fn hull() -> &'static [(FilterChoice, FilterChoice)] {
     })
 }
 
-/// How many keys and runs each level has.
+/// How many filter members (keys, and distinct prefixes in each segment) and how many runs each level has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LevelSizes {
     levels: [LevelSize; LEVELS],
+    /// Prefixes for each key, where a filter has told.
+    prefixes_per_key: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct LevelSize {
+    /// Prefixes included.
     keys: u64,
     runs: u32,
 }
 
 impl LevelSizes {
-    /// The sizes of the live set without the segments in `leaving`.
-    pub fn of<'a>(live: &LiveSet, leaving: impl IntoIterator<Item = &'a LiveSegment>) -> Self {
-        let mut sizes = LevelSizes::default();
-        live.segments().for_each(|s| sizes.add(s.meta.level, s.meta.entries));
+    /// The sizes of the live set without the segments in `leaving`, whose filters have, or are to get, these prefixes.
+    pub fn of<'a>(
+        live: &LiveSet,
+        leaving: impl IntoIterator<Item = &'a LiveSegment>,
+        prefixes: &PrefixSet,
+    ) -> Self {
+        let known = |s: &LiveSegment| known_members(s, prefixes);
+        let (keys, members) = live
+            .segments()
+            .filter_map(|s| Some((s.meta.entries, known(s)?)))
+            .fold((0, 0), |sum, (keys, members)| (sum.0 + keys, sum.1 + members));
+        let prefixes_per_key =
+            if keys == 0 { 0.0 } else { members.saturating_sub(keys) as f64 / keys as f64 };
+        let mut sizes = LevelSizes { prefixes_per_key, ..LevelSizes::default() };
+        let empty = sizes;
+        let members = |s: &LiveSegment| known(s).unwrap_or_else(|| empty.estimate(s.meta.entries));
+        live.segments().for_each(|s| sizes.add(s.meta.level, members(s)));
         for segment in leaving {
             if let Some(level) = sizes.levels.get_mut(usize::from(segment.meta.level)) {
-                level.keys = level.keys.saturating_sub(segment.meta.entries);
+                level.keys = level.keys.saturating_sub(members(segment));
                 let left = if segment.meta.level == 0 { level.runs.saturating_sub(1) } else { level.runs };
                 level.runs = if level.keys == 0 { 0 } else { left };
             }
@@ -108,8 +125,18 @@ impl LevelSizes {
         sizes
     }
 
-    /// Adds keys to a level: as one more run in level 0, to the only run of any other level.
-    pub fn add(&mut self, level: u8, keys: u64) {
+    /// How many members the filter of so many keys may have.
+    fn estimate(&self, keys: u64) -> u64 {
+        keys + (keys as f64 * self.prefixes_per_key) as u64
+    }
+
+    /// Adds keys, and the prefixes that they may have, to a level.
+    pub fn add_entries(&mut self, level: u8, keys: u64) {
+        self.add(level, self.estimate(keys));
+    }
+
+    /// Adds members to a level: as one more run in level 0, to the only run of any other level.
+    fn add(&mut self, level: u8, keys: u64) {
         if let Some(of) = self.levels.get_mut(usize::from(level)) {
             of.keys += keys;
             of.runs = if level == 0 { of.runs + 1 } else { 1 };
@@ -146,6 +173,16 @@ impl LevelSizes {
         }
         plan.sum_fpr = sum_fpr;
         plan
+    }
+}
+
+/// How many members the filter of a segment has, or would have with these prefixes. `None` if its filter has others or was not read.
+fn known_members(segment: &LiveSegment, prefixes: &PrefixSet) -> Option<u64> {
+    match prefixes.is_empty() {
+        true => Some(segment.meta.entries),
+        false => {
+            segment.sidecar.as_ref()?.known_facts().filter(|f| f.prefixes() == prefixes).map(Facts::keys)
+        }
     }
 }
 

@@ -11,8 +11,10 @@ use super::recent;
 use super::view::View;
 use crate::error::Result;
 use crate::filter::Verdict;
-use crate::key::{Seq, Value};
+use crate::key::{Seq, Value, prefix_end};
+use crate::segment::{Access, Direction};
 use crate::sync::atomic::Ordering;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// Keys of a multi-key read whose blocks are read from files at the same time.
@@ -99,6 +101,15 @@ impl Inner {
         let mut verdicts = Vec::with_capacity(keys.len());
         self.each_route(&view, seq, keys, |lookup, route| verdicts.push(lookup.may_contain(route)));
         verdicts
+    }
+
+    /// Whether a key may start with `prefix`, from memory alone.
+    pub fn may_contain_prefix(&self, prefix: &[u8]) -> Verdict {
+        let (view, seq) = self.snapshot();
+        let end = prefix_end(prefix);
+        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let merge = view.merge(seq, Direction::Forward, Bound::Included(prefix), upper, Access::Keys);
+        if merge.has_sources() { Verdict::Maybe } else { Verdict::Absent }
     }
 
     /// Calls `each` with the lookup and the route of each key, in order.

@@ -12,6 +12,7 @@ use crate::manifest::{LiveSegment, LiveSet, SegmentMeta};
 use crate::memtable::Memtable;
 use crate::ranges::RangeTombstones;
 use crate::segment::{SegmentFile, SegmentWriter, WriterOptions};
+use crate::sidecar::Members;
 use std::sync::Arc;
 
 /// Segments that are not published yet. Dropped after an error or a panic, it removes their files.
@@ -56,8 +57,7 @@ pub(crate) struct SegmentBuilder<'a> {
     level: u8,
     filter: Option<FilterSpec>,
     writer: SegmentWriter,
-    /// The hash of every key, tombstones included (I9). The filter is sized from their exact number.
-    hashes: Vec<u64>,
+    members: Members,
     ranges: RangeTombstones,
 }
 
@@ -72,14 +72,14 @@ impl<'a> SegmentBuilder<'a> {
         let unfinished = UnfinishedSegment { storage, id };
         let writer = SegmentWriter::create(&*storage.fs, &path, id, storage.header, writer_options)?;
         let filter = plan.map(|plan| plan.choose(level, id));
-        let (hashes, ranges) = (Vec::new(), RangeTombstones::default());
-        Ok(SegmentBuilder { storage, unfinished, level, filter, writer, hashes, ranges })
+        let (members, ranges) = (storage.members(), RangeTombstones::default());
+        Ok(SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges })
     }
 
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
         let hash = self.writer.append(key, seq, kind, value)?;
         if self.filter.is_some() {
-            self.hashes.push(hash);
+            self.members.add(key, hash);
         }
         Ok(())
     }
@@ -106,10 +106,10 @@ impl<'a> SegmentBuilder<'a> {
 
     /// Makes the segment durable, then its sidecar if that can be written. The caller publishes both.
     pub fn finish(self) -> Result<LiveSegment> {
-        let SegmentBuilder { storage, unfinished, level, filter, writer, hashes, ranges } = self;
+        let SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges } = self;
         let id = unfinished.id;
         let meta = SegmentMeta { level, summary: writer.finish()? };
-        let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &hashes, spec));
+        let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &members, spec));
         let file = SegmentFile::new(Arc::clone(&storage.files), id, meta.digest);
         file.keep_ranges(ranges);
         std::mem::forget(unfinished);
@@ -127,8 +127,8 @@ pub(crate) fn build_level0(
     if table.is_empty() {
         return Ok(None);
     }
-    let mut sizes = LevelSizes::of(live, []);
-    sizes.add(0, table.len() as u64);
+    let mut sizes = LevelSizes::of(live, [], &storage.prefix_set());
+    sizes.add_entries(0, table.len() as u64);
     let mut builder = SegmentBuilder::new(storage, 0, policy.plan(&sizes).as_ref())?;
     let ranges = table.ranges().all();
     table.for_each_newest(|key, seq, kind, value| match seq < ranges.seq_at(key) {

@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
 use crate::fs::sigbus_faults;
 use crate::id::FileId;
-use crate::manifest::LiveSegment;
+use crate::manifest::{LiveSegment, LiveSet};
 use crate::segment::{Access, Direction};
-use crate::sidecar::{Sidecar, Unusable};
+use crate::sidecar::{Facts, Members, Sidecar, Unusable};
 use crate::sync::{Instant, lock};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
@@ -143,7 +143,7 @@ impl Inner {
         if self.check_writable().is_err() {
             return Ok(());
         }
-        let plan = lock(&self.filter_policy).plan(&LevelSizes::of(&live, []));
+        let plan = lock(&self.filter_policy).plan(&self.level_sizes(&live));
         match plan {
             Some(plan) => self.rebuild_sidecar(segment, plan.choose(segment.meta.level, id)).map(|_| ()),
             None => Ok(()),
@@ -154,7 +154,7 @@ impl Inner {
     /// planned.
     pub fn segment_to_retune(&self) -> Option<(FileId, FilterSpec)> {
         let live = self.live();
-        let plan = lock(&self.filter_policy).plan(&LevelSizes::of(&live, []))?;
+        let plan = lock(&self.filter_policy).plan(&self.level_sizes(&live))?;
         let worst = plan.worst(&live, |segment| segment.meta.id >= self.storage.first_own_id)?;
         Some((worst.meta.id, plan.choose(worst.meta.level, worst.meta.id)))
     }
@@ -188,14 +188,15 @@ impl Inner {
 
     /// Writes and publishes a new sidecar for a segment, which is only read. `None` if the segment is gone.
     fn rebuild_sidecar(&self, segment: &LiveSegment, spec: FilterSpec) -> Result<Option<Arc<Sidecar>>> {
-        let hashes = self.hash_keys(segment);
+        let members = self.hash_keys(segment);
         // Under the manifest lock, no compaction can remove the segment before the new file exists.
         let _publishing = lock(&self.manifest);
         let id = segment.meta.id;
         if !self.is_live(id) {
             return Ok(None); // Even a failed read of a removed segment no longer matters.
         }
-        let sidecar = self.storage.create_sidecar(&segment.meta, &hashes?, spec).map_err(|e| self.fail(e))?;
+        let sidecar =
+            self.storage.create_sidecar(&segment.meta, &members?, spec).map_err(|e| self.fail(e))?;
         if sidecar.is_none() {
             self.recheck_missing_later();
         }
@@ -257,15 +258,21 @@ impl Inner {
         control.sidecars_to_check.extend(missing.map(|s| s.meta.id));
     }
 
-    fn hash_keys(&self, segment: &LiveSegment) -> Result<Vec<u64>> {
-        let mut hashes = Vec::with_capacity(usize::try_from(segment.meta.entries).unwrap_or(0).min(1 << 28));
+    /// How much the filters of the live set have to hold.
+    fn level_sizes(&self, live: &LiveSet) -> LevelSizes {
+        LevelSizes::of(live, [], &self.storage.prefix_set())
+    }
+
+    fn hash_keys(&self, segment: &LiveSegment) -> Result<Members> {
+        let mut members = self.storage.members();
+        members.reserve(usize::try_from(segment.meta.entries).unwrap_or(0).min(1 << 28));
         let mut cursor = segment.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
         let mut key = Vec::new();
         while cursor.advance()? {
             cursor.key().copy_into(&mut key);
-            hashes.push(self.storage.header.hasher.hash(&key));
+            members.add(&key, self.storage.header.hasher.hash(&key));
         }
-        Ok(hashes)
+        Ok(members)
     }
 
     /// Gives every segment the sidecar that the policy asks for. Segments keep their bytes (I3).
@@ -277,9 +284,10 @@ impl Inner {
         self.check_writable()?;
         policy.validate()?;
         let live = self.live();
-        let Some(plan) = policy.plan(&LevelSizes::of(&live, [])) else {
+        let Some(mut plan) = policy.plan(&self.level_sizes(&live)) else {
             return Err(Error::InvalidArgument("the policy has no filters to rebuild".into()));
         };
+        let prefixes = self.storage.prefix_set();
         if self.storage.filters_on() {
             *lock(&self.filter_policy) = policy;
         }
@@ -296,7 +304,9 @@ impl Inner {
             }
             let spec = plan.choose(segment.meta.level, segment.meta.id);
             let verified = segment.sidecar.as_ref().and_then(|sidecar| sidecar.verified_facts());
-            if verified.is_some_and(|s| s.kind().matches_spec(spec, s.keys(), s.lines())) {
+            let fits =
+                |s: &Facts| s.kind().matches_spec(spec, s.keys(), s.lines()) && *s.prefixes() == prefixes;
+            if verified.is_some_and(fits) {
                 report.kept += 1;
                 continue;
             }
@@ -305,6 +315,10 @@ impl Inner {
                     report.segments += 1;
                     report.keys += segment.meta.entries;
                     report.filter_bytes += sidecar.facts().map_or(0, |facts| facts.filter_bytes());
+                    if !prefixes.is_empty() {
+                        // The new filter tells how many prefixes the others may get.
+                        plan = policy.plan(&self.level_sizes(&self.live())).unwrap_or(plan);
+                    }
                 }
                 Ok(None) => {}
                 Err(error) if self.quarantine(&error) => unreadable = Some(error),

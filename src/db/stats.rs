@@ -17,6 +17,10 @@ pub struct Stats {
     pub filter_negatives: u64,
     /// Probes answered "maybe" although the segment did not have the key.
     pub filter_false_positives: u64,
+    /// Questions about a prefix of keys ([`Options::prefixes`](crate::Options::prefixes)) that sidecars answered. Not among `filter_probes`.
+    pub prefix_probes: u64,
+    /// Those answered "absent". Each one spared a walk a segment.
+    pub prefix_negatives: u64,
     /// Sidecars found missing or unusable; each is rebuilt in the background.
     pub filters_unavailable: u64,
     /// Segments in quarantine now. Part of each cannot be read; the rest still serves reads. [`Db::compact`](crate::Db::compact) and the
@@ -94,6 +98,8 @@ pub struct LevelStats {
     pub data_bytes: u64,
     /// Size of the filters, in bytes.
     pub filter_bytes: u64,
+    /// Distinct prefixes in the filters, summed over the segments.
+    pub filter_prefixes: u64,
     /// Segments with a verified filter.
     pub filters: usize,
     /// The kinds of its filters, each once, the highest expected false-positive rate first: "parity-8", "blocked-bloom-k6".
@@ -159,6 +165,7 @@ impl Inner {
                     range_tombstones: segments.iter().map(|s| s.meta.ranges).sum(),
                     data_bytes: level.file_bytes(),
                     filter_bytes: facts(segments).map(Facts::filter_bytes).sum(),
+                    filter_prefixes: facts(segments).map(Facts::prefix_members).sum(),
                     filters: segments.iter().flat_map(|s| &s.sidecar).filter(|s| s.is_verified()).count(),
                     filter_kinds: filter_kinds(segments),
                     expected_fpr: if keys == 0 { 0.0 } else { weighted / keys as f64 },
@@ -169,11 +176,15 @@ impl Inner {
             })
             .collect();
         let (all_probes, all_maybes): (u64, u64) = (probes.iter().sum(), maybes.iter().sum());
+        let (prefix_probes, prefix_negatives) =
+            self.storage.prefixes.as_ref().map_or((0, 0), |prefixes| prefixes.counts());
         let reads = self.storage.files.counters().sum();
         Stats {
             filter_probes: all_probes,
             filter_negatives: all_probes - all_maybes.min(all_probes),
             filter_false_positives: false_positives.iter().sum(),
+            prefix_probes,
+            prefix_negatives,
             filters_unavailable: get(&metrics.filters_unavailable),
             segments_quarantined: view.live.quarantined().len() as u64,
             segments_open: self.storage.files.open_now() as u64,

@@ -3,13 +3,14 @@
 use super::filters::FilterUse;
 use super::metrics::{Metrics, add};
 use super::options::Options;
+use super::prefixes::Prefixes;
 use crate::error::{Error, Result};
-use crate::filter::FilterSpec;
+use crate::filter::{FilterSpec, PrefixSet};
 use crate::fs::{Fs, SparingFs};
 use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::manifest::SegmentMeta;
 use crate::segment::{OpenFiles, StoreIdentity};
-use crate::sidecar::{self, Binding, Expect, Maps, Sidecar};
+use crate::sidecar::{self, Binding, Expect, Maps, Members, Sidecar};
 use crate::sync::Condvar;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
@@ -26,6 +27,8 @@ pub(crate) struct Storage {
     /// The mapped sidecars. Their number is bounded.
     pub maps: Arc<Maps>,
     pub metrics: Metrics,
+    /// The prefixes that filters have; `None` if there are none.
+    pub prefixes: Option<Arc<Prefixes>>,
     next_id: AtomicU64,
     /// The lowest file number that this open may have written.
     pub first_own_id: FileId,
@@ -56,7 +59,9 @@ impl Storage {
         let fs = Arc::clone(&options.fs);
         let maps = Arc::new(Maps::new(Arc::clone(&fs), options.max_mapped_filters, Arc::clone(work)));
         let (metrics, next_id) = (Metrics::default(), AtomicU64::new(first_own_id.0));
-        Storage { fs, dir: path.to_path_buf(), options, header, files, maps, metrics, next_id, first_own_id }
+        let prefixes = Prefixes::new(&options, header.hasher);
+        let dir = path.to_path_buf();
+        Storage { fs, dir, options, header, files, maps, metrics, prefixes, next_id, first_own_id }
     }
 
     pub fn path_of(&self, id: FileId, kind: FileKind) -> PathBuf {
@@ -83,6 +88,16 @@ impl Storage {
     pub fn filter_use(&self) -> FilterUse {
         let kept_max = KEPT_SEGMENTS_MAX.min(self.options.max_mapped_filters / 8);
         FilterUse { on: self.filters_on(), kept_max }
+    }
+
+    /// The extractors whose prefixes new filters get.
+    pub fn prefix_set(&self) -> PrefixSet {
+        self.prefixes.as_ref().map_or(PrefixSet::EMPTY, |prefixes| prefixes.set)
+    }
+
+    /// No members yet of the filter of a segment.
+    pub fn members(&self) -> Members {
+        Members::new(self.prefix_set(), self.header.hasher)
     }
 
     /// The error for a segment whose file is missing.
@@ -115,19 +130,26 @@ impl Storage {
     pub fn create_sidecar(
         &self,
         meta: &SegmentMeta,
-        hashes: &[u64],
+        members: &Members,
         spec: FilterSpec,
     ) -> Result<Option<Arc<Sidecar>>> {
         let path = self.path_of(meta.id, FileKind::Filter);
-        let bytes = sidecar::create(&*self.fs, &path, hashes, spec, self.header.hasher, Some(binding(meta)))?;
+        let (hashes, prefixes) = (members.hashes(), members.prefixes());
+        let (hasher, binding) = (self.header.hasher, Some(binding(meta)));
+        let bytes = sidecar::create(&*self.fs, &path, hashes, spec, hasher, binding, prefixes)?;
         add(&self.metrics.filter_bytes, bytes);
         let opened = self.open_verified(meta).inspect_err(|reason| self.report_unusable(meta.id, reason));
         Ok(opened.ok().map(Arc::new))
     }
 
     /// [`create_sidecar`](Self::create_sidecar) for a write, which derived data never stops (I2): an error is only counted and logged.
-    pub fn try_sidecar(&self, meta: &SegmentMeta, hashes: &[u64], spec: FilterSpec) -> Option<Arc<Sidecar>> {
-        self.create_sidecar(meta, hashes, spec).unwrap_or_else(|error| {
+    pub fn try_sidecar(
+        &self,
+        meta: &SegmentMeta,
+        members: &Members,
+        spec: FilterSpec,
+    ) -> Option<Arc<Sidecar>> {
+        self.create_sidecar(meta, members, spec).unwrap_or_else(|error| {
             self.report_unusable(meta.id, &sidecar::Unusable::Io(error));
             None
         })

@@ -2,7 +2,7 @@
 
 use super::inner::Inner;
 use crate::error::{Error, Result};
-use crate::filter::Verdict;
+use crate::filter::{DistinctPrefixes, PrefixSet, Verdict};
 use crate::id::FileKind;
 use crate::manifest::{LiveSegment, SegmentMeta, check_levels, read_state};
 use crate::segment::OnEntry;
@@ -70,12 +70,17 @@ impl Inner {
             sidecar.verify().map(|_| sidecar)
         };
         let sidecar = open().or_else(|_| open()); // A new one may have replaced it between its opening and its reading.
+        let own_prefixes = sidecar.as_ref().ok().and_then(|s| s.known_facts()).map(|facts| *facts.prefixes());
+        let hasher = self.storage.header.hasher;
+        let mut prefixes = DistinctPrefixes::new(&own_prefixes.unwrap_or(PrefixSet::EMPTY), hasher);
         let mut denied: Option<Vec<u8>> = None;
         let mut entries = 0;
         let checked = self.check_whole(meta, &mut |key, _, _| {
             entries += 1;
-            let hash = self.storage.header.hasher.hash(key);
-            if sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent) {
+            let is_denied = |hash| sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent);
+            let mut any_denied = is_denied(hasher.hash(key));
+            prefixes.of_next(key, |hash| any_denied |= is_denied(hash));
+            if any_denied {
                 denied.get_or_insert_with(|| key.to_vec());
             }
             Ok(())
@@ -99,7 +104,7 @@ impl Inner {
         }
         if let Some(key) = denied {
             let what = format!(
-                "the filter denies key {} of its segment (I1); remove this file and it will be rebuilt",
+                "the filter denies key {} of its segment, or a prefix of it (I1); remove this file and it will be rebuilt",
                 key.escape_ascii()
             );
             report.problems.push(Error::corruption(&path, 0, what));

@@ -1,6 +1,7 @@
 //! What a reader sees: the memtables and segments of one moment.
 
 use super::filters::{FilterUse, Filters};
+use super::prefixes::Prefixes;
 use super::run_walk::{RunWalk, begins, reaches};
 use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet};
@@ -28,14 +29,22 @@ pub(crate) struct View {
     pub had_ranges: bool,
     /// The filters of all of these.
     pub filters: Arc<Filters>,
+    /// The prefixes that these filters may have.
+    pub prefixes: Option<Arc<Prefixes>>,
 }
 
 impl View {
     /// A view without full memtables.
-    pub fn new(active: Arc<Memtable>, live: Arc<LiveSet>, logs_reach_back: bool, used: FilterUse) -> Self {
+    pub fn new(
+        active: Arc<Memtable>,
+        live: Arc<LiveSet>,
+        logs_reach_back: bool,
+        used: FilterUse,
+        prefixes: Option<Arc<Prefixes>>,
+    ) -> Self {
         let filters = Arc::new(Filters::new(used, vec![Arc::clone(active.filter())], &live));
         let had_ranges = !live.ranged().is_empty();
-        View { active, immutable: Vec::new(), live, logs_reach_back, had_ranges, filters }
+        View { active, immutable: Vec::new(), live, logs_reach_back, had_ranges, filters, prefixes }
     }
 
     /// The view after a change.
@@ -54,7 +63,8 @@ impl View {
         std::iter::once(&self.active).chain(&self.immutable)
     }
 
-    /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet, and only what has keys within the bounds.
+    /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet, and only what has keys within the bounds,
+    /// unless its filter denies the prefix that all of them have.
     pub fn merge(
         &self,
         seq: Seq,
@@ -63,8 +73,17 @@ impl View {
         end: Bound<&[u8]>,
         access: Access,
     ) -> MergeCursor {
+        let (lower, upper) = match direction {
+            Direction::Forward => (start, end),
+            Direction::Reverse => (end, start),
+        };
+        let denials = self.prefixes.as_deref().and_then(|prefixes| prefixes.ask(lower, upper));
+        let denials = denials.as_ref();
         let mut sources = Vec::new();
         for table in self.memtables().filter(|table| !table.is_empty()) {
+            if denials.is_some_and(|denials| denials.deny_memtable(table.filter())) {
+                continue;
+            }
             let cursor = match direction {
                 Direction::Forward => MemtableCursor::forward(Arc::clone(table), seq, start),
                 Direction::Reverse => MemtableCursor::reverse(Arc::clone(table), seq, start),
@@ -74,21 +93,24 @@ impl View {
         let mut push = |walk: RunWalk| {
             sources.push(MergeSource::Run(RunCursor::new(Box::new(walk), direction, start, access)));
         };
-        let (lower, upper) = match direction {
-            Direction::Forward => (start, end),
-            Direction::Reverse => (end, start),
-        };
         let within = |segment: &&LiveSegment| reaches(segment, lower) && begins(segment, upper);
         let [level0, runs @ ..] = self.live.levels();
-        for segment in level0.segments().iter().chain(self.live.quarantined()).filter(within) {
+        let allowed = |segment: &&LiveSegment| !denials.is_some_and(|denials| denials.deny(segment));
+        let level0 = level0.segments().iter().filter(within).filter(allowed);
+        // What is in quarantine is never skipped: damage must be reported.
+        for segment in level0.chain(self.live.quarantined().iter().filter(within)) {
             push(RunWalk::of(vec![segment.clone()], direction));
         }
         for (number, run) in runs.iter().enumerate() {
             // In order of their keys, so those within the bounds are neighbors.
             let first = run.segments().partition_point(|segment| !reaches(segment, lower));
             let behind = run.segments().partition_point(|segment| begins(segment, upper));
-            if first < behind {
-                push(RunWalk::of_level(Arc::clone(&self.live), number + 1, first..behind, direction));
+            let left = match denials {
+                Some(denials) => denials.trim(run.segments(), first..behind),
+                None => first..behind,
+            };
+            if !left.is_empty() {
+                push(RunWalk::of_level(Arc::clone(&self.live), number + 1, left, direction));
             }
         }
         MergeCursor::new(sources, direction, end, self.mask(seq))

@@ -111,8 +111,8 @@ impl Inner {
             covers = covers || self.view.load().live.has_segment_within(from, to);
         };
         for batch in group {
-            let (hasher, payload) = (&self.storage.header.hasher, log.arena.store(batch.payload));
-            apply(&log.memtable, hasher, log.next_seq, payload, &mut on_range);
+            let payload = log.arena.store(batch.payload);
+            apply(&log.memtable, &self.storage, log.next_seq, payload, &mut on_range);
             log.next_seq += Seq::from(batch.count);
         }
         self.visible.store(log.next_seq - 1, Ordering::Release);

@@ -25,7 +25,7 @@ impl MemtableFilter {
         Ok(MemtableFilter { keys: AtomicBloom::new(keys, FILTER_BITS_PER_KEY)?, bytes: AtomicUsize::new(0) })
     }
 
-    /// Adds the hash of a key, before its entry enters the memtable.
+    /// Adds the hash of a key or of a prefix, before its entry enters the memtable.
     #[inline]
     pub(super) fn insert(&self, hash: u64) {
         self.keys.insert(hash);

@@ -87,6 +87,11 @@ impl Memtable {
         self.ranges.load()
     }
 
+    /// Adds the hash of a prefix to the filter, before the [`insert`](Self::insert) of a key that has it (I1).
+    pub fn insert_prefix(&self, hash: u64) {
+        self.filter.insert(hash);
+    }
+
     /// The newest entry of `key` with a sequence number of at most `seq`.
     #[inline]
     pub fn get(&self, key: &[u8], hash: u64, seq: Seq) -> Option<Entry> {

@@ -4,7 +4,7 @@
 use super::tests::maps;
 use super::*;
 use crate::filter::format::HEADER_BYTES;
-use crate::filter::{FilterSpec, LINE_BYTES, Verdict, Width};
+use crate::filter::{FilterSpec, LINE_BYTES, PrefixExtractor, PrefixSet, Verdict, Width};
 use crate::fs::RealFs;
 use crate::hash::KeyHasher;
 use std::fmt::Write;
@@ -14,8 +14,14 @@ use std::path::PathBuf;
 const HASHER: KeyHasher = KeyHasher::siphash13([0x5eed, 0xbed]);
 const BINDING: Binding = Binding { segment: 7, digest: 0x0123_4567_89ab_cdef };
 
-fn hashes() -> Vec<u64> {
-    ["blue", "green", "red"].iter().map(|key| HASHER.hash(key.as_bytes())).collect()
+/// Three keys, and their first two bytes.
+fn members() -> Members {
+    let set = PrefixSet::new([PrefixExtractor::fixed(2), PrefixExtractor::delimited(b'/', 1)]).unwrap();
+    let mut members = Members::new(set, HASHER);
+    for key in ["blue", "green", "red"] {
+        members.add(key.as_bytes(), HASHER.hash(key.as_bytes()));
+    }
+    members
 }
 
 fn fixture(name: &str) -> PathBuf {
@@ -23,7 +29,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// The field list of the format (`crates/filter/src/format/header.rs`), as widths and names.
-const FIELDS: [(usize, &str); 17] = [
+const FIELDS: [(usize, &str); 20] = [
     (8, "magic"),
     (4, "version"),
     (1, "kind: 6 blocked Bloom, 7 parity"),
@@ -40,7 +46,10 @@ const FIELDS: [(usize, &str); 17] = [
     (28, "parameters: lines of each level"),
     (8, "key, second half"),
     (8, "expected false-positive rate"),
-    (HEADER_BYTES - 4 - 112, "zero"),
+    (8, "prefixes among the keys"),
+    (16, "extractors: fixed:2, delimited:/:1"),
+    (48, "room for more extractors"),
+    (HEADER_BYTES - 4 - 184, "zero"),
 ];
 
 fn annotated(bytes: &[u8]) -> String {
@@ -72,7 +81,10 @@ fn hex(bytes: &[u8]) -> String {
 fn assert_golden(name: &str, spec: FilterSpec) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(name);
-    create(&RealFs, &path, &hashes(), spec, HASHER, Some(BINDING)).unwrap();
+    let members = members();
+    let (hashes, prefixes) = (members.hashes(), members.prefixes());
+    assert_eq!((hashes.len(), prefixes.count), (6, 3));
+    create(&RealFs, &path, hashes, spec, HASHER, Some(BINDING), prefixes).unwrap();
     let written = fs::read(&path).unwrap();
     let (bin, hex) = (fixture(&format!("{name}.bin")), fixture(&format!("{name}.hex")));
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
@@ -86,8 +98,9 @@ fn assert_golden(name: &str, spec: FilterSpec) {
     let expect = Expect { binding: BINDING, hasher: HASHER };
     let sidecar = Sidecar::open(&maps(), &bin, &expect, Residency::Mapped).unwrap();
     sidecar.verify().unwrap();
-    assert!(hashes().iter().all(|&hash| sidecar.probe(hash) == Verdict::Maybe));
+    assert!(hashes.iter().all(|&hash| sidecar.probe(hash) == Verdict::Maybe));
     assert_eq!(sidecar.probe(HASHER.hash(b"yellow")), Verdict::Absent);
+    assert_eq!(sidecar.probe(HASHER.hash(b"bl")), Verdict::Absent, "it is the prefix of a key, and no key");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::tests::{BLOOM, Case, EXPECT, denied, members, others};
+use super::tests::{BLOOM, Case, EXPECT, NO_PREFIXES, denied, members, others};
 use super::*;
 use crate::fs::RealFs;
 use std::fs;
@@ -97,6 +97,7 @@ fn i1_a_file_that_changed_before_it_was_mapped_is_not_believed() {
         BLOOM,
         EXPECT.hasher,
         Some(EXPECT.binding),
+        NO_PREFIXES,
     );
     assert!(replaced.is_ok());
     assert_eq!(denied(&sidecar, &members()), 0, "the new file denies them");

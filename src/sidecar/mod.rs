@@ -4,6 +4,7 @@
 //! logs a warning, works without the sidecar and rebuilds it; it never fails because of one.
 
 mod maps;
+mod members;
 mod reader;
 mod standalone;
 mod unusable;
@@ -13,6 +14,7 @@ mod writer;
 
 pub use crate::filter::format::Binding;
 pub use maps::Maps;
+pub use members::Members;
 pub use reader::{Expect, Facts, Residency, Sidecar};
 pub use standalone::{read_filter, write_filter};
 pub use unusable::Unusable;

@@ -10,7 +10,7 @@ use super::verified::Verified;
 use crate::filter::format::groups::{GROUP_LINES, Seal};
 use crate::filter::format::kind::KIND_AT;
 use crate::filter::format::{Binding, HEADER_BYTES, Header, StoredKind};
-use crate::filter::{FilterKind, LINE_BYTES, Line, ProbeHash, Prober, Verdict};
+use crate::filter::{FilterKind, LINE_BYTES, Line, PrefixQuery, PrefixSet, ProbeHash, Prober, Verdict};
 use crate::fs::Map;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
@@ -148,6 +148,11 @@ impl Sidecar {
         Some((bytes.prober.kind(), bytes.lines()))
     }
 
+    /// What its header says, if it was read.
+    pub fn known_facts(&self) -> Option<&Facts> {
+        self.facts.get()
+    }
+
     /// What its header says, if it [is verified](Self::is_verified).
     pub fn verified_facts(&self) -> Option<&Facts> {
         self.facts.get().filter(|_| self.is_verified())
@@ -217,6 +222,14 @@ impl Sidecar {
             return self.ask_with_care(hash);
         }
         self.ask_whole(self.bytes.get()?, hash)
+    }
+
+    /// [`ask`](Self::ask) for a prefix of keys. `None` also if the filter was built without such prefixes.
+    pub fn ask_prefix(&self, query: &PrefixQuery) -> Option<Verdict> {
+        if self.facts.get().is_none() && self.trust.load(Acquire) == BY_GROUP {
+            self.mapped().ok()?; // The first probe of a mapped file reads its header.
+        }
+        self.ask(query.hash_for(&self.facts.get()?.header.prefixes.set)?)
     }
 
     /// Whether all lines are trusted, so that [`ask`](Self::ask) answers unless the map has faulted.
@@ -328,9 +341,19 @@ impl Facts {
         self.prober.kind()
     }
 
-    /// How many hashes were added when it was built.
+    /// How many hashes were added when it was built, those of prefixes included.
     pub fn keys(&self) -> u64 {
         self.header.keys
+    }
+
+    /// How many of them are hashes of prefixes.
+    pub fn prefix_members(&self) -> u64 {
+        self.header.prefixes.count
+    }
+
+    /// What the prefixes of a key are.
+    pub fn prefixes(&self) -> &PrefixSet {
+        &self.header.prefixes.set
     }
 
     /// Its lines.

@@ -1,5 +1,6 @@
 //! Files of filters that stand alone: what is read back, and what is refused.
 
+use super::tests::NO_PREFIXES;
 use super::tests::maps;
 use super::*;
 use crate::all_kinds::{all_kinds, assert_same, takes_keys};
@@ -110,7 +111,7 @@ fn a_segment_s_filter_does_not_pass_as_one_that_stands_alone() {
     let path = dir.path().join("000012.filter");
     let spec = FilterSpec::BlockedBloom { bits_per_key: 10.0 };
     let binding = Binding { segment: 12, digest: 1 };
-    create(&RealFs, &path, &[1, 2, 3], spec, 0.into(), Some(binding)).unwrap();
+    create(&RealFs, &path, &[1, 2, 3], spec, 0.into(), Some(binding), NO_PREFIXES).unwrap();
     assert!(matches!(read_filter(&path), Err(Error::InvalidArgument(why)) if why.contains("segment 000012")));
 }
 

@@ -1,4 +1,5 @@
 mod groups;
+mod prefixes;
 
 use super::verify::Verification;
 use super::*;
@@ -6,8 +7,8 @@ use crate::codec::crc32;
 use crate::error::Error;
 use crate::filter::format::groups::GROUP_BYTES;
 use crate::filter::format::header::VERSION;
-use crate::filter::format::{HEADER_BYTES, Header, StoredKind};
-use crate::filter::{BuiltFilter, FilterKind, FilterSpec, LINE_BYTES, Verdict, Width};
+use crate::filter::format::{HEADER_BYTES, Header, StoredKind, StoredPrefixes};
+use crate::filter::{BuiltFilter, FilterKind, FilterSpec, LINE_BYTES, PrefixSet, Verdict, Width};
 use crate::fs::{Fs, RealFs};
 use crate::hash::KeyHasher;
 use crate::support::sized;
@@ -24,6 +25,7 @@ pub(super) const BLOOM: FilterSpec = FilterSpec::BlockedBloom { bits_per_key: 12
 const PARITY: FilterSpec = FilterSpec::Parity { width: Width::Nine };
 const KINDS: [FilterSpec; 2] = [BLOOM, PARITY];
 const KEYS: u64 = 300;
+pub(super) const NO_PREFIXES: StoredPrefixes = StoredPrefixes { set: PrefixSet::EMPTY, count: 0 };
 
 /// A budget of 100 maps.
 pub(super) fn maps() -> Arc<Maps> {
@@ -48,7 +50,7 @@ impl Case {
     pub fn new(spec: FilterSpec) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("000012.filter");
-        let bytes = create(&RealFs, &path, &members(), spec, HASHER, Some(BINDING)).unwrap();
+        let bytes = create(&RealFs, &path, &members(), spec, HASHER, Some(BINDING), NO_PREFIXES).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().len(), bytes);
         Case { dir, path }
     }
@@ -295,7 +297,7 @@ fn i1_levels_that_do_not_add_up_are_refused_even_under_a_right_checksum() {
 fn a_stand_alone_filter_serves_no_segment() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("songs.filter");
-    create(&RealFs, &path, &members(), BLOOM, HASHER, None).unwrap();
+    create(&RealFs, &path, &members(), BLOOM, HASHER, None, NO_PREFIXES).unwrap();
     let refused = Sidecar::open(&maps(), &path, &EXPECT, Residency::Mapped);
     assert!(matches!(refused, Err(Unusable::NotOfThisSegment { .. })));
 }
@@ -304,7 +306,7 @@ fn a_stand_alone_filter_serves_no_segment() {
 fn another_version_is_refused_by_name_and_a_damaged_version_field_is_damage() {
     let case = Case::new(BLOOM);
     let whole = case.bytes();
-    for other in [1, 2, VERSION as u8 + 1] {
+    for other in [1, 2, 3, VERSION as u8 + 1] {
         let used = case.with(&with_header_byte(whole.clone(), 8, other)).used();
         assert!(
             matches!(used, Err(Unusable::OtherVersion { found, supported: VERSION }) if found == u32::from(other))
@@ -320,7 +322,7 @@ fn writing_replaces_by_rename_and_clears_a_stale_temporary() {
     let case = Case::new(BLOOM);
     let old = case.used().unwrap();
     fs::write(case.path.with_extension("filter.tmp"), b"left by a crash").unwrap();
-    create(&RealFs, &case.path, &others(), BLOOM, HASHER, Some(BINDING)).unwrap();
+    create(&RealFs, &case.path, &others(), BLOOM, HASHER, Some(BINDING), NO_PREFIXES).unwrap();
     assert_eq!(denied(&old, &members()), 0, "the old map still serves");
     let new = case.open().unwrap();
     new.verify().unwrap();
@@ -333,7 +335,7 @@ fn absurd_sizes_are_refused_and_leave_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     let spec = FilterSpec::BlockedBloom { bits_per_key: 1e12 };
-    let refused = create(&RealFs, &path, &members(), spec, HASHER, None);
+    let refused = create(&RealFs, &path, &members(), spec, HASHER, None, NO_PREFIXES);
     assert!(matches!(refused, Err(Error::InvalidArgument(_))));
     assert!(RealFs.list(dir.path()).unwrap().is_empty());
 }

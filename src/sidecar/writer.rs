@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::filter::format::groups::{GroupChecksums, Seal};
-use crate::filter::format::{Binding, Header, StoredKind};
+use crate::filter::format::{Binding, Header, StoredKind, StoredPrefixes};
 use crate::filter::{BuiltFilter, FilterSpec, LINE_BYTES, Line};
 use crate::fs::{AppendFile, Fs};
 use crate::hash::KeyHasher;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Size of one write, in lines: large enough for huge pages in the page cache, small enough to fail early on a full disk.
 const WRITE_LINES: usize = (4 << 20) / LINE_BYTES;
 
-/// Builds a filter of all `hashes`, checks that it denies none of them, and writes it to `path`. Returns the size of the file in bytes.
+/// Builds a filter of all `hashes`, those of `prefixes` included, checks that it denies none of them, and writes it to `path`. Returns the size of the file in bytes.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`], [`Error::TooManyKeys`] or [`Error::OutOfMemory`] if no such filter can be built; [`Error::Corruption`] if the
@@ -25,10 +25,11 @@ pub fn create(
     spec: FilterSpec,
     hasher: KeyHasher,
     binding: Option<Binding>,
+    prefixes: StoredPrefixes,
 ) -> Result<u64> {
     let filter = BuiltFilter::build(spec, hashes)?;
     filter.check_members(hashes).map_err(|denied| Error::corruption(path, 0, denied.to_string()))?;
-    write(fs, path, &filter, hasher, binding)
+    write(fs, path, &filter, hasher, binding, prefixes)
 }
 
 /// Writes a filter to `path`. An existing file is replaced by a rename, never in place. Returns the size of the file in bytes.
@@ -43,6 +44,7 @@ pub fn write(
     filter: &BuiltFilter,
     hasher: KeyHasher,
     binding: Option<Binding>,
+    prefixes: StoredPrefixes,
 ) -> Result<u64> {
     let header = Header {
         kind: StoredKind::Lines(filter.kind, hasher),
@@ -50,6 +52,7 @@ pub fn write(
         lines: filter.lines.len() as u64,
         expected_fpr: filter.expected_fpr(),
         binding,
+        prefixes,
     };
     write_parts(fs, path, &header, &[&filter.lines])
 }

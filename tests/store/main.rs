@@ -38,6 +38,7 @@ mod meanwhile;
 mod model;
 mod open_files;
 mod panics;
+mod prefixes;
 mod quarantine;
 mod range_tombstones;
 mod ranges;

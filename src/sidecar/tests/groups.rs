@@ -6,7 +6,7 @@ use super::*;
 fn large(spec: FilterSpec) -> (Case, Vec<u64>, Vec<u8>, Vec<Group>) {
     let hashes: Vec<u64> = (0..60_000u64).map(|i| HASHER.hash(&i.to_le_bytes())).collect();
     let case = Case::new(spec);
-    create(&RealFs, &case.path, &hashes, spec, HASHER, Some(BINDING)).unwrap();
+    create(&RealFs, &case.path, &hashes, spec, HASHER, Some(BINDING), NO_PREFIXES).unwrap();
     let bytes = case.bytes();
     let header = Header::decode(&bytes).unwrap();
     let checksums = header.checksums_at() as usize;
@@ -74,7 +74,7 @@ fn i1_sound_groups_of_another_place_or_of_an_older_filter_of_the_segment_are_not
             swapped[a.clone()].copy_from_slice(&whole[b.clone()]);
             swapped[b].copy_from_slice(&whole[a]);
         }
-        create(&RealFs, &case.path, &hashes[1..], spec, HASHER, Some(BINDING)).unwrap();
+        create(&RealFs, &case.path, &hashes[1..], spec, HASHER, Some(BINDING), NO_PREFIXES).unwrap();
         let older = case.bytes();
         let mut mixed = whole.clone();
         for range in groups[4].clone() {

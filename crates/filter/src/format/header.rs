@@ -10,13 +10,13 @@
 //! | offset | bytes | field | meaning | invalid when |
 //! |---|---|---|---|---|
 //! | 0 | 8 | magic | `SBFILTER` | anything else: not a filter file |
-//! | 8 | 4 | version | 3 | any other: written by an older or a newer build, and not readable |
+//! | 8 | 4 | version | 4 | any other: written by an older or a newer build, and not readable |
 //! | 12 | 1 | kind | 3 Bloom, 4 counting Bloom, 5 scalable Bloom, 6 blocked Bloom, 7 parity | any other |
 //! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not a hash of the kind |
 //! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other; 1 for kinds 3 to 5 |
 //! | 15 | 1 | zero | | not 0 |
 //! | 16 | 8 | seed | seed of the key hash; for hash 4, the first half of its key | not that of the store: every answer would be wrong |
-//! | 24 | 8 | keys | number of hashes added | |
+//! | 24 | 8 | keys | number of hashes added, those of prefixes included | |
 //! | 32 | 8 | lines | | 0, or more than [`MAX_LINES`] |
 //! | 40 | 8 | segment id | file number of the segment | not the expected one; not 0 while unbound |
 //! | 48 | 8 | segment digest | digest of the segment | not the expected one; not 0 while unbound |
@@ -24,10 +24,14 @@
 //! | 64 | 32 | parameters | parameters of the kind, padded with zeros | impossible for the kind |
 //! | 96 | 8 | second half of the key | for hash 4; else zero | as for the seed |
 //! | 104 | 8 | expected rate | expected false-positive rate, IEEE 754: for kinds 6 and 7 computed from the lines, for 3 to 5 the rate of the current bits | not in 0 to 1 |
-//! | 112 | 3980 | zero | | not 0: a new field needs a new version |
+//! | 112 | 8 | prefixes | how many of the hashes are of prefixes | more than keys; not 0 without extractors |
+//! | 120 | 64 | extractors | 8 bytes each, in ascending order, padded with zeros: what the prefixes of the keys are | no extractor's code; a code twice; not 0 while unbound |
+//! | 184 | 3908 | zero | | not 0: a new field needs a new version |
 //! | 4092 | 4 | checksum | CRC-32 of the 4092 bytes before it | does not match |
 //!
-//! Kinds, hashes and parameters are listed in [`super::kind`].
+//! Kinds, hashes and parameters are listed in [`super::kind`]. An extractor's code is 1 byte for the rule (1 the first bytes, 2 up to a
+//! delimiter), the delimiter (0 for rule 1), 2 zero bytes, and 4 bytes for the number of bytes or delimiters, 1 to 65,536
+//! ([`PrefixExtractor::code`]). The filter has every distinct prefix of its keys as a further hash ([`PrefixExtractor::member`]).
 //!
 //! The magic, the version and the checksum keep their offsets in every version. The lines start at a page boundary, so that each line of a
 //! mapped file is in one cache line.
@@ -41,12 +45,13 @@ use super::groups::{CHECKSUM_BYTES, GROUP_LINES};
 use super::kind::{PARAMETERS_AT, PARAMETERS_BYTES, StoredKind};
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
+use crate::prefix::{PrefixExtractor, PrefixSet};
 use crate::{LINE_BYTES, MAX_LINES};
 
 /// The size of the header in bytes, and the offset of the first line.
 pub const HEADER_BYTES: usize = 4096;
 /// The version that this build reads and writes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 const MAGIC: [u8; 8] = *b"SBFILTER";
 const VERSION_AT: usize = 8;
@@ -58,11 +63,14 @@ const SEGMENT_AT: usize = 40;
 const SEGMENT_DIGEST_AT: usize = 48;
 const SECOND_HALF_AT: usize = PARAMETERS_AT + PARAMETERS_BYTES;
 const EXPECTED_FPR_AT: usize = SECOND_HALF_AT + 8;
-/// The end of the fields. The page is zero from here to its checksum.
+/// The end of the fields of a filter that stands alone. Its page is zero from here to its checksum.
 pub(super) const FIELDS_BYTES: usize = EXPECTED_FPR_AT + 8;
+const PREFIXES_AT: usize = FIELDS_BYTES;
+const EXTRACTORS_AT: usize = PREFIXES_AT + 8;
+const EXTRACTORS_END: usize = EXTRACTORS_AT + 8 * PrefixSet::MAX;
 const CRC_AT: usize = HEADER_BYTES - 4;
 
-const _: () = assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && FIELDS_BYTES < CRC_AT);
+const _: () = assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && EXTRACTORS_END < CRC_AT);
 
 /// The segment that a filter file belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +86,7 @@ pub struct Binding {
 pub struct Header {
     /// What the lines are.
     pub kind: StoredKind,
-    /// The number of hashes added.
+    /// The number of hashes added, those of prefixes included.
     pub keys: u64,
     /// The number of lines.
     pub lines: u64,
@@ -86,6 +94,17 @@ pub struct Header {
     pub expected_fpr: f64,
     /// The segment; `None` for a filter that stands alone.
     pub binding: Option<Binding>,
+    /// The prefixes of the segment's keys; none in a filter that stands alone.
+    pub prefixes: StoredPrefixes,
+}
+
+/// Which prefixes a filter has beside the keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoredPrefixes {
+    /// What the prefixes of a key are.
+    pub set: PrefixSet,
+    /// The number of their hashes.
+    pub count: u64,
 }
 
 impl Header {
@@ -136,6 +155,8 @@ impl Header {
         page.resize(SECOND_HALF_AT, 0);
         page.put_u64(second_half);
         page.put_u64(self.expected_fpr.to_bits());
+        page.put_u64(self.prefixes.count);
+        self.prefixes.set.iter().for_each(|extractor| page.put_u64(extractor.code()));
         page.resize(CRC_AT, 0);
         page.put_u32(crc32(&[&page]));
         page
@@ -191,6 +212,29 @@ impl Header {
             return Err(Error::damaged(BOUND_AT as u64, "a filter of this kind cannot belong to a segment"));
         }
         let binding = Binding { segment: long(SEGMENT_AT), digest: long(SEGMENT_DIGEST_AT) };
-        Ok(Header { kind, keys: long(KEYS_AT), lines, expected_fpr, binding: bound.then_some(binding) })
+        let (keys, binding) = (long(KEYS_AT), bound.then_some(binding));
+        let prefixes = if bound { StoredPrefixes::decode(keys, long)? } else { StoredPrefixes::default() };
+        Ok(Header { kind, keys, lines, expected_fpr, binding, prefixes })
+    }
+}
+
+impl StoredPrefixes {
+    /// Decodes the fields among those of a filter with `keys` hashes. `long` gives the eight bytes at an offset.
+    fn decode(keys: u64, long: impl Fn(usize) -> u64) -> Result<Self> {
+        let mut extractors = Vec::new();
+        for at in (EXTRACTORS_AT..EXTRACTORS_END).step_by(8) {
+            match long(at) {
+                0 => {}
+                code => extractors.push(PrefixExtractor::from_code(code).ok_or_else(|| {
+                    Error::damaged(at as u64, format!("invalid code {code:#x} of a prefix extractor"))
+                })?),
+            }
+        }
+        let invalid = |error: Error| Error::damaged(EXTRACTORS_AT as u64, error.to_string());
+        let (set, count) = (PrefixSet::new(extractors).map_err(invalid)?, long(PREFIXES_AT));
+        if count > keys || set.is_empty() && count > 0 {
+            return Err(Error::damaged(PREFIXES_AT as u64, format!("invalid number of prefixes {count}")));
+        }
+        Ok(StoredPrefixes { set, count })
     }
 }

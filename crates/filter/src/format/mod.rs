@@ -14,7 +14,7 @@ mod rans;
 pub mod small;
 pub mod wire;
 
-pub use header::{Binding, HEADER_BYTES, Header};
+pub use header::{Binding, HEADER_BYTES, Header, StoredPrefixes};
 pub use kind::StoredKind;
 pub use wire::{receive_filter, send_filter};
 

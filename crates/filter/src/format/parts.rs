@@ -1,6 +1,6 @@
 //! Taking a filter apart into its header and its lines, and putting it together again.
 
-use super::header::{Header, KEYS_AT};
+use super::header::{Header, KEYS_AT, StoredPrefixes};
 use super::kind::StoredKind;
 use super::small;
 use crate::error::{Error, Result};
@@ -29,7 +29,9 @@ pub fn parts_of(filter: &AnyFilter) -> Parts<'_> {
         }
     };
     let lines = parts.iter().map(|part| part.len() as u64).sum();
-    let header = Header { kind, keys: filter.keys(), lines, expected_fpr: filter.fpr(), binding: None };
+    let (keys, expected_fpr) = (filter.keys(), filter.fpr());
+    let header =
+        Header { kind, keys, lines, expected_fpr, binding: None, prefixes: StoredPrefixes::default() };
     Parts::Lines(header, parts)
 }
 

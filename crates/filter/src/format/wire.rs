@@ -43,7 +43,7 @@ use std::io::{Read, Write};
 
 const MAGIC: [u8; 8] = *b"SBF-WIRE";
 const START_BYTES: usize = MAGIC.len() + FIELDS_BYTES;
-/// The earlier versions, and where each has its checksum.
+/// Versions that had other fields, and where each has its checksum.
 const EARLIER: [(u32, usize); 2] = [(1, MAGIC.len() + 96), (2, MAGIC.len() + 104)];
 const BLOCK_LINES: usize = (1 << 20) / LINE_BYTES;
 /// The advice in errors about a damaged stream.

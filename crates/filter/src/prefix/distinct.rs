@@ -1,0 +1,31 @@
+//! The distinct prefixes of sorted keys.
+
+use super::extractor::PrefixExtractor;
+use super::set::PrefixSet;
+use crate::hash::KeyHasher;
+
+/// Finds the distinct prefixes of keys that come in ascending order. All keys with one prefix are neighbours, so it is enough to know the
+/// last prefix of each extractor.
+pub struct DistinctPrefixes {
+    hasher: KeyHasher,
+    /// Each extractor with the last prefix; empty before the first.
+    last: Vec<(PrefixExtractor, Vec<u8>)>,
+}
+
+impl DistinctPrefixes {
+    /// For keys that are hashed with `hasher`.
+    pub fn new(set: &PrefixSet, hasher: KeyHasher) -> Self {
+        DistinctPrefixes { hasher, last: set.iter().map(|extractor| (extractor, Vec::new())).collect() }
+    }
+
+    /// Calls `each` with the member hash of every prefix of `key` that no earlier key had.
+    #[inline]
+    pub fn of_next(&mut self, key: &[u8], mut each: impl FnMut(u64)) {
+        for (extractor, last) in &mut self.last {
+            let Some(prefix) = extractor.extract(key).filter(|prefix| prefix != last) else { continue };
+            last.clear();
+            last.extend_from_slice(prefix);
+            each(extractor.member(self.hasher.hash(prefix)));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Which prefix all keys of a range have.
+
+use super::extractor::PrefixExtractor;
+use super::set::PrefixSet;
+use crate::hash::KeyHasher;
+use std::ops::Bound;
+
+/// A question to filters: may there be a key within a range, all of whose keys have one prefix?
+#[derive(Debug, Clone, Copy)]
+pub struct PrefixQuery {
+    /// Each extractor that applies with its member hash, the longest prefix first.
+    members: [Option<(PrefixExtractor, u64)>; PrefixSet::MAX],
+}
+
+impl PrefixQuery {
+    /// The question for a range of keys. `None` if no extractor gives all keys of the range the same prefix.
+    pub fn new(
+        set: &PrefixSet,
+        hasher: &KeyHasher,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+    ) -> Option<Self> {
+        let (Bound::Included(from) | Bound::Excluded(from)) = lower else { return None };
+        let mut found = [None; PrefixSet::MAX];
+        for (slot, extractor) in found.iter_mut().zip(set.iter()) {
+            // What starts with the prefix of the lower bound has the same prefix.
+            let prefix = extractor.extract(from).filter(|prefix| ends_within(upper, prefix));
+            *slot = prefix.map(|prefix| (prefix, extractor));
+        }
+        found.sort_unstable_by_key(|one| std::cmp::Reverse(one.map_or(0, |(prefix, _)| prefix.len())));
+        let member = |(prefix, extractor): (&[u8], PrefixExtractor)| {
+            (extractor, extractor.member(hasher.hash(prefix)))
+        };
+        let members = found.map(|one| one.map(member));
+        members[0].is_some().then_some(PrefixQuery { members })
+    }
+
+    /// The hash to ask a filter for that was built with the extractors in `known`: that of the longest prefix. `None` if it has none of
+    /// these prefixes, and so no answer.
+    #[inline]
+    pub fn hash_for(&self, known: &PrefixSet) -> Option<u64> {
+        let known = |(extractor, _): &&(PrefixExtractor, u64)| known.contains(*extractor);
+        self.members.iter().flatten().find(known).map(|(_, hash)| *hash)
+    }
+
+    /// The hash of the longest prefix, for a filter that has all of them.
+    #[inline]
+    pub fn longest(&self) -> Option<u64> {
+        self.members.iter().flatten().next().map(|(_, hash)| *hash)
+    }
+}
+
+/// Whether a range that begins with `prefix` ends before the first key behind those with the prefix.
+fn ends_within(upper: Bound<&[u8]>, prefix: &[u8]) -> bool {
+    // The keys behind begin with the prefix up to the last byte that can be raised, and that byte raised.
+    let Some(last) = prefix.iter().rposition(|&byte| byte != 0xff) else { return true };
+    let is_end =
+        |key: &[u8]| key.len() == last + 1 && key[..last] == prefix[..last] && key[last] == prefix[last] + 1;
+    match upper {
+        Bound::Included(key) => key.starts_with(prefix),
+        Bound::Excluded(key) => key.starts_with(prefix) || is_end(key),
+        Bound::Unbounded => false,
+    }
+}
