@@ -2,7 +2,7 @@
 
 use crate::support::Rng;
 use sidebloom::fs::{Fs, RealFs};
-use sidebloom::{Compression, Durability, FilterPolicy, KeyHash, Options, Residency};
+use sidebloom::{Compression, Durability, FilterPolicy, KeyHash, Options, PrefixExtractor, Residency};
 use std::sync::Arc;
 
 /// Options for stores of a few hundred keys: small enough that flushes and compactions never rest, and rarely so large that there are none.
@@ -15,12 +15,28 @@ pub fn random(rng: &mut Rng, fs: Arc<dyn Fs>) -> Options {
         .compression(*rng.pick(&[Compression::None, Compression::Lz4, Compression::Zstd]))
         .durability(*rng.pick(&[Durability::Os, Durability::Os, Durability::Os, Durability::Sync]))
         .filter_policy(policy(rng))
+        .prefixes(prefixes(rng))
         .key_hash(*rng.pick(&[KeyHash::Xxh3, KeyHash::SipHash13]))
         .residency(*rng.pick(&[Residency::Mapped, Residency::Pinned]))
         .max_open_files(*rng.pick(&[8, 8, 512]))
         .max_mapped_filters(*rng.pick(&[8, 1000]))
         .background_threads(*rng.pick(&[2, 3, 4, 5, 8]))
         .filesystem(fs)
+}
+
+/// Up to four kinds of prefixes, all different: with delimiters that keys have, and with some that none has.
+pub fn prefixes(rng: &mut Rng) -> Vec<PrefixExtractor> {
+    let mut found = Vec::new();
+    for _ in 0..rng.below(5) {
+        let extractor = match rng.percent(50) {
+            true => PrefixExtractor::fixed(1 + rng.below(12) as usize),
+            false => PrefixExtractor::delimited(*rng.pick(b"/k0a\0\xff"), 1 + rng.below(3) as usize),
+        };
+        if !found.contains(&extractor) {
+            found.push(extractor);
+        }
+    }
+    found
 }
 
 /// Filters of any kind and size, or none.

@@ -1,6 +1,6 @@
 //! What every command is given (the store's path, the output), and how a command ends.
 
-use sidebloom::{Db, Options};
+use sidebloom::{Db, Options, PrefixExtractor};
 use std::cell::{RefCell, RefMut};
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
@@ -105,23 +105,30 @@ pub struct Context {
     pub db_named: bool,
     /// JSON instead of text on standard output.
     pub json: bool,
+    /// The prefixes that the store's filters learn.
+    prefixes: Vec<PrefixExtractor>,
     out: RefCell<BufWriter<Stdout>>,
 }
 
 impl Context {
     /// From the parsed options.
-    pub fn new(db: PathBuf, db_named: bool, json: bool) -> Self {
-        Context { db, db_named, json, out: RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout())) }
+    pub fn new(db: PathBuf, db_named: bool, json: bool, prefixes: Vec<PrefixExtractor>) -> Self {
+        let out = RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout()));
+        Context { db, db_named, json, prefixes, out }
     }
 
     /// Opens the store for reading; it must exist.
     pub fn open_to_read(&self) -> Result<Db, Failure> {
-        Ok(Options::new().read_only(true).open(&self.db)?)
+        Ok(self.options().read_only(true).open(&self.db)?)
     }
 
     /// Opens the store for writing; with `create`, creates it if it is missing.
     pub fn open_to_write(&self, create: bool) -> Result<Db, Failure> {
-        Ok(Options::new().create_if_missing(create).open(&self.db)?)
+        Ok(self.options().create_if_missing(create).open(&self.db)?)
+    }
+
+    fn options(&self) -> Options {
+        Options::new().prefixes(self.prefixes.iter().copied())
     }
 
     /// Buffered standard output.

@@ -18,6 +18,7 @@ mod human;
 mod load;
 mod man;
 mod notice;
+mod prefixes;
 mod print;
 mod progress;
 mod put;
@@ -36,6 +37,7 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use context::{Context, Failure, Outcome};
 use notice::notice;
+use sidebloom::PrefixExtractor;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -53,6 +55,11 @@ struct Cli {
     /// Log more to standard error: -v for info, -vv for debug
     #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::Count)]
     verbose: u8,
+    /// Prefixes of keys that filters learn, so that `scan --prefix` skips what has no such key: fixed:BYTES, or delimited:BYTE:COUNT for
+    /// everything up to that many delimiters. Not stored: filters written without the option deny no prefix, and answers stay the same.
+    /// `rebuild-filters` with the option brings them back
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "RULE,…", env = "SIDEBLOOM_PREFIXES", value_delimiter = ',', value_parser = prefixes::parse)]
+    prefixes: Vec<PrefixExtractor>,
     #[command(subcommand)]
     command: Command,
 }
@@ -119,7 +126,7 @@ pub fn main() -> ExitCode {
     let db_named = matches.value_source("db") == Some(ValueSource::CommandLine);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     log_to_stderr(cli.verbose);
-    let cx = Context::new(cli.db, db_named, cli.json);
+    let cx = Context::new(cli.db, db_named, cli.json, cli.prefixes);
     match cli.command.run(&cx).and_then(|outcome| cx.flush().map(|()| outcome)) {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NotFound) => ExitCode::from(1),

@@ -39,6 +39,8 @@ struct OpenCounters {
     filter_probes: u64,
     filter_negatives: u64,
     filter_false_positives: u64,
+    prefix_probes: u64,
+    prefix_negatives: u64,
     segments_open: u64,
     filters_mapped: u64,
     segment_opens: u64,
@@ -68,6 +70,8 @@ struct LevelRow {
     range_tombstones: u64,
     data_bytes: u64,
     filter_bytes: u64,
+    /// Distinct prefixes in the filters.
+    filter_prefixes: u64,
     /// Segments with a usable filter.
     filters: usize,
     filter_kinds: Vec<String>,
@@ -177,6 +181,8 @@ impl OpenCounters {
             filter_probes: stats.filter_probes,
             filter_negatives: stats.filter_negatives,
             filter_false_positives: stats.filter_false_positives,
+            prefix_probes: stats.prefix_probes,
+            prefix_negatives: stats.prefix_negatives,
             segments_open: stats.segments_open,
             filters_mapped: stats.filters_mapped,
             segment_opens: stats.segment_opens,
@@ -226,6 +232,7 @@ fn total(levels: &[LevelStats]) -> LevelStats {
         total.range_tombstones += level.range_tombstones;
         total.data_bytes += level.data_bytes;
         total.filter_bytes += level.filter_bytes;
+        total.filter_prefixes += level.filter_prefixes;
         total.filters += level.filters;
         total.filter_kinds.extend(level.filter_kinds.iter().cloned());
         total.filter_false_positives += level.filter_false_positives;
@@ -249,6 +256,7 @@ impl LevelRow {
             range_tombstones: stats.range_tombstones,
             data_bytes: stats.data_bytes,
             filter_bytes: stats.filter_bytes,
+            filter_prefixes: stats.filter_prefixes,
             filters: stats.filters,
             filter_kinds: stats.filter_kinds.clone(),
             bits_per_key: 8.0 * stats.filter_bytes as f64 / stats.keys.max(1) as f64,

@@ -150,6 +150,7 @@ impl Player<'_> {
             Op::MultiGet(keys) => self.multi_get(keys),
             Op::MayContain(keys) => self.may_contain(keys),
             Op::Walk(span, turns) => {
+                self.may_contain_prefix(span);
                 let walk = Walk::new(range(&self.db().snapshot(), span), span, &self.model);
                 self.finish_walk(walk, *turns);
             }
@@ -234,6 +235,14 @@ impl Player<'_> {
             assert!(!denied || !self.model.contains_key(key), "{}: may_contain denies {key:?}", self.what());
         }
         self.calls += keys.len() as u64;
+    }
+
+    fn may_contain_prefix(&mut self, span: &Span) {
+        let Span::Prefix(prefix) = span else { return };
+        let denied = self.db().may_contain_prefix(prefix) == Verdict::Absent;
+        let is_there = self.model.keys().any(|key| key.starts_with(prefix));
+        assert!(!denied || !is_there, "{}: may_contain_prefix denies {prefix:?}", self.what());
+        self.calls += 1;
     }
 
     fn snapshot(&mut self, op: &Op) {

@@ -145,7 +145,11 @@ fn span(rng: &mut Rng, keys: &Keys) -> Span {
     };
     match rng.below(10) {
         0 => Span::All,
-        1 | 2 => Span::Prefix(keys.near(rng)),
+        1 | 2 => {
+            let key = keys.near(rng);
+            let len = if rng.percent(50) { key.len() } else { rng.below(key.len() as u64 + 1) as usize };
+            Span::Prefix(Blob::from(&key[..len]))
+        }
         3 => Span::Range(bound(rng), bound(rng)),
         // A few neighbours.
         _ => {
