@@ -293,3 +293,20 @@ fn completions_and_manual_pages_name_the_commands() {
         assert!(sandbox.ok(&[command, "--help"]).len() > 200, "{command}");
     }
 }
+
+#[test]
+fn prefixes_are_a_matter_of_the_option_and_rebuild_filters_brings_them() {
+    let sandbox = filled(2_000); // key000000 to key001999: two prefixes of six bytes.
+    let prefixes = || number(part(&sandbox.ok(&["stats", "--json"]), "total"), "filter_prefixes");
+    assert_eq!(prefixes(), 0.0);
+    sandbox.ok(&["rebuild-filters", "--prefixes", "fixed:6,delimited:y:1"]);
+    assert_eq!(prefixes(), 3.0, "key000, key001 and key");
+    assert_eq!(sandbox.ok(&["scan", "--prefixes", "fixed:6", "--prefix", "key0019"]).lines().count(), 100);
+    let absent = sandbox.run(&["scan", "--prefixes", "fixed:6", "--prefix", "key002"]);
+    assert_eq!((absent.code, absent.out.as_slice()), (1, &b""[..]));
+    sandbox.ok(&["rebuild-filters"]);
+    assert_eq!(prefixes(), 0.0, "not stored");
+    for wrong in ["fixed:0", "fixed:6,fixed:6", "delimited:/"] {
+        assert_eq!(sandbox.run(&["stats", "--prefixes", wrong]).code, 2, "{wrong}");
+    }
+}
