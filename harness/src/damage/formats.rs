@@ -135,7 +135,7 @@ pub fn segment_pieces(bytes: &[u8], layout: &Layout) -> Vec<Range<usize>> {
 /// The fields in the header of a sidecar, its lines and their checksums.
 pub fn sidecar_pieces(bytes: &[u8]) -> Vec<Range<usize>> {
     const HEADER: usize = 4096;
-    let fields = (0..128).step_by(8).map(|at| at..at + 8);
+    let fields = (0..200).step_by(8).map(|at| at..at + 8);
     let lines = (HEADER..bytes.len().max(HEADER + 1)).step_by(64).map(|at| at..(at + 64).min(bytes.len()));
     let checksum = HEADER - 4..HEADER;
     let last = bytes.len().saturating_sub(8)..bytes.len();
