@@ -58,14 +58,14 @@ impl<'a> CompactionOutput<'a> {
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
         self.pass_ranges(Some(key))?;
         self.add(key, seq, kind, value)?;
-        if self.is_full() { self.end_segment() } else { Ok(()) }
+        if self.is_full() { self.end_segment(successor(key)) } else { Ok(()) }
     }
 
-    /// Completes the last segment.
+    /// Completes the last segment, which has all range tombstones that are left.
     pub fn finish(mut self) -> Result<()> {
         self.pass_ranges(None)?;
         match self.current.is_some() || !self.ranges.is_empty() {
-            true => self.end_segment(),
+            true => self.end_segment(None),
             false => Ok(()),
         }
     }
@@ -92,12 +92,13 @@ impl<'a> CompactionOutput<'a> {
         {
             self.passed += 1;
             self.passed_bytes += from.len() + RangeTombstones::STEP_BYTES;
-            if seq > 0 && self.is_full() {
+            // A segment has more than one step: the first may only continue a range, at a key that alone fills a segment.
+            if seq > 0 && self.passed > 1 && self.is_full() {
                 let from = from.to_vec();
                 if self.current.is_none() || from > self.last_key {
                     self.add(&from, seq, EntryKind::Tombstone, &[])?;
                 }
-                self.end_segment()?;
+                self.end_segment(successor(&self.last_key))?;
             }
         }
         Ok(())
@@ -110,15 +111,11 @@ impl<'a> CompactionOutput<'a> {
             && (bytes >= self.inner.storage.options.segment_bytes || self.passed_bytes >= RANGE_BYTES_MAX)
     }
 
-    fn end_segment(&mut self) -> Result<()> {
+    /// Ends the segment, with the range tombstones before `behind`; without it, with all.
+    fn end_segment(&mut self, behind: Option<Vec<u8>>) -> Result<()> {
         self.builder()?;
         let Some(mut builder) = self.current.take() else { return Ok(()) };
-        // Without an entry, the segment is the last one and has all that is left.
-        let behind = if builder.is_empty() { None } else { successor(&self.last_key) };
-        let rest = match behind.filter(|_| self.level > 0) {
-            Some(behind) => self.ranges.split_off(&behind),
-            None => RangeTombstones::default(),
-        };
+        let rest = behind.map(|behind| self.ranges.split_off(&behind)).unwrap_or_default();
         builder.set_ranges(std::mem::replace(&mut self.ranges, rest))?;
         (self.passed, self.passed_bytes) = (0, 0);
         self.built.push(self.inner.finish_segment(builder)?);

@@ -40,6 +40,7 @@ mod open_files;
 mod panics;
 mod prefixes;
 mod quarantine;
+mod range_tombstone_bugs;
 mod range_tombstones;
 mod ranges;
 mod reads_ahead;
