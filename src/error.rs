@@ -79,12 +79,6 @@ pub enum Error {
         /// The target.
         path: PathBuf,
     },
-    /// Sorted rows can be ingested only by an empty store.
-    #[error("{} is not an empty store; use put or write, or ingest into a new store", path.display())]
-    NotEmpty {
-        /// The store.
-        path: PathBuf,
-    },
     /// A write to a store that was opened read-only.
     #[error("the store is open read-only")]
     ReadOnly,

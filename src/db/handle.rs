@@ -152,19 +152,33 @@ impl Db {
         self.inner().may_contain_prefix(prefix.as_ref())
     }
 
-    /// Loads rows into an empty store. The keys must be unique and in ascending order. The rows bypass the log and the memtable: they go
-    /// straight into segments with filters. They are durable when this returns, and become visible all at once. The store can be used
-    /// meanwhile, even by `rows`, but any write makes it non-empty.
+    /// Loads rows whose keys are unique and in ascending order. They bypass the log and the memtable: they go straight into segments with
+    /// filters. They are durable when this returns, and become visible all at once, just before. Then they replace what the store has of
+    /// their keys, also what was written while they came. The store can be used meanwhile, even by `rows`. No rows change nothing.
     ///
     /// # Errors
-    /// The first error among the rows; [`Error::KeyOutOfOrder`](crate::Error::KeyOutOfOrder);
-    /// [`Error::NotEmpty`](crate::Error::NotEmpty). These leave the store unchanged. The errors of [`sync`](Self::sync)
-    /// if the segments cannot be published.
+    /// The first error among the rows, [`Error::KeyOutOfOrder`](crate::Error::KeyOutOfOrder),
+    /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge), [`Error::ValueTooLarge`](crate::Error::ValueTooLarge): none of the rows is
+    /// there. The errors of [`flush`](Self::flush) if the segments cannot be written or published.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
         self.inner().ingest(&mut rows.into_iter())
+    }
+
+    /// [`ingest`](Self::ingest) for rows in any order. Of rows with the same key, the last one counts. They are sorted in as much memory as
+    /// a memtable has ([`Options::memtable_bytes`](crate::Options::memtable_bytes)); more of them go to temporary files in the store's
+    /// directory, which are removed before this returns, or by the next open.
+    ///
+    /// # Errors
+    /// Those of [`ingest`](Self::ingest), except for keys out of order. [`Error::Corruption`](crate::Error::Corruption) if a temporary
+    /// file does not read back as it was written.
+    pub fn ingest_unsorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: impl IntoIterator<Item = Result<(K, V)>>,
+    ) -> Result<()> {
+        self.inner().ingest_unsorted(&mut rows.into_iter())
     }
 
     /// The values of several keys, in the order of `keys`, all as of one moment. Prefetches the filter lines of many keys at once.

@@ -1,24 +1,39 @@
-//! Bulk loading: sorted rows bypass the log and the memtable and go straight into segments of the level that fits them.
+//! Bulk loading: sorted rows bypass the log and the memtable and go straight into segments.
 //!
-//! All rows have one sequence number, which the log leaves out, and a new log begins behind it. So a manifest that has lost them contradicts
-//! that log, as it would after a flush, and the loss is noticed. If the publication fails, the log stays and the next attempt uses both again.
+//! 1. All rows have one sequence number. It lies ahead of those in use, so that writes may come while the rows do: at the publication the
+//!    rows are newer than everything else in the store. So compactions need not know of them.
+//! 2. The segments are built without any lock: the rows come from the caller's code, which may use the store.
+//! 3. The publication holds the log, so other writers wait. It flushes what is in memory. The log then skips the numbers up to that of the
+//!    rows, and a new log begins behind it. So a manifest that has lost the rows contradicts that log, as it would after a flush, and the loss is
+//!    noticed (I4). If the publication fails, the log stays and the next attempt uses both again.
+//! 4. Each segment goes to the deepest level in which the order of ages allows it (`place.rs`). One edit of the manifest adds them all.
+//! 5. If writes, or another ingest, have used the number by then, the segments are written again with one farther ahead.
 
 use super::inner::Inner;
 use super::log::{ActiveLog, Log};
 use super::metrics::add;
-use super::pick::deepest_bytes_max;
+use super::place::{Placed, place};
 use super::plan::LevelSizes;
 use super::publish::{FlushedMemtable, LiveSetChange};
+use super::retry::TaskKind;
 use super::segment_builder::{SegmentBuilder, UnpublishedSegments};
+use super::unsorted::rows_of;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq};
-use crate::manifest::{LEVELS, LiveSegment};
+use crate::manifest::LiveSegment;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 use std::sync::Arc;
 
-/// The level that segments are built for. They move to the one that fits once their total size is known.
+/// The level that segments are built for. They move once their number and the other segments are known.
 const LEVEL: u8 = 1;
+
+/// How far ahead the number of the rows is: that many operations may be written while the rows come. A block that mixes both, after a
+/// compaction, needs 4 bytes for each number.
+const AHEAD: Seq = 1 << 30;
+/// Each further attempt has 2⁸ times the distance, up to 2⁴⁶: a long ingest beside many short ones gets done.
+const AHEAD_SHIFT: u32 = 8;
+const AHEAD_SHIFT_MAX: u32 = 16;
 
 impl Inner {
     /// All rows become visible at once. `rows` is the caller's code and may use the store, so no lock is held while it runs.
@@ -27,31 +42,78 @@ impl Inner {
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
         self.check_writable()?;
-        let seq = self.reserve_number()?;
-        let mut built = UnpublishedSegments::new(&self.storage);
-        self.build_sorted(rows, seq, &mut built.segments)?;
-        let bytes: u64 = built.segments.iter().map(|segment| segment.meta.file_bytes).sum();
-        let raw_bytes = built.segments.iter().map(|segment| segment.meta.raw_bytes).sum();
-        let fits = |level: &usize| deepest_bytes_max(*level, self.storage.options.segment_bytes) >= bytes;
-        let level = (usize::from(LEVEL)..LEVELS).find(fits).unwrap_or(LEVELS - 1);
-        let level = u8::try_from(level).unwrap_or(LEVEL);
+        let mut rows = rows.peekable();
+        if rows.peek().is_none() {
+            return Ok(());
+        }
+        self.wait_for_level0()?;
+        let mut seq = self.number_ahead(0)?;
+        let mut built = self.build_sorted(&mut rows, seq)?;
+        for attempt in 1.. {
+            match self.publish_ingested(built, seq)? {
+                None => break,
+                Some(overtaken) => {
+                    seq = self.number_ahead(attempt)?;
+                    built = self.build_sorted(&mut rows_of([overtaken.segments.as_slice()]), seq)?;
+                }
+            }
+        }
+        Ok(())
+    }
 
-        // Holding the log keeps other writers out, so a store that is empty now stays empty until the rows are published.
+    /// Makes the segments visible; returns them if other writes have used their number.
+    fn publish_ingested<'a>(
+        &'a self,
+        built: UnpublishedSegments<'a>,
+        seq: Seq,
+    ) -> Result<Option<UnpublishedSegments<'a>>> {
+        self.flush()?; // Most of what is in memory, while other writers go on.
         let mut log = lock(&self.log);
         let log = self.sound_log(&mut log)?;
-        self.check_empty(log)?;
-        if !self.begins_behind_a_free_number(log)? {
-            self.start_log(log)?;
+        if seq < log.next_seq && !(seq + 1 == log.next_seq && self.begins_behind_a_free_number(log)?) {
+            return Ok(Some(built));
         }
-        add(&self.storage.metrics.flush_bytes, bytes);
-        add(&self.storage.metrics.user_bytes, raw_bytes);
-        let added = built.take().iter().map(|segment| segment.at_level(level)).collect();
+        if !log.memtable.is_empty() {
+            self.rotate(log)?;
+        }
+        self.wait_for_work(|control| {
+            let flushes = control.flushing.is_some() || !control.to_flush.is_empty();
+            flushes.then_some(TaskKind::Flush)
+        })?;
+        if seq >= log.next_seq {
+            self.skip_to(log, seq)?;
+        }
+        let bytes = |of: fn(&LiveSegment) -> u64| built.segments.iter().map(of).sum();
+        add(&self.storage.metrics.flush_bytes, bytes(|segment| segment.meta.file_bytes));
+        add(&self.storage.metrics.user_bytes, bytes(|segment| segment.meta.raw_bytes));
         let before = FlushedMemtable {
             table: Arc::clone(&log.memtable), // It is empty.
             last_seq: Some(log.next_seq - 1),
             next_log: log.id,
         };
-        self.publish(LiveSetChange { added, flushed: Some(before), ..LiveSetChange::default() })
+        let mut placed = None;
+        let published = self.publish_if(|live| {
+            let mut control = lock(&self.control);
+            let added = place(live, &built.take(), &self.storage.options, &control.running);
+            placed = Some(Placed::reserve(self, &mut control, &added));
+            Some(LiveSetChange { added, flushed: Some(before), ..LiveSetChange::default() })
+        });
+        drop(placed);
+        published.map(|()| None)
+    }
+
+    /// Lets the log leave out the numbers up to `seq` and begin anew behind them.
+    fn skip_to(&self, log: &mut ActiveLog, seq: Seq) -> Result<()> {
+        log.writer.append_gap(seq + 1).map_err(|e| self.fail_log(log, e))?;
+        log.memtable.skip(seq);
+        log.next_seq = seq + 1;
+        self.visible.store(seq, Ordering::Release);
+        self.start_log(log)
+    }
+
+    /// Makes a new store durable. A crash must not leave other files without a manifest.
+    pub fn start_writing(&self) -> Result<()> {
+        self.sound_log(&mut lock(&self.log)).map(|_| ())
     }
 
     /// The locked log, if the store takes writes. It may have failed while this thread waited for the lock.
@@ -62,55 +124,43 @@ impl Inner {
         Ok(log)
     }
 
-    /// The sequence number of the rows, which the log skips.
-    fn reserve_number(&self) -> Result<Seq> {
+    /// A sequence number for rows that are not there yet. An empty store is rarely written meanwhile, so it gets the next one.
+    fn number_ahead(&self, attempt: u32) -> Result<Seq> {
         let mut log = lock(&self.log);
         let log = self.sound_log(&mut log)?;
-        self.check_empty(log)?;
         if self.begins_behind_a_free_number(log)? {
             return Ok(log.next_seq - 1);
         }
-        let seq = log.next_seq;
-        log.writer.append_gap(seq + 1).map_err(|e| self.fail_log(log, e))?;
-        log.memtable.skip(seq);
-        log.next_seq = seq + 1;
-        self.visible.store(seq, Ordering::Release);
-        Ok(seq)
+        let is_empty = log.next_seq == 1;
+        let shift = attempt.saturating_mul(AHEAD_SHIFT).min(AHEAD_SHIFT_MAX);
+        Ok(log.next_seq + if is_empty { 0 } else { AHEAD << shift })
     }
 
-    /// Whether the log of an empty store holds nothing and begins behind a number that the manifest does not know: that of rows whose publication
-    /// failed.
+    /// Whether nothing is in memory, and the log begins behind a number that the manifest does not know: that of rows whose publication failed.
     fn begins_behind_a_free_number(&self, log: &ActiveLog) -> Result<bool> {
         let manifest = lock(&self.manifest);
         let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
-        Ok(log.writer.is_empty() && state.last_seq + 1 < log.next_seq)
-    }
-
-    fn check_empty(&self, log: &ActiveLog) -> Result<()> {
-        let view = self.view.load();
-        if log.memtable.is_empty() && view.immutable.is_empty() && view.live.segments().next().is_none() {
-            return Ok(());
-        }
-        Err(Error::NotEmpty { path: self.storage.dir.clone() })
+        let is_flushed = log.writer.is_empty() && self.view.load().immutable.is_empty();
+        Ok(is_flushed && state.last_seq + 1 < log.next_seq)
     }
 
     fn build_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
         seq: Seq,
-        built: &mut Vec<LiveSegment>,
-    ) -> Result<()> {
+    ) -> Result<UnpublishedSegments<'_>> {
         let mut sizes = LevelSizes::of(&self.live(), [], &self.storage.prefix_set());
         sizes.add_entries(LEVEL, 1 << 20); // The number does not matter: all keys are on one level.
         let plan = lock(&self.filter_policy).plan(&sizes);
+        let mut built = UnpublishedSegments::new(&self.storage);
         let mut rows = rows.peekable();
         while rows.peek().is_some() {
             let mut builder = SegmentBuilder::new(&self.storage, LEVEL, plan.as_ref())?;
-            let before = built.last().map(|segment| segment.meta.largest.as_slice());
+            let before = built.segments.last().map(|segment| segment.meta.largest.as_slice());
             self.fill(&mut builder, &mut rows, seq, before)?;
-            built.push(self.finish_segment(builder)?);
+            built.segments.push(self.finish_segment(builder)?);
         }
-        Ok(())
+        Ok(built)
     }
 
     /// Appends rows until the segment is full. The segment's writer checks their order; this checks its first key against `before`.

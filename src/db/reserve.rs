@@ -26,8 +26,13 @@ impl Reservation {
 
     /// Whether the two must not run at the same time: they share an input, or their outputs could overlap on one level.
     pub fn conflicts_with(&self, other: &Self) -> bool {
-        let same_keys = self.smallest <= other.largest && other.smallest <= self.largest;
+        let same_keys = self.reaches(&other.smallest, &other.largest);
         (self.output_level == other.output_level && same_keys) || !self.inputs.is_disjoint(&other.inputs)
+    }
+
+    /// Whether the outputs may have keys in the closed range.
+    pub fn reaches(&self, smallest: &[u8], largest: &[u8]) -> bool {
+        self.smallest.as_slice() <= largest && smallest <= self.largest.as_slice()
     }
 
     /// Whether the segment is one of the inputs.

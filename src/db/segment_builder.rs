@@ -54,6 +54,7 @@ impl Drop for UnfinishedSegment<'_> {
 pub(crate) struct SegmentBuilder<'a> {
     storage: &'a Storage,
     unfinished: UnfinishedSegment<'a>,
+    kind: FileKind,
     level: u8,
     filter: Option<FilterSpec>,
     writer: SegmentWriter,
@@ -64,16 +65,26 @@ pub(crate) struct SegmentBuilder<'a> {
 impl<'a> SegmentBuilder<'a> {
     /// Starts a segment for `level` with the filter that the plan has for it. `None` writes no filter.
     pub fn new(storage: &'a Storage, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
+        SegmentBuilder::create(storage, FileKind::Segment, level, plan)
+    }
+
+    /// Starts a segment without a filter that no manifest will name. Its files are removed when the finished segment is dropped. A repair or the
+    /// next open takes it for obsolete.
+    pub fn temporary(storage: &'a Storage) -> Result<Self> {
+        SegmentBuilder::create(storage, FileKind::Obsolete, 0, None)
+    }
+
+    fn create(storage: &'a Storage, kind: FileKind, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
         let id = storage.take_id();
         let options = &storage.options;
         let writer_options =
             WriterOptions { block_bytes: options.block_bytes, compression: options.compression };
-        let path = storage.path_of(id, FileKind::Segment);
+        let path = storage.path_of(id, kind);
         let unfinished = UnfinishedSegment { storage, id };
         let writer = SegmentWriter::create(&*storage.fs, &path, id, storage.header, writer_options)?;
         let filter = plan.map(|plan| plan.choose(level, id));
         let (members, ranges) = (storage.members(), RangeTombstones::default());
-        Ok(SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges })
+        Ok(SegmentBuilder { storage, unfinished, kind, level, filter, writer, members, ranges })
     }
 
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
@@ -106,11 +117,15 @@ impl<'a> SegmentBuilder<'a> {
 
     /// Makes the segment durable, then its sidecar if that can be written. The caller publishes both.
     pub fn finish(self) -> Result<LiveSegment> {
-        let SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges } = self;
+        let SegmentBuilder { storage, unfinished, kind, level, filter, writer, members, ranges } = self;
         let id = unfinished.id;
         let meta = SegmentMeta { level, summary: writer.finish()? };
         let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &members, spec));
-        let file = SegmentFile::new(Arc::clone(&storage.files), id, meta.digest);
+        let files = Arc::clone(&storage.files);
+        let file = match kind {
+            FileKind::Obsolete => SegmentFile::temporary(files, id, meta.digest),
+            _ => SegmentFile::new(files, id, meta.digest),
+        };
         file.keep_ranges(ranges);
         std::mem::forget(unfinished);
         Ok(LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar })

@@ -186,9 +186,9 @@ impl Storage {
 
     /// Removes the files of a segment that was never published.
     pub fn discard(&self, id: FileId) {
-        let [segment, sidecar] = [FileKind::Segment, FileKind::Filter].map(|kind| self.path_of(id, kind));
         let unfinished_sidecar = self.dir.join(id.file_name(FileKind::Filter) + TEMPORARY);
-        for path in [segment, sidecar, unfinished_sidecar] {
+        let kinds = [FileKind::Segment, FileKind::Obsolete, FileKind::Filter];
+        for path in kinds.map(|kind| self.path_of(id, kind)).into_iter().chain([unfinished_sidecar]) {
             self.remove_if_there(&path);
         }
     }

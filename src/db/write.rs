@@ -150,7 +150,7 @@ impl Inner {
         // Even with room in the memtable: a process that never runs long enough to fill it would add a segment at each
         // open.
         if self.level0_is_at_stop() {
-            self.stall(|_| self.level0_is_at_stop().then_some(TaskKind::Compaction))?;
+            self.wait_for_level0()?;
         } else if level0 >= LEVEL0_SLOWDOWN {
             self.slow_down(log, level0, bytes);
         }
@@ -167,6 +167,11 @@ impl Inner {
             }
         })?;
         self.rotate(log)
+    }
+
+    /// Stalls the writer while level 0 is full.
+    pub fn wait_for_level0(&self) -> Result<()> {
+        self.stall(|_| self.level0_is_at_stop().then_some(TaskKind::Compaction))
     }
 
     fn level0_is_at_stop(&self) -> bool {

@@ -202,6 +202,13 @@ impl SegmentFile {
         SegmentFile { files, slot: Arc::default(), id, digest, obsolete, ranges }
     }
 
+    /// A segment that was written under the name of an obsolete one, and is removed when the last holder is dropped.
+    pub fn temporary(files: Arc<OpenFiles>, id: FileId, digest: u64) -> Self {
+        let file = SegmentFile::new(files, id, digest);
+        file.obsolete.store(true, Release);
+        file
+    }
+
     /// Removes the files when the last holder is dropped. Call it only once the manifest no longer lists the segment.
     ///
     /// Until then the file has a name that tells it from a live segment ([`FileKind::Obsolete`]). The next sync of the directory makes that

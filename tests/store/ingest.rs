@@ -1,4 +1,4 @@
-//! `Db::ingest`: sorted rows become segments of an empty store all at once, or not at all.
+//! `Db::ingest`: sorted rows become segments all at once, or not at all.
 
 use crate::support::{Crash, Errno, Fault, OpKind, STORE, SimFs, eventually, promptly, tiny_on};
 use sidebloom::filter::Verdict;
@@ -48,20 +48,6 @@ fn i9_what_is_ingested_is_found_and_later_writes_are_newer() {
         }
         db.compact().unwrap();
     }
-}
-
-#[test]
-fn a_store_that_is_not_empty_refuses() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = Db::open(dir.path().join("db")).unwrap();
-    db.put("a", "1").unwrap();
-    for _ in 0..2 {
-        let error = db.ingest(rows(3)).unwrap_err();
-        assert!(matches!(&error, Error::NotEmpty { .. }), "{error}");
-        db.flush().unwrap(); // From the memtable into a segment.
-    }
-    db.ingest(std::iter::empty::<Result<(&[u8], &[u8])>>()).unwrap_err();
-    assert_eq!(db.iter().count().unwrap(), 1);
 }
 
 #[test]
@@ -143,48 +129,6 @@ fn rows_that_use_the_store_while_they_come_do_not_deadlock() {
     let ingesting = db.clone();
     promptly("ingest", move || ingesting.ingest(using).unwrap());
     assert_eq!(db.iter().count().unwrap(), ROWS as u64);
-}
-
-#[test]
-fn a_write_that_comes_between_the_rows_makes_ingest_refuse_and_leave_no_file() {
-    for flush in [false, true] {
-        let fs = SimFs::new();
-        let db = tiny_on(&fs).open(STORE).unwrap();
-        let writer = db.clone();
-        let writing = (0..ROWS).map(row).map(move |(key, value)| {
-            if key == row(ROWS / 2).0 {
-                writer.put(row(3).0, "newer")?;
-                if flush {
-                    writer.flush()?;
-                }
-            }
-            Ok((key, value))
-        });
-        let ingesting = db.clone();
-        let error = promptly("ingest", move || ingesting.ingest(writing).unwrap_err());
-        assert!(matches!(&error, Error::NotEmpty { .. }), "{error}");
-        assert_eq!(db.iter().count().unwrap(), 1);
-        assert_eq!(db.get(row(3).0).unwrap().unwrap(), b"newer");
-        let segments = fs.files().iter().filter(|path| path.to_str().unwrap().ends_with("segment")).count();
-        assert_eq!(segments, usize::from(flush), "{:?}", fs.files());
-    }
-}
-
-#[test]
-fn of_two_ingests_at_once_one_is_refused() {
-    let fs = SimFs::new();
-    let db = tiny_on(&fs).open(STORE).unwrap();
-    let inner = db.clone();
-    let nested = (0..ROWS).map(row).map(move |(key, value)| {
-        if key == row(10).0 {
-            inner.ingest(rows(5))?;
-        }
-        Ok((key, value))
-    });
-    let outer = db.clone();
-    promptly("ingest", move || outer.ingest(nested).unwrap_err());
-    assert_eq!(db.iter().count().unwrap(), 5);
-    assert!(db.verify().unwrap().is_ok());
 }
 
 /// The rows are in no log. What notices that a manifest has lost them is the log that begins behind them.

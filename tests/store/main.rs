@@ -29,6 +29,8 @@ mod i6_damage;
 mod i7_readers_never_wait;
 mod i9_tombstones;
 mod ingest;
+mod ingest_beside;
+mod ingest_unsorted;
 mod key_hash;
 mod level_shape;
 mod limits;

@@ -1,8 +1,8 @@
 //! Repair: whatever a store has lost, everything readable comes back, and no file is removed.
 
 use crate::support::{
-    Contents, Rng, STORE, Sequence, SimFs, assert_holds, contents, copy_store, fast_dir, files_with,
-    fill_deep, fingerprints, sized, tiny, tiny_on,
+    Contents, Errno, Fault, OpKind, Rng, STORE, Sequence, SimFs, assert_holds, contents, copy_store,
+    fast_dir, files_with, fill_deep, fingerprints, sized, tiny, tiny_on,
 };
 use sidebloom::{Db, Error, Options, repair};
 use std::fs;
@@ -332,7 +332,8 @@ fn a_flush_right_after_a_repair_that_lost_the_end_of_a_log_leaves_a_store_that_o
 fn a_number_that_the_log_leaves_out_is_no_lost_operation() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
-    db.ingest([("b", "1"), ("a", "2")].map(Ok)).unwrap_err();
+    fs.fail(Fault { only: Some("MANIFEST"), ..Fault::once(OpKind::Append, 0).with(Errno::NoSpace) });
+    db.ingest([("a", "1"), ("b", "2")].map(Ok)).unwrap_err();
     ["x", "y", "z"].into_iter().for_each(|key| db.put(key, "value").unwrap());
     drop(db);
     damage_last_record(&fs);

@@ -14,7 +14,7 @@ use std::time::Instant;
 /// Load rows from a file
 ///
 /// Creates the store if it is missing. Rows are written in batches. A malformed line ends the load with an error that gives its
-/// number; the rows before it stay loaded.
+/// number; the rows before it stay loaded, except with --bulk.
 ///
 /// Formats: `lines`: each line is a key, with an empty value. `tsv`, `csv`: columns; every row must have as many as the first.
 /// `jsonl`: one JSON object per line; without --key, as `scan --json` prints them. `scan`: KEY TAB VALUE, escaped as `scan`
@@ -53,6 +53,11 @@ pub struct Args {
     /// Return only when all rows are on stable storage
     #[arg(long)]
     sync: bool,
+    /// Sort the rows and add all of them at once, past the log: faster for many rows. A malformed line ends the load with nothing
+    /// loaded. All rows are on stable storage at the end; those that overwrote others are not counted. What does not fit into memory is sorted
+    /// in temporary files beside the store's
+    #[arg(long, conflicts_with_all = ["blind", "sync"])]
+    bulk: bool,
 }
 
 /// Formats of files to load.
@@ -69,7 +74,7 @@ enum Format {
 #[derive(serde::Serialize, Default)]
 struct Report {
     loaded: u64,
-    /// Of those, rows whose key was already present, in the store or in an earlier row. `None` with `--blind`.
+    /// Of those, rows whose key was already present, in the store or in an earlier row. `None` with `--blind` and `--bulk`.
     overwritten: Option<u64>,
     skipped: u64,
     key_bytes: u64,
@@ -90,8 +95,12 @@ impl Args {
         let start = Instant::now();
         let mut rows = self.rows(format, Box::new(bar.wrap_read(input)))?;
         let db = cx.open_to_write(true)?;
-        let mut report = Report { overwritten: (!self.blind).then_some(0), ..Report::default() };
-        let ended = self.load(&db, &mut *rows, &mut report);
+        let counts = !self.blind && !self.bulk;
+        let mut report = Report { overwritten: counts.then_some(0), ..Report::default() };
+        let ended = match self.bulk {
+            true => self.load_at_once(&db, &mut *rows, &mut report),
+            false => self.load(&db, &mut *rows, &mut report),
+        };
         bar.finish_and_clear();
         if self.sync {
             db.sync()?;
@@ -146,11 +155,7 @@ impl Args {
         let mut pending = PendingBatch::default();
         let mut row = Row::default();
         loop {
-            let read = rows.next(&mut row).and_then(|more| match more {
-                true => self.check(&mut row).map(|()| true),
-                false => Ok(false),
-            });
-            match read {
+            match self.next(rows, &mut row, report) {
                 Ok(true) => {
                     if !self.blind {
                         pending.look_up(db, &row)?;
@@ -158,10 +163,6 @@ impl Args {
                     pending.add(&row);
                 }
                 Ok(false) => return pending.write(db, report),
-                Err(RowError::Bad { line, why }) if self.skip_bad => {
-                    report.skipped += 1;
-                    self.name_skipped(report.skipped, line, &why);
-                }
                 Err(error) => {
                     pending.write(db, report)?;
                     return Err(self.failure(error, report.loaded));
@@ -169,6 +170,50 @@ impl Args {
             }
             if pending.bytes >= BATCH_BYTES {
                 pending.write(db, report)?;
+            }
+        }
+    }
+
+    /// Loads all rows or none.
+    fn load_at_once(&self, db: &Db, rows: &mut dyn Rows, report: &mut Report) -> Result<(), Failure> {
+        let (mut read, mut failure) = (Report::default(), None);
+        let good = std::iter::from_fn(|| {
+            let mut row = Row::default();
+            match self.next(rows, &mut row, &mut read) {
+                Ok(true) => {
+                    read.loaded += 1;
+                    read.key_bytes += row.key.len() as u64;
+                    read.value_bytes += row.value.len() as u64;
+                    Some(Ok((row.key, row.value)))
+                }
+                Ok(false) => None,
+                Err(error) => {
+                    failure = Some(self.failure(error, 0));
+                    Some(Err(sidebloom::Error::InvalidArgument("a row cannot be read".into()))) // `failure` says why.
+                }
+            }
+        });
+        let done = db.ingest_unsorted(good);
+        report.skipped = read.skipped;
+        failure.map_or(Ok(()), Err)?;
+        done?;
+        *report = read;
+        Ok(())
+    }
+
+    /// Reads the next row; `false` at the end. Skips malformed lines if asked to.
+    fn next(&self, rows: &mut dyn Rows, row: &mut Row, report: &mut Report) -> Result<bool, RowError> {
+        loop {
+            let read = rows.next(row).and_then(|more| match more {
+                true => self.check(row).map(|()| true),
+                false => Ok(false),
+            });
+            match read {
+                Err(RowError::Bad { line, why }) if self.skip_bad => {
+                    report.skipped += 1;
+                    self.name_skipped(report.skipped, line, &why);
+                }
+                read => return read,
             }
         }
     }
@@ -206,14 +251,18 @@ impl Args {
 
     fn failure(&self, error: RowError, loaded: u64) -> Failure {
         let file = self.file.display();
+        let loaded = human::count(loaded);
+        let (before, in_all) = match self.bulk {
+            true => ("no row was loaded".into(), "no row was loaded".into()),
+            false => {
+                (format!("the {loaded} rows before it were loaded"), format!("{loaded} rows were loaded"))
+            }
+        };
         match error {
             RowError::Bad { line, why } => Failure::message(format!(
-                "{file}: line {line}: {why}; the {} rows before it were loaded (--skip-bad skips such lines)",
-                human::count(loaded)
+                "{file}: line {line}: {why}; {before} (--skip-bad skips such lines)"
             )),
-            RowError::Input(why) => {
-                Failure::message(format!("{file}: {why}; {} rows were loaded", human::count(loaded)))
-            }
+            RowError::Input(why) => Failure::message(format!("{file}: {why}; {in_all}")),
         }
     }
 }

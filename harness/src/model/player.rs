@@ -193,16 +193,22 @@ impl Player<'_> {
             self.check_all();
         }
         // An ingested store answers like one that was written.
-        if self.rng.percent(80) {
-            self.ok("ingest", self.db().ingest(sorted(rows)));
-        } else {
-            rows.iter().for_each(|(key, value)| self.ok("put", self.db().put(key, value)));
+        match self.rng.below(5) {
+            0 => rows.iter().for_each(|(key, value)| self.ok("put", self.db().put(key, value))),
+            1 | 2 => self.ok("ingest", self.db().ingest(sorted(rows))),
+            _ => {
+                // Of each key, a row that does not count may come first.
+                let mut unsorted = sorted(rows);
+                let stale = rows.iter().filter(|_| self.rng.percent(20));
+                let stale: Vec<_> = stale.map(|(key, _)| Ok((key.clone(), key.clone()))).collect();
+                for at in (1..unsorted.len()).rev() {
+                    unsorted.swap(at, self.rng.below(at as u64 + 1) as usize);
+                }
+                let rows = stale.into_iter().chain(unsorted);
+                self.ok("ingest_unsorted", self.db().ingest_unsorted(rows));
+            }
         }
-        self.model = rows.iter().cloned().collect();
-        if !rows.is_empty() {
-            let refused = self.db().ingest(sorted(rows));
-            assert!(matches!(refused, Err(Error::NotEmpty { .. })), "{}: {refused:?}", self.what());
-        }
+        self.model.extend(rows.iter().cloned());
         self.check_all();
     }
 

@@ -23,7 +23,7 @@ pub enum Span {
 
 #[derive(Debug, Clone)]
 pub enum Op {
-    /// Into an empty store.
+    /// All at once, in order of their keys or not.
     Ingest(Vec<(Blob, Blob)>),
     Put(Blob, Blob),
     Delete(Blob),
@@ -91,7 +91,8 @@ fn ingest(rng: &mut Rng, keys: &Keys) -> Op {
 
 fn op(rng: &mut Rng, keys: &Keys, deletions: u64) -> Op {
     match rng.below(1000) {
-        0..=349 => match write(rng, keys, deletions) {
+        0..=5 => ingest(rng, keys),
+        6..=349 => match write(rng, keys, deletions) {
             (key, Some(value)) => Op::Put(key, value),
             (key, None) => Op::Delete(key),
         },

@@ -132,6 +132,8 @@ fn options_without_meaning_are_refused() {
     assert!(sandbox.fails(&["load", &file, "--key", "1"]).contains("lines"));
     assert!(sandbox.fails(&["load", &file, "--format", "jsonl", "--header"]).contains("--header"));
     assert!(sandbox.fails(&["load", &file, "--format", "jsonl", "--value", "v"]).contains("--key"));
+    assert!(sandbox.fails(&["load", &file, "--bulk", "--sync"]).contains("--sync"));
+    assert!(sandbox.fails(&["load", &file, "--bulk", "--blind"]).contains("--blind"));
     assert!(!sandbox.store().exists());
 }
 
@@ -213,4 +215,41 @@ fn load_says_how_many_rows_overwrote_others() {
     let other = sandbox.file("b.tsv", "m\t1\n");
     assert!(!sandbox.ok(&["load", &other]).contains("overwrote"));
     assert!(sandbox.ok(&["load", "--json", "--blind", &other]).contains("\"overwritten\":null"));
+}
+
+#[test]
+fn a_bulk_load_gives_the_same_rows_in_any_format_and_replaces_those_of_the_store() {
+    for (name, content, options) in [
+        ("a.tsv", &b"k2\tv2\nk1\tv1\nk3\tv3\nk1\tlast\n"[..], &[][..]),
+        ("a.csv", b"k2,v2\nk1,v1\nk3,v3\nk1,last\n", &[]),
+        ("a.txt", b"k2\tv2\nk1\tv1\nk3\tv3\nk1\tlast\n", &["--format", "scan"]),
+    ] {
+        let sandbox = Sandbox::new();
+        let file = sandbox.file(name, content);
+        for (key, value) in [("k1", "old"), ("k3", "old"), ("k4", "old")] {
+            sandbox.ok(&["put", key, value]);
+        }
+        let report = sandbox.ok(&[&["load", "--json", "--bulk", &file], options].concat());
+        assert_eq!(number(&report, "loaded"), 4.0);
+        assert!(report.contains("\"overwritten\":null"), "{report}");
+        assert_eq!(sandbox.run(&["scan"]).text(), "k1\tlast\nk2\tv2\nk3\tv3\nk4\told\n");
+        sandbox.ok(&["verify"]);
+    }
+}
+
+#[test]
+fn a_bad_line_ends_a_bulk_load_without_any_row() {
+    for (name, content, options, line, why, good) in BAD {
+        let sandbox = Sandbox::new();
+        let file = sandbox.file(name, content);
+        sandbox.ok(&["put", "before", "1"]);
+        let load = [&["load", "--bulk", &file], options].concat();
+        let message = sandbox.fails(&load);
+        assert!(message.contains(&format!("line {line}: ")) && message.contains(why), "{message}");
+        assert!(message.contains("no row was loaded"), "{message}");
+        assert_eq!(sandbox.run(&["scan"]).text(), "before\t1\n", "{name}");
+        let report = sandbox.ok(&[&load[..], &["--skip-bad", "--json"]].concat());
+        assert_eq!((number(&report, "loaded"), number(&report, "skipped")), (good as f64, 1.0), "{name}");
+        assert_eq!(sandbox.ok(&["scan"]).lines().count(), good + 1, "{name}");
+    }
 }
