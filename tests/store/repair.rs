@@ -302,9 +302,9 @@ fn a_get_in_a_level_0_of_any_age_finds_the_newest_value_not_the_first() {
     }
 }
 
-/// Damages the last record of the only log.
+/// Damages the last record of the last log.
 fn damage_last_record(fs: &SimFs) {
-    let log = fs.files().into_iter().find(|path| path.to_str().unwrap().ends_with(".wal")).unwrap();
+    let log = fs.files().into_iter().rfind(|path| path.to_str().unwrap().ends_with(".wal")).unwrap();
     let mut bytes = fs.read(&log).unwrap();
     let last = bytes.len() - 2;
     bytes[last] ^= 0xff;
