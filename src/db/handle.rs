@@ -156,6 +156,8 @@ impl Db {
     /// filters. They are durable when this returns, and become visible all at once, just before. Then they replace what the store has of
     /// their keys, also what was written while they came. The store can be used meanwhile, even by `rows`. No rows change nothing.
     ///
+    /// Rows between others go to level 0 and are compacted from there. Very many of them (36 segments) let writers wait for that.
+    ///
     /// # Errors
     /// The first error among the rows, [`Error::KeyOutOfOrder`](crate::Error::KeyOutOfOrder),
     /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge), [`Error::ValueTooLarge`](crate::Error::ValueTooLarge): none of the rows is

@@ -105,10 +105,13 @@ impl Life<'_> {
         for i in from + 1..=from + self.batches {
             let mut before = self.promises.hand_over(writer, i);
             let batch = self.plan.batch(writer, i);
-            let (durability, written) = if rng.percent(20) {
-                (Durability::Sync, db.write_with(batch, Durability::Sync))
-            } else {
-                (durability, db.write(batch))
+            let rows = self.plan.puts(writer, i).filter(|_| rng.percent(15));
+            let (durability, written) = match rows {
+                // What is ingested is durable, as is what was acknowledged before.
+                Some(rows) if rng.percent(50) => (Durability::Sync, db.ingest(rows.iter().map(Ok))),
+                Some(rows) => (Durability::Sync, db.ingest_unsorted(rows.iter().rev().map(Ok))),
+                None if rng.percent(20) => (Durability::Sync, db.write_with(batch, Durability::Sync)),
+                None => (durability, db.write(batch)),
             };
             written.unwrap_or_else(|e| panic!("writer {writer}, batch {i}: {e}"));
             self.promises.acknowledge(writer, i);

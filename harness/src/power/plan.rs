@@ -149,6 +149,11 @@ impl Plan {
         batch_of(&self.changes(writer, i))
     }
 
+    /// The rows of a batch; `None` if it deletes a key.
+    pub fn puts(&self, writer: usize, i: u64) -> Option<Rows> {
+        self.changes(writer, i).into_iter().map(|(key, value)| value.map(|value| (key, value))).collect()
+    }
+
     /// The rows to ingest before anything is written, in order.
     pub fn ingested(&self) -> Rows {
         let states = self.states.iter().filter_map(|states| states.first());
