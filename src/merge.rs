@@ -18,13 +18,15 @@ use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use crate::segment::Direction;
 use lead::count_leading;
-use skip::HIDDEN_RUN;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
 pub use mask::Mask;
 pub use run::{RunCursor, RunSegments};
 pub use source::MergeSource;
+
+/// How many hidden entries a walk meets before it tries to pass the range at once. Further attempts are rarer and rarer.
+const HIDDEN_RUN: u32 = 16;
 
 /// A source with the front of its key, which decides most comparisons.
 struct MergeInput {

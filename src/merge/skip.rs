@@ -7,9 +7,6 @@ use super::{MergeCursor, MergeSource};
 use crate::error::Result;
 use std::ops::Bound;
 
-/// How many hidden entries a walk meets before it tries to pass the range at once. Further attempts are rarer and rarer.
-pub(super) const HIDDEN_RUN: u32 = 16;
-
 impl MergeCursor {
     /// Moves past the current entry, which is hidden, and past the deleted range as far as the sources allow. `false` at the end.
     pub(super) fn pass_deleted(&mut self) -> Result<bool> {
