@@ -55,7 +55,7 @@ impl Snapshot {
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         let prefix = prefix.as_ref();
         let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        self.range((Bound::Included(prefix.to_vec()), end))
+        Range::new(Arc::clone(&self.view), self.seq, Bound::Included(prefix.to_vec()), end)
     }
 
     /// A cursor over all rows, at none yet. See [`Cursor`].

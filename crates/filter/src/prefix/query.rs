@@ -21,17 +21,17 @@ impl PrefixQuery {
         upper: Bound<&[u8]>,
     ) -> Option<Self> {
         let (Bound::Included(from) | Bound::Excluded(from)) = lower else { return None };
-        let mut found = [None; PrefixSet::MAX];
-        for (slot, extractor) in found.iter_mut().zip(set.iter()) {
+        let (mut members, mut lens) = ([None; PrefixSet::MAX], [0; PrefixSet::MAX]);
+        for extractor in set.iter() {
             // What starts with the prefix of the lower bound has the same prefix.
             let prefix = extractor.extract(from).filter(|prefix| ends_within(upper, prefix));
-            *slot = prefix.map(|prefix| (prefix, extractor));
+            let Some(prefix) = prefix else { continue };
+            let Some(at) = lens.iter().position(|len| *len < prefix.len()) else { continue };
+            lens[at..].rotate_right(1);
+            members[at..].rotate_right(1);
+            (lens[at], members[at]) =
+                (prefix.len(), Some((extractor, extractor.member(hasher.hash(prefix)))));
         }
-        found.sort_unstable_by_key(|one| std::cmp::Reverse(one.map_or(0, |(prefix, _)| prefix.len())));
-        let member = |(prefix, extractor): (&[u8], PrefixExtractor)| {
-            (extractor, extractor.member(hasher.hash(prefix)))
-        };
-        let members = found.map(|one| one.map(member));
         members[0].is_some().then_some(PrefixQuery { members })
     }
 
