@@ -3,9 +3,93 @@
 use crate::support::Contents;
 use sidebloom::{Batch, Range, Result};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
-/// A key and its new value; `None` deletes it.
-pub type Change<K = Vec<u8>, V = Vec<u8>> = (K, Option<V>);
+/// A range of keys.
+#[derive(Debug, Clone)]
+pub enum Span<K> {
+    All,
+    Prefix(K),
+    Range(Bound<K>, Bound<K>),
+}
+
+/// One operation of a batch.
+#[derive(Debug, Clone)]
+pub enum Change<K = Vec<u8>, V = Vec<u8>> {
+    Put(K, V),
+    Delete(K),
+    DeleteSpan(Span<K>),
+}
+
+impl<K, V> Change<K, V> {
+    /// Puts the value, if there is one; otherwise deletes the key.
+    pub fn of(key: K, value: Option<V>) -> Self {
+        match value {
+            Some(value) => Change::Put(key, value),
+            None => Change::Delete(key),
+        }
+    }
+}
+
+impl<K: AsRef<[u8]>, V> Change<K, V> {
+    /// Whether it writes or deletes the key.
+    pub fn concerns(&self, key: &[u8]) -> bool {
+        match self {
+            Change::Put(own, _) | Change::Delete(own) => own.as_ref() == key,
+            Change::DeleteSpan(span) => span.holds(key),
+        }
+    }
+}
+
+impl<K: AsRef<[u8]>> Span<K> {
+    /// This key alone.
+    pub fn only(key: K) -> Self
+    where
+        K: Clone,
+    {
+        Span::Range(Bound::Included(key.clone()), Bound::Included(key))
+    }
+
+    pub fn holds(&self, key: &[u8]) -> bool {
+        match self {
+            Span::All => true,
+            Span::Prefix(prefix) => key.starts_with(prefix.as_ref()),
+            Span::Range(lower, upper) => {
+                let above = match lower {
+                    Bound::Included(bound) => key >= bound.as_ref(),
+                    Bound::Excluded(bound) => key > bound.as_ref(),
+                    Bound::Unbounded => true,
+                };
+                let below = match upper {
+                    Bound::Included(bound) => key <= bound.as_ref(),
+                    Bound::Excluded(bound) => key < bound.as_ref(),
+                    Bound::Unbounded => true,
+                };
+                above && below
+            }
+        }
+    }
+
+    /// Whether a store refuses to delete it: an empty prefix, or a range that runs backwards.
+    pub fn is_refused(&self) -> bool {
+        use Bound::{Excluded, Included};
+        match self {
+            Span::Prefix(prefix) => prefix.as_ref().is_empty(),
+            Span::Range(Included(from) | Excluded(from), Included(to) | Excluded(to)) => {
+                from.as_ref() > to.as_ref()
+            }
+            _ => false,
+        }
+    }
+
+    fn delete_in(&self, batch: &mut Batch) {
+        match self {
+            Span::All => batch.delete_range(..),
+            Span::Prefix(prefix) => batch.delete_prefix(prefix),
+            Span::Range(lower, upper) => batch.delete_range((lower.as_ref(), upper.as_ref())),
+        }
+    }
+}
 
 pub fn batch_of<K: AsRef<[u8]>, V: AsRef<[u8]>>(changes: &[Change<K, V>]) -> Batch {
     let mut batch = Batch::new();
@@ -14,10 +98,11 @@ pub fn batch_of<K: AsRef<[u8]>, V: AsRef<[u8]>>(changes: &[Change<K, V>]) -> Bat
 }
 
 pub fn add_to<K: AsRef<[u8]>, V: AsRef<[u8]>>(batch: &mut Batch, changes: &[Change<K, V>]) {
-    for (key, value) in changes {
-        match value {
-            Some(value) => batch.put(key, value),
-            None => batch.delete(key),
+    for change in changes {
+        match change {
+            Change::Put(key, value) => batch.put(key, value),
+            Change::Delete(key) => batch.delete(key),
+            Change::DeleteSpan(span) => span.delete_in(batch),
         }
     }
 }
@@ -25,14 +110,15 @@ pub fn add_to<K: AsRef<[u8]>, V: AsRef<[u8]>>(batch: &mut Batch, changes: &[Chan
 /// Makes the changes in a model of the contents, in order.
 pub fn apply<'a, K, V>(contents: &mut BTreeMap<K, V>, changes: impl IntoIterator<Item = &'a Change<K, V>>)
 where
-    K: Ord + Clone + 'a,
+    K: Ord + Clone + AsRef<[u8]> + 'a,
     V: Clone + 'a,
 {
-    for (key, value) in changes {
-        match value {
-            Some(value) => contents.insert(key.clone(), value.clone()),
-            None => contents.remove(key),
-        };
+    for change in changes {
+        match change {
+            Change::Put(key, value) => _ = contents.insert(key.clone(), value.clone()),
+            Change::Delete(key) => _ = contents.remove(key),
+            Change::DeleteSpan(span) => contents.retain(|key, _| !span.holds(key.as_ref())),
+        }
     }
 }
 

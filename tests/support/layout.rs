@@ -18,11 +18,13 @@ pub struct Part {
     pub rows: Vec<(Vec<u8>, u64)>,
 }
 
-/// The parts of a segment: its data blocks, its index partitions, and the rest.
+/// The parts of a segment: its data blocks, its index partitions, its range tombstones, and the rest.
 #[derive(Debug, Clone)]
 pub struct Layout {
     pub data: Vec<Part>,
     pub partitions: Vec<Part>,
+    /// The range tombstones. Every key between their first and their last may need them.
+    pub ranges: Option<Part>,
     /// Every lookup in the segment needs this.
     pub rest: Part,
 }
@@ -40,16 +42,18 @@ impl Layout {
             block.rows = rows(&segment[block.bytes.clone()]);
         }
         let up_to = data.last().unwrap().up_to.clone();
+        let behind = partitions.last().unwrap().bytes.end;
         Layout {
             data,
             partitions,
+            ranges: (behind < top).then(|| ranges(segment, behind..top)),
             rest: Part { bytes: top..segment.len(), after: None, up_to, rows: Vec::new() },
         }
     }
 
     /// The part that includes the byte.
     pub fn part_at(&self, at: usize) -> &Part {
-        let parts = self.data.iter().chain(&self.partitions).chain([&self.rest]);
+        let parts = self.data.iter().chain(&self.partitions).chain(&self.ranges).chain([&self.rest]);
         parts.into_iter().find(|part| part.bytes.contains(&at)).unwrap()
     }
 
@@ -111,6 +115,23 @@ fn index(block: &[u8], mut after: Option<Vec<u8>>) -> Vec<Part> {
         at += len;
     }
     parts
+}
+
+/// The block of range tombstones, which deletes keys from its first one up to its last one, or to the end.
+fn ranges(segment: &[u8], bytes: Range<usize>) -> Part {
+    let mut fields = &segment[bytes.start + 8..bytes.end - TRAILER_BYTES];
+    let mut steps = Vec::new();
+    for _ in 0..varint(&mut fields) {
+        let len = varint(&mut fields) as usize;
+        let (from, rest) = fields.split_at(len);
+        fields = rest;
+        steps.push((from.to_vec(), varint(&mut fields)));
+    }
+    let (first, (last, seq)) = (steps[0].0.clone(), steps.pop().unwrap());
+    let up_to = if seq == 0 { last } else { vec![0xff; 64 << 10] };
+    // The bound is exclusive, and no key is just before the first one. One that is a little too small does no harm.
+    let after = first.split_last().map(|(_, shorter)| shorter.to_vec());
+    Part { bytes, after, up_to, rows: Vec::new() }
 }
 
 fn rows(block: &[u8]) -> Vec<(Vec<u8>, u64)> {

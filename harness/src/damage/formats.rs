@@ -81,7 +81,7 @@ pub fn manifest(bytes: &[u8]) -> Manifest {
                 2 => {
                     let id = fields.varint();
                     (0..9).for_each(|_| _ = fields.u8()); // level, digest
-                    (0..2).for_each(|_| _ = fields.varint()); // entries, tombstones
+                    (0..4).for_each(|_| _ = fields.varint()); // entries, tombstones, longest run, ranges
                     added.push((id, (fields.bytes(), fields.bytes())));
                     (0..5).for_each(|_| _ = fields.varint()); // sequence numbers, lengths
                 }
@@ -126,7 +126,8 @@ pub fn segment_pieces(bytes: &[u8], layout: &Layout) -> Vec<Range<usize>> {
     let footer = bytes.len() - 56;
     let properties = u64_at(bytes, footer + 16) as usize;
     let top = layout.rest.bytes.start;
-    let blocks = layout.data.iter().chain(&layout.partitions).map(|part| part.bytes.clone());
+    let parts = layout.data.iter().chain(&layout.partitions).chain(&layout.ranges);
+    let blocks = parts.map(|part| part.bytes.clone());
     let fields = [0, 8, 16, 24, 32, 36, 40, 44, 52, 56];
     let fields = fields.windows(2).map(|field| footer + field[0]..footer + field[1]);
     blocks.chain([top..properties, properties..footer]).chain(fields).collect()

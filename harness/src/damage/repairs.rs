@@ -5,7 +5,6 @@ use super::store::{Kind, Store};
 use super::wound::Wounds;
 use crate::support::{Contents, SimFs, contents};
 use sidebloom::{Error, RepairReport};
-use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
 use std::path::PathBuf;
 
@@ -90,14 +89,14 @@ fn only_damaged_blocks_are_lost(wounds: &Wounds<'_>, differs: &[&[u8]]) {
     let mut damaged = Vec::new();
     for wound in &wounds.all {
         let Some(layout) = &wound.victim.layout else { continue };
-        for part in layout.data.iter().filter(|part| !wound.is_intact(&part.bytes)) {
+        for part in layout.data.iter().chain(&layout.ranges).filter(|part| !wound.is_intact(&part.bytes)) {
             let after = part.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
             damaged.push((after, Bound::Included(part.up_to.clone())));
         }
     }
     for key in differs {
         let is_damaged = damaged.iter().any(|range| range.contains(&key.to_vec()));
-        assert!(is_damaged, "\"{}\" is lost, though its block is sound", key.escape_ascii());
+        assert!(is_damaged, "\"{}\" has another value, though its block is sound", key.escape_ascii());
     }
 }
 
@@ -113,9 +112,9 @@ fn logs(
         return;
     }
     let damaged = damaged_operations(wounds);
-    let touched: BTreeSet<&[u8]> = damaged.iter().map(|&op| store.ops[op].0.as_slice()).collect();
+    let is_touched = |key: &[u8]| damaged.iter().any(|&op| store.ops[op].concerns(key));
     let kept = store.without(&damaged);
-    for key in store.universe.iter().filter(|key| !touched.contains(key.as_slice())) {
+    for key in store.universe.iter().filter(|key| !is_touched(key)) {
         assert!(
             kept.get(key) == found.get(key),
             "\"{}\" changed, though each of its operations is in a sound record: {report:?}",

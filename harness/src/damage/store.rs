@@ -3,7 +3,7 @@
 use super::formats::{self, Manifest, Record};
 use super::harm::{Bytes, Target};
 use super::workload::{self, Built, Files, Op, is_kind};
-use crate::contents::apply;
+use crate::contents::{Change, apply};
 use crate::support::{Contents, Layout, SimFs};
 use sidebloom::Options;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,8 +103,12 @@ impl Store {
         apply(&mut expected, &ops[flushed..]);
         let mut history = BTreeMap::<Vec<u8>, BTreeSet<Vec<u8>>>::new();
         ingested.into_iter().for_each(|(key, value)| _ = history.entry(key).or_default().insert(value));
-        for (key, value) in &ops {
-            history.entry(key.clone()).or_default().extend(value.clone());
+        for op in &ops {
+            match op {
+                Change::Put(key, value) => _ = history.entry(key.clone()).or_default().insert(value.clone()),
+                Change::Delete(key) => _ = history.entry(key.clone()).or_default(),
+                Change::DeleteSpan(_) => {}
+            }
         }
         let never = history.keys().step_by(3).map(|key| [key.as_slice(), b"?"].concat());
         let universe: BTreeSet<Vec<u8>> = history.keys().cloned().chain(never).collect();

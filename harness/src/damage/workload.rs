@@ -1,9 +1,11 @@
 //! Random stores to damage: small, with all that a store can have, and with known contents.
 
 use crate::config;
+use crate::contents::{Change, Span, batch_of};
 use crate::support::{Contents, Crash, OpKind, Rng, SimFs};
 use sidebloom::{Batch, Db, Durability, FilterPolicy, Options};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -11,8 +13,8 @@ use std::sync::{Arc, OnceLock};
 /// The names and bytes of all files at some moment.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// One put or delete. Operation `i` has sequence number `i + 1`.
-pub type Op = (Vec<u8>, Option<Vec<u8>>);
+/// Operation `i` has sequence number `i + 1`.
+pub type Op = Change;
 
 /// A store as its workload has left it.
 #[derive(Debug)]
@@ -35,6 +37,7 @@ struct Shape {
     gap: u64,
     long: Vec<u8>,
     huge_percent: u64,
+    deletes_ranges: bool,
 }
 
 impl Shape {
@@ -42,7 +45,15 @@ impl Shape {
         let long = (0..20 + rng.below(160)).map(|i| b'a' + (i % 26) as u8).collect();
         let huge_percent = *rng.pick(&[0, 0, 1, 1, 3]);
         let keys = *rng.pick(&[30, 100, 100, 300]);
-        Shape { style: rng.below(5), keys, gap: *rng.pick(&[1, 1, 7, 1000]), long, huge_percent }
+        let deletes_ranges = rng.percent(70);
+        Shape {
+            style: rng.below(5),
+            keys,
+            gap: *rng.pick(&[1, 1, 7, 1000]),
+            long,
+            huge_percent,
+            deletes_ranges,
+        }
     }
 
     fn key(&self, rng: &mut Rng) -> Vec<u8> {
@@ -71,6 +82,30 @@ impl Shape {
     }
 }
 
+impl Shape {
+    fn op(&self, rng: &mut Rng) -> Op {
+        let key = self.key(rng);
+        match rng.below(100) {
+            0..20 => Change::Delete(key),
+            20..27 if self.deletes_ranges => Change::DeleteSpan(self.span(rng, key)),
+            _ => Change::Put(key, self.value(rng)),
+        }
+    }
+
+    /// Mostly a few keys: with more, nothing would be left to damage.
+    fn span(&self, rng: &mut Rng, key: Vec<u8>) -> Span<Vec<u8>> {
+        if rng.percent(20) {
+            return Span::only(key);
+        }
+        if rng.percent(2) {
+            return Span::Range(Bound::Included(key), Bound::Unbounded);
+        }
+        let near = (0..8).map(|_| self.key(rng)).filter(|other| *other > key).min();
+        let end = near.map_or(Bound::Included(key.clone()), Bound::Excluded);
+        Span::Range(Bound::Included(key), end)
+    }
+}
+
 /// A store that is being filled.
 struct Filling {
     fs: SimFs,
@@ -87,16 +122,9 @@ impl Filling {
 
     fn write(&mut self, rng: &mut Rng, db: &Db, batches: u64) {
         for _ in 0..batches {
-            let mut batch = Batch::new();
-            for _ in 0..1 + rng.below(5) {
-                let key = self.shape.key(rng);
-                let value = (!rng.percent(25)).then(|| self.shape.value(rng));
-                match &value {
-                    Some(value) => batch.put(&key, value),
-                    None => batch.delete(&key),
-                }
-                self.ops.push((key, value));
-            }
+            let ops: Vec<Op> = (0..1 + rng.below(5)).map(|_| self.shape.op(rng)).collect();
+            let batch = batch_of(&ops);
+            self.ops.extend(ops);
             let durability = *rng.pick(&[Durability::Os, Durability::Os, Durability::Os, Durability::Sync]);
             db.write_with(batch, durability).unwrap();
         }
@@ -130,7 +158,7 @@ impl Filling {
             let (key, value) = (self.shape.key(rng), vec![rng.next() as u8; 200]);
             batch.put(&key, &value);
             db.write_with(batch, *rng.pick(&[Durability::Os, Durability::Os, Durability::Sync])).unwrap();
-            self.ops.push((key, Some(value)));
+            self.ops.push(Change::Put(key, value));
         }
         let mut left = 2000;
         for _ in 0..rng.below(8) {
@@ -140,7 +168,7 @@ impl Filling {
             }
             left -= value.len() + key.len();
             db.put(&key, &value).unwrap();
-            self.ops.push((key, Some(value)));
+            self.ops.push(Change::Put(key, value));
         }
         self.fs = self.fs.crash(Crash::Kill, 0);
         drop(held);
@@ -196,7 +224,7 @@ pub fn build(seed: u64, dir: &Path) -> Built {
         let keys = (0..rng.below(80)).map(|_| filling.shape.key(&mut rng)).collect::<Vec<_>>();
         ingested = keys.into_iter().map(|key| (key, filling.shape.value(&mut rng))).collect();
         db.ingest(ingested.iter().map(Ok)).unwrap();
-        filling.ops.push((b"takes the number of the ingestion".to_vec(), None));
+        filling.ops.push(Change::Delete(b"takes the number of the ingestion".to_vec()));
     }
     let mut earlier = Vec::new();
     // At times nothing is written after an ingestion, so that no flush stands behind it.

@@ -1,8 +1,9 @@
 //! What each writer tried, and what a store may hold after it.
 
-use crate::contents::{Change, apply, batch_of, part_of};
+use crate::contents::{Change, Span, apply, batch_of, part_of};
 use crate::support::{Contents, Rng};
 use sidebloom::{Batch, Error, Result};
+use std::ops::Bound;
 
 /// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,9 +63,20 @@ impl History {
         }
     }
 
+    /// A range of the writer's keys that begins at this one, without the count.
+    fn span(&self, key: Vec<u8>, rng: &mut Rng) -> Span<Vec<u8>> {
+        let end = self.key(&format!("key{:03}", rng.below(70) * 6));
+        let span = Span::Range(Bound::Included(key.clone()), Bound::Excluded(end));
+        if span.is_refused() || span.holds(&self.key("count")) { Span::only(key) } else { span }
+    }
+
     fn changes(&self, number: u64) -> Vec<Change> {
         let mut rng = Rng::new(self.salt ^ number << 20 ^ u64::from(self.writer) << 50);
-        let mut changes = vec![(self.key("count"), Some(number.to_string().into_bytes()))];
+        let mut changes = Vec::new();
+        if rng.percent(5) {
+            changes.push(Change::DeleteSpan(Span::Prefix(self.key(""))));
+        }
+        changes.push(Change::Put(self.key("count"), number.to_string().into_bytes()));
         for _ in 0..rng.below(6) {
             let len = match rng.below(20) {
                 0 => rng.below(3500),
@@ -72,7 +84,12 @@ impl History {
                 _ => rng.below(60),
             };
             let value = (0..len).map(|at| (number + at) as u8).collect();
-            changes.push((self.any_key(&mut rng), (!rng.percent(30)).then_some(value)));
+            let key = self.any_key(&mut rng);
+            changes.push(match rng.below(100) {
+                0..20 => Change::Delete(key),
+                20..30 => Change::DeleteSpan(self.span(key, &mut rng)),
+                _ => Change::Put(key, value),
+            });
         }
         changes
     }

@@ -4,7 +4,7 @@
 use super::check::{check, check_copy, settle};
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
 use crate::config;
-use crate::contents::batch_of;
+use crate::contents::{Change, Span, batch_of};
 use crate::support::Rng;
 use sidebloom::fs::RealFs;
 use sidebloom::{Db, Durability, Error, Options};
@@ -189,7 +189,10 @@ impl Child {
                 let record = self.expected.record(writer, index);
                 self.expected.set_record(writer, index, Record { pending: number, ..record });
             }
-            let change = |&index: &usize| (key(writer, index), value(writer, index, number));
+            let change = |&index: &usize| match value(writer, index, number) {
+                Some(value) => Change::Put(key(writer, index), value),
+                None => deletion(key(writer, index), number),
+            };
             let batch = batch_of(&keys.iter().map(change).collect::<Vec<_>>());
             let written = match rng.percent(5) {
                 true => db.write_with(batch, Durability::Sync),
@@ -251,6 +254,15 @@ impl Child {
             };
             self.ok("beside the writers", done);
         }
+    }
+}
+
+/// Deletes a key, at times as a range: those of the other writers lie between its neighbors.
+fn deletion(key: Vec<u8>, number: u64) -> Change {
+    match number % 4 {
+        0 => Change::DeleteSpan(Span::only(key)),
+        1 if !key.is_empty() => Change::DeleteSpan(Span::Prefix(key)),
+        _ => Change::Delete(key),
     }
 }
 

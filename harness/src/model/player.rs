@@ -7,7 +7,7 @@ use super::program::{Op, Program, Span};
 use super::rows::Walk;
 use super::threads::Phase;
 use crate::config;
-use crate::contents::{apply, batch_of};
+use crate::contents::{Change, apply, batch_of};
 use crate::run::Counts;
 use crate::support::Rng;
 use sidebloom::filter::Verdict;
@@ -142,6 +142,7 @@ impl Player<'_> {
                 self.ok("delete", self.db().delete(key));
                 self.model.remove(key);
             }
+            Op::DeleteSpan(span) => self.delete_span(span),
             Op::Batch(writes) => {
                 self.ok("batch", self.db().write(batch_of(writes)));
                 apply(&mut self.model, writes);
@@ -181,6 +182,21 @@ impl Player<'_> {
                 self.check_levels();
             }
         }
+    }
+
+    fn delete_span(&mut self, span: &Span) {
+        let deleted = match span {
+            Span::All => self.db().delete_range(..),
+            Span::Prefix(prefix) => self.db().delete_prefix(prefix),
+            Span::Range(lower, upper) => self.db().delete_range((lower.as_ref(), upper.as_ref())),
+        };
+        if span.is_refused() {
+            let refused = matches!(deleted, Err(Error::InvalidRange { .. } | Error::EmptyPrefix));
+            assert!(refused, "{}: {deleted:?}", self.what());
+            return;
+        }
+        self.ok("delete_range", deleted);
+        apply(&mut self.model, &[Change::DeleteSpan(span.clone())]);
     }
 
     fn ingest(&mut self, rows: &[(Blob, Blob)]) {

@@ -3,7 +3,7 @@
 use super::blob::Blob;
 use super::cursors::{Move, moves};
 use super::keys::{Keys, value};
-use crate::contents::Change;
+use crate::contents::{self, Change};
 use crate::support::Rng;
 use std::ops::Bound;
 
@@ -13,13 +13,8 @@ const OPS: usize = 560;
 /// A put, or a deletion.
 pub type Write = Change<Blob, Blob>;
 
-/// What to walk over.
-#[derive(Debug, Clone)]
-pub enum Span {
-    All,
-    Prefix(Blob),
-    Range(Bound<Blob>, Bound<Blob>),
-}
+/// What to walk over, or to delete.
+pub type Span = contents::Span<Blob>;
 
 #[derive(Debug, Clone)]
 pub enum Op {
@@ -27,6 +22,7 @@ pub enum Op {
     Ingest(Vec<(Blob, Blob)>),
     Put(Blob, Blob),
     Delete(Blob),
+    DeleteSpan(Span),
     Batch(Vec<Write>),
     Get(Blob),
     MultiGet(Vec<Blob>),
@@ -92,10 +88,12 @@ fn ingest(rng: &mut Rng, keys: &Keys) -> Op {
 fn op(rng: &mut Rng, keys: &Keys, deletions: u64) -> Op {
     match rng.below(1000) {
         0..=5 => ingest(rng, keys),
-        6..=349 => match write(rng, keys, deletions) {
-            (key, Some(value)) => Op::Put(key, value),
-            (key, None) => Op::Delete(key),
+        6..=334 => match write(rng, keys, deletions) {
+            Change::Put(key, value) => Op::Put(key, value),
+            Change::Delete(key) => Op::Delete(key),
+            Change::DeleteSpan(span) => Op::DeleteSpan(span),
         },
+        335..=349 => Op::DeleteSpan(deleted(rng, keys)),
         350..=439 => Op::Batch(batch(rng, keys, deletions)),
         440..=629 => Op::Get(keys.near(rng)),
         630..=639 => Op::OpenCursor,
@@ -118,18 +116,32 @@ fn op(rng: &mut Rng, keys: &Keys, deletions: u64) -> Op {
 
 fn write(rng: &mut Rng, keys: &Keys, deletions: u64) -> Write {
     let value = (!rng.percent(deletions)).then(|| value(rng));
-    (keys.pick(rng), value)
+    Change::of(keys.pick(rng), value)
 }
 
 fn batch(rng: &mut Rng, keys: &Keys, deletions: u64) -> Vec<Write> {
     let len = if rng.percent(10) { rng.below(60) } else { rng.below(10) } as usize;
     let from = keys.index(rng);
-    match rng.below(5) {
+    match rng.below(6) {
         // Neighbours, which make long runs of tombstones.
-        0 => (from..from + len).map(|at| (keys.at(at), None)).collect(),
-        1 => (from..from + len).map(|at| (keys.at(at), Some(value(rng)))).collect(),
+        0 => (from..from + len).map(|at| Change::Delete(keys.at(at))).collect(),
+        1 => (from..from + len).map(|at| Change::Put(keys.at(at), value(rng))).collect(),
         // The same key again and again: the last one counts.
-        2 => (0..len).map(|_| (keys.at(from), (!rng.percent(deletions)).then(|| value(rng)))).collect(),
+        2 => {
+            let value = |rng: &mut Rng| (!rng.percent(deletions)).then(|| value(rng));
+            (0..len).map(|_| Change::of(keys.at(from), value(rng))).collect()
+        }
+        // Ranges between writes, each of which it deletes or not.
+        3 => {
+            let mut writes: Vec<_> = (0..len).map(|_| write(rng, keys, deletions)).collect();
+            for _ in 0..1 + rng.below(3) {
+                let (at, span) = (rng.below(writes.len() as u64 + 1) as usize, deleted(rng, keys));
+                if !span.is_refused() {
+                    writes.insert(at, Change::DeleteSpan(span));
+                }
+            }
+            writes
+        }
         _ => (0..len).map(|_| write(rng, keys, deletions)).collect(),
     }
 }
@@ -152,16 +164,28 @@ fn span(rng: &mut Rng, keys: &Keys) -> Span {
             Span::Prefix(Blob::from(&key[..len]))
         }
         3 => Span::Range(bound(rng), bound(rng)),
-        // A few neighbours.
-        _ => {
-            let from = keys.index(rng);
-            let to = (from + 1 + rng.below(20) as usize).min(keys.len() - 1);
-            let end =
-                if rng.percent(50) { Bound::Included(keys.at(to)) } else { Bound::Excluded(keys.at(to)) };
-            let start = keys.at(from);
-            Span::Range(if rng.percent(50) { Bound::Included(start) } else { Bound::Excluded(start) }, end)
-        }
+        _ => neighbours(rng, keys, 20),
     }
+}
+
+/// What to delete: mostly a few neighbours, rarely everything.
+fn deleted(rng: &mut Rng, keys: &Keys) -> Span {
+    match rng.below(40) {
+        0..=5 => span(rng, keys),
+        6..=9 => Span::Prefix(keys.near(rng)),
+        10..=14 => Span::only(keys.near(rng)),
+        15..=24 => neighbours(rng, keys, 80),
+        _ => neighbours(rng, keys, 10),
+    }
+}
+
+/// From one key to another one behind it.
+fn neighbours(rng: &mut Rng, keys: &Keys, most: u64) -> Span {
+    let from = keys.index(rng);
+    let to = (from + 1 + rng.below(most) as usize).min(keys.len() - 1);
+    let end = if rng.percent(50) { Bound::Included(keys.at(to)) } else { Bound::Excluded(keys.at(to)) };
+    let start = keys.at(from);
+    Span::Range(if rng.percent(50) { Bound::Included(start) } else { Bound::Excluded(start) }, end)
 }
 
 /// Each writer's keys lie between those of the others.
@@ -173,7 +197,11 @@ fn threads(rng: &mut Rng, keys: &Keys, deletions: u64) -> Vec<Vec<Vec<Write>>> {
         let mine = |rng: &mut Rng| {
             let at = keys.index(rng) / writers * writers + writer;
             let value = (!rng.percent(deletions)).then(|| value(rng));
-            (at < keys.len()).then(|| (keys.at(at), value))
+            let as_range = rng.percent(30);
+            (at < keys.len()).then(|| match value {
+                None if as_range => Change::DeleteSpan(Span::only(keys.at(at))),
+                value => Change::of(keys.at(at), value),
+            })
         };
         let len = 1 + rng.below(8);
         let batch = |rng: &mut Rng| (0..rng.below(len)).filter_map(|_| mine(rng)).collect();

@@ -4,7 +4,6 @@ use super::blob::{Blob, Model};
 use super::program::Span;
 use sidebloom::Range;
 use std::collections::VecDeque;
-use std::ops::Bound;
 
 /// Fails with the first difference.
 pub fn assert_same<'a>(
@@ -26,31 +25,10 @@ pub fn assert_same<'a>(
     }
 }
 
-impl Span {
-    pub fn holds(&self, key: &[u8]) -> bool {
-        match self {
-            Span::All => true,
-            Span::Prefix(prefix) => key.starts_with(prefix),
-            Span::Range(lower, upper) => {
-                let above = match lower {
-                    Bound::Included(bound) => key >= &**bound,
-                    Bound::Excluded(bound) => key > &**bound,
-                    Bound::Unbounded => true,
-                };
-                let below = match upper {
-                    Bound::Included(bound) => key <= &**bound,
-                    Bound::Excluded(bound) => key < &**bound,
-                    Bound::Unbounded => true,
-                };
-                above && below
-            }
-        }
-    }
-
-    fn rows(&self, model: &Model) -> VecDeque<(Blob, Blob)> {
-        let rows = model.iter().filter(|(key, _)| self.holds(key));
-        rows.map(|(key, value)| (key.clone(), value.clone())).collect()
-    }
+/// The rows of a span.
+fn rows_of(model: &Model, span: &Span) -> VecDeque<(Blob, Blob)> {
+    let rows = model.iter().filter(|(key, _)| span.holds(key));
+    rows.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// An iterator of the store beside what is left of the model's rows.
@@ -61,7 +39,7 @@ pub struct Walk {
 
 impl Walk {
     pub fn new(range: Range, span: &Span, model: &Model) -> Self {
-        Walk { range, rows: span.rows(model) }
+        Walk { range, rows: rows_of(model, span) }
     }
 
     /// Takes a row from one end and compares it; calls `answer` with it. Returns whether there was one.

@@ -1,9 +1,10 @@
 //! What the writers of a workload write, decided by its seed, so the contents of the store after any number of batches are known.
 
-use crate::contents::{Change, apply, batch_of};
+use crate::contents::{Change, Span, apply, batch_of};
 use crate::support::Rng;
 use sidebloom::{Batch, Db, Value};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -126,7 +127,12 @@ impl Plan {
     /// What a writer's batch number `i` changes, from 1.
     fn changes(&self, writer: usize, i: u64) -> Vec<Change<Vec<u8>, Arc<[u8]>>> {
         let mut rng = Rng::new(mix(&[self.seed, 3, writer as u64, i]));
-        let mut changes = vec![(self.count_key(writer), Some(i.to_string().into_bytes().into()))];
+        let mut changes = Vec::new();
+        if self.is_apart && rng.percent(5) {
+            // All that the writer has, but for what the batch puts behind it.
+            changes.push(Change::DeleteSpan(Span::Prefix(self.owned(writer, b""))));
+        }
+        changes.push(Change::Put(self.count_key(writer), i.to_string().into_bytes().into()));
         let count = match rng.below(20) {
             0 => 0,
             1 => 30,
@@ -134,15 +140,27 @@ impl Plan {
         };
         for _ in 0..count {
             let k = rng.below(self.keys);
-            let deletes = rng.percent(35);
-            changes.push((self.key(writer, k), (!deletes).then(|| self.value(writer, i, k))));
+            let key = self.key(writer, k);
+            changes.push(match rng.below(100) {
+                0..25 => Change::Delete(key),
+                25..35 => Change::DeleteSpan(self.span(writer, key, &mut rng)),
+                _ => Change::Put(key, self.value(writer, i, k)),
+            });
         }
         if rng.percent(8) {
             let from = rng.below(self.keys);
             let gap = (from..self.keys).take(self.keys as usize / 3);
-            changes.extend(gap.map(|k| (self.key(writer, k), None)));
+            changes.extend(gap.map(|k| Change::Delete(self.key(writer, k))));
         }
         changes
+    }
+
+    /// A range of a writer's keys that begins at this one, without the count; the key alone where those of other writers lie between.
+    fn span(&self, writer: usize, key: Vec<u8>, rng: &mut Rng) -> Span<Vec<u8>> {
+        let other = self.key(writer, 1 + rng.below(self.keys - 1));
+        let end = if rng.percent(50) { Bound::Excluded(other) } else { Bound::Included(other) };
+        let span = Span::Range(Bound::Included(key.clone()), end);
+        if self.is_apart && !span.is_refused() { span } else { Span::only(key) }
     }
 
     pub fn batch(&self, writer: usize, i: u64) -> Batch {
