@@ -167,9 +167,13 @@ impl Plan {
         batch_of(&self.changes(writer, i))
     }
 
-    /// The rows of a batch; `None` if it deletes a key.
+    /// The rows of a batch; `None` if it deletes anything.
     pub fn puts(&self, writer: usize, i: u64) -> Option<Rows> {
-        self.changes(writer, i).into_iter().map(|(key, value)| value.map(|value| (key, value))).collect()
+        let row = |change| match change {
+            Change::Put(key, value) => Some((key, value)),
+            Change::Delete(_) | Change::DeleteSpan(_) => None,
+        };
+        self.changes(writer, i).into_iter().map(row).collect()
     }
 
     /// The rows to ingest before anything is written, in order.
