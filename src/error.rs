@@ -128,9 +128,9 @@ pub enum Error {
         /// The limit in bytes.
         max: usize,
     },
-    /// A segment has more data blocks than its index can list.
+    /// A segment has more data blocks than its index can list, or more range tombstones than a block can hold.
     #[error(
-        "the segment's top index of {bytes} bytes is too large (at most {max} bytes); lower segment_bytes or raise block_bytes"
+        "a top index or range tombstones of {bytes} bytes are too large (at most {max} bytes); lower segment_bytes or raise block_bytes"
     )]
     SegmentTooLarge {
         /// The size of its top index in bytes.

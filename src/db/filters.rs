@@ -3,6 +3,7 @@
 //! The loops over the runs call nothing but the probes, so the CPU waits for the filter lines of several runs, and of several keys, at once.
 
 use super::metrics::FilterCounters;
+use super::prefixes::PrefixDenials;
 use crate::filter::ProbeHash;
 use crate::fs::any_fault;
 use crate::manifest::{Fenced, GROUP_RUNS_MAX, LevelCounts, LiveSet, Run, RunGroup};
@@ -134,6 +135,20 @@ impl Filters {
     #[inline(always)]
     fn route_beyond_runs(&self) -> Route {
         if self.any_quarantined { Route::Quarantine } else { Route::Nowhere }
+    }
+
+    /// Whether no memtable and no segment has a key with the prefix that `denials` asks for.
+    pub fn deny_prefix(&self, prefix: &[u8], denials: &PrefixDenials<'_>) -> bool {
+        if !self.used.on || self.any_quarantined {
+            return false;
+        }
+        if !self.memtables.iter().all(|table| table.is_unused() || denials.deny_memtable(table)) {
+            return false;
+        }
+        let within = self.groups.iter().filter_map(|group| Some((group, group.fences(prefix)?)));
+        let mut segments =
+            within.flat_map(|(group, fences)| group.runs().iter().flat_map(move |run| run.within(fences)));
+        segments.all(|fenced| denials.deny(fenced.sidecar.as_deref()))
     }
 
     /// The first run that does not deny a key, or whose denial does not count because the map of its filter has faulted.

@@ -212,7 +212,10 @@ impl Db {
 
     /// The keys that start with `prefix`, and their values, in order. With [`Options::prefixes`], it skips what has no such key.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
-        self.snapshot().prefix(prefix)
+        match self.inner().denies_prefix(prefix.as_ref()) {
+            true => Range::empty(),
+            false => self.snapshot().prefix(prefix),
+        }
     }
 
     /// A cursor over the store as it is now, at no row yet. See [`Cursor`].

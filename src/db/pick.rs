@@ -18,6 +18,7 @@
 
 use super::options::Options;
 use super::reserve::Reservation;
+use super::write::RANGE_BYTES_MAX;
 use crate::manifest::{LEVELS, LiveSegment, LiveSet, hull};
 
 /// The smallest target of a level that is not the deepest, in segments.
@@ -86,6 +87,11 @@ impl Compaction {
 
     /// Merges segments of level 0 into one. `None` if there are none, or a running compaction is in the way.
     fn within_level0(segments: &[LiveSegment], running: &[Reservation]) -> Option<Self> {
+        // Their range tombstones must fit into one block.
+        let ranged = segments.iter().filter(|s| s.meta.ranges > 0).map(|s| s.meta.file_bytes).sum::<u64>();
+        if ranged > 2 * RANGE_BYTES_MAX as u64 {
+            return None;
+        }
         let (upper, lower) = (segments.to_vec(), Vec::new());
         let compaction = Compaction { output_level: 0, bottom: false, drops: false, lower, upper };
         let wanted = compaction.reservation()?;

@@ -12,6 +12,7 @@ use crate::hash::KeyHasher;
 use crate::manifest::LiveSegment;
 use crate::memtable::MemtableFilter;
 use crate::shards::{OwnShard, Shards};
+use crate::sidecar::Sidecar;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -57,6 +58,11 @@ impl Prefixes {
         Some(PrefixDenials { query, counts: self.counts.mine() })
     }
 
+    /// The question for the keys that start with `prefix`. `None` if no extractor tells.
+    pub fn ask_prefix(&self, prefix: &[u8]) -> Option<PrefixDenials<'_>> {
+        self.ask(Bound::Included(prefix), Bound::Included(prefix)) // What they have in common with `prefix` itself.
+    }
+
     /// The sums of the counters: questions, and answers "absent".
     pub fn counts(&self) -> (u64, u64) {
         let counts = self.counts.iter().map(|c| (c.probes.load(Relaxed), c.negatives.load(Relaxed)));
@@ -76,9 +82,9 @@ impl PrefixDenials<'_> {
         self.query.longest().is_some_and(|hash| filter.denies(hash))
     }
 
-    /// Whether a segment has no such key.
-    pub fn deny(&self, segment: &LiveSegment) -> bool {
-        let Some(verdict) = segment.sidecar.as_ref().and_then(|s| s.ask_prefix(&self.query)) else {
+    /// Whether the segment with this sidecar has no such key.
+    pub fn deny(&self, sidecar: Option<&Sidecar>) -> bool {
+        let Some(verdict) = sidecar.and_then(|sidecar| sidecar.ask_prefix(&self.query)) else {
             return false;
         };
         let counts = self.counts.shard;
@@ -91,7 +97,7 @@ impl PrefixDenials<'_> {
 
     /// Those of the `overlapping` segments of a run that are left without the first ones and the last ones that have no such key.
     pub fn trim(&self, run: &[LiveSegment], mut overlapping: Range<usize>) -> Range<usize> {
-        let denied = |at: usize| run.get(at).is_some_and(|segment| self.deny(segment));
+        let denied = |at: usize| run.get(at).is_some_and(|segment| self.deny(segment.sidecar.as_deref()));
         while !overlapping.is_empty() && denied(overlapping.start) {
             overlapping.start += 1;
         }

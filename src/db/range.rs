@@ -14,7 +14,8 @@ use std::sync::Arc;
 /// The block cache keeps the first 256 KiB that a range reads of each run. Beyond, it keeps blocks only while it has room, so a scan of
 /// the whole store evicts next to nothing.
 pub struct Range {
-    view: Arc<View>,
+    /// `None` if it has no rows.
+    view: Option<Arc<View>>,
     seq: Seq,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
@@ -29,7 +30,7 @@ pub struct Range {
 impl Range {
     pub(crate) fn new(view: Arc<View>, seq: Seq, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Self {
         Range {
-            view,
+            view: Some(view),
             seq,
             lower,
             upper,
@@ -39,6 +40,13 @@ impl Range {
             access: Access::Range,
             key: Vec::new(),
         }
+    }
+
+    /// A range without rows.
+    pub(crate) fn empty() -> Self {
+        let (lower, upper, access) = (Bound::Unbounded, Bound::Unbounded, Access::Range);
+        let (front, back, key) = (None, None, Vec::new());
+        Range { view: None, seq: 0, lower, upper, front, back, done: true, access, key }
     }
 
     /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next), which allocates a key and shares
@@ -92,7 +100,8 @@ impl Range {
             Some(merge) => merge,
             None => {
                 let (start, end) = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
-                mine.insert(self.view.merge(self.seq, direction, start, end, self.access))
+                let Some(view) = &self.view else { return Ok(false) };
+                mine.insert(view.merge(self.seq, direction, start, end, self.access))
             }
         };
         if !merge.advance_visible()? {

@@ -3,7 +3,7 @@
 //! A missing key ends at the filters of the current view, which the thread usually has at hand ([`recent`]). Any other read loads the
 //! [`View`] first, then the visible sequence number. Each key is hashed once.
 
-use super::filters::{HashedKey, KEYS_AHEAD, Route};
+use super::filters::{Filters, HashedKey, KEYS_AHEAD, Route};
 use super::inner::Inner;
 use super::lookup::Lookup;
 use super::metrics::FilterCounters;
@@ -103,8 +103,17 @@ impl Inner {
         verdicts
     }
 
+    /// Whether the filters of the current view deny all keys that start with `prefix`.
+    pub fn denies_prefix(&self, prefix: &[u8]) -> bool {
+        let denials = self.storage.prefixes.as_ref().and_then(|prefixes| prefixes.ask_prefix(prefix));
+        denials.is_some_and(|denials| self.ask_filters(|filters| filters.deny_prefix(prefix, &denials)))
+    }
+
     /// Whether a key may start with `prefix`, from memory alone.
     pub fn may_contain_prefix(&self, prefix: &[u8]) -> Verdict {
+        if self.denies_prefix(prefix) {
+            return Verdict::Absent;
+        }
         let (view, seq) = self.snapshot();
         let end = prefix_end(prefix);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -146,10 +155,16 @@ impl Inner {
     /// The route of a key by the current view's filters.
     #[inline(always)]
     fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Route {
+        self.ask_filters(|filters| filters.route(key, counters))
+    }
+
+    /// What `ask` says of the current view's filters.
+    #[inline(always)]
+    fn ask_filters<R>(&self, ask: impl Fn(&Filters) -> R) -> R {
         // Loaded before the view, so that a thread never takes an old view for a new one.
         let number = self.current.number.load(Ordering::Acquire);
         let load = || Arc::clone(&self.view.load().filters);
-        recent::with(self.current.store, number, load, |filters| filters.route(key, counters))
+        recent::with(self.current.store, number, load, ask)
     }
 
     /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the filters of an older view.

@@ -54,6 +54,10 @@ impl Snapshot {
     /// The keys that start with `prefix`, and their values, in order.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         let prefix = prefix.as_ref();
+        let denials = self.view.prefixes.as_ref().and_then(|prefixes| prefixes.ask_prefix(prefix));
+        if denials.is_some_and(|denials| self.view.filters.deny_prefix(prefix, &denials)) {
+            return Range::empty();
+        }
         let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
         Range::new(Arc::clone(&self.view), self.seq, Bound::Included(prefix.to_vec()), end)
     }

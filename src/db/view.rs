@@ -95,7 +95,8 @@ impl View {
         };
         let within = |segment: &&LiveSegment| reaches(segment, lower) && begins(segment, upper);
         let [level0, runs @ ..] = self.live.levels();
-        let allowed = |segment: &&LiveSegment| !denials.is_some_and(|denials| denials.deny(segment));
+        let allowed =
+            |segment: &&LiveSegment| !denials.is_some_and(|denials| denials.deny(segment.sidecar.as_deref()));
         let level0 = level0.segments().iter().filter(within).filter(allowed);
         // What is in quarantine is never skipped: damage must be reported.
         for segment in level0.chain(self.live.quarantined().iter().filter(within)) {

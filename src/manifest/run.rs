@@ -81,6 +81,17 @@ impl RunGroup {
         &self.runs
     }
 
+    /// The smallest and the largest fence of keys within these runs that start with `prefix`; `None` if none of them can hold such a key.
+    #[inline]
+    pub fn fences(&self, prefix: &[u8]) -> Option<(u64, u64)> {
+        if self.shared.bytes.starts_with(prefix) {
+            return Some((0, u64::MAX)); // Every key in these runs does.
+        }
+        let rest = self.shared.rest_of(prefix)?;
+        let behind = u64::MAX.checked_shr(8 * rest.len() as u32).unwrap_or(0);
+        Some((prefix8(rest), prefix8(rest) | behind))
+    }
+
     /// The key's fence within these runs; `None` if none of them can hold the key.
     #[inline(always)]
     pub fn fence(&self, key: &[u8]) -> Option<u64> {
@@ -110,6 +121,13 @@ impl Run {
     #[inline(always)]
     pub fn find(&self, fence: u64, key: &[u8]) -> Option<&Fenced> {
         self.find_at(fence, key).map(|(_, fenced)| fenced)
+    }
+
+    /// The segments that may hold a key with a fence between these, inclusive.
+    #[inline]
+    pub fn within(&self, (from, to): (u64, u64)) -> impl Iterator<Item = &Fenced> {
+        let first = self.fences.partition_point(|fenced| fenced.last < from);
+        self.fences.iter().skip(first).take_while(move |fenced| fenced.first <= to)
     }
 
     /// The number in its level of the segment that [`find`](Self::find) finds.
@@ -223,6 +241,22 @@ mod tests {
                 segment(&files, 100 + i as u64, 1, &ends[0], &ends[1])
             });
             let live = LiveSet::new(of_level0.chain(of_level1));
+            for prefix in sought.iter().map(|key| whole(key)).chain(sought.clone()).chain(ends.clone()) {
+                let holds = |s: &&LiveSegment| {
+                    let end = crate::key::prefix_end(&prefix);
+                    s.meta.largest >= prefix && end.is_none_or(|end| s.meta.smallest < end)
+                };
+                let found: Vec<FileId> = live
+                    .run_groups()
+                    .iter()
+                    .filter_map(|group| Some((group, group.fences(&prefix)?)))
+                    .flat_map(|(group, fences)| group.runs().iter().flat_map(move |run| run.within(fences)))
+                    .map(|fenced| fenced.meta.id)
+                    .collect();
+                for needed in live.segments().filter(holds) {
+                    prop_assert!(found.contains(&needed.meta.id), "{:?}", prefix);
+                }
+            }
             for key in sought.iter().map(|key| whole(key)).chain(sought.clone()).chain(ends.clone()) {
                 let linear: Vec<FileId> =
                     live.segments().filter(|s| s.overlaps(&key, &key)).map(|s| s.meta.id).collect();

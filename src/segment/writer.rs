@@ -215,7 +215,13 @@ impl SegmentWriter {
         }
         if !self.ranges.is_empty() {
             let at = self.appender.offset();
-            put_ranges(self.appender.pending(), &self.ranges);
+            let mut payload = Vec::new();
+            put_ranges(&mut payload, &self.ranges);
+            if payload.len() > MAX_BLOCK_BYTES {
+                let (bytes, max) = (payload.len() as u64, MAX_BLOCK_BYTES as u64);
+                return Err(Error::SegmentTooLarge { bytes, max });
+            }
+            self.appender.pending().extend_from_slice(&payload);
             seal(&mut self.appender, self.id, at, Compression::None, 0)?;
         }
         let at = self.appender.offset();
