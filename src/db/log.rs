@@ -133,7 +133,7 @@ pub(crate) fn apply(
     storage: &Storage,
     first_seq: Seq,
     payload: Bytes,
-    on_range: &mut dyn FnMut(&[u8], Option<&[u8]>),
+    mut on_range: impl FnMut(&[u8], Option<&[u8]>),
 ) {
     for (seq, op) in (first_seq..).zip(wal::ops(payload)) {
         let kind = match op.kind {

@@ -91,7 +91,7 @@ impl Recovery<'_> {
             ReplayedLogs { built: Vec::new(), table: fresh()?, batches: Vec::new(), outcome, oldest: None };
         replayed.outcome =
             replay_all(&*storage.fs, &storage.dir, state, self.names, &mut |seq, payload, count| {
-                apply(&replayed.table, storage, seq, payload.clone(), &mut |_, _| ());
+                apply(&replayed.table, storage, seq, payload.clone(), |_, _| ());
                 replayed.oldest.get_or_insert(seq);
                 if options.read_only {
                     return Ok(());
