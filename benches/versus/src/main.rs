@@ -18,6 +18,8 @@ mod measures;
 mod model;
 #[cfg(feature = "rocksdb")]
 mod policies;
+#[cfg(feature = "rocksdb")]
+mod prefixes;
 mod quiet;
 mod readme;
 mod report;
@@ -46,6 +48,8 @@ enum VersusCommand {
     Guard(guarded::Args),
     #[cfg(feature = "rocksdb")]
     Policies(policies::Args),
+    #[cfg(feature = "rocksdb")]
+    Prefixes(prefixes::Args),
     Sweep(sweep::Args),
     #[cfg(feature = "rocksdb")]
     Settings(choose::Args),
@@ -65,6 +69,8 @@ fn main() -> std::process::ExitCode {
         VersusCommand::Guard(args) => args.run(),
         #[cfg(feature = "rocksdb")]
         VersusCommand::Policies(args) => args.run(),
+        #[cfg(feature = "rocksdb")]
+        VersusCommand::Prefixes(args) => args.run(),
         VersusCommand::Sweep(args) => args.run(),
         #[cfg(feature = "rocksdb")]
         VersusCommand::Settings(args) => args.run(),

@@ -3,7 +3,7 @@
 use crate::engine::{Engine, EngineFacts, EngineKind};
 use crate::error::Result;
 use crate::rocks_filter::RocksFilter;
-use crate::rocks_settings::{RocksCache, RocksMetadata};
+use crate::rocks_settings::{RocksCache, RocksMetadata, RocksSettings};
 use crate::settings::RunSettings;
 use rocksdb::statistics::Ticker;
 use rocksdb::{
@@ -62,22 +62,27 @@ fn filter(kind: EngineKind, settings: &RunSettings) -> RocksFilter {
     settings.rocks_filter.clone().unwrap_or_else(of_kind)
 }
 
-fn options(kind: EngineKind, settings: &RunSettings) -> Result<Options> {
+/// Options of tables without a filter.
+pub fn table_options(rocks: &RocksSettings, cache_bytes: usize) -> BlockBasedOptions {
     let mut table = BlockBasedOptions::default();
-    let cache_bytes = settings.cache_bytes() as usize;
-    table.set_block_cache(&match settings.rocks.cache {
+    table.set_block_cache(&match rocks.cache {
         RocksCache::Lru => Cache::new_lru_cache(cache_bytes),
         RocksCache::HyperClock => Cache::new_hyper_clock_cache(cache_bytes, 0),
     });
-    table.set_cache_index_and_filter_blocks(settings.rocks.metadata != RocksMetadata::Heap);
-    if settings.rocks.metadata == RocksMetadata::Pinned {
+    table.set_cache_index_and_filter_blocks(rocks.metadata != RocksMetadata::Heap);
+    if rocks.metadata == RocksMetadata::Pinned {
         table.set_unpartitioned_pinning_tier(BlockBasedTablePinningTier::All);
         table.set_partition_pinning_tier(BlockBasedTablePinningTier::All);
     }
-    if settings.rocks.partitioned {
+    if rocks.partitioned {
         table.set_index_type(BlockBasedIndexType::TwoLevelIndexSearch);
         table.set_partition_filters(true);
     }
+    table
+}
+
+fn options(kind: EngineKind, settings: &RunSettings) -> Result<Options> {
+    let mut table = table_options(&settings.rocks, settings.cache_bytes() as usize);
     let filter = filter(kind, settings);
     match &filter {
         RocksFilter::Bloom(bits) => table.set_bloom_filter(*bits, false),

@@ -10,7 +10,7 @@ mod answers;
 mod compact;
 mod compared;
 mod record;
-mod shape;
+pub mod shape;
 mod tables;
 mod workloads;
 

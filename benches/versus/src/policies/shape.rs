@@ -22,7 +22,7 @@ const BATCH: usize = 100;
 const RUN_MEMTABLE_MIB: u64 = 1024;
 
 /// The indexes of the keys of each run.
-fn runs(num: u64) -> [Range<u64>; RUNS as usize] {
+pub fn runs(num: u64) -> [Range<u64>; RUNS as usize] {
     let all: u64 = SHARES.iter().sum();
     let mut shares = 0;
     SHARES.map(|share| {

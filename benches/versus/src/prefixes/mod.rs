@@ -1,0 +1,98 @@
+//! `versus prefixes`: lookups of prefixes that no key has, with RocksDB's prefix Bloom and with sidebloom's prefix filters.
+//!
+//! 1. Load the same rows into each store, as the same sorted runs. All rows of a prefix are in one run.
+//! 2. Find every prefix with all of its rows in every store, and count what filters answer to absent prefixes.
+//! 3. Time lookups in memory: rounds, each with the same questions to every store in turn.
+//! 4. Time absent prefixes from disk, in rounds: each store is opened again, and its blocks are out of the page cache.
+
+mod measure;
+mod ours;
+mod record;
+mod rocks;
+mod rows;
+mod store;
+mod tables;
+
+use crate::error::Result;
+use crate::machine::Machine;
+use crate::rocks_record::RocksRecord;
+use crate::session::progress;
+use crate::{format, results, run};
+use measure::Comparison;
+use record::{PrefixSettings, PrefixesRecord, StoreResult};
+use rows::ROWS_MAX;
+use std::path::PathBuf;
+use std::time::Instant;
+use store::StoreKind;
+
+/// File of the results, in the output directory.
+const PREFIXES_FILE: &str = "prefixes.json";
+
+/// Measure lookups of absent prefixes: tables on the terminal, all figures in DIR/prefixes.json
+#[derive(clap::Args)]
+pub struct Args {
+    /// Directory for the figures
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
+    #[arg(long, value_name = "DIR")]
+    stores: Option<PathBuf>,
+    /// Fewer prefixes, lookups and rounds
+    #[arg(long)]
+    quick: bool,
+    /// Distinct prefixes in a store [default: 1000000; with --quick: 20000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..=100_000_000))]
+    prefixes: Option<u64>,
+    /// Rows of each prefix
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=ROWS_MAX))]
+    rows: u64,
+    /// Lookups of each kind in a round, in memory [default: 200000; with --quick: 20000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..=100_000_000))]
+    reads: Option<u64>,
+    /// Lookups of absent prefixes in a round, from disk [default: 2000; with --quick: 200]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    cold_reads: Option<u64>,
+    /// Rounds [default: 5; with --quick: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    rounds: Option<u64>,
+}
+
+impl Args {
+    /// Measures, prints and writes the figures.
+    pub fn run(self) -> Result<()> {
+        let begin = Instant::now();
+        let size = |asked: Option<u64>, full, quick| asked.unwrap_or(if self.quick { quick } else { full });
+        let settings = PrefixSettings {
+            prefixes: size(self.prefixes, 1_000_000, 20_000),
+            rows: self.rows,
+            reads: size(self.reads, 200_000, 20_000),
+            cold_reads: size(self.cold_reads, 2_000, 200),
+            rounds: size(self.rounds, 5, 1),
+        };
+        let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
+        std::fs::create_dir_all(&self.out)?;
+        std::fs::create_dir_all(&stores)?;
+        let chosen = RocksRecord::recorded()?;
+        run::warn_of_others();
+        let record = PrefixesRecord {
+            date: format::now(),
+            machine: Machine::here(&stores),
+            engines: [rocks::describe(&chosen.choice), ours::describe()],
+            settings,
+            stores: StoreKind::ALL.map(StoreResult::new).into(),
+            notes: vec![chosen.describe()],
+        };
+        record.print_head()?;
+        let mut comparison = Comparison::new(record, stores, chosen.choice)?;
+        comparison.load()?;
+        comparison.count()?;
+        comparison.time_warm()?;
+        comparison.time_cold()?;
+        progress("");
+        comparison.record.print()?;
+        let file = self.out.join(PREFIXES_FILE);
+        results::write(&file, &comparison.record)?;
+        println!("{:.0} s; all figures: {}", begin.elapsed().as_secs_f64(), file.display());
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! The results as tables on the terminal.
+
+use super::record::{PrefixesRecord, StoreResult, spread};
+use super::rows::{KEY_BYTES, VALUE_BYTES};
+use crate::error::Result;
+use crate::format::{bytes, count, nanos, number};
+use crate::table::aligned;
+use std::io::Write;
+
+const FILTER_HEAD: [&str; 8] = [
+    "store",
+    "filters",
+    "bits/member",
+    "more bits/prefix",
+    "probes / absent prefix",
+    "false positives",
+    "blocks",
+    "prefixes found",
+];
+
+const LOOKUP_HEAD: [&str; 8] = [
+    "store",
+    "absent prefix",
+    "min–max",
+    "one iterator",
+    "missing key",
+    "absent prefix, cold",
+    "min–max",
+    "disk reads, cold",
+];
+
+fn shown(figure: Option<f64>, show: fn(f64) -> String) -> String {
+    figure.map_or("–".to_owned(), show)
+}
+
+fn median(rounds: &[f64]) -> Option<f64> {
+    spread(rounds).map(|(median, ..)| median)
+}
+
+fn range(rounds: &[f64]) -> String {
+    spread(rounds).map_or("–".to_owned(), |(_, least, most)| format!("{}–{}", nanos(least), nanos(most)))
+}
+
+impl PrefixesRecord {
+    /// The machine, the sizes and the configurations.
+    pub fn print_head(&self) -> Result<()> {
+        let (mut out, settings) = (std::io::stdout().lock(), &self.settings);
+        writeln!(out, "{}: {}", self.date, self.machine.describe())?;
+        writeln!(
+            out,
+            "{} prefixes of {} rows, keys of {KEY_BYTES} bytes, values of {VALUE_BYTES} bytes; {} lookups warm, {} cold; rounds: {}",
+            count(settings.prefixes as f64),
+            settings.rows,
+            count(settings.reads as f64),
+            count(settings.cold_reads as f64),
+            settings.rounds
+        )?;
+        Ok(self.engines.iter().try_for_each(|engine| writeln!(out, "{engine}"))?)
+    }
+
+    /// All tables and notes.
+    pub fn print(&self) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "\nfilters\n{}", aligned(&self.rows(FILTER_HEAD, Self::filter_row)))?;
+        writeln!(out, "lookups\n{}", aligned(&self.rows(LOOKUP_HEAD, Self::lookup_row)))?;
+        Ok(self.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?)
+    }
+
+    fn rows(&self, head: [&str; 8], row: fn(&Self, &StoreResult) -> Vec<String>) -> Vec<Vec<String>> {
+        let head = head.map(str::to_owned).to_vec();
+        std::iter::once(head).chain(self.stores.iter().map(|of| row(self, of))).collect()
+    }
+
+    fn filter_row(&self, of: &StoreResult) -> Vec<String> {
+        let filtered = of.store.has_prefixes();
+        let asked = |count| filtered.then(|| of.per_absent(count));
+        vec![
+            of.store.name().to_owned(),
+            bytes(of.filter_bytes as f64),
+            number(self.bits_per_member(of)),
+            shown(self.bits_per_prefix(of), number),
+            shown(asked(of.absent.probes), number),
+            shown(asked(of.absent.false_positives), number),
+            number(of.per_absent(of.absent.block_accesses)),
+            count(of.prefixes_found as f64),
+        ]
+    }
+
+    fn lookup_row(&self, of: &StoreResult) -> Vec<String> {
+        vec![
+            of.store.name().to_owned(),
+            shown(median(&of.absent_ns), nanos),
+            range(&of.absent_ns),
+            shown(median(&of.one_iterator_ns), nanos),
+            shown(median(&of.missing_key_ns), nanos),
+            shown(median(&of.cold_ns), nanos),
+            range(&of.cold_ns),
+            shown(median(&of.cold_reads), number),
+        ]
+    }
+}
