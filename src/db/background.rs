@@ -56,10 +56,12 @@ impl BackgroundTask {
                 }
             }
             BackgroundTask::RotateTombstones if control.tombstone_flush == TombstoneFlush::Starting => {
-                let next = if again { TombstoneFlush::Due } else { TombstoneFlush::NotNeeded };
-                control.tombstone_flush = next;
+                control.tombstone_flush = match again {
+                    true => TombstoneFlush::Due(Instant::now()),
+                    false => TombstoneFlush::NotNeeded,
+                };
             }
-            BackgroundTask::RotateTombstones => {} // The next memtable has many, too.
+            BackgroundTask::RotateTombstones => {} // It is due again: the next memtable has many, too, or the log was locked.
             BackgroundTask::UnmapCold => {
                 control.unmap_from.get_or_insert_with(Instant::now);
             }
@@ -174,10 +176,7 @@ impl Inner {
             control.flushing = Some(next_log);
             return Some(BackgroundTask::Flush(table, next_log));
         }
-        if control.tombstone_flush == TombstoneFlush::Due
-            && control.until_idle().is_zero()
-            && control.flush_retries.pause(now).is_zero()
-        {
+        if control.until_tombstone_flush(now).is_some_and(|wait| wait.is_zero()) {
             control.tombstone_flush = TombstoneFlush::Starting;
             return Some(BackgroundTask::RotateTombstones);
         }
@@ -231,9 +230,8 @@ impl Inner {
         let pauses = retries.map(|retries| retries.pause(now));
         let pauses: Vec<Duration> = pauses.into_iter().filter(|pause| !pause.is_zero()).collect();
         let idle = if pauses.is_empty() { self.until_idle_task(control) } else { None };
-        let is_due = control.tombstone_flush == TombstoneFlush::Due && !control.until_idle().is_zero();
-        let idle = idle.or(is_due.then(|| control.until_idle()));
-        checks.into_iter().flatten().chain(pauses).chain(idle).min()
+        let tombstones = control.until_tombstone_flush(now);
+        checks.into_iter().flatten().chain(pauses).chain(idle).chain(tombstones).min()
     }
 
     fn until_idle_task(&self, control: &Control) -> Option<Duration> {

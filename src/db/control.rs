@@ -19,7 +19,8 @@ const IDLE_AFTER: Duration = Duration::from_secs(5);
 pub(crate) enum TombstoneFlush {
     #[default]
     NotNeeded,
-    Due,
+    /// From this time on.
+    Due(Instant),
     /// A thread is about to hand it over.
     Starting,
 }
@@ -113,6 +114,13 @@ impl Control {
     /// How long until the segments in quarantine are read again, if that is planned.
     pub fn until_suspects(&self) -> Option<Duration> {
         self.suspects_due.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
+    /// How long until the active memtable is to be flushed because of its tombstones, if that is planned.
+    pub fn until_tombstone_flush(&self, now: Instant) -> Option<Duration> {
+        let TombstoneFlush::Due(from) = self.tombstone_flush else { return None };
+        let pause = from.saturating_duration_since(now).max(self.flush_retries.pause(now));
+        Some(pause.max(self.until_idle()))
     }
 
     /// How long until the store counts as idle; zero if it does.

@@ -10,9 +10,13 @@ use super::segment_builder::build_level0;
 use crate::error::Result;
 use crate::id::FileId;
 use crate::memtable::Memtable;
-use crate::sync::lock;
+use crate::sync::{Instant, lock, try_lock};
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a memtable with tombstones waits if the log is locked when it is its turn.
+const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 
 impl Inner {
     /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log that is still needed afterwards.
@@ -35,14 +39,18 @@ impl Inner {
     /// a range that was just deleted covers a whole segment. `tombstones` is their number before and after the last write.
     pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
         if covers_segment || tombstones.start < TOMBSTONE_RUN && tombstones.end >= TOMBSTONE_RUN {
-            lock(&self.control).tombstone_flush = TombstoneFlush::Due;
+            lock(&self.control).tombstone_flush = TombstoneFlush::Due(Instant::now());
             self.work.notify_all();
         }
     }
 
-    /// Hands the active memtable to a flush, unless that was done meanwhile.
+    /// Hands the active memtable to a flush, unless that was done meanwhile. Tries again later if the log is locked: who holds it may wait for
+    /// a flush, and so for this thread.
     pub fn rotate_tombstones(&self) -> Result<()> {
-        let mut log = lock(&self.log);
+        let Some(mut log) = try_lock(&self.log) else {
+            lock(&self.control).tombstone_flush = TombstoneFlush::Due(Instant::now() + LOCKED_PAUSE);
+            return Ok(());
+        };
         match &mut *log {
             Log::Active(active)
                 if active.health == LogHealth::Sound
@@ -73,5 +81,35 @@ impl Inner {
             let mut unflushed = control.to_flush.iter().map(|(_, next)| *next).chain(control.flushing);
             unflushed.any(|next| next <= last).then_some(TaskKind::Flush)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::support::{eventually, fast_dir};
+
+    /// A write that stalls and an ingest both lock the log while they wait for a flush.
+    #[test]
+    fn i7_a_flush_never_waits_for_who_holds_the_log() {
+        let dir = fast_dir();
+        let db = Options::new().background_threads(2).open(dir.path().join("store")).unwrap();
+        db.put("a", "1").unwrap();
+        let inner = db.inner();
+        lock(&inner.control).compaction_waiters += 1; // The store counts as idle.
+        let mut log = lock(&inner.log);
+        for _ in 0..2 {
+            inner.note_tombstones(true, 0..0); // For each thread, as two writers do.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let Log::Active(active) = &mut *log else { panic!("no write has happened") };
+        inner.rotate(active).unwrap();
+        eventually("a flush", || inner.view.load().immutable.is_empty());
+        drop(log);
+        db.delete_range("a".."b").unwrap();
+        eventually("the flush of the tombstones", || inner.live().max_seq() == 2);
+        eventually("its end", || lock(&inner.control).tombstone_flush == TombstoneFlush::NotNeeded);
+        lock(&inner.control).compaction_waiters -= 1;
     }
 }
