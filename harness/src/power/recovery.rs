@@ -94,7 +94,11 @@ impl Checker<'_> {
 
     fn repair(&mut self, fs: &SimFs) -> Outcome<()> {
         let report = self.options(fs).repair(STORE).map_err(failed("repair"))?;
-        if report.lost.is_empty() { Ok(()) } else { Err(format!("an intact store loses something: {report:?}")) }
+        if report.lost.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("an intact store loses something: {report:?}"))
+        }
     }
 
     /// Opens and closes the store on a copy of the disk.
