@@ -3,7 +3,10 @@
 
 use crate::support::sized;
 use fastrand::Rng;
-use sidebloom::{Batch, Compression, Db, Durability, FilterPolicy, Options, Range, Residency, Snapshot};
+use sidebloom::{
+    Batch, Compression, Db, Durability, FilterPolicy, Options, PrefixExtractor, Range, Residency, Snapshot,
+    filter::Verdict,
+};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::path::Path;
@@ -34,7 +37,8 @@ fn run(seed: u64) {
         match rng.u32(0..100) {
             0..=35 => write_one(&db, &mut model, &mut rng),
             36..=39 => delete_some(&db, &mut model, &mut rng),
-            40..=54 => write_batch(&db, &mut model, &mut rng),
+            40..=52 => write_batch(&db, &mut model, &mut rng),
+            53..=54 => ingest(&db, &mut model, &mut rng),
             55..=69 => read_some(&db, &model, &mut rng),
             70..=74 => seek_some(&db.snapshot(), &model, &mut rng),
             75..=79 => walk(&db.snapshot(), &model, &mut rng),
@@ -43,10 +47,16 @@ fn run(seed: u64) {
                 _ = (!snapshots.is_empty()).then(|| snapshots.swap_remove(rng.usize(0..snapshots.len())))
             }
             89..=91 => db.flush().unwrap(),
-            92 => db.compact().unwrap(),
+            92 => match rng.bool() {
+                true => db.compact().unwrap(),
+                false => db.compact_range((bound(&mut rng), bound(&mut rng))).unwrap(),
+            },
             93 => _ = db.rebuild_filters(policy(&mut rng)).unwrap(),
             94 => db.sync().unwrap(),
-            95 => db.wait_for_compaction().unwrap(),
+            95 => match rng.u32(0..3) {
+                0 => check_copy(&db, &model, &mut rng),
+                _ => db.wait_for_compaction().unwrap(),
+            },
             _ => {
                 snapshots.clear();
                 drop(db);
@@ -69,7 +79,15 @@ fn policy(rng: &mut Rng) -> FilterPolicy {
 }
 
 fn open(dir: &Path, rng: &mut Rng) -> Db {
+    let extractors = [
+        PrefixExtractor::fixed(4),
+        PrefixExtractor::fixed(7),
+        PrefixExtractor::delimited(b'/', 1),
+        PrefixExtractor::fixed(1),
+    ];
     let options = Options::new()
+        .prefixes(extractors.into_iter().filter(|_| rng.bool()))
+        .background_threads(rng.usize(2..4))
         .memtable_bytes(rng.u64(4096..32768))
         .segment_bytes(rng.u64(4096..16384))
         .block_bytes(rng.usize(256..2048))
@@ -106,6 +124,25 @@ fn write_one(db: &Db, model: &mut Model, rng: &mut Rng) {
         db.put(&key, &value).unwrap();
         model.insert(key, value);
     }
+}
+
+/// Rows of a few neighbourhoods, in any order or sorted.
+fn ingest(db: &Db, model: &mut Model, rng: &mut Rng) {
+    let mut rows = Vec::new();
+    for _ in 0..rng.usize(1..4) {
+        let (space, first) = (["user", "users", "title", "t"][rng.usize(0..4)], rng.u32(0..120));
+        let numbers = first..first + rng.u32(0..60);
+        rows.extend(numbers.map(|n| (format!("{space}/{n:04}").into_bytes(), value(rng))));
+    }
+    if rng.bool() {
+        rng.shuffle(&mut rows);
+        db.ingest_unsorted(rows.iter().map(|(key, value)| Ok((key, value)))).unwrap();
+    } else {
+        rows.sort_by(|a, b| a.0.cmp(&b.0));
+        rows.dedup_by(|later, earlier| later.0 == earlier.0);
+        db.ingest(rows.iter().map(|(key, value)| Ok((key, value)))).unwrap();
+    }
+    model.extend(rows);
 }
 
 fn write_batch(db: &Db, model: &mut Model, rng: &mut Rng) {
@@ -164,6 +201,13 @@ fn read_some(db: &Db, model: &Model, rng: &mut Rng) {
         assert_eq!(db.get(key).unwrap().as_deref(), model.get(key).map(Vec::as_slice));
         assert_eq!(db.contains_key(key).unwrap(), model.contains_key(key));
     }
+    for key in &keys {
+        let mut prefix = key.clone();
+        prefix.truncate(rng.usize(0..=key.len()));
+        if model.range(prefix.clone()..).next().is_some_and(|(key, _)| key.starts_with(&prefix)) {
+            assert_eq!(db.may_contain_prefix(&prefix), Verdict::Maybe);
+        }
+    }
     let many = db.multi_get(&keys).unwrap();
     let expected: Vec<_> = keys.iter().map(|key| model.get(key).map(Vec::as_slice)).collect();
     assert_eq!(many.iter().map(|value| value.as_deref()).collect::<Vec<_>>(), expected);
@@ -204,7 +248,8 @@ fn bound(rng: &mut Rng) -> Bound<Vec<u8>> {
 
 /// Drains a random range, a prefix or everything from both ends in random order.
 fn walk(snapshot: &Snapshot, model: &Model, rng: &mut Rng) {
-    let prefix = key(rng);
+    let mut prefix = key(rng);
+    prefix.truncate(rng.usize(0..=prefix.len()));
     let (lower, upper) = (bound(rng), bound(rng));
     let within = |k: &[u8]| {
         let above = match &lower {
@@ -255,6 +300,15 @@ fn drain(mut range: Range, rng: &mut Rng) -> Vec<(Vec<u8>, Vec<u8>)> {
     back.reverse();
     front.extend(back);
     front
+}
+
+/// A checkpoint, opened for reading and for writing.
+fn check_copy(db: &Db, model: &Model, rng: &mut Rng) {
+    let dir = crate::support::fast_dir();
+    let copy = dir.path().join("copy");
+    db.checkpoint(&copy).unwrap();
+    check_all(&Options::new().read_only(true).open(&copy).unwrap(), model);
+    check_all(&open(&copy, rng), model);
 }
 
 fn check_all(db: &Db, model: &Model) {
