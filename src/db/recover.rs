@@ -86,7 +86,7 @@ impl Recovery<'_> {
     pub fn replay_logs(&self, state: &ManifestState, live: &LiveSet) -> Result<ReplayedLogs> {
         let (storage, options) = (self.storage, &self.storage.options);
         let fresh = || Memtable::new(options.memtable_bytes);
-        let outcome = ReplayOutcome { next_seq: state.last_seq + 1, left_out: false };
+        let outcome = ReplayOutcome { next_seq: state.last_seq + 1, left_out: false, torn: false };
         let mut replayed =
             ReplayedLogs { built: Vec::new(), table: fresh()?, batches: Vec::new(), outcome, oldest: None };
         replayed.outcome =
@@ -136,7 +136,7 @@ impl Recovery<'_> {
         let log = mark.log.file_name(FileKind::Wal);
         let is_left_over =
             |name: &String| *name != log && (self.is_obsolete(state, name) || name == MANIFEST_TMP);
-        replayed.outcome == ReplayOutcome { next_seq: mark.next_seq, left_out: false }
+        replayed.outcome == ReplayOutcome { next_seq: mark.next_seq, left_out: false, torn: false }
             && replayed.built.is_empty()
             && !replayed.reach_back(live)
             && !self.names.iter().any(is_left_over)

@@ -16,6 +16,8 @@ pub(crate) struct ReplayOutcome {
     pub next_seq: Seq,
     /// Whether readable operations were left out because unsynced ones before them are lost.
     pub left_out: bool,
+    /// Whether a log ends in an unfinished record.
+    pub torn: bool,
 }
 
 /// The logs among `names` that are still needed, oldest first.
@@ -47,7 +49,7 @@ pub(crate) fn replay_all(
             "the manifest needs this log, but the file is missing: restore it, or run `sidebloom repair`";
         return Err(Error::corruption(path_of(mark.log), 0, what));
     }
-    let mut outcome = ReplayOutcome { next_seq: state.last_seq + 1, left_out: false };
+    let mut outcome = ReplayOutcome { next_seq: state.last_seq + 1, left_out: false, torn: false };
     for (i, id) in logs.into_iter().enumerate() {
         let (is_first, path) = (i == 0, path_of(id));
         let synced = mark.filter(|mark| mark.log == id).map_or(0, |mark| mark.bytes);
@@ -66,6 +68,7 @@ pub(crate) fn replay_all(
                 return Err(Error::corruption(&path, offset, what));
             }
             LogEnd::Torn { offset } => {
+                outcome.torn = true;
                 tracing::info!(log = %path.display(), offset, "log ends in an unfinished record, which was never acknowledged as durable");
             }
             LogEnd::Lost { offset } => {

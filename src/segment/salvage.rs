@@ -75,8 +75,15 @@ pub fn salvage(
     if tail.top.is_none() {
         let found = salvager.find(end.unwrap_or(0)..len);
         partitions.extend(found.iter().filter_map(|handle| Some((handle.offset, salvager.index(*handle)?))));
-        let mut ranges = found.iter().filter_map(|handle| salvager.ranges(*handle));
-        salvaged.ranges = salvaged.ranges.or_else(|| ranges.next());
+        let ranges = found.iter().find_map(|handle| salvager.ranges(*handle));
+        // If every byte up to the footer belongs to a block that was found, there are no others.
+        let (from, to) = (end.unwrap_or(0), len.saturating_sub(FOOTER_BYTES as u64));
+        let read_to = found.iter().fold(from, |at, block| if block.offset == at { block.end() } else { at });
+        let own = found.iter().find_map(|handle| salvager.properties(*handle));
+        let is_none = read_to == to || own.as_ref().is_some_and(|own| own.ranges == 0);
+        let none = is_none.then(RangeTombstones::default);
+        salvaged.properties = salvaged.properties.or(own);
+        salvaged.ranges = salvaged.ranges.or(ranges).or(none);
         end = end.or_else(|| partitions.first().map(|(at, _)| *at));
     }
     let blocks =
@@ -145,6 +152,12 @@ impl Salvager<'_> {
         parse_index(self.location(handle.offset), &self.stored(handle)).ok()
     }
 
+    fn properties(&self, handle: BlockHandle) -> Option<Properties> {
+        let stored = self.stored(handle);
+        let (_, payload) = open_block(self.location(handle.offset), &stored).ok()?;
+        Properties::decode(payload).ok()
+    }
+
     fn ranges(&self, handle: BlockHandle) -> Option<RangeTombstones> {
         parse_ranges(self.location(handle.offset), &self.stored(handle)).ok()
     }
@@ -158,12 +171,13 @@ impl Salvager<'_> {
         else {
             return SurvivingTail::default();
         };
-        let properties = self.stored(footer.properties);
-        let properties = open_block(self.location(footer.properties.offset), &properties).ok();
-        let properties = properties.and_then(|(_, payload)| Properties::decode(payload).ok());
+        let properties = self.properties(footer.properties);
         let top = self.index(footer.top);
         let none = properties.as_ref().is_some_and(|of| of.ranges == 0).then(RangeTombstones::default);
-        let ranges = none.or_else(|| self.ranges(ranges_handle(&footer, top.as_ref()?)));
+        let ranges = none.or_else(|| match ranges_handle(&footer, top.as_ref()?) {
+            BlockHandle { len: 0, .. } => Some(RangeTombstones::default()),
+            handle => self.ranges(handle),
+        });
         SurvivingTail { top, properties, ranges }
     }
 
