@@ -82,9 +82,11 @@ impl PrefixStore for OurStore {
         Ok(StoreFacts {
             runs: stats.levels.iter().map(|level| level.runs as u64).sum(),
             filter_bytes: stats.levels.iter().map(|level| level.filter_bytes).sum(),
-            probes: stats.prefix_probes,
-            maybes: stats.prefix_probes - stats.prefix_negatives,
-            block_accesses: stats.block_reads + stats.block_cache_hits,
         })
+    }
+
+    fn block_accesses(&self) -> u64 {
+        let stats = self.0.stats();
+        stats.block_reads + stats.block_cache_hits
     }
 }

@@ -65,11 +65,9 @@ pub struct StoreResult {
 pub struct AbsentCounts {
     /// Lookups.
     pub lookups: u64,
-    /// Questions to filters about a prefix.
-    pub probes: u64,
-    /// Those answered "maybe", all of them wrong.
+    /// Lookups that accessed a block, for which some filter must have answered "maybe".
     pub false_positives: u64,
-    /// Blocks read, or found in the cache.
+    /// Blocks read, or found in the cache: data blocks, and in sidebloom also index blocks.
     pub block_accesses: u64,
 }
 

@@ -37,23 +37,21 @@ pub trait PrefixStore {
     /// Whether the store has the key.
     fn contains(&self, key: &[u8]) -> Result<bool>;
 
-    /// The store's own statistics.
+    /// The shape of the store.
     fn facts(&self) -> Result<StoreFacts>;
+
+    /// Blocks that were read, or found in the cache, since the store was opened: data blocks, and in sidebloom also index blocks. RocksDB
+    /// counts if it was opened to.
+    fn block_accesses(&self) -> u64;
 }
 
-/// A store's own statistics. Counts begin when it is opened.
+/// The shape of a store.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StoreFacts {
     /// Sorted runs that a lookup may have to search.
     pub runs: u64,
     /// Size of the filters in bytes.
     pub filter_bytes: u64,
-    /// Questions about a prefix that filters answered.
-    pub probes: u64,
-    /// Those answered "maybe".
-    pub maybes: u64,
-    /// Blocks that were read, or found in the cache: data blocks, and in sidebloom also index blocks.
-    pub block_accesses: u64,
 }
 
 /// A store to compare. All are filters of the same engine, or of the same members.
@@ -133,7 +131,7 @@ impl StoreKind {
         self.is_ours() && file.extension().is_some_and(|extension| extension == "filter")
     }
 
-    /// Opens or creates the store; it makes no compaction by itself. `count` turns on what statistics RocksDB has.
+    /// Opens or creates the store; it makes no compaction by itself. `count` turns on RocksDB's statistics.
     pub fn open(
         self,
         dir: &Path,

@@ -7,14 +7,13 @@ use crate::format::{bytes, count, nanos, number};
 use crate::table::aligned;
 use std::io::Write;
 
-const FILTER_HEAD: [&str; 8] = [
+const FILTER_HEAD: [&str; 7] = [
     "store",
     "filters",
     "bits/member",
     "more bits/prefix",
-    "probes / absent prefix",
-    "false positives",
-    "blocks",
+    "false positives / absent prefix",
+    "blocks / absent prefix",
     "prefixes found",
 ];
 
@@ -66,21 +65,22 @@ impl PrefixesRecord {
         Ok(self.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?)
     }
 
-    fn rows(&self, head: [&str; 8], row: fn(&Self, &StoreResult) -> Vec<String>) -> Vec<Vec<String>> {
+    fn rows<const N: usize>(
+        &self,
+        head: [&str; N],
+        row: fn(&Self, &StoreResult) -> Vec<String>,
+    ) -> Vec<Vec<String>> {
         let head = head.map(str::to_owned).to_vec();
         std::iter::once(head).chain(self.stores.iter().map(|of| row(self, of))).collect()
     }
 
     fn filter_row(&self, of: &StoreResult) -> Vec<String> {
-        let filtered = of.store.has_prefixes();
-        let asked = |count| filtered.then(|| of.per_absent(count));
         vec![
             of.store.name().to_owned(),
             bytes(of.filter_bytes as f64),
             number(self.bits_per_member(of)),
             shown(self.bits_per_prefix(of), number),
-            shown(asked(of.absent.probes), number),
-            shown(asked(of.absent.false_positives), number),
+            shown(of.store.has_prefixes().then(|| of.per_absent(of.absent.false_positives)), number),
             number(of.per_absent(of.absent.block_accesses)),
             count(of.prefixes_found as f64),
         ]
