@@ -1,6 +1,8 @@
 //! The comparison: loading, counting, and timing.
 
+use super::ours::OurStore;
 use super::record::{AbsentCounts, PrefixSettings, PrefixesRecord};
+use super::rocks::RocksStore;
 use super::rows::RowGenerator;
 use super::store::{LOAD_MEMTABLE_MIB, MEMTABLE_MIB, PrefixStore, StoreKind};
 use crate::error::Result;
@@ -46,8 +48,19 @@ impl Comparison {
         self.stores.join(kind.directory())
     }
 
+    /// Opens or creates a store, which makes no compaction by itself. `count` turns on RocksDB's statistics.
+    fn open_with(&self, kind: StoreKind, memtable_mib: u64, count: bool) -> Result<Box<dyn PrefixStore>> {
+        let dir = self.directory(kind);
+        Ok(if kind.is_ours() {
+            Box::new(OurStore::open(kind, &dir, memtable_mib)?)
+        } else {
+            Box::new(RocksStore::open(kind, &dir, &self.rocks, memtable_mib, count)?)
+        })
+    }
+
+    /// Opens a store to read it, with filters and indexes in memory.
     fn open(&self, kind: StoreKind, count: bool) -> Result<Box<dyn PrefixStore>> {
-        let store = kind.open(&self.directory(kind), &self.rocks, MEMTABLE_MIB, count)?;
+        let store = self.open_with(kind, MEMTABLE_MIB, count)?;
         store.warm()?;
         Ok(store)
     }
@@ -56,8 +69,7 @@ impl Comparison {
     pub fn load(&self) -> Result<()> {
         for kind in StoreKind::ALL {
             progress(&format!("loading {}", kind.name()));
-            let directory = self.directory(kind);
-            let store = kind.open(&directory, &self.rocks, LOAD_MEMTABLE_MIB, false)?;
+            let store = self.open_with(kind, LOAD_MEMTABLE_MIB, false)?;
             for (at, run) in shape::runs(self.record.settings.prefixes).into_iter().enumerate() {
                 for first in run.clone().step_by(BATCH as usize) {
                     let batch = first..run.end.min(first + BATCH);
@@ -69,7 +81,7 @@ impl Comparison {
                 store.flush()?;
             }
             drop(store);
-            kernel::write_back(&kernel::files(&directory))?;
+            kernel::write_back(&kernel::files(&self.directory(kind)))?;
         }
         Ok(())
     }

@@ -1,9 +1,6 @@
 //! What the comparison needs of a store, and the stores that it compares.
 
-use super::ours::OurStore;
-use super::rocks::RocksStore;
 use crate::error::Result;
-use crate::rocks_settings::RocksSettings;
 use serde::Serialize;
 use std::path::Path;
 
@@ -129,20 +126,5 @@ impl StoreKind {
     /// Whether the store keeps this file mapped in memory by design. A cold run leaves it there.
     pub fn stays_in_memory(self, file: &Path) -> bool {
         self.is_ours() && file.extension().is_some_and(|extension| extension == "filter")
-    }
-
-    /// Opens or creates the store; it makes no compaction by itself. `count` turns on RocksDB's statistics.
-    pub fn open(
-        self,
-        dir: &Path,
-        rocks: &RocksSettings,
-        memtable_mib: u64,
-        count: bool,
-    ) -> Result<Box<dyn PrefixStore>> {
-        Ok(if self.is_ours() {
-            Box::new(OurStore::open(self, dir, memtable_mib)?)
-        } else {
-            Box::new(RocksStore::open(self, dir, rocks, memtable_mib, count)?)
-        })
     }
 }
