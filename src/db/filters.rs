@@ -146,9 +146,9 @@ impl Filters {
             return false;
         }
         let within = self.groups.iter().filter_map(|group| Some((group, group.fences(prefix)?)));
-        let mut segments =
+        let segments =
             within.flat_map(|(group, fences)| group.runs().iter().flat_map(move |run| run.within(fences)));
-        segments.all(|fenced| denials.deny(fenced.sidecar.as_deref()))
+        denials.deny_all(segments.map(|fenced| fenced.sidecar.as_deref()))
     }
 
     /// The first run that does not deny a key, or whose denial does not count because the map of its filter has faulted.

@@ -84,15 +84,34 @@ impl PrefixDenials<'_> {
 
     /// Whether the segment with this sidecar has no such key.
     pub fn deny(&self, sidecar: Option<&Sidecar>) -> bool {
-        let Some(verdict) = sidecar.and_then(|sidecar| sidecar.ask_prefix(&self.query)) else {
-            return false;
-        };
-        let counts = self.counts.shard;
-        self.counts.add(&counts.probes, 1);
-        if verdict == Verdict::Absent {
-            self.counts.add(&counts.negatives, 1);
+        let verdict = self.ask(sidecar);
+        if let Some(verdict) = verdict {
+            self.count(1, u64::from(verdict == Verdict::Absent));
         }
-        verdict == Verdict::Absent
+        verdict == Some(Verdict::Absent)
+    }
+
+    /// Whether the segments with these sidecars have no such key. Only then the answers are counted: otherwise each one is asked again.
+    pub fn deny_all<'s>(&self, mut sidecars: impl Iterator<Item = Option<&'s Sidecar>>) -> bool {
+        let mut asked = 0;
+        let deny = sidecars.all(|sidecar| {
+            asked += 1;
+            self.ask(sidecar) == Some(Verdict::Absent)
+        });
+        if deny {
+            self.count(asked, asked);
+        }
+        deny
+    }
+
+    fn ask(&self, sidecar: Option<&Sidecar>) -> Option<Verdict> {
+        sidecar?.ask_prefix(&self.query)
+    }
+
+    fn count(&self, probes: u64, negatives: u64) {
+        let counts = self.counts.shard;
+        self.counts.add(&counts.probes, probes);
+        self.counts.add(&counts.negatives, negatives);
     }
 
     /// Those of the `overlapping` segments of a run that are left without the first ones and the last ones that have no such key.
