@@ -34,6 +34,11 @@ impl Repair<'_> {
             Ok(outcome)
                 if self.is_manifest_lost
                     && (outcome.left_out || self.is_any_start_damaged(state, &names)?) => {}
+            // The logs have no record, so none needs the number of another store.
+            Ok(_) if self.is_store_unknown => {
+                Manifest::create(Arc::clone(&self.fs), self.path, state)?;
+                return Ok(());
+            }
             Ok(_) => return Ok(()),
             Err(error) if is_damage(error) => {}
             Err(error) => return Err(error.clone()),

@@ -86,9 +86,9 @@ impl Repair<'_> {
         self.report.segments = state.segments.len() as u64;
         self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
         self.report.rebuilt = changed;
+        let next_id = FileId(next_free_id(&state, &self.names).max(self.next_id.0));
+        let state = if changed { ManifestState { next_id, ..state } } else { state };
         if changed {
-            let next_id = FileId(next_free_id(&state, &self.names).max(self.next_id.0));
-            let state = ManifestState { next_id, ..state.clone() };
             self.fs.sync_dir(self.path)?;
             // A manifest gives the store a number that the records of its logs do not carry, so it has to wait until they have a new log.
             if !self.is_store_unknown {
