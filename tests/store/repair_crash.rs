@@ -159,15 +159,15 @@ fn a_repair_without_manifest_after_a_kill_within_a_compaction_does_not_bring_bac
 /// A new store that lost power before anything reached its first log, and then its manifest.
 #[test]
 fn a_store_with_an_empty_log_alone_opens_after_a_repair() {
-    let fs = SimFs::new();
-    drop(tiny_on(&fs).open(STORE).unwrap());
-    fs.write(format!("{STORE}/000002.wal"), b"");
-    sidebloom::fs::Fs::remove(&fs, &std::path::Path::new(STORE).join("MANIFEST")).unwrap();
+    let dir = crate::support::fast_dir();
+    drop(sidebloom::Db::open(dir.path()).unwrap());
+    std::fs::write(dir.path().join("000002.wal"), b"").unwrap();
+    std::fs::remove_file(dir.path().join("MANIFEST")).unwrap();
     for _ in 0..2 {
-        let report = tiny_on(&fs).repair(STORE).unwrap();
+        let report = sidebloom::repair(dir.path()).unwrap();
         assert!(report.set_aside.is_empty() && report.lost.is_empty(), "{report:?}");
     }
-    let db = tiny_on(&fs).open(STORE).unwrap();
+    let db = sidebloom::Db::open(dir.path()).unwrap();
     db.put("a", "1").unwrap();
     assert_eq!(db.iter().count().unwrap(), 1);
 }
