@@ -73,7 +73,7 @@ impl Writer {
         for (key, value) in &self.batches[n as usize - 1] {
             match value {
                 Some(value) => batch.put(key, value),
-                None if n % 2 == 0 => batch.delete_range(key..=key),
+                None if n.is_multiple_of(2) => batch.delete_range(key..=key),
                 None => batch.delete(key),
             }
         }
