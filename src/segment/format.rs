@@ -243,7 +243,7 @@ pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compr
 }
 
 /// What a block of range tombstones begins with. No index has it as its base.
-const RANGES_MARK: u64 = u64::MAX;
+pub(super) const RANGES_MARK: u64 = u64::MAX;
 
 /// Appends the payload of a block of range tombstones.
 pub(super) fn put_ranges(out: &mut Vec<u8>, ranges: &RangeTombstones) {

@@ -11,8 +11,8 @@ use super::block::{Block, Rows};
 use super::block_builder::BlockBuilder;
 use super::compress::unpack;
 use super::format::{
-    BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, TRAILER_BYTES, block_len, open_block,
-    parse_ranges,
+    BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, RANGES_MARK, TRAILER_BYTES, block_len,
+    open_block, parse_ranges,
 };
 use super::index::Index;
 use super::payload::Payload;
@@ -237,10 +237,13 @@ impl Salvager<'_> {
         found
     }
 
-    /// Whether a block may start here: its first integer must be a plausible count or length. Charges the effort of finding its end.
+    /// Whether a block may start here: its first integer must be a plausible count or length, or the mark of range tombstones. Charges the
+    /// effort of finding its end.
     fn may_begin(&mut self, bytes: &[u8]) -> bool {
         let number = bytes.first_chunk().map_or(0, |number| u32::from_le_bytes(*number)) as usize;
-        let plausible = (1..=MAX_BLOCK_BYTES).contains(&number) && self.effort >= bytes.len();
+        let may_begin =
+            (1..=MAX_BLOCK_BYTES).contains(&number) || bytes.starts_with(&RANGES_MARK.to_le_bytes());
+        let plausible = may_begin && self.effort >= bytes.len();
         if plausible {
             self.effort -= bytes.len();
         }
