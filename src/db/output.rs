@@ -22,8 +22,6 @@ pub(super) struct CompactionOutput<'a> {
     plan: Option<&'a FilterPlan>,
     built: &'a mut Vec<LiveSegment>,
     current: Option<SegmentBuilder<'a>>,
-    /// The key of the last entry.
-    last_key: Vec<u8>,
     /// The range tombstones from the beginning of the current segment on.
     ranges: RangeTombstones,
     /// How many of their steps the current segment has passed, and about how many bytes they take.
@@ -40,24 +38,14 @@ impl<'a> CompactionOutput<'a> {
         ranges: RangeTombstones,
         built: &'a mut Vec<LiveSegment>,
     ) -> Self {
-        let (level, last_key) = (compaction.output_level, Vec::new());
-        CompactionOutput {
-            inner,
-            level,
-            plan,
-            built,
-            current: None,
-            last_key,
-            ranges,
-            passed: 0,
-            passed_bytes: 0,
-        }
+        let level = compaction.output_level;
+        CompactionOutput { inner, level, plan, built, current: None, ranges, passed: 0, passed_bytes: 0 }
     }
 
     /// Adds the next entry.
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
         self.pass_ranges(Some(key))?;
-        self.add(key, seq, kind, value)?;
+        self.builder()?.append(key, seq, kind, value)?;
         if self.is_full() { self.end_segment(successor(key)) } else { Ok(()) }
     }
 
@@ -78,13 +66,6 @@ impl<'a> CompactionOutput<'a> {
         Ok(self.current.insert(builder))
     }
 
-    fn add(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
-        self.builder()?.append(key, seq, kind, value)?;
-        self.last_key.clear();
-        self.last_key.extend_from_slice(key);
-        Ok(())
-    }
-
     /// Counts the range tombstones that begin before `key`, and ends segments that are full of them.
     fn pass_ranges(&mut self, key: Option<&[u8]>) -> Result<()> {
         while let Some((from, seq)) = self.ranges.step(self.passed)
@@ -94,11 +75,12 @@ impl<'a> CompactionOutput<'a> {
             self.passed_bytes += from.len() + RangeTombstones::STEP_BYTES;
             // A segment has more than one step: the first may only continue a range, at a key that alone fills a segment.
             if seq > 0 && self.passed > 1 && self.is_full() {
+                // The last key is this one if the range begins at an entry, and never a greater one.
                 let from = from.to_vec();
-                if self.current.is_none() || from > self.last_key {
-                    self.add(&from, seq, EntryKind::Tombstone, &[])?;
+                if self.current.as_ref().is_none_or(|builder| from.as_slice() > builder.last_key()) {
+                    self.builder()?.append(&from, seq, EntryKind::Tombstone, &[])?;
                 }
-                self.end_segment(successor(&self.last_key))?;
+                self.end_segment(self.current.as_ref().and_then(|builder| successor(builder.last_key())))?;
             }
         }
         Ok(())

@@ -105,6 +105,11 @@ impl<'a> SegmentBuilder<'a> {
         Ok(())
     }
 
+    /// The key of the last entry; empty if there is none.
+    pub fn last_key(&self) -> &[u8] {
+        self.writer.last_key()
+    }
+
     /// Whether it has no entry yet.
     pub fn is_empty(&self) -> bool {
         self.writer.entries() == 0
