@@ -156,18 +156,20 @@ fn a_repair_without_manifest_after_a_kill_within_a_compaction_does_not_bring_bac
     }
 }
 
-/// A new store that lost power before anything reached its first log, and then its manifest.
+/// A new store that lost power before its first log had a header, and then its manifest.
 #[test]
-fn a_store_with_an_empty_log_alone_opens_after_a_repair() {
-    let dir = crate::support::fast_dir();
-    drop(sidebloom::Db::open(dir.path()).unwrap());
-    std::fs::write(dir.path().join("000002.wal"), b"").unwrap();
-    std::fs::remove_file(dir.path().join("MANIFEST")).unwrap();
-    for _ in 0..2 {
-        let report = sidebloom::repair(dir.path()).unwrap();
-        assert!(report.set_aside.is_empty() && report.lost.is_empty(), "{report:?}");
+fn a_store_with_a_log_without_a_header_alone_opens_after_a_repair() {
+    for header in [&b""[..], b"S", b"SBLMWAL\n\x03\0\0\0", &[0; 40]] {
+        let dir = crate::support::fast_dir();
+        drop(sidebloom::Db::open(dir.path()).unwrap());
+        std::fs::write(dir.path().join("000001.wal"), header).unwrap();
+        std::fs::remove_file(dir.path().join("MANIFEST")).unwrap();
+        for _ in 0..2 {
+            let report = sidebloom::repair(dir.path()).unwrap();
+            assert!(report.set_aside.is_empty() && report.lost.is_empty(), "{report:?}");
+        }
+        let db = sidebloom::Db::open(dir.path()).unwrap();
+        db.put("a", "1").unwrap();
+        assert_eq!(db.iter().count().unwrap(), 1);
     }
-    let db = sidebloom::Db::open(dir.path()).unwrap();
-    db.put("a", "1").unwrap();
-    assert_eq!(db.iter().count().unwrap(), 1);
 }
