@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The lock file of a store.
+pub(crate) const LOCK: &str = "LOCK";
+
 /// The suffix of a file that is renamed once it is complete.
 pub(crate) const TEMPORARY: &str = ".tmp";
 

@@ -22,6 +22,7 @@ const INDEXES_AT_ONCE: usize = 16;
 /// A unit of background work. The variants are in order of urgency.
 enum BackgroundTask {
     UnmapCold,
+    RemoveLeftovers,
     Flush(Arc<Memtable>, FileId),
     /// Hands a memtable with many tombstones over to a flush.
     RotateTombstones,
@@ -37,7 +38,7 @@ impl BackgroundTask {
     /// The kind whose retries its outcome counts for; `None` if it cannot fail.
     fn kind(&self) -> Option<TaskKind> {
         match self {
-            BackgroundTask::UnmapCold => None,
+            BackgroundTask::UnmapCold | BackgroundTask::RemoveLeftovers => None,
             BackgroundTask::Flush(..) | BackgroundTask::RotateTombstones => Some(TaskKind::Flush),
             BackgroundTask::Compact(_) | BackgroundTask::TakeBack(_) => Some(TaskKind::Compaction),
             BackgroundTask::CheckSidecar(..)
@@ -62,6 +63,7 @@ impl BackgroundTask {
                 };
             }
             BackgroundTask::RotateTombstones => {} // It is due again: the next memtable has many, too, or the log was locked.
+            BackgroundTask::RemoveLeftovers => {}
             BackgroundTask::UnmapCold => {
                 control.unmap_from.get_or_insert_with(Instant::now);
             }
@@ -102,6 +104,14 @@ pub(crate) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
     handles.map_err(|e| Error::io("start a thread for", &inner.storage.dir, e))
 }
 
+/// Starts the thread of a store that follows another process.
+pub(crate) fn spawn_follower(inner: &Arc<Inner>) -> Result<JoinHandle<()>> {
+    let following = Arc::clone(inner);
+    let builder = sync::Builder::new().name("sidebloom-follow".into());
+    let spawned = builder.spawn(move || following.follow_until_closed());
+    spawned.map_err(|e| Error::io("start a thread for", &inner.storage.dir, e))
+}
+
 impl Inner {
     fn work_until_closed(&self) {
         while let Some(Some(task)) = self.guarded(|| self.next_task()) {
@@ -125,6 +135,10 @@ impl Inner {
             BackgroundTask::RotateTombstones => self.rotate_tombstones(),
             BackgroundTask::UnmapCold => {
                 self.unmap_cold();
+                Ok(())
+            }
+            BackgroundTask::RemoveLeftovers => {
+                self.storage.files.leftovers().look_again();
                 Ok(())
             }
             BackgroundTask::CheckSidecar(id, ahead) => {
@@ -165,6 +179,9 @@ impl Inner {
         if control.unmap_from.is_some_and(|from| from <= now) && self.storage.maps.was_short() {
             control.unmap_from = None;
             return Some(BackgroundTask::UnmapCold);
+        }
+        if self.storage.files.leftovers().until_look(now).is_some_and(|wait| wait.is_zero()) {
+            return Some(BackgroundTask::RemoveLeftovers);
         }
         if self.failure.get().is_some() {
             return None;
@@ -222,8 +239,9 @@ impl Inner {
     /// How long until there may be a task that nobody signals: a pause after a failure ends, a check is due again, or
     /// the store becomes idle with something to compact.
     fn until_next_task(&self, control: &Control, now: Instant) -> Option<Duration> {
+        let leftovers = self.storage.files.leftovers().until_look(now);
         if self.failure.get().is_some() {
-            return None;
+            return leftovers;
         }
         let checks = [control.until_missing_sidecars(), control.until_suspects()];
         let retries = [&control.flush_retries, &control.compaction_retries, &control.sidecar_retries];
@@ -231,7 +249,7 @@ impl Inner {
         let pauses: Vec<Duration> = pauses.into_iter().filter(|pause| !pause.is_zero()).collect();
         let idle = if pauses.is_empty() { self.until_idle_task(control) } else { None };
         let tombstones = control.until_tombstone_flush(now);
-        checks.into_iter().flatten().chain(pauses).chain(idle).chain(tombstones).min()
+        checks.into_iter().flatten().chain(pauses).chain(idle).chain(tombstones).chain(leftovers).min()
     }
 
     fn until_idle_task(&self, control: &Control) -> Option<Duration> {

@@ -18,11 +18,12 @@ use std::sync::Arc;
 pub(crate) struct OpenStore {
     pub inner: Arc<Inner>,
     threads: Vec<JoinHandle<()>>,
-    _lock: Box<dyn LockGuard>,
+    /// `None` in a store that follows another process.
+    _lock: Option<Box<dyn LockGuard>>,
 }
 
 impl OpenStore {
-    pub fn new(inner: Arc<Inner>, threads: Vec<JoinHandle<()>>, lock: Box<dyn LockGuard>) -> Self {
+    pub fn new(inner: Arc<Inner>, threads: Vec<JoinHandle<()>>, lock: Option<Box<dyn LockGuard>>) -> Self {
         OpenStore { inner, threads, _lock: lock }
     }
 }
@@ -36,6 +37,9 @@ impl Drop for OpenStore {
             if thread.join().is_err() {
                 tracing::error!("a background thread panicked");
             }
+        }
+        if let Some(following) = &self.inner.following {
+            following.leave_to(&self.inner.live());
         }
         if let Err(error) = self.inner.sync_or_flush().and_then(|()| self.inner.relieve_level0()) {
             tracing::error!(%error, "cannot close the store cleanly");

@@ -307,6 +307,16 @@ impl Db {
         self.inner().warm()
     }
 
+    /// In a store that [follows](Options::follow) another process: makes everything visible that was written before this call. In any other
+    /// store, that is so already.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) for a damaged manifest or log. What was visible
+    /// stays so.
+    pub fn catch_up(&self) -> Result<()> {
+        self.inner().catch_up()
+    }
+
     /// Creates a copy of the store in a new directory. Hard links let both stores share the segment files. On another
     /// file system, the files are copied and synced instead. The store stays writable.
     ///

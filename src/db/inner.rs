@@ -6,6 +6,7 @@
 //! 3. `control`: held briefly, never during I/O. Whoever holds it may replace the view and assign background work.
 
 use super::control::Control;
+use super::follow::Following;
 use super::log::{InheritedLogs, Log, QueuedBatch};
 use super::policy::FilterPolicy;
 use super::storage::Storage;
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     pub progress: Condvar,
     /// Why the store became read-only (I5).
     pub failure: OnceLock<Arc<str>>,
+    /// What was read of a store that another process writes.
+    pub following: Option<Following>,
     /// The policy for new segments, which `rebuild_filters` changes.
     pub filter_policy: Mutex<FilterPolicy>,
 }
@@ -88,6 +91,7 @@ impl Inner {
             work,
             progress: Condvar::new(),
             failure: OnceLock::new(),
+            following: None,
             filter_policy: Mutex::new(storage.options.filter_policy),
             storage,
         }

@@ -1,10 +1,8 @@
 //! The names of a store's files, apart from the numbered ones in [`FileKind`].
 
+pub(crate) use crate::id::LOCK;
 use crate::id::{FileKind, TEMPORARY};
 use crate::manifest::{MANIFEST_TMP, ManifestState};
-
-/// The lock file.
-pub(crate) const LOCK: &str = "LOCK";
 
 /// Whether a file still has its temporary name: it is a sidecar or a manifest that was never completed.
 pub(crate) fn is_unfinished(name: &str) -> bool {

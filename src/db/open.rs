@@ -2,18 +2,21 @@
 
 use super::background;
 use super::close::OpenStore;
+use super::follow::{Followed, Following};
 use super::handle::Db;
 use super::inner::{Inner, Writable};
 use super::names::{LOCK, is_unfinished, next_free_id};
 use super::options::Options;
 use super::recover::Recovery;
 use super::storage::{Storage, open_files};
+use super::versions::Versions;
 use super::view::View;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, create_dir_durably};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, check_levels, read_state};
+use crate::memtable::Memtable;
 use crate::segment::StoreIdentity;
 use crate::sync::{Condvar, lock};
 use std::path::Path;
@@ -32,14 +35,24 @@ impl Options {
     }
 }
 
-fn open(path: &Path, options: Options) -> Result<Db> {
+fn open(path: &Path, mut options: Options) -> Result<Db> {
     let fs = Arc::clone(&options.fs);
     let exists = is_store(&*fs, path)?;
-    if !exists && (options.read_only || !options.create_if_missing) {
+    if !exists && (options.read_only || options.follow || !options.create_if_missing) {
         return Err(Error::NotAStore {
             path: path.to_path_buf(),
             what: "nothing has been created there yet".into(),
         });
+    }
+    if options.follow {
+        options.read_only = true;
+        if let Some(locks) = reader_locks(&*fs, path)? {
+            let inner = Arc::new(open_following(path, options, locks)?);
+            let mut threads = background::spawn(&inner)?;
+            threads.push(background::spawn_follower(&inner)?);
+            inner.queue_unverified();
+            return Ok(Db::new(OpenStore::new(inner, threads, None)));
+        }
     }
     let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
     if !exists {
@@ -57,7 +70,7 @@ fn open(path: &Path, options: Options) -> Result<Db> {
     let threads = background::spawn(&inner)?;
     inner.queue_unverified();
     inner.try_suspects_later();
-    Ok(Db::new(OpenStore::new(inner, threads, lock_file)))
+    Ok(Db::new(OpenStore::new(inner, threads, Some(lock_file))))
 }
 
 /// Decides what the directory is before anything is changed: `true` for a store, `false` for a place where one can be created.
@@ -115,6 +128,37 @@ fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
     if !is_settled {
         inner.active_log(&mut lock(&inner.log))?;
     }
+    Ok(inner)
+}
+
+/// `None` if the file system has no such locks. Then a lock against writers protects the files.
+fn reader_locks(fs: &dyn Fs, path: &Path) -> Result<Option<Arc<Versions>>> {
+    let Some(locks) = fs.reader_locks(&path.join(LOCK))? else { return Ok(None) };
+    let versions = Versions::new(locks);
+    match versions.hold(0) {
+        Err(Error::Locked { .. }) => Ok(None),
+        held => held.map(|_| Some(versions)),
+    }
+}
+
+/// Changes no file and follows those who do.
+fn open_following(path: &Path, mut options: Options, versions: Arc<Versions>) -> Result<Inner> {
+    let files = open_files(path, &mut options);
+    let state = read_state(&*options.fs, path)?;
+    let work = Arc::new(Condvar::new());
+    let storage = Storage::new(path, options, state.header, files, FileId(1), &work);
+    let Followed { following, live, memtables, logs_reach_back, visible } =
+        Following::start(&storage, versions)?;
+    let mut memtables = memtables.into_iter();
+    let active = match memtables.next() {
+        Some(newest) => newest,
+        None => Arc::new(Memtable::new(storage.options.memtable_bytes)?),
+    };
+    let (used, prefixes) = (storage.filter_use(), storage.prefixes.clone());
+    let view = View::new(active, Arc::new(live), logs_reach_back, used, prefixes);
+    let view = view.changed(|view| view.immutable = memtables.collect());
+    let mut inner = Inner::new(storage, work, view, visible, None);
+    inner.following = Some(following);
     Ok(inner)
 }
 

@@ -44,6 +44,7 @@ pub struct Options {
     pub(crate) level0_trigger: usize,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
+    pub(crate) follow: bool,
     pub(crate) fs: Arc<dyn Fs>,
 }
 
@@ -66,6 +67,7 @@ impl Default for Options {
             level0_trigger: LEVEL0_TRIGGER,
             create_if_missing: true,
             read_only: false,
+            follow: false,
             fs: Arc::new(RealFs),
         }
     }
@@ -193,6 +195,33 @@ impl Options {
     /// read-only directory suffices. Default false.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
+        self
+    }
+
+    /// Whether to open the store read-only beside the process that writes it, and to follow what that process writes. Default false.
+    ///
+    /// Any number of processes can follow a store. They find out about writes within some 10 ms, or at once by
+    /// [`Db::catch_up`](crate::Db::catch_up), share the filters in the page cache, and keep the rows of the logs in memory, up to three
+    /// memtables. Writes show before the writer has synced them. Snapshots and iterators stay as they are; for as long as one of
+    /// them exists, the writer keeps the files that it reads, and their disk space. Nothing is left behind if a follower is killed.
+    ///
+    /// Without a writer, the store shows what it holds, and a writer may come. On systems other than Linux, following is
+    /// [`read_only`](Self::read_only).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+    /// # let path = dir.path().join("seen.db");
+    /// use sidebloom::{Db, Options};
+    ///
+    /// let writer = Db::open(&path)?; // in one process
+    /// let follower = Options::new().follow(true).open(&path)?; // in another one
+    /// writer.put("seen", "1")?;
+    /// follower.catch_up()?;
+    /// assert!(follower.contains_key("seen")?);
+    /// # Ok::<(), sidebloom::Error>(())
+    /// ```
+    pub fn follow(mut self, follow: bool) -> Self {
+        self.follow = follow;
         self
     }
 

@@ -76,6 +76,9 @@ impl Inner {
         change.note_overtaken(&live);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let flushed = change.flushed.as_ref();
+        if !change.removed.is_empty() {
+            self.storage.take_id(); // A number of its own for the first version without these segments: see `follow.rs`.
+        }
         // The log at the new floor exists, whether or not any of it was synced.
         let at_floor = flushed.map(|flushed| LogMark {
             log: flushed.next_log,
@@ -91,6 +94,7 @@ impl Inner {
             log_mark: lock(&self.control).synced.max(at_floor).max(change.log_mark),
         };
         self.record(log, state, &edit, &change.added).map_err(|e| self.fail(e))?;
+        let version = state.next_id.0;
 
         let stays: BTreeSet<FileId> = change.added.iter().map(|s| s.meta.id).collect();
         let removed: BTreeSet<FileId> = edit.removed.iter().copied().collect();
@@ -119,7 +123,7 @@ impl Inner {
         // The deepest level, with the oldest entries, leaves first. If the process is killed in between and the manifest is lost too, a
         // repair finds the tombstone of each value that it finds (but for levels whose ages an earlier repair has mixed).
         gone.sort_by_key(|s| (Reverse(level_of(s)), s.meta.max_seq));
-        gone.into_iter().for_each(|s| s.file.mark_obsolete());
+        gone.into_iter().for_each(|s| s.file.mark_obsolete(version));
         lock(&self.unsynced).retain(|(log, _)| *log >= new_floor); // An open file would keep its disk space after it is unlinked.
         self.remove_logs(old_floor, new_floor);
         self.work.notify_all();
@@ -157,7 +161,7 @@ impl Inner {
             check_levels(&after, &self.storage.dir)
         });
         if let Err(error) = prepared {
-            unknown().for_each(|s| s.file.mark_obsolete()); // No manifest names them.
+            unknown().for_each(|s| s.file.mark_obsolete(0)); // No manifest names them.
             return Err(error);
         }
         if let Err(error) = manifest.append(edit, &after) {
@@ -173,7 +177,9 @@ impl Inner {
         if manifest.needs_rewrite() {
             manifest.rewrite(state)?;
             let doubtful = std::mem::take(&mut lock(&self.control).doubtful);
-            doubtful.iter().for_each(|s| s.file.mark_obsolete());
+            // Another process may have read the failed edit.
+            let gone_since = self.storage.take_id().0 + 1;
+            doubtful.iter().for_each(|s| s.file.mark_obsolete(gone_since));
         }
         Ok(())
     }

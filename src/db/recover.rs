@@ -65,7 +65,10 @@ impl Recovery<'_> {
             self.names.iter().filter_map(|name| FileKind::parse(name)).collect();
         let mut segments = Vec::with_capacity(state.segments.len());
         for meta in state.segments.values() {
-            if !there.contains(&(meta.id, FileKind::Segment)) {
+            // A writer renames a segment that the next version does not have.
+            let is_there = there.contains(&(meta.id, FileKind::Segment))
+                || storage.options.follow && there.contains(&(meta.id, FileKind::Obsolete));
+            if !is_there {
                 return Err(storage.missing_segment(meta.id));
             }
             let sidecar = match there.contains(&(meta.id, FileKind::Filter)) {
@@ -86,11 +89,11 @@ impl Recovery<'_> {
     pub fn replay_logs(&self, state: &ManifestState, live: &LiveSet) -> Result<ReplayedLogs> {
         let (storage, options) = (self.storage, &self.storage.options);
         let fresh = || Memtable::new(options.memtable_bytes);
-        let outcome = ReplayOutcome { next_seq: state.last_seq + 1, left_out: false, torn: false };
+        let outcome = ReplayOutcome::default();
         let mut replayed =
             ReplayedLogs { built: Vec::new(), table: fresh()?, batches: Vec::new(), outcome, oldest: None };
         replayed.outcome =
-            replay_all(&*storage.fs, &storage.dir, state, self.names, &mut |seq, payload, count| {
+            replay_all(&*storage.fs, &storage.dir, state, self.names, &mut |_, seq, payload, count| {
                 apply(&replayed.table, storage, seq, payload.clone(), |_, _| ());
                 replayed.oldest.get_or_insert(seq);
                 if options.read_only {
@@ -124,6 +127,7 @@ impl Recovery<'_> {
             batches,
             next_seq,
             obsolete: self.names.iter().filter(|name| self.is_obsolete(state, name)).cloned().collect(),
+            version: state.next_id.0,
             replacement: None,
         }
     }
@@ -136,7 +140,8 @@ impl Recovery<'_> {
         let log = mark.log.file_name(FileKind::Wal);
         let is_left_over =
             |name: &String| *name != log && (self.is_obsolete(state, name) || name == MANIFEST_TMP);
-        replayed.outcome == ReplayOutcome { next_seq: mark.next_seq, left_out: false, torn: false }
+        let ReplayOutcome { next_seq, left_out, torn, .. } = replayed.outcome;
+        (next_seq, left_out, torn) == (mark.next_seq, false, false)
             && replayed.built.is_empty()
             && !replayed.reach_back(live)
             && !self.names.iter().any(is_left_over)

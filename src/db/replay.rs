@@ -10,7 +10,7 @@ use bytes::Bytes;
 use std::path::Path;
 
 /// The result of a replay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ReplayOutcome {
     /// The sequence number after the last operation.
     pub next_seq: Seq,
@@ -18,6 +18,8 @@ pub(crate) struct ReplayOutcome {
     pub left_out: bool,
     /// Whether a log ends in an unfinished record.
     pub torn: bool,
+    /// The last log, and the offset of its first byte that was not replayed; `None` if there is none, or it was left out.
+    pub end: Option<(FileId, u64)>,
 }
 
 /// The logs among `names` that are still needed, oldest first.
@@ -29,7 +31,7 @@ pub(crate) fn needed_logs(state: &ManifestState, names: &[String]) -> Vec<FileId
     logs
 }
 
-/// Passes every batch that is not in segments yet to `sink`, in order: first sequence number, bytes, number of operations.
+/// Passes every batch that is not in segments yet to `sink`, in order: its log, first sequence number, bytes, number of operations.
 ///
 /// # Errors
 /// [`Error::Corruption`] if operations are missing that no crash can lose: those before a synced one, or before the manifest's log mark.
@@ -39,7 +41,7 @@ pub(crate) fn replay_all(
     dir: &Path,
     state: &ManifestState,
     names: &[String],
-    sink: &mut dyn FnMut(Seq, Bytes, u32) -> Result<()>,
+    sink: &mut dyn FnMut(FileId, Seq, Bytes, u32) -> Result<()>,
 ) -> Result<ReplayOutcome> {
     let path_of = |id: FileId| dir.join(id.file_name(FileKind::Wal));
     let logs = needed_logs(state, names);
@@ -49,13 +51,16 @@ pub(crate) fn replay_all(
             "the manifest needs this log, but the file is missing: restore it, or run `sidebloom repair`";
         return Err(Error::corruption(path_of(mark.log), 0, what));
     }
-    let mut outcome = ReplayOutcome { next_seq: state.last_seq + 1, left_out: false, torn: false };
+    let mut outcome = ReplayOutcome { next_seq: state.last_seq + 1, ..ReplayOutcome::default() };
     for (i, id) in logs.into_iter().enumerate() {
         let (is_first, path) = (i == 0, path_of(id));
         let synced = mark.filter(|mark| mark.log == id).map_or(0, |mark| mark.bytes);
         let expected =
             ExpectedLog { id, store_id: state.header.store_id, next_seq: outcome.next_seq, synced };
-        let replayed = wal::replay(fs, &path, expected, sink)?;
+        let replayed =
+            wal::replay(fs, &path, expected, &mut |seq, payload, count| sink(id, seq, payload, count))?;
+        let is_gap = matches!(replayed.end, LogEnd::Gap { .. });
+        outcome.end = (!is_gap).then_some((id, replayed.offset));
         let before_mark = mark.is_some_and(|mark| id < mark.log);
         let up_to_mark = mark.is_some_and(|mark| id <= mark.log);
         match replayed.end {

@@ -45,7 +45,7 @@ impl Inner {
         };
         match self.publish_replacement(inherited, id, &writer) {
             Ok(memtable) => {
-                self.remove_unknown(&inherited.obsolete);
+                self.remove_unknown(inherited);
                 Ok(ActiveLog::new(writer, id, memtable, inherited.next_seq))
             }
             Err(error) => {
@@ -111,10 +111,17 @@ impl Inner {
     }
 
     /// Removes the files that the manifest no longer needs.
-    fn remove_unknown(&self, names: &[String]) {
-        for name in names {
+    fn remove_unknown(&self, inherited: &InheritedLogs) {
+        for name in &inherited.obsolete {
             tracing::info!(name, "removing an unknown file");
-            self.storage.remove_if_there(&self.storage.dir.join(name)); // The publication has removed the logs.
+            match FileKind::parse(name) {
+                // Processes that read an earlier version may need it.
+                Some((id, FileKind::Segment | FileKind::Obsolete | FileKind::Filter)) => {
+                    self.storage.files.leftovers().remove(id, inherited.version);
+                }
+                // The publication has removed the logs.
+                _ => self.storage.remove_if_there(&self.storage.dir.join(name)),
+            }
         }
     }
 }

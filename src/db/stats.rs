@@ -1,11 +1,13 @@
 //! The statistics of a store.
 
+use super::follow::Following;
 use super::inner::Inner;
 use super::metrics::FilterSums;
 use crate::hash::KeyHash;
 use crate::manifest::LiveSegment;
 use crate::sidecar::Facts;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 /// Counters since the store was opened, and its current state.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -61,6 +63,8 @@ pub struct Stats {
     pub memtable_bytes: u64,
     /// How the store hashes its keys, chosen at its creation.
     pub key_hash: KeyHash,
+    /// In a store that [follows](crate::Options::follow) another process: everything that was written longer ago than this is visible.
+    pub follower_age: Option<Duration>,
     /// The levels, from 0 to the deepest in use. Segments in quarantine belong to none.
     pub levels: Vec<LevelStats>,
 }
@@ -204,6 +208,7 @@ impl Inner {
             shortages: get(&metrics.shortages),
             memtable_bytes: view.memtables().map(|table| table.bytes() as u64).sum(),
             key_hash: self.storage.header.hasher.function(),
+            follower_age: self.following.as_ref().map(Following::age),
             levels,
         }
     }

@@ -5,6 +5,8 @@ mod around;
 mod dirs;
 mod file;
 mod map;
+#[cfg(target_os = "linux")]
+mod reader_locks;
 mod real;
 mod seam;
 mod sector;
@@ -16,7 +18,7 @@ pub use dirs::{create_dir_durably, parent_of};
 pub use file::{AppendFile, ReadFile};
 pub use map::Map;
 pub use real::RealFs;
-pub use seam::{Fs, LockGuard, LockMode};
+pub use seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 pub use sector::{SECTOR_BYTES, has_lost_sector};
 pub use sigbus::catch_sigbus;
 pub(crate) use sigbus::{any_fault, sigbus_faults};

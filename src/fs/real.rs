@@ -2,11 +2,11 @@
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
-use super::seam::{Fs, LockGuard, LockMode};
+use super::seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 use crate::error::{Error, Result};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -99,6 +99,17 @@ impl Fs for RealFs {
         }
     }
 
+    fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
+        match std::fs::metadata(path) {
+            Ok(its) => {
+                let changed = i128::from(its.ctime()) * 1_000_000_000 + i128::from(its.ctime_nsec());
+                Ok(Some(Stamp { file: its.ino(), len: its.len(), changed }))
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io("inspect", path, e)),
+        }
+    }
+
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         Ok(Box::new(open_with(OpenOptions::new().append(true).create_new(true), "create", path)?))
     }
@@ -156,6 +167,15 @@ impl Fs for RealFs {
             Ok(()) => Ok(Box::new(RealLock(held))),
             Err(TryLockError::WouldBlock) => Err(Error::Locked { path: path.to_path_buf() }),
             Err(TryLockError::Error(e)) => Err(Error::io("lock", path, e)),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
+        match File::open(path) {
+            Ok(file) => Ok(Some(Box::new(super::reader_locks::ByteLocks::new(file, path)))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io("open", path, e)),
         }
     }
 }

@@ -18,6 +18,8 @@ pub trait Fs: Send + Sync + Debug {
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
     /// The length of a file in bytes; `None` if the path does not exist.
     fn file_len(&self, path: &Path) -> Result<Option<u64>>;
+    /// What tells whether a file or a directory has changed; `None` if the path does not exist.
+    fn stamp(&self, path: &Path) -> Result<Option<Stamp>>;
     /// Creates a file for appending; it must not exist.
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
     /// Opens an existing file for appending at its end.
@@ -47,6 +49,36 @@ pub trait Fs: Send + Sync + Debug {
     /// Locks a file until the returned guard is dropped or the process ends. An exclusive lock creates a missing file. Returns
     /// [`Error::Locked`](crate::Error::Locked) at once if the lock is held.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>>;
+    /// Opens a file for [`ReaderLocks`]. `None` if it does not exist, or there are no such locks, as by default.
+    fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
+        _ = path;
+        Ok(None)
+    }
+}
+
+/// The state of a file or a directory, to compare with an earlier one.
+///
+/// It differs after another file was renamed to the path, and after the file was appended to. That of a directory differs after its entries
+/// have changed, unless that happened within the same tick of the clock that gives files their times, a few milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Tells files that exist at the same time apart.
+    pub file: u64,
+    /// The length in bytes.
+    pub len: u64,
+    /// When contents or attributes last changed, in nanoseconds of whatever clock.
+    pub changed: i128,
+}
+
+/// Locks by which the processes that read a store beside its writer tell it which version of the store they read. They do not exclude
+/// each other, and end with the process.
+pub trait ReaderLocks: Send + Sync + Debug {
+    /// Marks a version as read, until it is released. A version that is marked already stays marked.
+    fn hold(&self, version: u64) -> Result<()>;
+    /// Releases a version.
+    fn release(&self, version: u64);
+    /// Whether anybody else has marked a version below this one.
+    fn held_below(&self, version: u64) -> Result<bool>;
 }
 
 /// The kind of lock.

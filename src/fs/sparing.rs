@@ -2,7 +2,7 @@
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
-use super::seam::{Fs, LockGuard, LockMode};
+use super::seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 use crate::error::Result;
 use std::fmt::Debug;
 use std::path::Path;
@@ -70,8 +70,16 @@ impl Fs for SparingFs {
         self.run(|fs| fs.lock(path, mode))
     }
 
+    fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
+        self.run(|fs| fs.reader_locks(path))
+    }
+
     fn create_dir(&self, path: &Path) -> Result<()> {
         self.fs.create_dir(path)
+    }
+
+    fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
+        self.fs.stamp(path)
     }
 
     fn file_len(&self, path: &Path) -> Result<Option<u64>> {

@@ -9,6 +9,7 @@
 use super::access::{Access, Direction};
 use super::cache::{BlockCache, ReadCounters};
 use super::cursor::SegmentCursor;
+use super::leftovers::Leftovers;
 use super::reader::Segment;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Reclaim, with_descriptor};
@@ -21,6 +22,7 @@ use crate::sync::atomic::{
 };
 use crate::sync::{Mutex, MutexGuard, lock};
 use arc_swap::ArcSwapOption;
+use std::any::Any;
 use std::fmt;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
@@ -35,6 +37,7 @@ pub struct OpenFiles {
     budget: usize,
     clock: Mutex<Clock>,
     openings: AtomicU64,
+    leftovers: Leftovers,
 }
 
 /// The open segments, in a ring. The entry of a dropped segment is reused.
@@ -56,6 +59,7 @@ impl OpenFiles {
     /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a block cache of `cache_bytes`.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, cache_bytes: u64, budget: usize) -> Self {
         OpenFiles {
+            leftovers: Leftovers::new(Arc::clone(&fs), dir),
             fs,
             dir: dir.to_path_buf(),
             cache: Arc::new(BlockCache::new(cache_bytes)),
@@ -81,6 +85,11 @@ impl OpenFiles {
         let is_open =
             |slot: &Weak<OpenSlot>| slot.upgrade().is_some_and(|slot| slot.segment.load().is_some());
         self.clock().open.iter().filter(|slot| is_open(slot)).count()
+    }
+
+    /// The files that are to be removed.
+    pub fn leftovers(&self) -> &Leftovers {
+        &self.leftovers
     }
 
     /// Opens segment `id` outside the budget, for checks. `digest` tells it from any other segment of that number.
@@ -184,13 +193,19 @@ impl Clock {
     }
 }
 
+/// The [`SegmentFile::gone_since`] of a live segment.
+const LIVE: u64 = u64::MAX;
+
 /// A segment of a store, open or not. Owns the segment file and its sidecar file.
 pub struct SegmentFile {
     files: Arc<OpenFiles>,
     slot: Arc<OpenSlot>,
     id: FileId,
     digest: u64,
-    obsolete: AtomicBool,
+    /// The first version of the store without the segment; [`LIVE`] until there is one, and 0 if no version ever had it.
+    gone_since: AtomicU64,
+    /// Keeps the version of the store that the file belongs to from being removed by another process.
+    held: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// The range tombstones, once they were read.
     ranges: OnceLock<Arc<RangeTombstones>>,
 }
@@ -198,23 +213,24 @@ pub struct SegmentFile {
 impl SegmentFile {
     /// Segment `id`, without opening its file. `digest` tells it from any other segment of that number.
     pub fn new(files: Arc<OpenFiles>, id: FileId, digest: u64) -> Self {
-        let (obsolete, ranges) = (AtomicBool::new(false), OnceLock::new());
-        SegmentFile { files, slot: Arc::default(), id, digest, obsolete, ranges }
+        let (gone_since, held, ranges) = (AtomicU64::new(LIVE), OnceLock::new(), OnceLock::new());
+        SegmentFile { files, slot: Arc::default(), id, digest, gone_since, held, ranges }
     }
 
     /// A segment that was written under the name of an obsolete one, and is removed when the last holder is dropped.
     pub fn temporary(files: Arc<OpenFiles>, id: FileId, digest: u64) -> Self {
         let file = SegmentFile::new(files, id, digest);
-        file.obsolete.store(true, Release);
+        file.gone_since.store(0, Release);
         file
     }
 
-    /// Removes the files when the last holder is dropped. Call it only once the manifest no longer lists the segment.
+    /// Removes the files when the last holder is dropped and no other process reads a version of the store before `gone_since`, the first
+    /// without the segment; 0 if no version ever had it. Call it only once the manifest no longer lists the segment.
     ///
     /// Until then the file has a name that tells it from a live segment ([`FileKind::Obsolete`]). The next sync of the directory makes that
     /// name durable; if a power cut before then also destroys the manifest, the obsolete segment looks live.
-    pub fn mark_obsolete(&self) {
-        self.obsolete.store(true, Release);
+    pub fn mark_obsolete(&self, gone_since: u64) {
+        self.gone_since.store(gone_since, Release);
         let [from, to] = [FileKind::Segment, FileKind::Obsolete].map(|kind| self.path(kind));
         if let Err(error) = self.files.fs.rename(&from, &to) {
             tracing::warn!(%error, "cannot rename an obsolete segment");
@@ -223,7 +239,12 @@ impl SegmentFile {
 
     /// Whether [`mark_obsolete`](Self::mark_obsolete) was called.
     pub fn is_obsolete(&self) -> bool {
-        self.obsolete.load(Acquire)
+        self.gone_since.load(Acquire) != LIVE
+    }
+
+    /// Keeps `version` until the last holder of this segment is dropped. The first call counts.
+    pub fn hold(&self, version: Arc<dyn Any + Send + Sync>) {
+        _ = self.held.set(version);
     }
 
     fn path(&self, kind: FileKind) -> PathBuf {
@@ -306,21 +327,9 @@ impl SegmentFile {
 
 impl Drop for SegmentFile {
     fn drop(&mut self) {
-        if !self.is_obsolete() {
-            return;
-        }
-        let fs = &self.files.fs;
-        for kind in [FileKind::Segment, FileKind::Obsolete, FileKind::Filter] {
-            let path = self.path(kind);
-            let removed = match fs.file_len(&path) {
-                Ok(None) => Ok(()),
-                Ok(Some(_)) => fs.remove(&path),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = removed {
-                // Harmless: the next open of the store removes files that the manifest does not list.
-                tracing::warn!(%error, "cannot remove an obsolete file yet");
-            }
+        let gone_since = self.gone_since.load(Acquire);
+        if gone_since != LIVE {
+            self.files.leftovers.remove(self.id, gone_since);
         }
     }
 }

@@ -17,6 +17,7 @@ mod cursor;
 mod file;
 mod index;
 mod layout;
+mod leftovers;
 mod neighbours;
 mod packing;
 mod payload;

@@ -6,6 +6,7 @@ mod crash_tests;
 mod format;
 mod reader;
 mod salvage;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -14,4 +15,5 @@ pub use batch::{Batch, ops};
 pub use format::{LogHeader, OpKind};
 pub use reader::{ExpectedLog, LogEnd, identify, replay};
 pub use salvage::{LogStart, find_start, find_tag, salvage};
+pub use tail::LogTail;
 pub use writer::{LogRecord, LogWriter};

@@ -31,6 +31,8 @@ pub struct Replay {
     pub next_seq: Seq,
     /// How the log ended.
     pub end: LogEnd,
+    /// Offset of the first byte that was not replayed.
+    pub offset: u64,
 }
 
 /// How a log ended. Offsets are in bytes, of the first byte that was not replayed.
@@ -81,7 +83,11 @@ pub type BatchSink<'a> = &'a mut dyn FnMut(Seq, Bytes, u32) -> Result<()>;
 pub fn replay(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
     let mut log = LogReader::open(fs, path, LogHeader::tag(expected.id, expected.store_id))?;
     let replayed = replay_from_header(&mut log, expected, sink)?;
-    let (end, synced) = (log.end_offset(replayed.end), expected.synced);
+    let end = match replayed.end {
+        LogEnd::Clean | LogEnd::Gap { .. } => log.len,
+        LogEnd::Torn { offset } | LogEnd::Lost { offset } => offset,
+    };
+    let synced = expected.synced;
     if end < synced {
         let what = format!(
             "the log ends here, but {synced} bytes of it had been synced, so synced writes are missing; run `sidebloom repair`"
@@ -94,37 +100,15 @@ pub fn replay(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'
 fn replay_from_header(log: &mut LogReader, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
     let ExpectedLog { id, store_id, next_seq: expected, .. } = expected;
     let Some(header) = log.header()? else {
-        return Ok(Replay { next_seq: expected, end: log.end_at(0, expected)? });
+        return Ok(Replay { next_seq: expected, end: log.end_at(0, expected)?, offset: 0 });
     };
-    if (header.id, header.store_id) != (id, store_id) {
-        let (is, of) = (header.id, header.store_id);
-        return Err(log.corruption(
-            0,
-            format!("the file belongs to log {is} of store {of:#x}, not to log {id} of store {store_id:#x}"),
-        ));
-    }
+    log.check_identity(&header, id, store_id)?;
     if header.first_seq > expected {
-        log.records(header.first_seq, &mut |_, _, _, _| Ok(()))?;
+        log.records(HEADER_BYTES as u64, header.first_seq, Seq::MAX, &mut |_, _, _| Ok(()))?;
         let end = LogEnd::Gap { first_seq: header.first_seq, had_synced: log.had_synced };
-        return Ok(Replay { next_seq: expected, end });
+        return Ok(Replay { next_seq: expected, end, offset: 0 });
     }
-    // An interrupted recovery leaves a log that repeats the previous ones, batch by batch.
-    let file = Arc::clone(&log.file);
-    let replay = log.records(header.first_seq, &mut |at, first_seq, payload, count| {
-        if first_seq >= expected {
-            return sink(first_seq, payload, count);
-        }
-        match first_seq + Seq::from(count) <= expected {
-            true => Ok(()),
-            false => Err(Error::corruption(
-                file.path(),
-                at,
-                format!(
-                    "the batch at sequence number {first_seq} runs past {expected}, where a batch must start"
-                ),
-            )),
-        }
-    })?;
+    let replay = log.records(HEADER_BYTES as u64, header.first_seq, expected, sink)?;
     Ok(Replay { next_seq: replay.next_seq.max(expected), ..replay })
 }
 
@@ -152,15 +136,24 @@ impl LogReader {
     pub fn open(fs: &dyn Fs, path: &Path, tag: u32) -> Result<Self> {
         let file = fs.open(path)?;
         let len = file.len()?;
-        Ok(LogReader {
-            file,
-            len,
-            tag,
-            window: Vec::new(),
-            window_at: 0,
-            had_synced: false,
-            around_errors: false,
-        })
+        Ok(LogReader::of(file, len, tag))
+    }
+
+    /// Reads the first `len` bytes of an open log.
+    pub fn of(file: Arc<dyn ReadFile>, len: u64, tag: u32) -> Self {
+        let (window, window_at) = (Vec::new(), 0);
+        LogReader { file, len, tag, window, window_at, had_synced: false, around_errors: false }
+    }
+
+    /// Checks that the header is that of this log of this store.
+    pub fn check_identity(&self, header: &LogHeader, id: FileId, store_id: u64) -> Result<()> {
+        if (header.id, header.store_id) == (id, store_id) {
+            return Ok(());
+        }
+        let (is, of) = (header.id, header.store_id);
+        let what =
+            format!("the file belongs to log {is} of store {of:#x}, not to log {id} of store {store_id:#x}");
+        Err(self.corruption(0, what))
     }
 
     /// For salvage: treats unreadable bytes as damage.
@@ -170,14 +163,6 @@ impl LogReader {
 
     fn corruption(&self, offset: u64, what: impl Into<String>) -> Error {
         Error::corruption(self.file.path(), offset, what)
-    }
-
-    /// The offset at which the replay ended.
-    fn end_offset(&self, end: LogEnd) -> u64 {
-        match end {
-            LogEnd::Clean | LogEnd::Gap { .. } => self.len,
-            LogEnd::Torn { offset } | LogEnd::Lost { offset } => offset,
-        }
     }
 
     /// At least `n` bytes from `at` on, which must be within the file.
@@ -211,16 +196,18 @@ impl LogReader {
         Ok(decoded)
     }
 
-    /// Replays all records; the first has sequence number `next`. `sink` also gets the offset of each.
-    fn records(
+    /// Replays all records from offset `at` on; the first has sequence number `next`. Batches before `expected` are skipped: an interrupted
+    /// recovery leaves a log that repeats the previous ones, batch by batch.
+    pub fn records(
         &mut self,
+        mut at: u64,
         mut next: Seq,
-        sink: &mut dyn FnMut(u64, Seq, Bytes, u32) -> Result<()>,
+        expected: Seq,
+        sink: BatchSink<'_>,
     ) -> Result<Replay> {
-        let mut at = HEADER_BYTES as u64;
         while at < self.len {
             let Some((head, after)) = self.record(at, 0)? else {
-                return Ok(Replay { next_seq: next, end: self.end_at(at, next)? });
+                return Ok(Replay { next_seq: next, end: self.end_at(at, next)?, offset: at });
             };
             let is_gap = head.count == 0;
             if head.first_seq != next && !(is_gap && head.first_seq > next) {
@@ -236,14 +223,18 @@ impl LogReader {
                     self.corruption(at, format!("the record does not hold {} operations", head.count))
                 );
             }
-            if !is_gap {
+            if !is_gap && next >= expected {
                 let payload = Bytes::copy_from_slice(payload);
-                sink(at, next, payload, head.count)?;
+                sink(next, payload, head.count)?;
+            } else if !is_gap && after > expected {
+                let what =
+                    format!("the batch at sequence number {next} runs past {expected}, where a batch must start");
+                return Err(self.corruption(at, what));
             }
             next = after;
             at += head.record_len();
         }
-        Ok(Replay { next_seq: next, end: LogEnd::Clean })
+        Ok(Replay { next_seq: next, end: LogEnd::Clean, offset: at })
     }
 
     /// The payload of the valid record at `at`.

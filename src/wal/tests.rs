@@ -69,7 +69,7 @@ impl TestLog {
         self.fs.write("damaged", bytes);
         let (replayed, outcome) = self.replay_as("damaged", ID, STORE, FIRST);
         assert!(self.written.starts_with(&replayed), "not a prefix of what was written");
-        let Replay { next_seq, end } = outcome?;
+        let Replay { next_seq, end, .. } = outcome?;
         assert_eq!(next_seq, FIRST + replayed.len() as u64);
         Ok((replayed.len(), end))
     }

@@ -15,6 +15,7 @@ mod concurrent;
 mod cursor;
 mod everything;
 mod first_write;
+mod follow;
 mod full_disk;
 mod i10_levels;
 mod i2_sidecars;

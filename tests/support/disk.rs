@@ -144,6 +144,10 @@ pub struct Disk {
     pub durable: Tree,
     pub pending: Vec<NameOp>,
     pub locks: BTreeMap<PathBuf, Holder>,
+    /// Lock files, openings of them, and the versions that these hold.
+    pub held_versions: BTreeSet<(PathBuf, u64, u64)>,
+    /// How often any name has changed.
+    pub name_changes: u64,
     pub faults: Vec<Fault>,
     /// The planned failures that occurred, in order.
     pub strikes: Vec<Strike>,
@@ -222,6 +226,7 @@ impl Disk {
 
     pub fn change_names(&mut self, op: NameOp) {
         op.apply(&mut self.names);
+        self.name_changes += 1;
         self.pending.push(op);
     }
 

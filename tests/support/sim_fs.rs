@@ -4,13 +4,14 @@ use super::crash::Crash;
 use super::disk::{Contents, Disk, File, Holder, NameOp};
 use super::faults::{Errno, Fault, OpKind};
 use super::watch::{Before, Watcher};
-use sidebloom::fs::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile};
+use sidebloom::fs::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile, ReaderLocks, Stamp};
 use sidebloom::{Error, Result};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The file system. Clones share the disk.
@@ -192,6 +193,17 @@ impl Fs for SimFs {
         Ok(disk.names.files.get(path).map(len).or(disk.names.dirs.contains(path).then_some(0)))
     }
 
+    fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
+        let disk = self.begin(OpKind::Inspect, path)?;
+        let of_file = |file: &Arc<File>| {
+            let len = file.contents().bytes.len() as u64;
+            Stamp { file: Arc::as_ptr(file).addr() as u64, len, changed: 0 }
+        };
+        let of_dir = || Stamp { file: 0, len: 0, changed: disk.name_changes.into() };
+        let file = disk.names.files.get(path).map(of_file);
+        Ok(file.or_else(|| disk.names.has_dir(path).then(of_dir)))
+    }
+
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         let mut disk = self.begin(OpKind::Create, path)?;
         if disk.names.files.contains_key(path) || disk.names.dirs.contains(path) {
@@ -286,6 +298,53 @@ impl Fs for SimFs {
         };
         disk.locks.insert(path.to_path_buf(), holder);
         Ok(Box::new(Lock { fs: self.clone(), path: path.to_path_buf() }))
+    }
+
+    fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
+        let is_there = self.disk().names.files.contains_key(path);
+        if !is_there {
+            return Ok(None);
+        }
+        let handle = self.handle(OpKind::Open, path)?;
+        let opening = OPENINGS.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(Box::new(VersionLocks { fs: handle.fs, path: handle.path, opening })))
+    }
+}
+
+/// Tells the openings of [`VersionLocks`] apart.
+static OPENINGS: AtomicU64 = AtomicU64::new(0);
+
+/// Versions that one opening of a lock file holds.
+#[derive(Debug)]
+struct VersionLocks {
+    fs: SimFs,
+    path: PathBuf,
+    opening: u64,
+}
+
+impl ReaderLocks for VersionLocks {
+    fn hold(&self, version: u64) -> Result<()> {
+        let held = (self.path.clone(), self.opening, version);
+        self.fs.begin(OpKind::Lock, &self.path)?.held_versions.insert(held);
+        Ok(())
+    }
+
+    fn release(&self, version: u64) {
+        self.fs.disk().held_versions.remove(&(self.path.clone(), self.opening, version));
+    }
+
+    fn held_below(&self, version: u64) -> Result<bool> {
+        let disk = self.fs.begin(OpKind::Lock, &self.path)?;
+        let is_below = |(path, opening, held): &(PathBuf, u64, u64)| {
+            *path == self.path && *opening != self.opening && *held < version
+        };
+        Ok(disk.held_versions.iter().any(is_below))
+    }
+}
+
+impl Drop for VersionLocks {
+    fn drop(&mut self) {
+        self.fs.disk().held_versions.retain(|(_, opening, _)| *opening != self.opening);
     }
 }
 

@@ -28,7 +28,7 @@ impl Repair<'_> {
     /// Makes the logs replayable.
     pub(super) fn repair_logs(&mut self, state: &ManifestState) -> Result<()> {
         let names = self.fs.list(self.path)?;
-        let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _| Ok(()));
+        let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _, _| Ok(()));
         match &outcome {
             // Once the manifest is lost, segments may hold what seems to be missing between two logs, and nothing says what was synced.
             Ok(outcome)

@@ -1,0 +1,249 @@
+//! Following: a store is read while another process writes it ([`Options::follow`](crate::Options::follow)).
+//!
+//! A follower looks at the manifest and at the logs every few milliseconds:
+//! 1. If the manifest has changed, it is read again. The new version is held before the old one is released (`versions.rs`), so no file that
+//!    it needs is removed. A segment that is gone keeps the old version held while readers have it.
+//! 2. What was appended to the last log goes into that log's memtable. Each log has a memtable of its own, which is dropped once the
+//!    manifest's floor is above the log, as in the writer.
+//! 3. New logs are read from their beginning. A log that begins before the end of its predecessor repeats what a failed or interrupted
+//!    writer left in there; its rows count once the floor has reached it, because only then the writer appends others.
+//! 4. The visible sequence number moves, and then the view changes, so that no reader combines new segments with an old number: compaction
+//!    may have dropped what that number needs.
+//!
+//! A log that is missing because it was flushed meanwhile, and anything else that does not fit, is an error only if the manifest is still the
+//! same.
+
+use super::followed_logs::FollowedLogs;
+use super::inner::Inner;
+use super::recover::Recovery;
+use super::storage::Storage;
+use super::versions::{HeldVersion, Versions};
+use crate::error::{Error, Result};
+use crate::fs::Stamp;
+use crate::id::FileId;
+use crate::key::Seq;
+use crate::manifest::{LiveSegment, LiveSet, MANIFEST, ManifestState, check_levels, read_state};
+use crate::memtable::Memtable;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Instant, Mutex, lock, wait_timeout};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a follower looks for changes.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Longest tick of the clocks that give directories their times. Entries that change within it may leave the time as it is.
+const CLOCK_TICK: Duration = Duration::from_millis(25);
+/// How often it starts again when the manifest changes while it reads.
+const ATTEMPTS: usize = 100;
+
+/// What a follower has read so far.
+pub(crate) struct Following {
+    versions: Arc<Versions>,
+    at: Mutex<Position>,
+    since: Instant,
+    /// Until when the follower knows everything that was written, in microseconds after `since`.
+    current_until: AtomicU64,
+}
+
+struct Position {
+    state: ManifestState,
+    version: Arc<HeldVersion>,
+    manifest: Option<Stamp>,
+    dir: Listing,
+    logs: FollowedLogs,
+    failing: bool,
+}
+
+/// When the directory was listed.
+#[derive(Clone, Copy)]
+struct Listing {
+    stamp: Option<Stamp>,
+    /// When this stamp was first seen.
+    since: Instant,
+    /// Whether another listing would find nothing else, as long as the stamp is the same.
+    is_settled: bool,
+}
+
+/// A store as a follower first sees it.
+pub(crate) struct Followed {
+    pub following: Following,
+    pub live: LiveSet,
+    /// Newest first.
+    pub memtables: Vec<Arc<Memtable>>,
+    pub logs_reach_back: bool,
+    /// The last sequence number.
+    pub visible: Seq,
+}
+
+impl Following {
+    /// Reads the store for the first time.
+    pub fn start(storage: &Storage, versions: Arc<Versions>) -> Result<Followed> {
+        let _everything = versions.hold(0)?; // Until a version is held, no file may go.
+        let since = Instant::now();
+        let (position, live) = until_unchanged(storage, |manifest| {
+            let state = read_version(storage)?;
+            let version = versions.hold(state.next_id.0)?;
+            let stamp = storage.fs.stamp(&storage.dir)?;
+            let names = storage.fs.list(&storage.dir)?;
+            let live = Recovery { storage, names: &names }.open_segments(&state)?;
+            let logs = FollowedLogs::replay(storage, &state, &names)?;
+            let dir = Listing { stamp, since: Instant::now(), is_settled: false };
+            Ok((Position { state, version, manifest, dir, logs, failing: false }, live))
+        })?;
+        let (memtables, logs_reach_back) = (position.logs.memtables(), position.logs.reach_back(&live));
+        let visible = position.logs.last_seq().max(live.max_seq());
+        let (at, current_until) = (Mutex::new(position), AtomicU64::new(0));
+        let following = Following { versions, at, since, current_until };
+        Ok(Followed { following, live, memtables, logs_reach_back, visible })
+    }
+
+    /// Keeps the files of the current version for as long as anybody has its segments, although the store is closed.
+    pub fn leave_to(&self, live: &LiveSet) {
+        let at = lock(&self.at);
+        live.segments().for_each(|s| s.file.hold(Arc::clone(&at.version) as _));
+    }
+
+    /// Everything that was written longer ago than this is visible.
+    pub fn age(&self) -> Duration {
+        let current = Duration::from_micros(self.current_until.load(Ordering::Acquire));
+        self.since.elapsed().saturating_sub(current)
+    }
+}
+
+impl Inner {
+    /// Makes everything visible that was written before this call. Does nothing in a store that does not follow.
+    pub fn catch_up(&self) -> Result<()> {
+        let Some(following) = &self.following else { return Ok(()) };
+        let mut at = lock(&following.at);
+        let started = following.since.elapsed();
+        until_unchanged(&self.storage, |manifest| self.advance(&following.versions, &mut at, manifest))?;
+        following.current_until.fetch_max(started.as_micros() as u64, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Catches up regularly until the store is closed.
+    pub fn follow_until_closed(&self) {
+        loop {
+            let control = lock(&self.control);
+            if control.closing || wait_timeout(&self.work, &self.control, control, LOOK_EVERY).closing {
+                return;
+            }
+            let Some(outcome) = self.guarded(|| self.catch_up()) else { return };
+            let Some(following) = &self.following else { return };
+            let mut at = lock(&following.at);
+            let failed_before = std::mem::replace(&mut at.failing, outcome.is_err());
+            match outcome {
+                Err(error) if !failed_before => {
+                    tracing::warn!(%error, "cannot follow the store's writer; retrying until that succeeds");
+                }
+                Ok(()) if failed_before => tracing::info!("follows the store's writer again"),
+                _ => {}
+            }
+        }
+    }
+
+    /// One pass over manifest and logs. After an error the view is as before.
+    fn advance(&self, versions: &Arc<Versions>, at: &mut Position, manifest: Option<Stamp>) -> Result<()> {
+        let storage = &self.storage;
+        let changed = match manifest == at.manifest {
+            true => None,
+            false => {
+                let state = read_version(storage)?;
+                let version = versions.hold(state.next_id.0)?;
+                Some((state, version))
+            }
+        };
+        let state = changed.as_ref().map_or(&at.state, |(state, _)| state);
+        let (now, stamp) = (Instant::now(), storage.fs.stamp(&storage.dir)?);
+        let since = if stamp == at.dir.stamp { at.dir.since } else { now };
+        let is_known = changed.is_none() && stamp == at.dir.stamp && at.dir.is_settled;
+        let names = if is_known { Vec::new() } else { storage.fs.list(&storage.dir)? };
+        at.logs.read_last(storage, state.log_floor)?;
+        let new = at.logs.read_new(storage, state, &names)?;
+        let opened = match &changed {
+            Some((state, _)) => self.open_new_segments(state, &names)?,
+            None => Vec::new(),
+        };
+        let is_settled = !new.is_pending && now.saturating_duration_since(since) >= CLOCK_TICK;
+        at.dir = Listing { stamp, since, is_settled: is_known || is_settled };
+        if changed.is_none() && new.logs.is_empty() {
+            self.visible.fetch_max(at.logs.last_seq(), Ordering::AcqRel);
+            return Ok(());
+        }
+        at.logs.extend(new.logs, state);
+        let Some((state, version)) = changed else { return self.show(at, Vec::new()) };
+        at.state = state;
+        self.show(at, opened)?;
+        (at.version, at.manifest) = (version, manifest);
+        self.queue_unverified();
+        Ok(())
+    }
+
+    /// Opens the segments of a new version that the view does not have.
+    fn open_new_segments(&self, state: &ManifestState, names: &[String]) -> Result<Vec<LiveSegment>> {
+        let (live, recovery) = (self.live(), Recovery { storage: &self.storage, names });
+        let known: BTreeMap<FileId, u64> = live.segments().map(|s| (s.meta.id, s.meta.digest)).collect();
+        let mut new = state.clone();
+        new.segments.retain(|id, meta| known.get(id) != Some(&meta.digest));
+        Ok(recovery.open_segments(&new)?.segments().cloned().collect())
+    }
+
+    /// Makes what was read visible. `at.version` is still that of the current view.
+    fn show(&self, at: &Position, opened: Vec<LiveSegment>) -> Result<()> {
+        let mut memtables = at.logs.memtables();
+        if memtables.is_empty() {
+            memtables.push(Arc::new(Memtable::new(self.storage.options.memtable_bytes)?));
+        }
+        let active = memtables.remove(0);
+        let mut control = lock(&self.control);
+        let before = self.live();
+        let stays = |s: &LiveSegment| {
+            let meta = at.state.segments.get(&s.meta.id).filter(|meta| meta.digest == s.meta.digest)?;
+            Some(if meta.level == s.meta.level { s.clone() } else { s.at_level(meta.level) })
+        };
+        for gone in before.segments().filter(|s| stays(s).is_none()) {
+            gone.file.hold(Arc::clone(&at.version) as _);
+        }
+        let live = Arc::new(LiveSet::new(before.segments().filter_map(stays).chain(opened)));
+        // Lower than before only if the last log had an operation that failed in the writer. Then the number moves first, too.
+        self.visible.store(at.logs.last_seq().max(live.max_seq()), Ordering::Release);
+        self.change_view(&mut control, |view| {
+            view.logs_reach_back = at.logs.reach_back(&live);
+            (view.active, view.immutable, view.live) = (active, memtables, live);
+        });
+        Ok(())
+    }
+}
+
+/// The state that the manifest has now.
+fn read_version(storage: &Storage) -> Result<ManifestState> {
+    let state = read_state(&*storage.fs, &storage.dir)?;
+    check_levels(&state, &storage.dir)?;
+    match state.header == storage.header {
+        true => Ok(state),
+        false => Err(Error::NotAStore {
+            path: storage.dir.clone(),
+            what: "another store has replaced the one that was opened: open it again".into(),
+        }),
+    }
+}
+
+/// Repeats what has failed for as long as the manifest changes meanwhile.
+fn until_unchanged<T>(
+    storage: &Storage,
+    mut attempt: impl FnMut(Option<Stamp>) -> Result<T>,
+) -> Result<T> {
+    let path = storage.dir.join(MANIFEST);
+    let mut attempts = 1;
+    loop {
+        let manifest = storage.fs.stamp(&path)?;
+        match attempt(manifest) {
+            Err(error) if attempts < ATTEMPTS && storage.fs.stamp(&path)? != manifest => {
+                tracing::debug!(%error, attempts, "the store changed while it was read");
+                attempts += 1;
+            }
+            outcome => return outcome,
+        }
+    }
+}

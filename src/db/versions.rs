@@ -1,0 +1,50 @@
+//! The versions of a store that this process reads while another one writes.
+//!
+//! A version is a state of the manifest. Its number is the next file number then, which rises with every edit that removes segments. The
+//! writer removes the files of a segment only if nobody holds a version below the first one without it ([`ReaderLocks`]). So whoever holds
+//! a version can read its files, and those of all later versions.
+
+use crate::error::Result;
+use crate::fs::ReaderLocks;
+use crate::sync::{Mutex, lock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The versions that one open store holds.
+pub(crate) struct Versions {
+    locks: Box<dyn ReaderLocks>,
+    /// The number of [`HeldVersion`]s of each.
+    held: Mutex<BTreeMap<u64, usize>>,
+}
+
+impl Versions {
+    pub fn new(locks: Box<dyn ReaderLocks>) -> Arc<Self> {
+        Arc::new(Versions { locks, held: Mutex::default() })
+    }
+
+    /// Holds a version until the result is dropped. Version 0 is older than every one.
+    pub fn hold(self: &Arc<Self>, version: u64) -> Result<Arc<HeldVersion>> {
+        let mut held = lock(&self.held);
+        self.locks.hold(version)?;
+        *held.entry(version).or_default() += 1;
+        Ok(Arc::new(HeldVersion { versions: Arc::clone(self), version }))
+    }
+}
+
+/// A version that is held.
+pub(crate) struct HeldVersion {
+    versions: Arc<Versions>,
+    version: u64,
+}
+
+impl Drop for HeldVersion {
+    fn drop(&mut self) {
+        let mut held = lock(&self.versions.held);
+        let holders = held.entry(self.version).or_default();
+        *holders = holders.saturating_sub(1);
+        if *holders == 0 {
+            held.remove(&self.version);
+            self.versions.locks.release(self.version);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! [`ReaderLocks`] on Linux: a shared lock on one byte of a file for each version. The kernel ends these locks with the process, however
+//! it ends.
+//!
+//! They are open file description locks (fcntl, F_OFD_SETLK). Unlike the older record locks they belong to one opening of the file, so
+//! that several stores in a process do not disturb each other, and closing another descriptor of the file does not end them. They are
+//! independent of [`Fs::lock`](super::Fs::lock), which uses flock.
+
+use super::seam::ReaderLocks;
+use crate::error::{Error, Result};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub(super) struct ByteLocks {
+    file: File,
+    path: PathBuf,
+}
+
+impl ByteLocks {
+    /// Locks bytes of an open file. `path` is for messages.
+    pub fn new(file: File, path: &Path) -> Self {
+        ByteLocks { file, path: path.to_path_buf() }
+    }
+
+    /// Calls fcntl for the bytes from `start` on; 0 for `len` means up to the end.
+    fn fcntl(&self, command: libc::c_int, kind: libc::c_int, start: u64, len: u64) -> Result<libc::flock> {
+        // SAFETY: a plain C structure for which all zeros is valid. F_OFD commands need a process number of 0.
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        lock.l_type = kind as libc::c_short;
+        lock.l_whence = libc::SEEK_SET as libc::c_short;
+        lock.l_start = offset(start);
+        lock.l_len = offset(len);
+        loop {
+            // SAFETY: the descriptor is open for as long as `self` lives, and the pointer is valid.
+            if unsafe { libc::fcntl(self.file.as_raw_fd(), command, &mut lock) } == 0 {
+                return Ok(lock);
+            }
+            let error = io::Error::last_os_error();
+            match error.kind() {
+                io::ErrorKind::Interrupted => {}
+                // Somebody has locked the byte exclusively, as flock does on a network file system.
+                io::ErrorKind::WouldBlock => return Err(Error::Locked { path: self.path.clone() }),
+                _ => return Err(Error::io("lock", &self.path, error)),
+            }
+        }
+    }
+}
+
+/// File numbers begin at 1 and do not get near the end of the range.
+fn offset(version: u64) -> libc::off_t {
+    libc::off_t::try_from(version).unwrap_or(libc::off_t::MAX - 1)
+}
+
+impl ReaderLocks for ByteLocks {
+    fn hold(&self, version: u64) -> Result<()> {
+        self.fcntl(libc::F_OFD_SETLK, libc::F_RDLCK, version, 1).map(drop)
+    }
+
+    fn release(&self, version: u64) {
+        if let Err(error) = self.fcntl(libc::F_OFD_SETLK, libc::F_UNLCK, version, 1) {
+            tracing::warn!(%error, "cannot release a version of the store; its files stay until this process closes the store");
+        }
+    }
+
+    fn held_below(&self, version: u64) -> Result<bool> {
+        if version == 0 {
+            return Ok(false); // A length of 0 would be all bytes.
+        }
+        let found = self.fcntl(libc::F_OFD_GETLK, libc::F_WRLCK, 0, version)?;
+        Ok(libc::c_int::from(found.l_type) != libc::F_UNLCK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fs::{Fs, RealFs};
+
+    #[test]
+    fn another_opening_sees_versions_below_and_nobody_sees_what_was_released_or_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("LOCK");
+        std::fs::write(&path, []).unwrap();
+        let open = || RealFs.reader_locks(&path).unwrap().unwrap();
+        let (writer, reader, other) = (open(), open(), open());
+        assert!(!writer.held_below(0).unwrap() && !writer.held_below(u64::MAX).unwrap());
+        reader.hold(7).unwrap();
+        other.hold(7).unwrap();
+        other.hold(9).unwrap();
+        assert!(!reader.held_below(7).unwrap(), "its own do not count");
+        assert!(writer.held_below(8).unwrap() && !writer.held_below(7).unwrap());
+        reader.release(7);
+        assert!(writer.held_below(8).unwrap(), "another reader has it still");
+        other.release(7);
+        assert!(!writer.held_below(8).unwrap() && writer.held_below(10).unwrap());
+        drop(other);
+        assert!(!writer.held_below(u64::MAX).unwrap());
+        reader.hold(u64::MAX).unwrap();
+        assert!(writer.held_below(u64::MAX).is_ok());
+    }
+}
