@@ -14,10 +14,11 @@
 //! same.
 
 use super::followed_logs::FollowedLogs;
+use super::following::{Following, Listing, Position};
 use super::inner::Inner;
 use super::recover::Recovery;
 use super::storage::Storage;
-use super::versions::{HeldVersion, Versions};
+use super::versions::Versions;
 use crate::error::{Error, Result};
 use crate::fs::Stamp;
 use crate::id::FileId;
@@ -37,34 +38,6 @@ const CLOCK_TICK: Duration = Duration::from_millis(25);
 /// How often it starts again when the manifest changes while it reads.
 const ATTEMPTS: usize = 100;
 
-/// What a follower has read so far.
-pub(crate) struct Following {
-    versions: Arc<Versions>,
-    at: Mutex<Position>,
-    since: Instant,
-    /// Until when the follower knows everything that was written, in microseconds after `since`.
-    current_until: AtomicU64,
-}
-
-struct Position {
-    state: ManifestState,
-    version: Arc<HeldVersion>,
-    manifest: Option<Stamp>,
-    dir: Listing,
-    logs: FollowedLogs,
-    failing: bool,
-}
-
-/// When the directory was listed.
-#[derive(Clone, Copy)]
-struct Listing {
-    stamp: Option<Stamp>,
-    /// When this stamp was first seen.
-    since: Instant,
-    /// Whether another listing would find nothing else, as long as the stamp is the same.
-    is_settled: bool,
-}
-
 /// A store as a follower first sees it.
 pub(crate) struct Followed {
     pub following: Following,
@@ -76,39 +49,25 @@ pub(crate) struct Followed {
     pub visible: Seq,
 }
 
-impl Following {
-    /// Reads the store for the first time.
-    pub fn start(storage: &Storage, versions: Arc<Versions>) -> Result<Followed> {
-        let _everything = versions.hold(0)?; // Until a version is held, no file may go.
-        let since = Instant::now();
-        let (position, live) = until_unchanged(storage, |manifest| {
-            let state = read_version(storage)?;
-            let version = versions.hold(state.next_id.0)?;
-            let stamp = storage.fs.stamp(&storage.dir)?;
-            let names = storage.fs.list(&storage.dir)?;
-            let live = Recovery { storage, names: &names }.open_segments(&state)?;
-            let logs = FollowedLogs::replay(storage, &state, &names)?;
-            let dir = Listing { stamp, since: Instant::now(), is_settled: false };
-            Ok((Position { state, version, manifest, dir, logs, failing: false }, live))
-        })?;
-        let (memtables, logs_reach_back) = (position.logs.memtables(), position.logs.reach_back(&live));
-        let visible = position.logs.last_seq().max(live.max_seq());
-        let (at, current_until) = (Mutex::new(position), AtomicU64::new(0));
-        let following = Following { versions, at, since, current_until };
-        Ok(Followed { following, live, memtables, logs_reach_back, visible })
-    }
-
-    /// Keeps the files of the current version for as long as anybody has its segments, although the store is closed.
-    pub fn leave_to(&self, live: &LiveSet) {
-        let at = lock(&self.at);
-        live.segments().for_each(|s| s.file.hold(Arc::clone(&at.version) as _));
-    }
-
-    /// Everything that was written longer ago than this is visible.
-    pub fn age(&self) -> Duration {
-        let current = Duration::from_micros(self.current_until.load(Ordering::Acquire));
-        self.since.elapsed().saturating_sub(current)
-    }
+/// Reads the store for the first time.
+pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Result<Followed> {
+    let _everything = versions.hold(0)?; // Until a version is held, no file may go.
+    let since = Instant::now();
+    let (position, live) = until_unchanged(storage, |manifest| {
+        let state = read_version(storage)?;
+        let version = versions.hold(state.next_id.0)?;
+        let stamp = storage.fs.stamp(&storage.dir)?;
+        let names = storage.fs.list(&storage.dir)?;
+        let live = Recovery { storage, names: &names }.open_segments(&state)?;
+        let logs = FollowedLogs::replay(storage, &state, &names)?;
+        let dir = Listing { stamp, since: Instant::now(), is_settled: false };
+        Ok((Position { state, version, manifest, dir, logs, failing: false }, live))
+    })?;
+    let (memtables, logs_reach_back) = (position.logs.memtables(), position.logs.reach_back(&live));
+    let visible = position.logs.last_seq().max(live.max_seq());
+    let (at, current_until) = (Mutex::new(position), AtomicU64::new(0));
+    let following = Following { versions, at, since, current_until };
+    Ok(Followed { following, live, memtables, logs_reach_back, visible })
 }
 
 impl Inner {
@@ -230,10 +189,7 @@ fn read_version(storage: &Storage) -> Result<ManifestState> {
 }
 
 /// Repeats what has failed for as long as the manifest changes meanwhile.
-fn until_unchanged<T>(
-    storage: &Storage,
-    mut attempt: impl FnMut(Option<Stamp>) -> Result<T>,
-) -> Result<T> {
+fn until_unchanged<T>(storage: &Storage, mut attempt: impl FnMut(Option<Stamp>) -> Result<T>) -> Result<T> {
     let path = storage.dir.join(MANIFEST);
     let mut attempts = 1;
     loop {

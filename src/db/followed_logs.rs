@@ -63,17 +63,18 @@ impl FollowedLogs {
     /// Reads the logs that the manifest needs as recovery does.
     pub fn replay(storage: &Storage, state: &ManifestState, names: &[String]) -> Result<Self> {
         let mut logs: Vec<FollowedLog> = Vec::new();
-        let outcome = replay_all(&*storage.fs, &storage.dir, state, names, &mut |id, seq, payload, count| {
-            if logs.last().is_none_or(|last| last.id != id) {
-                logs.push(FollowedLog::new(storage, id, None, seq)?);
-            }
-            if let Some(log) = logs.last_mut() {
-                apply(&log.memtable, storage, seq, payload, |_, _| ());
-                log.oldest.get_or_insert(seq);
-                log.next_seq = seq + Seq::from(count);
-            }
-            Ok(())
-        })?;
+        let outcome =
+            replay_all(&*storage.fs, &storage.dir, state, names, &mut |id, seq, payload, count| {
+                if logs.last().is_none_or(|last| last.id != id) {
+                    logs.push(FollowedLog::new(storage, id, None, seq)?);
+                }
+                if let Some(log) = logs.last_mut() {
+                    apply(&log.memtable, storage, seq, payload, |_, _| ());
+                    log.oldest.get_or_insert(seq);
+                    log.next_seq = seq + Seq::from(count);
+                }
+                Ok(())
+            })?;
         let all = needed_logs(state, names);
         let mut known = all.last().copied().unwrap_or(FileId(0));
         if let Some((id, offset)) = outcome.end {

@@ -6,7 +6,7 @@
 //! 3. `control`: held briefly, never during I/O. Whoever holds it may replace the view and assign background work.
 
 use super::control::Control;
-use super::follow::Following;
+use super::following::Following;
 use super::log::{InheritedLogs, Log, QueuedBatch};
 use super::policy::FilterPolicy;
 use super::storage::Storage;

@@ -14,6 +14,7 @@ mod filters;
 mod flush;
 mod follow;
 mod followed_logs;
+mod following;
 mod handle;
 mod ingest;
 mod inner;

@@ -2,7 +2,7 @@
 
 use super::background;
 use super::close::OpenStore;
-use super::follow::{Followed, Following};
+use super::follow::{Followed, start_following};
 use super::handle::Db;
 use super::inner::{Inner, Writable};
 use super::names::{LOCK, is_unfinished, next_free_id};
@@ -148,7 +148,7 @@ fn open_following(path: &Path, mut options: Options, versions: Arc<Versions>) ->
     let work = Arc::new(Condvar::new());
     let storage = Storage::new(path, options, state.header, files, FileId(1), &work);
     let Followed { following, live, memtables, logs_reach_back, visible } =
-        Following::start(&storage, versions)?;
+        start_following(&storage, versions)?;
     let mut memtables = memtables.into_iter();
     let active = match memtables.next() {
         Some(newest) => newest,

@@ -1,6 +1,6 @@
 //! The statistics of a store.
 
-use super::follow::Following;
+use super::following::Following;
 use super::inner::Inner;
 use super::metrics::FilterSums;
 use crate::hash::KeyHash;

@@ -84,7 +84,8 @@ impl Run {
                 replayed.push((seq, payload, count));
                 Ok(())
             });
-            let Replay { next_seq, end, .. } = outcome.unwrap_or_else(|e| panic!("{context}: {e}\n{}", fs.log()));
+            let Replay { next_seq, end, .. } =
+                outcome.unwrap_or_else(|e| panic!("{context}: {e}\n{}", fs.log()));
             assert!(!matches!(end, LogEnd::Gap { had_synced: true, .. }), "{context}: {end:?}");
             next = next_seq;
         }

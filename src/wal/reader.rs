@@ -227,8 +227,9 @@ impl LogReader {
                 let payload = Bytes::copy_from_slice(payload);
                 sink(next, payload, head.count)?;
             } else if !is_gap && after > expected {
-                let what =
-                    format!("the batch at sequence number {next} runs past {expected}, where a batch must start");
+                let what = format!(
+                    "the batch at sequence number {next} runs past {expected}, where a batch must start"
+                );
                 return Err(self.corruption(at, what));
             }
             next = after;

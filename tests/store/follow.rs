@@ -1,8 +1,8 @@
 //! Following: what another process writes shows, whole batches only, and what a follower reads stays.
 
 use crate::support::{
-    Errno, Fault, OpKind, STORE, Sequence, SimFs, contents, eventually, fast_dir, files_with, fill_deep, sized, tiny,
-    tiny_on,
+    Errno, Fault, OpKind, STORE, Sequence, SimFs, contents, eventually, fast_dir, files_with, fill_deep,
+    sized, tiny, tiny_on,
 };
 use sidebloom::{Batch, Db, Durability, Error, FilterPolicy, Options};
 use std::path::Path;
@@ -131,11 +131,15 @@ fn i4_followers_in_threads_see_whole_batches_in_order_and_every_key_while_files_
                     let number = |value: &[u8]| u64::from_be_bytes(value.try_into().unwrap());
                     let first = number(&snapshot.get(5u64.to_be_bytes()).unwrap().unwrap());
                     assert!(first >= last, "back from {last} to {first}");
-                    assert!(last % 2 != seed % 2 || first >= least, "caught up with {least}, but shows {first}");
+                    assert!(
+                        last % 2 != seed % 2 || first >= least,
+                        "caught up with {least}, but shows {first}"
+                    );
                     let rows: Vec<_> = snapshot.iter().map(Result::unwrap).collect();
                     assert_eq!(rows.len() as u64, KEYS);
                     assert!(rows.iter().all(|(_, value)| number(value) == first), "part of a batch");
-                    let got = follower.multi_get(&(0..KEYS).map(u64::to_be_bytes).collect::<Vec<_>>()).unwrap();
+                    let got =
+                        follower.multi_get(&(0..KEYS).map(u64::to_be_bytes).collect::<Vec<_>>()).unwrap();
                     assert!(got.iter().all(Option::is_some), "a key is missing");
                     last = first;
                     if last % 50 == 49 {

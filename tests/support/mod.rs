@@ -14,6 +14,7 @@ mod files;
 mod layout;
 mod rng;
 mod sim_fs;
+mod sim_locks;
 mod sized;
 mod store;
 mod struck;

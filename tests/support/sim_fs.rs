@@ -3,6 +3,7 @@
 use super::crash::Crash;
 use super::disk::{Contents, Disk, File, Holder, NameOp};
 use super::faults::{Errno, Fault, OpKind};
+use super::sim_locks::{Lock, VersionLocks};
 use super::watch::{Before, Watcher};
 use sidebloom::fs::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile, ReaderLocks, Stamp};
 use sidebloom::{Error, Result};
@@ -11,7 +12,6 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The file system. Clones share the disk.
@@ -121,7 +121,7 @@ impl SimFs {
     }
 
     /// Starts an operation: waits while its kind is held, counts it, and fails as planned.
-    fn begin(&self, kind: OpKind, path: &Path) -> Result<MutexGuard<'_, Disk>> {
+    pub(super) fn begin(&self, kind: OpKind, path: &Path) -> Result<MutexGuard<'_, Disk>> {
         let (disk, fault) = self.begin_or_fault(kind, path);
         match fault {
             None => Ok(disk),
@@ -297,7 +297,7 @@ impl Fs for SimFs {
             _ => return Err(Error::Locked { path: path.to_path_buf() }),
         };
         disk.locks.insert(path.to_path_buf(), holder);
-        Ok(Box::new(Lock { fs: self.clone(), path: path.to_path_buf() }))
+        Ok(Box::new(Lock::new(self.clone(), path)))
     }
 
     fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
@@ -306,65 +306,7 @@ impl Fs for SimFs {
             return Ok(None);
         }
         let handle = self.handle(OpKind::Open, path)?;
-        let opening = OPENINGS.fetch_add(1, Ordering::Relaxed);
-        Ok(Some(Box::new(VersionLocks { fs: handle.fs, path: handle.path, opening })))
-    }
-}
-
-/// Tells the openings of [`VersionLocks`] apart.
-static OPENINGS: AtomicU64 = AtomicU64::new(0);
-
-/// Versions that one opening of a lock file holds.
-#[derive(Debug)]
-struct VersionLocks {
-    fs: SimFs,
-    path: PathBuf,
-    opening: u64,
-}
-
-impl ReaderLocks for VersionLocks {
-    fn hold(&self, version: u64) -> Result<()> {
-        let held = (self.path.clone(), self.opening, version);
-        self.fs.begin(OpKind::Lock, &self.path)?.held_versions.insert(held);
-        Ok(())
-    }
-
-    fn release(&self, version: u64) {
-        self.fs.disk().held_versions.remove(&(self.path.clone(), self.opening, version));
-    }
-
-    fn held_below(&self, version: u64) -> Result<bool> {
-        let disk = self.fs.begin(OpKind::Lock, &self.path)?;
-        let is_below = |(path, opening, held): &(PathBuf, u64, u64)| {
-            *path == self.path && *opening != self.opening && *held < version
-        };
-        Ok(disk.held_versions.iter().any(is_below))
-    }
-}
-
-impl Drop for VersionLocks {
-    fn drop(&mut self) {
-        self.fs.disk().held_versions.retain(|(_, opening, _)| *opening != self.opening);
-    }
-}
-
-#[derive(Debug)]
-struct Lock {
-    fs: SimFs,
-    path: PathBuf,
-}
-
-impl LockGuard for Lock {}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        let mut disk = self.fs.disk();
-        match disk.locks.remove(&self.path) {
-            Some(Holder::Shared(n)) if n > 1 => {
-                disk.locks.insert(self.path.clone(), Holder::Shared(n - 1));
-            }
-            _ => {}
-        }
+        Ok(Some(Box::new(VersionLocks::new(handle.fs, handle.path))))
     }
 }
 
