@@ -10,6 +10,7 @@ mod config;
 mod contents;
 mod damage;
 mod faults;
+mod follow;
 mod kill;
 mod model;
 mod plants;
@@ -43,6 +44,8 @@ enum Harness {
     Model(Args),
     /// The process is killed by SIGKILL at random moments, under random options.
     Kill(Args),
+    /// Processes follow a store beside its writer, and all are killed at random moments.
+    Follow(Args),
     /// Patches that make mistakes still apply; with --long, a harness finds each.
     Plants(plants::Args),
     /// The engine's threads run in an order that a seed decides.
@@ -50,6 +53,11 @@ enum Harness {
     /// The process that `kill` kills.
     #[command(hide = true)]
     KillChild(kill::ChildArgs),
+    /// The processes that `follow` kills.
+    #[command(hide = true)]
+    FollowWriter(follow::ChildArgs),
+    #[command(hide = true)]
+    FollowReader(follow::ChildArgs),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +67,9 @@ fn main() -> ExitCode {
         Harness::Damage(args) => damage::harness(&args),
         Harness::Model(args) => model::harness(&args),
         Harness::Kill(args) => kill::harness(&args),
+        Harness::Follow(args) => follow::harness(&args),
+        Harness::FollowWriter(args) => follow::writer(&args),
+        Harness::FollowReader(args) => follow::reader(&args),
         Harness::Plants(args) => plants::harness(&args),
         Harness::Schedules(args) => schedules::harness(&args),
         Harness::KillChild(args) => kill::child(&args),

@@ -110,7 +110,13 @@ impl Storage {
     /// Checks that a segment's file exists and has the right length, without opening it.
     pub fn check_segment_file(&self, meta: &SegmentMeta) -> Result<()> {
         let path = self.path_of(meta.id, FileKind::Segment);
-        match self.fs.file_len(&path)? {
+        let renamed = || self.fs.file_len(&self.path_of(meta.id, FileKind::Obsolete));
+        let len = match self.fs.file_len(&path)? {
+            // The writer has replaced it in a version that this process does not read yet.
+            None if self.options.follow => renamed()?,
+            len => len,
+        };
+        match len {
             None => Err(self.missing_segment(meta.id)),
             Some(len) if len != meta.file_bytes => {
                 let what = format!("the file has {len} bytes, but the manifest says {}", meta.file_bytes);

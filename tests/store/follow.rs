@@ -143,6 +143,8 @@ fn i4_followers_in_threads_see_whole_batches_in_order_and_every_key_while_files_
                     assert!(got.iter().all(Option::is_some), "a key is missing");
                     last = first;
                     if last % 50 == 49 {
+                        let verified = follower.verify().unwrap();
+                        assert!(verified.is_ok(), "{:?}", verified.problems);
                         follower = follow(path);
                     }
                 }

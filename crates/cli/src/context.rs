@@ -117,9 +117,9 @@ impl Context {
         Context { db, db_named, json, prefixes, out }
     }
 
-    /// Opens the store for reading; it must exist.
+    /// Opens the store for reading, beside a process that may be writing it; it must exist.
     pub fn open_to_read(&self) -> Result<Db, Failure> {
-        Ok(self.options().read_only(true).open(&self.db)?)
+        Ok(self.options().follow(true).open(&self.db)?)
     }
 
     /// Opens the store for writing; with `create`, creates it if it is missing.

@@ -1,0 +1,94 @@
+//! The process that writes: batches from several threads, ingested rows, flushes, compactions and new filters; it closes and opens the
+//! store under other options.
+
+use super::ChildArgs;
+use super::rows::{INGESTED, KEYS, Numbers, WRITERS, key, value};
+use crate::config;
+use crate::contents::{Change, Span, batch_of};
+use crate::support::Rng;
+use sidebloom::Db;
+use sidebloom::fs::RealFs;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Nobody has killed the child after this time, so its parent is gone.
+const LIVES: Duration = Duration::from_secs(30);
+
+/// Goes on until it is killed.
+pub fn writer(args: &ChildArgs) -> ExitCode {
+    let (mut rng, numbers) = (Rng::new(args.seed), Numbers::open(&args.dir));
+    let started = Instant::now();
+    while started.elapsed() < LIVES {
+        let db = loop {
+            match config::random(&mut rng, Arc::new(RealFs)).open(args.dir.join("store")) {
+                Ok(db) => break db,
+                // The kernel has not released the locks of the one before yet.
+                Err(sidebloom::Error::Locked { .. }) => std::thread::sleep(Duration::from_millis(1)),
+                Err(error) => panic!("open: {error}"),
+            }
+        };
+        let until = Instant::now() + Duration::from_millis(*rng.pick(&[1, 20, 100, 1000]));
+        let seeds: [u64; WRITERS] = std::array::from_fn(|_| rng.next());
+        std::thread::scope(|scope| {
+            for (source, seed) in seeds.into_iter().enumerate() {
+                let (db, numbers) = (&db, &numbers);
+                scope.spawn(move || write(db, numbers, source, until, Rng::new(seed)));
+            }
+            disturb(&db, &numbers, until, &mut rng);
+        });
+    }
+    ExitCode::from(3)
+}
+
+fn write(db: &Db, numbers: &Numbers, source: usize, until: Instant, mut rng: Rng) {
+    while Instant::now() < until {
+        let number = numbers.started(source) + 1;
+        let change = |index| match value(source, index, number) {
+            Some(value) => Change::Put(key(source, index), value),
+            None if number.is_multiple_of(3) => Change::DeleteSpan(Span::only(key(source, index))),
+            None => Change::Delete(key(source, index)),
+        };
+        let batch = batch_of(&(0..KEYS).map(change).collect::<Vec<_>>());
+        numbers.set_started(source, number);
+        db.write(batch).unwrap_or_else(|e| panic!("write: {e}"));
+        numbers.set_acknowledged(source, number);
+        if rng.percent(20) {
+            std::thread::sleep(Duration::from_micros(rng.below(2000)));
+        }
+    }
+}
+
+fn disturb(db: &Db, numbers: &Numbers, until: Instant, rng: &mut Rng) {
+    while Instant::now() < until {
+        let done = match rng.below(9) {
+            0 => db.flush(),
+            1 => db.compact(),
+            2 => db.rebuild_filters(config::filters(rng)).map(|_| ()),
+            3 => db.wait_for_compaction(),
+            4 => db.sync(),
+            5 => ingest(db, numbers, rng),
+            _ => {
+                std::thread::sleep(Duration::from_micros(rng.below(5000)));
+                Ok(())
+            }
+        };
+        done.unwrap_or_else(|e| panic!("beside the writers: {e}"));
+    }
+}
+
+fn ingest(db: &Db, numbers: &Numbers, rng: &mut Rng) -> sidebloom::Result<()> {
+    let number = numbers.started(INGESTED) + 1;
+    numbers.set_started(INGESTED, number);
+    let mut rows: Vec<_> =
+        (0..KEYS).filter_map(|index| Some((key(INGESTED, index), value(INGESTED, index, number)?))).collect();
+    match rng.percent(50) {
+        true => {
+            rows.sort();
+            db.ingest(rows.into_iter().map(Ok))?
+        }
+        false => db.ingest_unsorted(rows.into_iter().map(Ok))?,
+    };
+    numbers.set_acknowledged(INGESTED, number);
+    Ok(())
+}
