@@ -57,6 +57,8 @@ struct OpenCounters {
     shortages: u64,
     descriptor_waits: u64,
     stall_micros: u64,
+    /// Everything that another process wrote longer ago than this, in seconds, is included.
+    follower_age: Option<f64>,
 }
 
 /// One level, or all of them.
@@ -199,6 +201,7 @@ impl OpenCounters {
             shortages: stats.shortages,
             descriptor_waits: stats.descriptor_waits,
             stall_micros: stats.stall_micros,
+            follower_age: stats.follower_age.map(|age| age.as_secs_f64()),
         }
     }
 
