@@ -118,7 +118,8 @@ impl<'a> Attempt<'a> {
     /// Opens and reads the store. Also returns its contents, if they could be read.
     fn read_only(&self, rng: &mut Rng, wounds: &Wounds<'_>, fs: &SimFs) -> (Outcome, Option<Contents>) {
         let store = self.store;
-        let db = match store.options(fs).read_only(true).open(&store.dir) {
+        let options = store.options(fs).read_only(true).follow(rng.percent(50));
+        let db = match options.open(&store.dir) {
             Ok(db) => db,
             Err(error) => {
                 wounds.check(&error);

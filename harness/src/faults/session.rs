@@ -171,7 +171,7 @@ impl Run<'_> {
     fn read_only(&mut self, seed: u64) {
         let fs = self.fs().clone();
         let writes = fs.writes();
-        let db = self.open(|| options(seed, &fs).read_only(true));
+        let db = self.open(|| options(seed, &fs).read_only(true).follow(seed.is_multiple_of(2)));
         let refused = db.put("a/refused", "");
         assert!(matches!(refused, Err(Error::ReadOnly)), "{}: {refused:?}", self.shared.what);
         // What was not acknowledged is decided here, and must be the same when the store is opened next.

@@ -25,6 +25,8 @@ pub struct Player<'a> {
     pub place: Place,
     /// `None` between close and reopen.
     pub open: Option<Db>,
+    /// Follows the store, also while it is closed, damaged and repaired.
+    pub follower: Option<Db>,
     pub model: Model,
     snapshots: Vec<(Snapshot, Arc<Model>)>,
     iterators: Vec<Walk>,
@@ -49,6 +51,7 @@ pub fn play(program: &Program, seed: u64, configuration: u64, counts: &Counts) -
         rng,
         place,
         open: None,
+        follower: None,
         model: Model::new(),
         snapshots: Vec::new(),
         iterators: Vec::new(),

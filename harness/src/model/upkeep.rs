@@ -34,6 +34,9 @@ impl Player<'_> {
             16 | 17 => self.checkpoint(),
             _ => self.check_all(),
         }
+        if self.rng.percent(30) {
+            self.check_follower();
+        }
         self.check_levels();
     }
 
@@ -84,6 +87,29 @@ impl Player<'_> {
         self.calls += 3;
     }
 
+    /// A follower holds the model's contents once it has caught up, and at once when it is new.
+    fn check_follower(&mut self) {
+        let follower = match self.follower.take() {
+            Some(follower) => {
+                self.ok("catch up", follower.catch_up());
+                follower
+            }
+            None => {
+                let options = self.options().follow(true);
+                self.ok("follow", options.open(self.place.store()))
+            }
+        };
+        self.check_other(&follower);
+        if self.rng.percent(20) {
+            let report = self.ok("verify what is followed", follower.verify());
+            assert!(report.is_ok(), "{}: verify: {:?}", self.what(), report.problems);
+        }
+        if self.rng.percent(80) {
+            self.follower = Some(follower);
+        }
+        self.calls += 1;
+    }
+
     /// Another opening holds the model's contents.
     fn check_other(&mut self, db: &Db) {
         let turns = self.rng.next();
@@ -110,6 +136,9 @@ impl Player<'_> {
         if self.rng.percent(20) {
             let opened = self.options().open(self.place.store());
             drop(self.ok("open for a moment", opened));
+        }
+        if self.rng.percent(20) {
+            self.check_follower();
         }
         self.open();
         self.check_all();

@@ -114,7 +114,11 @@ impl Checker<'_> {
             Error::Io { path, .. } => path.ends_with("LOCK") && fs.read(path).is_none(),
             _ => false,
         };
-        match self.options(fs).read_only(true).open(STORE) {
+        let options = match self.rng.percent(50) {
+            true => self.options(fs).follow(true),
+            false => self.options(fs).read_only(true),
+        };
+        match options.open(STORE) {
             Ok(db) => self.read_open(&db).map_err(|e| format!("read-only: {e}")),
             Err(error) if is_begun(&error) => Ok(Found::nothing(self.plan.writers)),
             Err(error) => Err(format!("opening read-only: {error}")),
