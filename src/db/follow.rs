@@ -13,6 +13,7 @@
 //! A log that is missing because it was flushed meanwhile, and anything else that does not fit, is an error only if the manifest is still the
 //! same.
 
+use super::followed_filters::FollowedFilters;
 use super::followed_logs::FollowedLogs;
 use super::following::{Following, Listing, Position};
 use super::inner::Inner;
@@ -27,7 +28,7 @@ use crate::manifest::{LiveSegment, LiveSet, MANIFEST, ManifestState, check_level
 use crate::memtable::Memtable;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Instant, Mutex, lock, wait_timeout};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,7 +62,8 @@ pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Res
         let live = Recovery { storage, names: &names }.open_segments(&state)?;
         let logs = FollowedLogs::replay(storage, &state, &names)?;
         let dir = Listing { stamp, since: Instant::now(), is_settled: false };
-        Ok((Position { state, version, manifest, dir, logs, failing: false }, live))
+        let filters = FollowedFilters::new(storage, &live)?;
+        Ok((Position { state, version, manifest, dir, logs, filters, failing: false }, live))
     })?;
     let (memtables, logs_reach_back) = (position.logs.memtables(), position.logs.reach_back(&live));
     let visible = position.logs.last_seq().max(live.max_seq());
@@ -88,8 +90,8 @@ impl Inner {
             if control.closing || wait_timeout(&self.work, &self.control, control, LOOK_EVERY).closing {
                 return;
             }
-            let Some(outcome) = self.guarded(|| self.catch_up()) else { return };
-            let Some(following) = &self.following else { return };
+            let outcome = self.guarded(|| self.catch_up().and_then(|()| self.look_at_filters()));
+            let (Some(outcome), Some(following)) = (outcome, &self.following) else { return };
             let mut at = lock(&following.at);
             let failed_before = std::mem::replace(&mut at.failing, outcome.is_err());
             match outcome {
@@ -100,6 +102,31 @@ impl Inner {
                 _ => {}
             }
         }
+    }
+
+    /// Opens the sidecars that the writer has replaced.
+    fn look_at_filters(&self) -> Result<()> {
+        let Some(following) = &self.following else { return Ok(()) };
+        let at = &mut *lock(&following.at);
+        let dir = at.dir.stamp.filter(|_| at.dir.is_settled);
+        let replaced = at.filters.replaced(&self.storage, &self.live(), dir)?;
+        if !replaced.is_empty() {
+            self.reopen_filters(&replaced);
+        }
+        Ok(())
+    }
+
+    /// Reads these sidecars anew.
+    fn reopen_filters(&self, ids: &BTreeSet<FileId>) {
+        self.change_view(&mut lock(&self.control), |view| {
+            let renewed = |s: &LiveSegment| LiveSegment {
+                sidecar: Some(Arc::new(self.storage.unopened_sidecar(&s.meta))),
+                ..s.clone()
+            };
+            let renewed = view.live.segments().filter(|s| ids.contains(&s.meta.id)).map(renewed).collect();
+            view.live = Arc::new(view.live.with(renewed, ids));
+        });
+        self.queue_unverified();
     }
 
     /// One pass over manifest and logs. After an error the view is as before.

@@ -1,5 +1,6 @@
 //! How far a follower has read. `follow.rs` reads on.
 
+use super::followed_filters::FollowedFilters;
 use super::followed_logs::FollowedLogs;
 use super::versions::{HeldVersion, Versions};
 use crate::fs::Stamp;
@@ -24,6 +25,7 @@ pub(crate) struct Position {
     pub manifest: Option<Stamp>,
     pub dir: Listing,
     pub logs: FollowedLogs,
+    pub filters: FollowedFilters,
     pub failing: bool,
 }
 

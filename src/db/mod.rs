@@ -13,6 +13,7 @@ mod failure;
 mod filters;
 mod flush;
 mod follow;
+mod followed_filters;
 mod followed_logs;
 mod following;
 mod handle;

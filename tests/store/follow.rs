@@ -105,6 +105,21 @@ fn a_follower_catches_up_by_itself_within_a_few_milliseconds() {
 }
 
 #[test]
+fn a_follower_uses_the_filters_that_the_writer_has_rebuilt() {
+    let dir = fast_dir();
+    let writer = Db::open(dir.path()).unwrap();
+    writer.ingest((0..50_000u32).map(|i| Ok((i.to_be_bytes(), b"")))).unwrap();
+    let follower = Options::new().follow(true).open(dir.path()).unwrap();
+    follower.warm().unwrap();
+    let bits = |db: &Db| db.stats().levels.iter().map(|level| level.filter_bytes).sum::<u64>() * 8 / 50_000;
+    assert_eq!(bits(&follower), bits(&writer));
+    writer.rebuild_filters(FilterPolicy::bits_per_key(19.0)).unwrap();
+    assert!(bits(&writer) > 15);
+    eventually("the follower has them", || bits(&follower) == bits(&writer));
+    assert!((0..50_000u32).all(|i| follower.contains_key(i.to_be_bytes()).unwrap()));
+}
+
+#[test]
 fn i4_followers_in_threads_see_whole_batches_in_order_and_every_key_while_files_come_and_go() {
     const KEYS: u64 = 300;
     let dir = fast_dir();

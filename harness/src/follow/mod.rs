@@ -9,6 +9,7 @@ mod rows;
 mod writer;
 
 pub use reader::reader;
+pub use rows::ChildArgs;
 pub use writer::writer;
 
 use crate::config;
@@ -18,7 +19,7 @@ use rows::Numbers;
 use sidebloom::fs::RealFs;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,12 +36,6 @@ const FLOORS: &[(&str, u64)] = &[
     ("stores checked", 50_000),
     ("snapshots checked again", 5000),
 ];
-
-#[derive(Debug, Clone, clap::Args)]
-pub struct ChildArgs {
-    pub dir: PathBuf,
-    pub seed: u64,
-}
 
 pub fn harness(args: &Args) -> ExitCode {
     Harness { name: "follow", short: 10, long: 240, floors: FLOORS }.run(args, one)

@@ -1,7 +1,6 @@
 //! A process that follows the store and checks what it sees.
 
-use super::ChildArgs;
-use super::rows::{KEYS, Numbers, SOURCES, check, key, number_of, rows_of, value};
+use super::rows::{ChildArgs, KEYS, Numbers, SOURCES, check, key, number_of, rows_of, value};
 use crate::config;
 use crate::support::Rng;
 use sidebloom::fs::RealFs;

@@ -5,7 +5,14 @@ use sidebloom::Range;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The arguments of a child.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ChildArgs {
+    pub dir: PathBuf,
+    pub seed: u64,
+}
 
 /// Threads that write batches, and one source whose rows are ingested.
 pub const WRITERS: usize = 3;

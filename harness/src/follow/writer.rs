@@ -1,8 +1,7 @@
 //! The process that writes: batches from several threads, ingested rows, flushes, compactions and new filters; it closes and opens the
 //! store under other options.
 
-use super::ChildArgs;
-use super::rows::{INGESTED, KEYS, Numbers, WRITERS, key, value};
+use super::rows::{ChildArgs, INGESTED, KEYS, Numbers, WRITERS, key, value};
 use crate::config;
 use crate::contents::{Change, Span, batch_of};
 use crate::support::Rng;
