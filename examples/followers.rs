@@ -76,7 +76,10 @@ fn main() -> Result<()> {
 }
 
 fn number(text: &str) -> u64 {
-    text.parse().unwrap_or_else(|_| panic!("{text} is no number"))
+    text.parse().unwrap_or_else(|_| {
+        eprintln!("{text} is no number");
+        std::process::exit(2)
+    })
 }
 
 fn key(i: u64) -> String {
