@@ -5,13 +5,13 @@
 //!    it needs is removed. A segment that is gone keeps the old version held while readers have it.
 //! 2. What was appended to the last log goes into that log's memtable. Each log has a memtable of its own, which is dropped once the
 //!    manifest's floor is above the log, as in the writer.
-//! 3. New logs are read from their beginning. A log that begins before the end of its predecessor repeats what a failed or interrupted
-//!    writer left in there; its rows count once the floor has reached it, because only then the writer appends others.
+//! 3. New logs are read from their beginning. One that begins before the end of its predecessor repeats what a failed or interrupted
+//!    writer has left there. Once the floor has reached it, it is read again: the writer may have reused numbers of the failed one.
 //! 4. The visible sequence number moves, and then the view changes, so that no reader combines new segments with an old number: compaction
 //!    may have dropped what that number needs.
 //!
-//! A log that is missing because it was flushed meanwhile, and anything else that does not fit, is an error only if the manifest is still the
-//! same.
+//! If the manifest changes meanwhile, all of this is done again, because logs may have been flushed and removed. Only if it is still the same,
+//! anything that does not fit is an error.
 
 use super::followed_filters::FollowedFilters;
 use super::followed_logs::FollowedLogs;
@@ -54,7 +54,7 @@ pub(crate) struct Followed {
 pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Result<Followed> {
     let _everything = versions.hold(0)?; // Until a version is held, no file may go.
     let since = Instant::now();
-    let (position, live) = until_unchanged(storage, |manifest| {
+    let (position, live) = until_unchanged(storage, true, |manifest| {
         let state = read_version(storage)?;
         let version = versions.hold(state.next_id.0)?;
         let stamp = storage.fs.stamp(&storage.dir)?;
@@ -62,7 +62,7 @@ pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Res
         let live = Recovery { storage, names: &names }.open_segments(&state)?;
         let logs = FollowedLogs::replay(storage, &state, &names)?;
         let dir = Listing { stamp, since: Instant::now(), is_settled: false };
-        let filters = FollowedFilters::new(storage, &live)?;
+        let filters = FollowedFilters::new(storage, &live);
         Ok((Position { state, version, manifest, dir, logs, filters, failing: false }, live))
     })?;
     let (memtables, logs_reach_back) = (position.logs.memtables(), position.logs.reach_back(&live));
@@ -78,7 +78,8 @@ impl Inner {
         let Some(following) = &self.following else { return Ok(()) };
         let mut at = lock(&following.at);
         let started = following.since.elapsed();
-        until_unchanged(&self.storage, |manifest| self.advance(&following.versions, &mut at, manifest))?;
+        let step = |manifest| self.advance(&following.versions, &mut at, manifest);
+        until_unchanged(&self.storage, false, step)?;
         following.current_until.fetch_max(started.as_micros() as u64, Ordering::AcqRel);
         Ok(())
     }
@@ -90,7 +91,7 @@ impl Inner {
             if control.closing || wait_timeout(&self.work, &self.control, control, LOOK_EVERY).closing {
                 return;
             }
-            let outcome = self.guarded(|| self.catch_up().and_then(|()| self.look_at_filters()));
+            let outcome = self.guarded(|| self.catch_up().inspect(|()| self.look_at_filters()));
             let (Some(outcome), Some(following)) = (outcome, &self.following) else { return };
             let mut at = lock(&following.at);
             let failed_before = std::mem::replace(&mut at.failing, outcome.is_err());
@@ -105,15 +106,14 @@ impl Inner {
     }
 
     /// Opens the sidecars that the writer has replaced.
-    fn look_at_filters(&self) -> Result<()> {
-        let Some(following) = &self.following else { return Ok(()) };
+    fn look_at_filters(&self) {
+        let Some(following) = &self.following else { return };
         let at = &mut *lock(&following.at);
         let dir = at.dir.stamp.filter(|_| at.dir.is_settled);
-        let replaced = at.filters.replaced(&self.storage, &self.live(), dir)?;
+        let replaced = at.filters.replaced(&self.storage, &self.live(), dir);
         if !replaced.is_empty() {
             self.reopen_filters(&replaced);
         }
-        Ok(())
     }
 
     /// Reads these sidecars anew.
@@ -145,8 +145,10 @@ impl Inner {
         let since = if stamp == at.dir.stamp { at.dir.since } else { now };
         let is_known = changed.is_none() && stamp == at.dir.stamp && at.dir.is_settled;
         let names = if is_known { Vec::new() } else { storage.fs.list(&storage.dir)? };
-        at.logs.read_last(storage, state.log_floor)?;
-        let new = at.logs.read_new(storage, state, &names)?;
+        let floor = at.logs.floor(state, (!is_known).then_some(&names));
+        at.logs.forget_partial(floor);
+        at.logs.read_last(storage, floor)?;
+        let new = at.logs.read_new(storage, state, floor, &names)?;
         let opened = match &changed {
             Some((state, _)) => self.open_new_segments(state, &names)?,
             None => Vec::new(),
@@ -157,7 +159,7 @@ impl Inner {
             self.visible.fetch_max(at.logs.last_seq(), Ordering::AcqRel);
             return Ok(());
         }
-        at.logs.extend(new.logs, state);
+        at.logs.extend(new.logs, state, floor);
         let Some((state, version)) = changed else { return self.show(at, Vec::new()) };
         at.state = state;
         self.show(at, opened)?;
@@ -215,18 +217,20 @@ fn read_version(storage: &Storage) -> Result<ManifestState> {
     }
 }
 
-/// Repeats what has failed for as long as the manifest changes meanwhile.
-fn until_unchanged<T>(storage: &Storage, mut attempt: impl FnMut(Option<Stamp>) -> Result<T>) -> Result<T> {
+/// Repeats an attempt while the manifest changes meanwhile: logs may have gone that the directory's listing then lacks. With `or_done`, a
+/// successful attempt counts nevertheless.
+fn until_unchanged<T>(
+    storage: &Storage,
+    or_done: bool,
+    mut attempt: impl FnMut(Option<Stamp>) -> Result<T>,
+) -> Result<T> {
     let path = storage.dir.join(MANIFEST);
-    let mut attempts = 1;
-    loop {
+    for _ in 0..ATTEMPTS {
         let manifest = storage.fs.stamp(&path)?;
-        match attempt(manifest) {
-            Err(error) if attempts < ATTEMPTS && storage.fs.stamp(&path)? != manifest => {
-                tracing::debug!(%error, attempts, "the store changed while it was read");
-                attempts += 1;
-            }
-            outcome => return outcome,
+        let outcome = attempt(manifest);
+        if or_done && outcome.is_ok() || storage.fs.stamp(&path)? == manifest {
+            return outcome;
         }
     }
+    Err(Error::Internal("the store changes faster than this process can follow it".into()))
 }

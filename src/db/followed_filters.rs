@@ -3,7 +3,6 @@
 //! The replaced files would still answer rightly, but the followers' copies would no longer be those of the writer.
 
 use super::storage::Storage;
-use crate::error::Result;
 use crate::fs::Stamp;
 use crate::id::{FileId, FileKind};
 use crate::manifest::{LiveSegment, LiveSet};
@@ -24,37 +23,33 @@ pub(crate) struct FollowedFilters {
 
 impl FollowedFilters {
     /// The sidecars of the first view. The directory may change at any time afterwards.
-    pub fn new(storage: &Storage, live: &LiveSet) -> Result<Self> {
-        Ok(FollowedFilters { stamps: stamps(storage, live)?, dir: None, due: Instant::now() + LOOK_EVERY })
+    pub fn new(storage: &Storage, live: &LiveSet) -> Self {
+        FollowedFilters { stamps: stamps(storage, live), dir: None, due: Instant::now() + LOOK_EVERY }
     }
 
     /// The segments whose sidecars have been replaced since the last look. `dir` is the directory's stamp; `None` if it may still change
     /// within the same tick of the clock.
-    pub fn replaced(
-        &mut self,
-        storage: &Storage,
-        live: &LiveSet,
-        dir: Option<Stamp>,
-    ) -> Result<BTreeSet<FileId>> {
+    pub fn replaced(&mut self, storage: &Storage, live: &LiveSet, dir: Option<Stamp>) -> BTreeSet<FileId> {
         let now = Instant::now();
         if now < self.due || dir.is_some() && dir == self.dir {
-            return Ok(BTreeSet::new());
+            return BTreeSet::new();
         }
         self.due = now + LOOK_EVERY;
-        let found = stamps(storage, live)?;
+        let found = stamps(storage, live);
         let is_replaced = |(id, stamp): &(&FileId, &Option<Stamp>)| {
             stamp.is_some() && self.stamps.get(id).is_some_and(|before| before != *stamp)
         };
         let replaced = found.iter().filter(is_replaced).map(|(id, _)| *id).collect();
         (self.stamps, self.dir) = (found, dir);
-        Ok(replaced)
+        replaced
     }
 }
 
-fn stamps(storage: &Storage, live: &LiveSet) -> Result<BTreeMap<FileId, Option<Stamp>>> {
+/// A sidecar that cannot be inspected counts as missing (I2).
+fn stamps(storage: &Storage, live: &LiveSet) -> BTreeMap<FileId, Option<Stamp>> {
     let stamp = |s: &LiveSegment| {
         let path = storage.path_of(s.meta.id, FileKind::Filter);
-        Ok((s.meta.id, storage.fs.stamp(&path)?))
+        (s.meta.id, storage.fs.stamp(&path).unwrap_or(None))
     };
     live.segments().filter(|_| storage.filters_on()).map(stamp).collect()
 }

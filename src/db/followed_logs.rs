@@ -8,7 +8,7 @@ use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::{LiveSet, ManifestState};
 use crate::memtable::Memtable;
-use crate::wal::LogTail;
+use crate::wal::{LogTail, ReadTo};
 use std::sync::Arc;
 
 /// Logs, oldest first. Only the last one grows.
@@ -27,6 +27,8 @@ pub(crate) struct FollowedLog {
     tail: Option<LogTail>,
     /// Operations before this one are in earlier logs or in segments.
     expected: Seq,
+    /// Whether the memtable has everything in the log that segments do not have. Otherwise it may lack what earlier logs have, too.
+    is_whole: bool,
     /// The first sequence number in the memtable.
     oldest: Option<Seq>,
     next_seq: Seq,
@@ -40,9 +42,9 @@ pub(crate) struct NewLogs {
 }
 
 impl FollowedLog {
-    fn new(storage: &Storage, id: FileId, tail: Option<LogTail>, expected: Seq) -> Result<Self> {
+    fn new(storage: &Storage, id: FileId, expected: Seq, is_whole: bool) -> Result<Self> {
         let memtable = Arc::new(Memtable::new(storage.options.memtable_bytes)?);
-        Ok(FollowedLog { id, memtable, tail, expected, oldest: None, next_seq: expected })
+        Ok(FollowedLog { id, memtable, tail: None, expected, is_whole, oldest: None, next_seq: expected })
     }
 
     /// Reads what was appended since the last call.
@@ -62,36 +64,49 @@ impl FollowedLog {
 impl FollowedLogs {
     /// Reads the logs that the manifest needs as recovery does.
     pub fn replay(storage: &Storage, state: &ManifestState, names: &[String]) -> Result<Self> {
-        let mut logs: Vec<FollowedLog> = Vec::new();
-        let outcome =
-            replay_all(&*storage.fs, &storage.dir, state, names, &mut |id, seq, payload, count| {
-                if logs.last().is_none_or(|last| last.id != id) {
-                    logs.push(FollowedLog::new(storage, id, None, seq)?);
+        let ids = needed_logs(state, names);
+        let new = |id: &FileId| FollowedLog::new(storage, *id, 0, ids.first() == Some(id));
+        let mut logs: Vec<FollowedLog> = ids.iter().map(new).collect::<Result<_>>()?;
+        let outcome = replay_all(&*storage.fs, &storage.dir, state, names, &mut |id, seq, payload, _| {
+            if let Some(log) = logs.iter_mut().find(|log| log.id == id) {
+                apply(&log.memtable, storage, seq, payload, |_, _| ());
+                log.oldest.get_or_insert(seq);
+            }
+            Ok(())
+        })?;
+        // Logs behind a gap are left out. One without a header is being created, or it is the last one of a crash.
+        let last = outcome
+            .last
+            .map(|last| if last.read.is_some() { last.id } else { FileId(last.id.0.saturating_sub(1)) });
+        let known = last.unwrap_or(FileId(0));
+        logs.retain(|log| log.id <= known);
+        if let (Some(log), Some(last)) = (logs.last_mut(), outcome.last) {
+            match last.read {
+                Some(_) => {
+                    log.tail = Some(open_tail(storage, last.id, last.read)?);
+                    (log.expected, log.next_seq) = (outcome.next_seq, outcome.next_seq);
                 }
-                if let Some(log) = logs.last_mut() {
-                    apply(&log.memtable, storage, seq, payload, |_, _| ());
-                    log.oldest.get_or_insert(seq);
-                    log.next_seq = seq + Seq::from(count);
-                }
-                Ok(())
-            })?;
-        let all = needed_logs(state, names);
-        let mut known = all.last().copied().unwrap_or(FileId(0));
-        if let Some((id, offset)) = outcome.end {
-            let has_header = offset > 0;
-            if has_header {
-                let tail = open_tail(storage, id, offset, outcome.next_seq)?;
-                if logs.last().is_none_or(|last| last.id != id) {
-                    logs.push(FollowedLog::new(storage, id, None, outcome.next_seq)?);
-                }
-                if let Some(log) = logs.last_mut() {
-                    (log.tail, log.next_seq) = (Some(tail), outcome.next_seq);
-                }
-            } else {
-                known = FileId(id.0.saturating_sub(1)); // It is being created.
+                None => log.next_seq = last.expected,
             }
         }
-        Ok(FollowedLogs { logs, known, next_seq: outcome.next_seq })
+        let next_seq = logs.last().map_or(state.last_seq + 1, |last| last.next_seq);
+        Ok(FollowedLogs { logs, known, next_seq })
+    }
+
+    /// The first log that is needed, of those among `names`: a repair that has lost the manifest's floor names none. `None` for `names`: they
+    /// are as they were.
+    pub fn floor(&self, state: &ManifestState, names: Option<&[String]>) -> FileId {
+        let first = names.map(|names| needed_logs(state, names).first().copied());
+        first.map_or(state.log_floor, |first| first.unwrap_or(FileId(self.known.0.saturating_add(1))))
+    }
+
+    /// Forgets a log that is the first one needed and not whole, with those after it: they are read again as new ones.
+    pub fn forget_partial(&mut self, floor: FileId) {
+        let first = self.logs.partition_point(|log| log.id < floor);
+        if let Some(log) = self.logs.get(first).filter(|log| !log.is_whole) {
+            self.known = FileId(log.id.0.saturating_sub(1));
+            self.logs.truncate(first);
+        }
     }
 
     /// Reads what was appended to the last log, unless segments have all of it.
@@ -104,32 +119,40 @@ impl FollowedLogs {
     }
 
     /// Reads the logs among `names` that are not followed yet. All others were read to their ends after the directory was listed.
-    pub fn read_new(&self, storage: &Storage, state: &ManifestState, names: &[String]) -> Result<NewLogs> {
+    pub fn read_new(
+        &self,
+        storage: &Storage,
+        state: &ManifestState,
+        floor: FileId,
+        names: &[String],
+    ) -> Result<NewLogs> {
         let mut new = NewLogs { logs: Vec::new(), is_pending: false };
         let ids: Vec<FileId> = needed_logs(state, names).into_iter().filter(|id| *id > self.known).collect();
-        let mut expected = match self.logs.last().is_some_and(|last| last.id >= state.log_floor) {
-            true => self.next_seq,
-            false => state.last_seq + 1,
-        };
-        let mut is_first = self.logs.iter().all(|log| log.id < state.log_floor);
+        let mut is_first = self.logs.last().is_none_or(|last| last.id < floor);
+        let mut expected = if is_first { state.last_seq + 1 } else { self.next_seq };
         for id in ids.iter().copied() {
-            let tail = open_tail(storage, id, 0, 0)?;
+            let mut tail = open_tail(storage, id, None)?;
             match tail.first_seq()? {
                 // The next one is there already: this one never got a header.
-                None if ids.last() != Some(&id) => continue,
+                None if ids.last() != Some(&id) => {
+                    is_first = false;
+                    continue;
+                }
                 None => new.is_pending = true,
-                Some(first_seq) if first_seq < expected && !is_first => new.is_pending = true,
+                // It begins behind rows that are being ingested, or a crash has left it.
+                Some(first_seq) if first_seq > expected && !is_first => new.is_pending = true,
                 Some(first_seq) if first_seq > expected => {
                     let path = storage.path_of(id, FileKind::Wal);
                     let what = format!(
-                        "the log starts at operation {first_seq}, but what comes before it ends at {}: open the store for writing, or run \
-                         `sidebloom repair`",
+                        "the log starts at operation {first_seq}, but the manifest ends at {}: run `sidebloom repair`",
                         expected - 1
                     );
                     return Err(Error::corruption(path, 0, what));
                 }
-                Some(_) => {
-                    let mut log = FollowedLog::new(storage, id, Some(tail), expected)?;
+                Some(first_seq) => {
+                    let is_whole = is_first || first_seq == expected;
+                    let mut log = FollowedLog::new(storage, id, expected, is_whole)?;
+                    log.tail = Some(tail);
                     log.read(storage)?;
                     expected = log.next_seq;
                     is_first = false;
@@ -142,11 +165,11 @@ impl FollowedLogs {
         Ok(new)
     }
 
-    /// Goes on with new logs, and without those below the floor. `last_seq` is what the manifest says.
-    pub fn extend(&mut self, new: Vec<FollowedLog>, state: &ManifestState) {
+    /// Goes on with new logs, and without those below the floor.
+    pub fn extend(&mut self, new: Vec<FollowedLog>, state: &ManifestState, floor: FileId) {
         self.known = new.last().map_or(self.known, |last| last.id);
         self.logs.extend(new);
-        self.logs.retain(|log| log.id >= state.log_floor);
+        self.logs.retain(|log| log.id >= floor);
         self.next_seq = self.logs.last().map_or(state.last_seq + 1, |last| last.next_seq);
     }
 
@@ -167,7 +190,7 @@ impl FollowedLogs {
     }
 }
 
-fn open_tail(storage: &Storage, id: FileId, offset: u64, next: Seq) -> Result<LogTail> {
+fn open_tail(storage: &Storage, id: FileId, read: Option<ReadTo>) -> Result<LogTail> {
     let path = storage.path_of(id, FileKind::Wal);
-    LogTail::open(&*storage.fs, &path, id, storage.header.store_id, offset, next)
+    LogTail::open(&*storage.fs, &path, id, storage.header.store_id, read)
 }

@@ -48,6 +48,7 @@ fn open(path: &Path, mut options: Options) -> Result<Db> {
         options.read_only = true;
         if let Some(locks) = reader_locks(&*fs, path)? {
             let inner = Arc::new(open_following(path, options, locks)?);
+            inner.catch_up()?; // The store may have changed while it was read.
             let mut threads = background::spawn(&inner)?;
             threads.push(background::spawn_follower(&inner)?);
             inner.queue_unverified();

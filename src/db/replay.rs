@@ -5,7 +5,7 @@ use crate::fs::Fs;
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::ManifestState;
-use crate::wal::{self, ExpectedLog, LogEnd};
+use crate::wal::{self, ExpectedLog, LogEnd, ReadTo};
 use bytes::Bytes;
 use std::path::Path;
 
@@ -18,8 +18,18 @@ pub(crate) struct ReplayOutcome {
     pub left_out: bool,
     /// Whether a log ends in an unfinished record.
     pub torn: bool,
-    /// The last log, and the offset of its first byte that was not replayed; `None` if there is none, or it was left out.
-    pub end: Option<(FileId, u64)>,
+    /// The last log that was replayed.
+    pub last: Option<LastLog>,
+}
+
+/// A log that was replayed after all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastLog {
+    pub id: FileId,
+    /// How far it was read; `None` if it has no header.
+    pub read: Option<ReadTo>,
+    /// The sequence number after the last operation before this log.
+    pub expected: Seq,
 }
 
 /// The logs among `names` that are still needed, oldest first.
@@ -59,8 +69,9 @@ pub(crate) fn replay_all(
             ExpectedLog { id, store_id: state.header.store_id, next_seq: outcome.next_seq, synced };
         let replayed =
             wal::replay(fs, &path, expected, &mut |seq, payload, count| sink(id, seq, payload, count))?;
-        let is_gap = matches!(replayed.end, LogEnd::Gap { .. });
-        outcome.end = (!is_gap).then_some((id, replayed.offset));
+        if !matches!(replayed.end, LogEnd::Gap { .. }) {
+            outcome.last = Some(LastLog { id, read: replayed.read, expected: outcome.next_seq });
+        }
         let before_mark = mark.is_some_and(|mark| id < mark.log);
         let up_to_mark = mark.is_some_and(|mark| id <= mark.log);
         match replayed.end {

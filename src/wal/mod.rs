@@ -13,7 +13,7 @@ mod writer;
 
 pub use batch::{Batch, ops};
 pub use format::{LogHeader, OpKind};
-pub use reader::{ExpectedLog, LogEnd, identify, replay};
+pub use reader::{ExpectedLog, LogEnd, ReadTo, identify, replay};
 pub use salvage::{LogStart, find_start, find_tag, salvage};
 pub use tail::LogTail;
 pub use writer::{LogRecord, LogWriter};

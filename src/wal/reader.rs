@@ -31,8 +31,19 @@ pub struct Replay {
     pub next_seq: Seq,
     /// How the log ended.
     pub end: LogEnd,
-    /// Offset of the first byte that was not replayed.
+    /// How far the file was read; `None` if it has no header, or nothing was replayed because of a gap.
+    pub read: Option<ReadTo>,
+}
+
+/// A part of a log that was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadTo {
+    /// The sequence number that the log begins with.
+    pub first_seq: Seq,
+    /// Offset of the first byte that was not read.
     pub offset: u64,
+    /// The sequence number of the operation there.
+    pub next_seq: Seq,
 }
 
 /// How a log ended. Offsets are in bytes, of the first byte that was not replayed.
@@ -100,16 +111,18 @@ pub fn replay(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'
 fn replay_from_header(log: &mut LogReader, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
     let ExpectedLog { id, store_id, next_seq: expected, .. } = expected;
     let Some(header) = log.header()? else {
-        return Ok(Replay { next_seq: expected, end: log.end_at(0, expected)?, offset: 0 });
+        return Ok(Replay { next_seq: expected, end: log.end_at(0, expected)?, read: None });
     };
     log.check_identity(&header, id, store_id)?;
+    let begin =
+        ReadTo { first_seq: header.first_seq, offset: HEADER_BYTES as u64, next_seq: header.first_seq };
     if header.first_seq > expected {
-        log.records(HEADER_BYTES as u64, header.first_seq, Seq::MAX, &mut |_, _, _| Ok(()))?;
+        log.records(begin, Seq::MAX, &mut |_, _, _| Ok(()))?;
         let end = LogEnd::Gap { first_seq: header.first_seq, had_synced: log.had_synced };
-        return Ok(Replay { next_seq: expected, end, offset: 0 });
+        return Ok(Replay { next_seq: expected, end, read: None });
     }
-    let replay = log.records(HEADER_BYTES as u64, header.first_seq, expected, sink)?;
-    Ok(Replay { next_seq: replay.next_seq.max(expected), ..replay })
+    let (read, end) = log.records(begin, expected, sink)?;
+    Ok(Replay { next_seq: read.next_seq.max(expected), end, read: Some(read) })
 }
 
 /// The header of a log, for a repair without a manifest. `None` when a crash at creation left no header.
@@ -196,18 +209,13 @@ impl LogReader {
         Ok(decoded)
     }
 
-    /// Replays all records from offset `at` on; the first has sequence number `next`. Batches before `expected` are skipped: an interrupted
-    /// recovery leaves a log that repeats the previous ones, batch by batch.
-    pub fn records(
-        &mut self,
-        mut at: u64,
-        mut next: Seq,
-        expected: Seq,
-        sink: BatchSink<'_>,
-    ) -> Result<Replay> {
+    /// Replays all records from `begin` on. Batches before `expected` are skipped: an interrupted recovery leaves a log that repeats the
+    /// previous ones, batch by batch.
+    pub fn records(&mut self, begin: ReadTo, expected: Seq, sink: BatchSink<'_>) -> Result<(ReadTo, LogEnd)> {
+        let ReadTo { offset: mut at, next_seq: mut next, .. } = begin;
         while at < self.len {
             let Some((head, after)) = self.record(at, 0)? else {
-                return Ok(Replay { next_seq: next, end: self.end_at(at, next)?, offset: at });
+                return Ok((ReadTo { offset: at, next_seq: next, ..begin }, self.end_at(at, next)?));
             };
             let is_gap = head.count == 0;
             if head.first_seq != next && !(is_gap && head.first_seq > next) {
@@ -235,7 +243,7 @@ impl LogReader {
             next = after;
             at += head.record_len();
         }
-        Ok(Replay { next_seq: next, end: LogEnd::Clean, offset: at })
+        Ok((ReadTo { offset: at, next_seq: next, ..begin }, LogEnd::Clean))
     }
 
     /// The payload of the valid record at `at`.

@@ -5,7 +5,7 @@ mod misdirected;
 mod tail;
 
 use super::format::{HEADER_BYTES, LogHeader, RECORD_FRAME_BYTES, RecordHead, encode_record};
-use super::reader::Replay;
+use super::reader::{ReadTo, Replay};
 use super::salvage::Unreadable;
 use super::{Batch, ExpectedLog, LogEnd, LogRecord, LogWriter, ops, replay, salvage};
 use crate::error::{Error, Result};
@@ -59,6 +59,13 @@ impl TestLog {
     fn sync(&mut self) -> &mut Self {
         self.writer.sync().unwrap();
         self
+    }
+
+    /// The outcome of a replay of the whole log, which ends before `own_next`.
+    fn whole(&self, next_seq: Seq, own_next: Seq) -> Replay {
+        let offset = self.bytes().len() as u64;
+        let read = Some(ReadTo { first_seq: FIRST, offset, next_seq: own_next });
+        Replay { next_seq, end: LogEnd::Clean, read }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -188,8 +195,7 @@ fn a_gap_moves_on_and_never_back() {
     let payload = batch.into_bytes();
     log.writer.append_group(&[LogRecord { first_seq: FIRST + 50, count: 1, payload: &payload }]).unwrap();
     let (replayed, outcome) = log.replay("log", EXPECTED);
-    let offset = log.bytes().len() as u64;
-    assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST + 51, end: LogEnd::Clean, offset });
+    assert_eq!(outcome.unwrap(), log.whole(FIRST + 51, FIRST + 51));
     assert_eq!(replayed, [log.written[0].clone(), (FIRST + 50, payload, 1)]);
 }
 
@@ -307,7 +313,7 @@ fn a_log_that_starts_late_is_a_gap() {
         let (replayed, outcome) = log.replay_as("log", ID, STORE, FIRST - 3);
         assert!(replayed.is_empty());
         let end = LogEnd::Gap { first_seq: FIRST, had_synced: synced };
-        assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST - 3, end, offset: 0 });
+        assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST - 3, end, read: None });
     }
 }
 
@@ -315,11 +321,10 @@ fn a_log_that_starts_late_is_a_gap() {
 fn a_log_that_repeats_the_one_before_it_goes_on_where_that_ends() {
     let mut log = TestLog::new();
     log.append(&[10]).append(&[10, 20]);
-    let (end, offset) = (LogEnd::Clean, log.bytes().len() as u64);
     for done in 0..6 {
         let (replayed, outcome) = log.replay_as("log", ID, STORE, FIRST + done);
         assert_eq!(replayed, log.written[3.min(done as usize)..]);
-        assert_eq!(outcome.unwrap(), Replay { next_seq: FIRST + done.max(3), end, offset });
+        assert_eq!(outcome.unwrap(), log.whole(FIRST + done.max(3), FIRST + 3));
     }
     let mut batch = Batch::new();
     (0..3u8).for_each(|key| batch.put([key], b""));

@@ -90,10 +90,14 @@ impl Player<'_> {
     /// A follower holds the model's contents once it has caught up, and at once when it is new.
     fn check_follower(&mut self) {
         let follower = match self.follower.take() {
-            Some(follower) => {
-                self.ok("catch up", follower.catch_up());
-                follower
-            }
+            Some(follower) => match follower.catch_up() {
+                // A repair of an empty store without a manifest makes a new store.
+                Err(Error::NotAStore { .. }) => return,
+                outcome => {
+                    self.ok("catch up", outcome);
+                    follower
+                }
+            },
             None => {
                 let options = self.options().follow(true);
                 self.ok("follow", options.open(self.place.store()))

@@ -44,7 +44,6 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     .collect();
     crate::golden::check("wal", &bytes, &fields);
     log.fs.write("golden", &*bytes);
-    let (end, offset) = (LogEnd::Clean, bytes.len() as u64);
     let replayed = log.replay_as("golden", ID, STORE, FIRST).1.unwrap();
-    assert_eq!(replayed, Replay { next_seq: FIRST + 5, end, offset });
+    assert_eq!((replayed.next_seq, replayed.end), (FIRST + 5, LogEnd::Clean));
 }

@@ -19,7 +19,7 @@ fn a_tail_passes_each_batch_once_whatever_part_of_the_log_it_saw_between() {
             Ok(())
         };
         let mut file = log.fs.append(path).unwrap();
-        let mut tail = LogTail::open(&log.fs, path, ID, STORE, 0, 0).unwrap();
+        let mut tail = LogTail::open(&log.fs, path, ID, STORE, None).unwrap();
         assert_eq!(tail.first_seq().unwrap(), None);
         assert_eq!(tail.read(FIRST, &mut sink).unwrap(), None);
         let mut last = None;
@@ -42,7 +42,7 @@ fn i6_a_tail_reports_damage_each_time_and_passes_what_precedes_it_once() {
     let mut bytes = log.bytes();
     bytes[good + 40] ^= 1;
     log.fs.write("damaged", bytes);
-    let mut tail = LogTail::open(&log.fs, Path::new("damaged"), ID, STORE, 0, 0).unwrap();
+    let mut tail = LogTail::open(&log.fs, Path::new("damaged"), ID, STORE, None).unwrap();
     let mut passed = 0;
     for _ in 0..3 {
         let error = tail.read(FIRST, &mut |_, _, _| {
@@ -52,6 +52,6 @@ fn i6_a_tail_reports_damage_each_time_and_passes_what_precedes_it_once() {
         assert!(matches!(error, Err(Error::Corruption { offset, .. }) if offset == good as u64), "{error:?}");
     }
     assert_eq!(passed, 1);
-    let other = LogTail::open(&log.fs, Path::new("log"), FileId(ID.0 + 1), STORE, 0, 0).unwrap();
+    let mut other = LogTail::open(&log.fs, Path::new("log"), FileId(ID.0 + 1), STORE, None).unwrap();
     assert!(matches!(other.first_seq(), Err(Error::Corruption { .. })));
 }
