@@ -87,8 +87,8 @@ mod wal;
 
 pub use bounds::KeyBounds;
 pub use db::{
-    Cursor, Db, Durability, FilterPolicy, Keys, LevelStats, LogSalvage, LostRange, Options, Range,
-    RebuildReport, RepairReport, Snapshot, Stats, VerifyReport, repair,
+    Cursor, Db, Durability, FileSet, FilterPolicy, Keys, LevelStats, LogSalvage, LostRange, Options, Range,
+    RebuildReport, RepairReport, SegmentEntry, Snapshot, Stats, VerifyReport, repair,
 };
 pub use error::{Error, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};

@@ -118,7 +118,7 @@ impl Inner {
         outcome
     }
 
-    fn stop_writing(&self, cause: String) {
+    pub fn stop_writing(&self, cause: String) {
         let cause: Arc<str> = cause.into();
         if self.failure.set(Arc::clone(&cause)).is_ok() {
             tracing::error!(%cause, "store is read-only until it is reopened");

@@ -2,6 +2,7 @@
 
 use super::close::OpenStore;
 use super::cursor::Cursor;
+use super::file_set::FileSet;
 use super::inner::Inner;
 use super::options::{Durability, Options};
 use super::policy::FilterPolicy;
@@ -325,6 +326,20 @@ impl Db {
     /// after which the target is removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         self.inner().checkpoint(target.as_ref())
+    }
+
+    /// Flushes everything written so far and returns the files that hold it, to be copied elsewhere while the store goes on.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly), also in a store that follows another process; the errors of [`flush`](Self::flush).
+    pub fn file_set(&self) -> Result<FileSet> {
+        self.inner().file_set()
+    }
+
+    /// Lets the store take no more writes until it is opened again, as after a failed write: they fail with
+    /// [`Error::Poisoned`](crate::Error::Poisoned), which names the cause. For a writer that has learned that another one has replaced it.
+    pub fn fence(&self, cause: impl Into<String>) {
+        self.inner().stop_writing(cause.into());
     }
 
     /// Reads the whole store: verifies every checksum, probes every key's filter, and compares the manifest with the files.

@@ -10,6 +10,7 @@ mod compact;
 mod control;
 mod cursor;
 mod failure;
+mod file_set;
 mod filters;
 mod flush;
 mod follow;
@@ -66,6 +67,7 @@ mod level_tests;
 #[cfg(feature = "bench-support")]
 pub use bench_support::SegmentFilter;
 pub use cursor::Cursor;
+pub use file_set::{FileSet, SegmentEntry};
 pub use handle::Db;
 pub(crate) use metrics::add;
 pub use options::{Durability, Options};

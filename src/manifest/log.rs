@@ -120,14 +120,20 @@ pub fn read_state(fs: &dyn Fs, dir: &Path) -> Result<ManifestState> {
     replay(&bytes, &path)
 }
 
+/// The contents of a manifest that holds only `state`.
+pub fn encode_snapshot(state: &ManifestState) -> Result<Vec<u8>> {
+    let mut bytes = encode_header(state.header);
+    bytes.extend(encode_edit(&state.snapshot(), tag(state.header))?);
+    Ok(bytes)
+}
+
 /// Replaces the manifest with one that holds only `state`, and syncs it. The caller makes its name durable.
 fn write_snapshot(fs: &dyn Fs, dir: &Path, state: &ManifestState) -> Result<(Box<dyn AppendFile>, u64)> {
     let (path, tmp) = (dir.join(MANIFEST), dir.join(MANIFEST_TMP));
     if fs.file_len(&tmp)?.is_some() {
         fs.remove(&tmp)?;
     }
-    let mut bytes = encode_header(state.header);
-    bytes.extend(encode_edit(&state.snapshot(), tag(state.header))?);
+    let bytes = encode_snapshot(state)?;
     let mut file = fs.create(&tmp)?;
     file.append(&bytes)?;
     file.sync()?;

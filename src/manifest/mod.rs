@@ -18,6 +18,6 @@ pub use level::{LEVELS, Quarantine};
 pub use level_counts::LevelCounts;
 pub use live::LiveSet;
 pub use live_segment::{LiveSegment, hull};
-pub use log::{MANIFEST, MANIFEST_TMP, Manifest, check_levels, read_state};
+pub use log::{MANIFEST, MANIFEST_TMP, Manifest, check_levels, encode_snapshot, read_state};
 pub use ranged::RangedRuns;
 pub use run::{Fenced, GROUP_RUNS_MAX, Run, RunGroup};

@@ -1,0 +1,219 @@
+//! A generation: what a store was at one time. Its object is immutable, and the next one has the next number.
+//!
+//! ```text
+//! gen/NNNNNNNNNNNNNNNNNNNN := "sidebloom generation " version " " length " " CRC-32 in hex "\n" body
+//! ```
+//!
+//! `length` is that of the body in bytes, and the CRC covers it. The body is JSON ([`Generation`]). Objects that it names are immutable, too:
+//! their names contain the SHA-256 of their contents, so no writer replaces what another one has written.
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use sidebloom::filter::codec::crc32;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const MAGIC: &str = "sidebloom generation ";
+const VERSION: u32 = 1;
+/// Longest first line: the magic, two numbers and eight hex digits.
+const HEAD_MAX: usize = 80;
+
+/// The object that says where the newest generation may be found. Written after each generation; never decides anything.
+pub(crate) const LATEST: &str = "latest";
+
+/// What a store was at one time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Generation {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Tells the store from others, in hex.
+    pub store: String,
+    /// The publisher that wrote it, in hex.
+    pub writer: String,
+    /// The time of this state by the writer's clock, in milliseconds since 1970: everything that was written before it is in here.
+    pub as_of_ms: u64,
+    /// Rises whenever segments leave the store.
+    pub version: u64,
+    pub manifest: Object,
+    pub files: Vec<File>,
+    /// Other files of the published directory, for guards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extra: Vec<File>,
+}
+
+/// An object in the bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Object {
+    /// Its name below the prefix.
+    pub object: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// SHA-256 of its contents, in hex.
+    pub sha256: String,
+}
+
+/// A file of the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct File {
+    /// Its name in the store's directory.
+    pub name: String,
+    #[serde(flatten)]
+    pub object: Object,
+    /// What tells the file from a later one of the same name without reading it: a segment's digest, the SHA-256 of a sidecar's header.
+    pub mark: String,
+    /// Of a segment: the part that readers keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tail: Option<Tail>,
+}
+
+/// The end of a segment, with everything but its data blocks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tail {
+    /// Where it begins.
+    pub at: u64,
+    /// SHA-256 of its contents, in hex.
+    pub sha256: String,
+}
+
+impl Generation {
+    /// The name of a generation's object.
+    pub fn name_of(number: u64) -> String {
+        format!("gen/{number:020}")
+    }
+
+    /// The number in the name of an object.
+    pub fn number_in(name: &str) -> Option<u64> {
+        let digits = name.strip_prefix("gen/")?;
+        let number = digits.parse().ok()?;
+        (Self::name_of(number) == name).then_some(number)
+    }
+
+    /// All objects that it names.
+    pub fn objects(&self) -> impl Iterator<Item = &Object> {
+        let files = self.files.iter().chain(&self.extra).map(|file| &file.object);
+        std::iter::once(&self.manifest).chain(files)
+    }
+
+    /// The time of the state.
+    pub fn as_of(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.as_of_ms)
+    }
+
+    pub fn encode(&self) -> Vec<u8> {
+        let body = serde_json::to_vec(self).unwrap_or_default(); // A map with names as keys: cannot fail.
+        let mut bytes = format!("{MAGIC}{VERSION} {} {:08x}\n", body.len(), crc32(&[&body])).into_bytes();
+        bytes.extend(body);
+        bytes
+    }
+
+    /// Decodes the object `object` of generation `number`.
+    pub fn decode(bytes: &[u8], object: &str, number: u64) -> Result<Self> {
+        let damaged = |offset: usize, what: &str| Error::damaged(object, offset as u64, what);
+        let head_len = bytes.iter().take(HEAD_MAX).position(|&byte| byte == b'\n');
+        let head = head_len.and_then(|len| std::str::from_utf8(bytes.get(..len)?).ok());
+        let fields =
+            head.and_then(|head| head.strip_prefix(MAGIC)).map(|rest| rest.split(' ').collect::<Vec<_>>());
+        let (Some(head_len), Some(fields)) = (head_len, fields) else {
+            return Err(damaged(0, "it does not begin as a generation does"));
+        };
+        let number_at = |at: usize| fields.get(at).and_then(|field| field.parse::<usize>().ok());
+        match number_at(0) {
+            Some(version) if version == VERSION as usize => {}
+            Some(found) => {
+                let found = u32::try_from(found).unwrap_or(u32::MAX);
+                return Err(Error::UnsupportedVersion { object: object.into(), found, supported: VERSION });
+            }
+            None => return Err(damaged(0, "it has no format version")),
+        }
+        let body = bytes.get(head_len + 1..).unwrap_or_default();
+        let crc = fields.get(2).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        if number_at(1) != Some(body.len()) {
+            return Err(damaged(
+                bytes.len(),
+                "it has another length than its first line says: it was cut short",
+            ));
+        }
+        if crc != Some(crc32(&[body])) {
+            return Err(damaged(head_len + 1, "checksum mismatch"));
+        }
+        let found: Generation =
+            serde_json::from_slice(body).map_err(|e| damaged(head_len + 1, &e.to_string()))?;
+        if found.number != number {
+            return Err(damaged(head_len + 1, &format!("it says that it is generation {}", found.number)));
+        }
+        let is_plain =
+            |name: &str| !name.is_empty() && !name.contains(['/', '\\']) && name != ".." && name != ".";
+        match found.files.iter().chain(&found.extra).all(|file| is_plain(&file.name)) {
+            true => Ok(found),
+            false => Err(damaged(head_len + 1, "a file's name is not plain")),
+        }
+    }
+}
+
+/// The SHA-256 of some bytes, in hex.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes as hex digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn millis(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generation() -> Generation {
+        let object = |name: &str| Object { object: name.into(), bytes: 7, sha256: sha256(b"contents") };
+        let tail = Some(Tail { at: 3, sha256: sha256(b"tail") });
+        Generation {
+            number: 12,
+            store: "1f".into(),
+            writer: "2f".into(),
+            as_of_ms: 1_700_000_000_000,
+            version: 9,
+            manifest: object("manifest/x"),
+            files: vec![File {
+                name: "000001.segment".into(),
+                object: object("segment/x"),
+                mark: "m".into(),
+                tail,
+            }],
+            extra: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_generation_is_decoded_to_what_was_encoded() {
+        let generation = generation();
+        assert_eq!(Generation::decode(&generation.encode(), "o", 12).unwrap(), generation);
+        assert_eq!(Generation::number_in(&Generation::name_of(u64::MAX)), Some(u64::MAX));
+        for name in ["gen/12", "gen/+0000000000000000012", "other/00000000000000000012", "gen/"] {
+            assert_eq!(Generation::number_in(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn i6_every_cut_every_changed_byte_and_another_number_is_a_named_error() {
+        let bytes = generation().encode();
+        for len in 0..bytes.len() {
+            assert!(Generation::decode(&bytes[..len], "o", 12).is_err(), "cut to {len} bytes");
+        }
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            let error = Generation::decode(&changed, "o", 12).unwrap_err().to_string();
+            assert!(error.starts_with("o "), "{error}");
+        }
+        assert!(Generation::decode(&bytes, "o", 13).is_err());
+        let mut escaping = generation();
+        escaping.files[0].name = "../000001.segment".into();
+        assert!(Generation::decode(&escaping.encode(), "o", 12).is_err());
+    }
+}

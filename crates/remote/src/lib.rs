@@ -1,0 +1,45 @@
+//! Publishes a [sidebloom](https://docs.rs/sidebloom) store to object storage (S3, Google Cloud Storage, Azure, a directory), and reads it from
+//! any machine: filters and indexes are kept locally, 1 to 2 % of the data, so a missing key costs no request, and a key that exists one
+//! ranged GET.
+//!
+//! ```
+//! use sidebloom::Db;
+//! use sidebloom_remote::{Publisher, Reader, Remote, TakeOver};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let bucket = format!("file://{}/bucket/songs", dir.path().display());
+//! # std::fs::create_dir(dir.path().join("bucket"))?;
+//! # let local = dir.path();
+//! // let bucket = "s3://my-bucket/songs"; // credentials from the environment
+//! let db = Db::open(local.join("songs.db"))?;
+//! db.put("Nina Simone - Sinnerman", "1965")?;
+//! let mut publisher = Publisher::new(&db, Remote::open(&bucket)?, TakeOver::No)?;
+//! publisher.publish()?;
+//!
+//! // On any machine:
+//! let reader = Reader::open(Remote::open(&bucket)?, local.join("cache"))?;
+//! assert!(reader.db().get("Nina Simone - Sinnerman")?.is_some()); // one GET
+//! assert!(reader.db().get("Nina Simone - Freebird")?.is_none()); // none
+//! assert_eq!(reader.data_gets(), 1);
+//! # Ok(()) }
+//! ```
+
+mod clone;
+mod collect;
+mod disk_cache;
+mod error;
+mod find;
+mod fs;
+mod generation;
+mod lineage;
+mod local;
+mod publisher;
+mod reader;
+mod remote;
+mod upload;
+
+pub use clone::clone;
+pub use error::{Error, Result};
+pub use publisher::{CLOCK_TOLERANCE, Published, Publisher, TakeOver};
+pub use reader::{Reader, ReaderOptions, Staleness};
+pub use remote::Remote;

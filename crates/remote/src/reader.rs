@@ -1,0 +1,314 @@
+//! Reading a published store: filters and indexes are here, and a block is fetched only when a filter says "maybe".
+
+use crate::disk_cache::DiskCache;
+use crate::error::{Error, Result};
+use crate::find;
+use crate::fs::RemoteFs;
+use crate::generation::{File, Generation};
+use crate::local::Local;
+use crate::publisher::CLOCK_TOLERANCE;
+use crate::remote::Remote;
+use sidebloom::{Db, Options};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How often a reader starts again when generations are collected while it fetches one.
+const ATTEMPTS: usize = 10;
+/// How often a reader makes sure that its own generation is still there, if there is no next one.
+const LOOK_FOR_OWN_EVERY: Duration = Duration::from_secs(60);
+
+/// How a published store is read.
+#[derive(Debug, Clone)]
+pub struct ReaderOptions {
+    store: Options,
+    cache_bytes: u64,
+    poll: Option<Duration>,
+    tolerance: Duration,
+}
+
+impl Default for ReaderOptions {
+    fn default() -> Self {
+        ReaderOptions { store: Options::new(), cache_bytes: 0, poll: None, tolerance: CLOCK_TOLERANCE }
+    }
+}
+
+impl ReaderOptions {
+    /// No cache on disk, and no polling.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The options of the store, such as the size of its block cache in memory. Its file system and `follow` are the reader's own.
+    pub fn store(mut self, options: Options) -> Self {
+        self.store = options;
+        self
+    }
+
+    /// Keeps blocks that were fetched on disk, in up to this many bytes. Default 0: none.
+    pub fn disk_cache_bytes(mut self, bytes: u64) -> Self {
+        self.cache_bytes = bytes;
+        self
+    }
+
+    /// Looks for the next generation this often, in the background. Default: only [`Reader::refresh`] does.
+    pub fn poll_every(mut self, interval: Duration) -> Self {
+        self.poll = Some(interval);
+        self
+    }
+
+    /// The most that the clocks of this machine and of the bucket may differ. Default [`CLOCK_TOLERANCE`].
+    pub fn clock_tolerance(mut self, tolerance: Duration) -> Self {
+        self.tolerance = tolerance;
+        self
+    }
+
+    /// Opens what is published at a place. `dir` is a directory for filters and indexes, 1 to 2 % of the data; several readers of the same
+    /// place may share it.
+    ///
+    /// # Errors
+    /// [`Error::NotPublished`]; [`Error::Damaged`] for a generation or a file that is not what its writer wrote; the errors of the bucket, of
+    /// the directory and of opening a store.
+    pub fn open(self, remote: Remote, dir: impl AsRef<Path>) -> Result<Reader> {
+        let shared = Arc::new(Shared::open(remote, dir.as_ref(), self.cache_bytes, self.tolerance)?);
+        let store = self.store.filesystem(Arc::new(shared.fs.clone())).follow(true);
+        let db = store.open(shared.fs.local().store_dir())?;
+        let polling = self.poll.map(|interval| Polling::start(&shared, &db, interval)).transpose()?;
+        Ok(Reader { db, shared, _polling: polling })
+    }
+}
+
+/// A published store, open for reading.
+pub struct Reader {
+    db: Db,
+    shared: Arc<Shared>,
+    _polling: Option<Polling>,
+}
+
+/// How old what a reader shows may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Staleness {
+    /// Everything that was written before this time, by the writer's clock, shows.
+    pub as_of: SystemTime,
+    /// How long ago that was by this machine's clock; 0 if it has not come yet.
+    pub age: Duration,
+    /// How long ago it was known that there is no later generation.
+    pub checked: Duration,
+    /// How much the bucket's clock was ahead of or behind this machine's, or the writer's ahead of it, if that was more than the tolerance. Then
+    /// `age` cannot be relied upon.
+    pub clock_skew: Option<Duration>,
+}
+
+pub(crate) struct Shared {
+    pub fs: RemoteFs,
+    tolerance: Duration,
+    /// Held while a generation is looked for.
+    refreshing: Mutex<()>,
+    checks: Mutex<Checks>,
+}
+
+struct Checks {
+    checked: Instant,
+    /// By this machine's clock.
+    checked_at: SystemTime,
+    /// When the reader's own generation was last looked for.
+    own_seen: Instant,
+    clock_skew: Option<Duration>,
+}
+
+impl Reader {
+    /// Opens what is published at a place, with default options.
+    ///
+    /// # Errors
+    /// Those of [`ReaderOptions::open`].
+    pub fn open(remote: Remote, dir: impl AsRef<Path>) -> Result<Self> {
+        ReaderOptions::new().open(remote, dir)
+    }
+
+    /// The store. It shows the newest generation that was found; snapshots and iterators stay as they are.
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    /// The number of the generation.
+    pub fn generation(&self) -> u64 {
+        self.shared.fs.generation().number
+    }
+
+    /// Looks for later generations and shows the newest. Returns whether there was one.
+    ///
+    /// # Errors
+    /// Those of [`ReaderOptions::open`]. The store then shows what it did before.
+    pub fn refresh(&self) -> Result<bool> {
+        self.shared.refresh(&self.db)
+    }
+
+    /// How old what the reader shows may be.
+    pub fn staleness(&self) -> Staleness {
+        self.shared.staleness()
+    }
+
+    /// Requests for parts of data since the reader was opened; each is one ranged GET.
+    pub fn data_gets(&self) -> u64 {
+        self.shared.fs.gets()
+    }
+}
+
+impl Shared {
+    pub fn open(remote: Remote, dir: &Path, cache_bytes: u64, tolerance: Duration) -> Result<Self> {
+        let local = Local::open(dir)?;
+        let cache = match cache_bytes {
+            0 => None,
+            bytes => Some(DiskCache::create(dir, bytes)?),
+        };
+        let (checked, checked_at) = (Instant::now(), SystemTime::now());
+        let generation = fetch_newest(&remote, &local, None)?.ok_or_else(|| Error::NotPublished {
+            url: remote.url().to_owned(),
+            what: "it has no generation: publish a store there first".into(),
+        })?;
+        let checks = Checks { checked, checked_at, own_seen: checked, clock_skew: None };
+        let fs = RemoteFs::new(remote, local, cache, generation);
+        let shared = Shared { fs, tolerance, refreshing: Mutex::new(()), checks: Mutex::new(checks) };
+        shared.clean()?;
+        Ok(shared)
+    }
+
+    /// Fetches the newest generation if there is a later one. The caller then lets the store catch up.
+    pub fn advance(&self) -> Result<bool> {
+        let now = self.fs.generation().number;
+        let (checked, checked_at) = (Instant::now(), SystemTime::now());
+        let remote = self.fs.remote();
+        let newest = match find::read(remote, now.saturating_add(1))? {
+            Some((next, written)) => {
+                self.note_skew(written);
+                fetch_newest(remote, self.fs.local(), Some(next.number))?
+            }
+            // Later ones may have been collected together with this one.
+            None if self.may_be_collected() && find::read(remote, now)?.is_none() => {
+                fetch_newest(remote, self.fs.local(), None)?
+            }
+            None => None,
+        };
+        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        (checks.checked, checks.checked_at) = (checked, checked_at);
+        drop(checks);
+        let is_newer = newest.is_some();
+        newest.into_iter().for_each(|generation| self.fs.advance(generation));
+        Ok(is_newer)
+    }
+
+    /// Whether to look for this reader's own generation: every minute, and when an object of it was gone.
+    fn may_be_collected(&self) -> bool {
+        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = checks.own_seen.elapsed() > LOOK_FOR_OWN_EVERY;
+        if is_due {
+            checks.own_seen = Instant::now();
+        }
+        self.fs.take_expired() || is_due
+    }
+
+    /// A generation was written between the last look and now: if its time says otherwise, a clock is wrong.
+    fn note_skew(&self, written: SystemTime) {
+        let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (early, late) = (checks.checked_at, SystemTime::now());
+        let before = early.duration_since(written).unwrap_or_default();
+        let after = written.duration_since(late).unwrap_or_default();
+        let skew = before.max(after);
+        checks.clock_skew = (skew > self.tolerance).then_some(skew);
+        if let Some(skew) = checks.clock_skew {
+            tracing::warn!(
+                ?skew,
+                url = self.fs.remote().url(),
+                "the clocks of this machine and of the bucket differ"
+            );
+        }
+    }
+
+    fn refresh(&self, db: &Db) -> Result<bool> {
+        let _alone = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_newer = self.advance()?;
+        if is_newer {
+            db.catch_up()?;
+            self.clean()?;
+        }
+        Ok(is_newer)
+    }
+
+    /// Removes local files that nobody needs.
+    pub fn clean(&self) -> Result<()> {
+        self.fs.local().clean(&self.fs.local_files())?;
+        // Another reader may have been alone for a moment.
+        let generation = self.fs.generation();
+        fetch(self.fs.remote(), self.fs.local(), &generation)
+    }
+
+    pub fn staleness(&self) -> Staleness {
+        let as_of = self.fs.generation().as_of();
+        let ahead = as_of.duration_since(SystemTime::now()).ok().filter(|ahead| *ahead > self.tolerance);
+        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        Staleness {
+            as_of,
+            age: as_of.elapsed().unwrap_or_default(),
+            checked: checks.checked.elapsed(),
+            clock_skew: checks.clock_skew.max(ahead),
+        }
+    }
+}
+
+fn fetch(remote: &Remote, local: &Local, generation: &Generation) -> Result<()> {
+    let files: Vec<&File> = generation.files.iter().chain(&generation.extra).collect();
+    local.fetch(remote, &generation.manifest, &files)
+}
+
+/// The newest generation, with its files here.
+fn fetch_newest(remote: &Remote, local: &Local, from: Option<u64>) -> Result<Option<Generation>> {
+    let mut attempt = 1;
+    loop {
+        let Some(generation) = find::newest(remote, from)? else { return Ok(None) };
+        match fetch(remote, local, &generation) {
+            // A later one has been published, and this one collected.
+            Err(Error::Expired { .. }) if attempt < ATTEMPTS => attempt += 1,
+            outcome => return outcome.map(|()| Some(generation)),
+        }
+    }
+}
+
+/// A thread that looks for generations until it is dropped.
+struct Polling {
+    stop: Option<std::sync::mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Polling {
+    fn start(shared: &Arc<Shared>, db: &Db, interval: Duration) -> Result<Self> {
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let (shared, db) = (Arc::clone(shared), db.clone());
+        let poll = move || {
+            use std::sync::mpsc::RecvTimeoutError::Timeout;
+            let mut failing = false;
+            while stopped.recv_timeout(interval) == Err(Timeout) {
+                match shared.refresh(&db) {
+                    Err(error) if !failing => {
+                        failing = true;
+                        tracing::warn!(%error, "cannot look for the next generation; trying again");
+                    }
+                    Err(_) => {}
+                    Ok(_) => failing = false,
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("sidebloom-poll".into()).spawn(poll);
+        let thread = thread.map_err(|e| sidebloom::Error::io("start a thread for", "a reader", e))?;
+        Ok(Polling { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+impl Drop for Polling {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! A place in an object store, used from threads that wait.
+
+use crate::error::{Error, Result};
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use object_store::path::Path;
+use object_store::{
+    GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+};
+use std::fmt;
+use std::future::Future;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// Threads that wait for the network. The work is in the threads that call.
+const NETWORK_THREADS: usize = 2;
+/// The longest wait for one request, retries included; the clients' own limits are lower.
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// A place in an object store: a bucket, and a prefix that all objects of one published store have. Clones share their connections.
+#[derive(Clone)]
+pub struct Remote {
+    store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    url: Arc<str>,
+    runtime: Arc<Runtime>,
+}
+
+/// What a conditional write found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Created {
+    Yes,
+    /// There is such an object already.
+    Exists,
+}
+
+/// An object with its time, by the bucket's clock.
+pub(crate) struct Found {
+    pub bytes: Bytes,
+    pub meta: ObjectMeta,
+}
+
+impl Remote {
+    /// The place that a URL names: `s3://bucket/path`, `gs://`, `az://`, `file:///directory`. Endpoint, region and credentials come from the
+    /// environment (`AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, …), as the crate `object_store` takes them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidUrl`].
+    pub fn open(url: &str) -> Result<Self> {
+        let invalid = |what: String| Error::InvalidUrl { url: url.to_owned(), what };
+        let parsed = url::Url::parse(url).map_err(|e| invalid(e.to_string()))?;
+        let environment =
+            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        let (store, prefix) =
+            object_store::parse_url_opts(&parsed, environment).map_err(|e| invalid(e.to_string()))?;
+        Self::with_url(Arc::from(store), prefix, url)
+    }
+
+    /// A prefix in an object store that the caller has set up.
+    ///
+    /// # Errors
+    /// [`Error::Store`] if no threads can be started.
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Result<Self> {
+        let url = format!("{store}/{prefix}");
+        Self::with_url(store, prefix, &url)
+    }
+
+    fn with_url(store: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(NETWORK_THREADS)
+            .thread_name("sidebloom-remote")
+            .enable_all()
+            .build()
+            .map_err(|e| sidebloom::Error::io("start threads for", url, e))?;
+        Ok(Remote { store, prefix, url: url.trim_end_matches('/').into(), runtime: Arc::new(runtime) })
+    }
+
+    /// The URL, for messages.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn path(&self, name: &str) -> Path {
+        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+    }
+
+    /// Runs a future on the network's threads and waits for it. Works in any thread, also in one of another runtime.
+    pub(crate) fn wait<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = sync_channel(1);
+        self.runtime.spawn(async move {
+            _ = sender.send(future.await);
+        });
+        receiver.recv_timeout(LONGEST).ok()
+    }
+
+    /// Runs an operation on the store, and names the object in its error.
+    pub(crate) fn run<T: Send + 'static, F>(
+        &self,
+        op: &'static str,
+        name: &str,
+        operation: impl FnOnce(Arc<dyn ObjectStore>, Path) -> F,
+    ) -> Result<T>
+    where
+        F: Future<Output = object_store::Result<T>> + Send + 'static,
+    {
+        let outcome = self.wait(operation(Arc::clone(&self.store), self.path(name)));
+        match outcome {
+            Some(outcome) => outcome.map_err(|error| self.error(op, name, &error)),
+            None => Err(Error::Bucket { op, object: self.object(name), what: "no answer in time".into() }),
+        }
+    }
+
+    pub(crate) fn object(&self, name: &str) -> String {
+        format!("{}/{name}", self.url)
+    }
+
+    fn error(&self, op: &'static str, name: &str, error: &object_store::Error) -> Error {
+        use object_store::Error::{NotFound, PermissionDenied, Unauthenticated};
+        let object = self.object(name);
+        match error {
+            PermissionDenied { .. } | Unauthenticated { .. } => {
+                Error::AccessDenied { object, what: cause(error) }
+            }
+            NotFound { .. } => Error::Expired { object },
+            _ => Error::Bucket { op, object, what: cause(error) },
+        }
+    }
+
+    /// An object; `None` if there is none.
+    pub(crate) fn get(&self, name: &str) -> Result<Option<Found>> {
+        let found = self.run("read", name, |store, path| async move {
+            match store.get(&path).await {
+                Ok(found) => {
+                    let meta = found.meta.clone();
+                    let bytes = found.bytes().await?;
+                    Ok(Some(Found { bytes, meta }))
+                }
+                Err(object_store::Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(error),
+            }
+        })?;
+        if let Some(found) = &found {
+            self.check_len(name, found.meta.size, found.bytes.len())?;
+        }
+        Ok(found)
+    }
+
+    /// A part of an object.
+    pub(crate) fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes> {
+        let due = range.end.saturating_sub(range.start);
+        let bytes = self.run("read", name, |store, path| async move {
+            let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
+            store.get_opts(&path, options).await?.bytes().await
+        })?;
+        self.check_len(name, due, bytes.len())?;
+        Ok(bytes)
+    }
+
+    fn check_len(&self, name: &str, due: u64, found: usize) -> Result<()> {
+        match found as u64 == due {
+            true => Ok(()),
+            false => Err(Error::damaged(
+                self.object(name),
+                found as u64,
+                format!("{found} bytes came instead of {due}"),
+            )),
+        }
+    }
+
+    /// What the bucket says of an object.
+    pub(crate) fn head(&self, name: &str) -> Result<ObjectMeta> {
+        self.run("inspect", name, |store, path| async move { store.head(&path).await })
+    }
+
+    /// Writes an object, replacing what is there.
+    pub(crate) fn put(&self, name: &str, bytes: Bytes) -> Result<()> {
+        self.run("write", name, |store, path| async move {
+            store.put(&path, PutPayload::from_bytes(bytes)).await.map(drop)
+        })
+    }
+
+    /// Writes an object unless there is one.
+    pub(crate) fn create(&self, name: &str, bytes: Bytes) -> Result<Created> {
+        self.run("create", name, |store, path| async move {
+            let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
+            match store.put_opts(&path, PutPayload::from_bytes(bytes), options).await {
+                Ok(_) => Ok(Created::Yes),
+                Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                    Ok(Created::Exists)
+                }
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    /// The objects whose names begin with `name/`, as names below the prefix.
+    pub(crate) fn list(&self, name: &str) -> Result<Vec<(String, ObjectMeta)>> {
+        let found: Vec<ObjectMeta> =
+            self.run("list", name, |store, path| async move { store.list(Some(&path)).try_collect().await })?;
+        let named = |meta: ObjectMeta| {
+            let rest: Vec<_> =
+                meta.location.prefix_match(&self.prefix)?.map(|part| part.as_ref().to_owned()).collect();
+            Some((rest.join("/"), meta))
+        };
+        Ok(found.into_iter().filter_map(named).collect())
+    }
+
+    /// Removes an object, if it is there.
+    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        self.run("remove", name, |store, path| async move {
+            match store.delete(&path).await {
+                Err(object_store::Error::NotFound { .. }) => Ok(()),
+                outcome => outcome,
+            }
+        })
+    }
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Remote").field(&self.url).finish()
+    }
+}
+
+/// The whole chain of causes, each once.
+fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        let more = source.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        next = source.source();
+    }
+    text
+}

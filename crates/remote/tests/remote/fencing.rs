@@ -1,0 +1,126 @@
+//! One lineage: whoever creates the next generation is its writer, and nobody else goes on.
+
+use super::{Bench, contents, fill, small};
+use sidebloom::Error as StoreError;
+use sidebloom_remote::{Error, Publisher, Reader, TakeOver};
+use std::sync::Barrier;
+use std::time::Duration;
+
+#[test]
+fn i5_of_two_writers_that_race_one_wins_and_the_other_takes_no_more_writes() {
+    let rounds = if std::env::var_os("SIDEBLOOM_TEST_LONG").is_some() { 1000 } else { 60 };
+    let bench = Bench::on_disk();
+    let db = bench.open("0");
+    fill(&db, 0..100, "value");
+    Publisher::new(&db, bench.remote(), TakeOver::No).unwrap().publish().unwrap();
+    drop(db);
+    for round in 1..=rounds {
+        let (a, b) = (format!("{round}a"), format!("{round}b"));
+        for name in [&a, &b] {
+            sidebloom_remote::clone(&bench.remote(), bench.path(name), &mut |_, _| ()).unwrap();
+        }
+        let start = Barrier::new(2);
+        let outcomes: Vec<_> = std::thread::scope(|scope| {
+            let race = |name: &String| {
+                let (bench, start, name) = (&bench, &start, name.clone());
+                scope.spawn(move || {
+                    let db = small().open(bench.path(&name)).unwrap();
+                    db.put("winner", &name).unwrap();
+                    let mut publisher = Publisher::new(&db, bench.remote(), TakeOver::No).unwrap();
+                    start.wait();
+                    (publisher.publish(), db, name)
+                })
+            };
+            let racers = [race(&a), race(&b)];
+            racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+        });
+        let mut winners = 0;
+        for (outcome, db, name) in &outcomes {
+            match outcome {
+                Ok(published) => {
+                    assert_eq!(published.generation, round + 1);
+                    db.put("still", "writable").unwrap();
+                    let reader = Reader::open(bench.remote(), bench.path("cache")).unwrap();
+                    assert_eq!(reader.db().get("winner").unwrap().as_deref(), Some(name.as_bytes()));
+                    winners += 1;
+                }
+                Err(Error::Fenced { generation, .. }) => {
+                    assert_eq!(*generation, round + 1);
+                    let refused = db.put("x", "1").unwrap_err();
+                    assert!(
+                        matches!(&refused, StoreError::Poisoned { cause } if cause.contains("fenced")),
+                        "{refused}"
+                    );
+                }
+                Err(error) => panic!("round {round}: {error}"),
+            }
+        }
+        assert_eq!(winners, 1, "round {round}");
+        drop(outcomes);
+        for name in [a, b] {
+            std::fs::remove_dir_all(bench.path(&name)).unwrap();
+        }
+        let lineage = Publisher::new(&bench.open("last"), bench.remote(), TakeOver::No);
+        assert!(matches!(lineage.err(), Some(Error::Foreign { .. })), "another store");
+    }
+}
+
+#[test]
+fn a_crash_between_any_two_writes_leaves_the_last_generation_and_the_next_publication_works() {
+    let bench = Bench::new();
+    let db = bench.open("store");
+    fill(&db, 0..3000, "first");
+    let mut publisher = Publisher::new(&db, bench.remote(), TakeOver::No).unwrap();
+    publisher.publish().unwrap();
+    let first = contents(&db);
+    fill(&db, 2000..6000, "second");
+    let mut stopped = 0;
+    for writes in 0.. {
+        bench.store.stop_after_writes(Some(writes));
+        // As a new process does, which knows only what is in the directory.
+        let attempt =
+            Publisher::new(&db, bench.remote(), TakeOver::No).and_then(|mut publisher| publisher.publish());
+        bench.store.stop_after_writes(None);
+        let reader = Reader::open(bench.remote(), bench.path("cache")).unwrap();
+        if let Ok(published) = attempt {
+            assert_eq!(published.generation, 2);
+            assert_eq!(contents(reader.db()), contents(&db));
+            break;
+        }
+        stopped += 1;
+        let found = contents(reader.db());
+        assert!(found == first || found == contents(&db), "after {writes} writes");
+        if found != first {
+            break; // Only the hint was missing.
+        }
+    }
+    assert!(stopped >= 4, "{stopped}");
+    let mut next = Publisher::new(&db, bench.remote(), TakeOver::No).unwrap();
+    assert_eq!(next.publish().unwrap().generation, 3);
+    next.collect(Duration::ZERO).unwrap();
+    let reader = Reader::open(bench.remote(), bench.path("cache")).unwrap();
+    assert_eq!(contents(reader.db()), contents(&db));
+}
+
+#[test]
+fn what_does_not_descend_from_the_published_generations_is_refused_unless_it_takes_over() {
+    let bench = Bench::on_disk();
+    let db = bench.open("store");
+    db.put("a", "1").unwrap();
+    db.checkpoint(bench.path("copy")).unwrap();
+    let mut publisher = Publisher::new(&db, bench.remote(), TakeOver::No).unwrap();
+    publisher.publish().unwrap();
+    let copy = bench.open("copy");
+    copy.put("b", "2").unwrap();
+    let refused = Publisher::new(&copy, bench.remote(), TakeOver::No).err();
+    assert!(
+        matches!(&refused, Some(Error::Foreign { what, .. }) if what.contains("take over")),
+        "{refused:?}"
+    );
+    let mut takes_over = Publisher::new(&copy, bench.remote(), TakeOver::Yes).unwrap();
+    assert_eq!(takes_over.publish().unwrap().generation, 2);
+    assert!(matches!(publisher.publish(), Err(Error::Fenced { generation: 2, .. })));
+    assert!(matches!(db.put("c", "3"), Err(StoreError::Poisoned { .. })));
+    let reader = Reader::open(bench.remote(), bench.path("cache")).unwrap();
+    assert_eq!(contents(reader.db()), contents(&copy));
+}
