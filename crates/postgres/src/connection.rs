@@ -1,5 +1,7 @@
 //! Connecting to a server, and its errors.
 
+use crate::tls::{Connector, Mode, TlsSettings, split};
+use postgres::config::{Host, SslMode};
 use postgres::{Client, Config};
 use sidebloom::{Error, Result};
 use std::str::FromStr;
@@ -13,23 +15,67 @@ pub fn open_session(
     Ok(client)
 }
 
-/// A server's name for errors, and how to reach it. A password that `url` lacks is taken from `PGPASSWORD`.
-pub fn parse(url: &str) -> Result<(String, Config)> {
-    let mut config = Config::from_str(url)
-        .map_err(|error| Error::InvalidArgument(format!("PostgreSQL address: {}", message(&error))))?;
-    if config.get_password().is_none()
-        && let Some(password) = std::env::var_os("PGPASSWORD")
-    {
-        config.password(password.as_encoded_bytes());
+/// Where a server is, and how to connect.
+#[derive(Clone)]
+pub struct Address {
+    /// Its name for errors.
+    pub name: String,
+    config: Config,
+    tls: Connector,
+}
+
+impl Address {
+    /// A password that `url` lacks is taken from `PGPASSWORD`, and parameters for TLS from their variables.
+    pub fn parse(url: &str) -> Result<Self> {
+        let invalid = |what: String| Error::InvalidArgument(format!("PostgreSQL address: {what}"));
+        let (url, tls) = split(url);
+        let mut config = Config::from_str(&url).map_err(|error| invalid(message(&error)))?;
+        let env = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
+        let tls = TlsSettings::new(tls, env, std::env::home_dir().as_deref()).map_err(invalid)?;
+        let is_local = |host: &Host| matches!(host, Host::Unix(_));
+        config.ssl_mode(match tls.mode {
+            Mode::Disable => SslMode::Disable,
+            // There is no TLS on Unix sockets, whatever the mode.
+            _ if !config.get_hosts().is_empty() && config.get_hosts().iter().all(is_local) => {
+                SslMode::Disable
+            }
+            Mode::Prefer => SslMode::Prefer,
+            Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
+        });
+        if config.get_hosts().is_empty() {
+            // A certificate is then for the address.
+            for address in config.get_hostaddrs().to_vec() {
+                config.host(&address.to_string());
+            }
+        }
+        if config.get_password().is_none()
+            && let Some(password) = std::env::var_os("PGPASSWORD")
+        {
+            config.password(password.as_encoded_bytes());
+        }
+        let host = match (config.get_hosts().first(), config.get_ports().first()) {
+            (Some(Host::Tcp(host)), Some(port)) => format!("{host}:{port}"),
+            (Some(Host::Tcp(host)), None) => host.clone(),
+            (Some(Host::Unix(path)), _) => path.display().to_string(),
+            (None, _) => "an unnamed host".to_owned(),
+        };
+        let name = format!("{} at {host}", config.get_dbname().or(config.get_user()).unwrap_or("postgres"));
+        Ok(Address { name, config, tls: Connector::new(tls) })
     }
-    let host = match (config.get_hosts().first(), config.get_ports().first()) {
-        (Some(postgres::config::Host::Tcp(host)), Some(port)) => format!("{host}:{port}"),
-        (Some(postgres::config::Host::Tcp(host)), None) => host.clone(),
-        (Some(postgres::config::Host::Unix(path)), _) => path.display().to_string(),
-        (None, _) => "an unnamed host".to_owned(),
-    };
-    let name = format!("{} at {host}", config.get_dbname().or(config.get_user()).unwrap_or("postgres"));
-    Ok((name, config))
+
+    pub fn connect(&self) -> Result<Client, postgres::Error> {
+        self.config.connect(self.tls.clone())
+    }
+}
+
+/// Connects to the server at `url` as [`PostgresSource::connect`](crate::PostgresSource::connect) does, with TLS if the parameters ask for
+/// it or the server offers it; for the transactions of [`commit`](crate::commit).
+///
+/// # Errors
+/// [`Error::InvalidArgument`] for a malformed `url`, [`Error::Database`] when there is no connection.
+pub fn connect(url: &str) -> Result<Client> {
+    let address = Address::parse(url)?;
+    address.connect().map_err(|error| failed(&address.name, &error))
 }
 
 /// An error of the server or the connection.

@@ -10,6 +10,24 @@
 //! ignores padding, and integers and uuids may be spelled in every way that PostgreSQL accepts. Columns with a
 //! nondeterministic collation are refused.
 //!
+//! # TLS
+//! The parameters of a connection string mean what they mean to libpq:
+//!
+//! | `sslmode` | TLS | the server's certificate |
+//! |---|---|---|
+//! | `disable` | no | |
+//! | `prefer` (default) | if the server offers it | not checked: no protection from somebody in between |
+//! | `require` | yes | not checked |
+//! | `verify-ca` | yes | signed by a root certificate of `sslrootcert` |
+//! | `verify-full` | yes | also names the host, or its address |
+//!
+//! `sslrootcert` names a file of root certificates in PEM format, or is `system` for those of the operating system, which are also what
+//! `verify-full` uses without it. Where it names a file, `prefer` and `require` check certificates too, as `verify-ca` does. A name has to
+//! be among the certificate's *subject alternative names*. `sslcert` and `sslkey` are the client's own certificate and its key, without a
+//! passphrase. What a connection string lacks comes from `PGSSLMODE`, `PGSSLROOTCERT`, `PGSSLCERT` and `PGSSLKEY`, and then from the files
+//! `root.crt`, `postgresql.crt` and `postgresql.key` in `~/.postgresql`. The files are read for each connection, so renewed certificates
+//! need no restart. Connections through Unix sockets have no TLS.
+//!
 //! # Writers that do not know the guard
 //! [`PostgresSource::install_trigger`] makes every change of the table write its key to an *outbox*, a table written in the same
 //! transaction. [`PostgresSource::follow`] applies the outbox to the guard and then waits for the next `NOTIFY`.
@@ -62,9 +80,11 @@ mod options;
 mod outbox;
 mod source;
 mod table;
+mod tls;
 mod transaction;
 mod triggers;
 
+pub use connection::connect;
 pub use event::FollowEvent;
 pub use options::FollowOptions;
 /// The crate that provides the connections and transactions.

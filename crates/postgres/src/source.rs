@@ -1,12 +1,12 @@
 //! The source: all keys of a column, read and changed.
 
-use crate::connection::{failed, message, open_session, parse, wrong};
+use crate::connection::{Address, failed, message, open_session, wrong};
 use crate::copy::{self, CopyError};
 use crate::outbox;
 use crate::table::{Table, TableError};
 use postgres::error::SqlState;
 use postgres::types::ToSql;
-use postgres::{Client, IsolationLevel, NoTls, Transaction};
+use postgres::{Client, IsolationLevel, Transaction};
 use sidebloom::guard::{Canonical, Change, Source};
 use sidebloom::{Error, Result};
 
@@ -29,17 +29,19 @@ pub struct PostgresSource {
 }
 
 impl PostgresSource {
-    /// Connects without TLS: through a Unix socket, on a private network or through a tunnel. A password that `url` lacks is taken from
-    /// the environment variable `PGPASSWORD`. `table` is TABLE (of a schema on the search path) or SCHEMA.TABLE.
+    /// Connects to the server at `url`, a URL or `name=value` pairs. The [crate] documentation says which parameters are for TLS. A
+    /// password that `url` lacks is taken from the environment variable `PGPASSWORD`. `table` is TABLE (of a schema on the search path)
+    /// or SCHEMA.TABLE.
     ///
     /// # Errors
-    /// [`Error::Database`] when the server does not answer, the table or column does not exist, or the column cannot be a key.
+    /// [`Error::InvalidArgument`] for a malformed `url`; [`Error::Database`] when the server does not answer, offers no TLS that `url`
+    /// demands or is not trusted, the table or column does not exist, or the column cannot be a key.
     pub fn connect(url: &str, table: &str, column: &str) -> Result<Self> {
-        let (name, config) = parse(url)?;
-        Self::connect_with(&name, move || config.connect(NoTls), table, column)
+        let address = Address::parse(url)?;
+        Self::connect_with(&address.name.clone(), move || address.connect(), table, column)
     }
 
-    /// Connects through `connect`, for instance with TLS; a follower that loses its connection calls it again. `name` is the server's
+    /// Connects through `connect`, for instance with another implementation of TLS; a follower that loses its connection calls it again. `name` is the server's
     /// name in errors.
     ///
     /// # Errors

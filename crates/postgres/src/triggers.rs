@@ -1,10 +1,10 @@
 //! Installing and removing the triggers that fill an outbox.
 
-use crate::connection::{failed, parse};
+use crate::connection::{Address, failed};
 use crate::source::PostgresSource;
 use crate::table::Table;
 use crate::{catalog, outbox};
-use postgres::{Client, NoTls};
+use postgres::Client;
 use sidebloom::Result;
 
 impl PostgresSource {
@@ -33,8 +33,8 @@ impl PostgresSource {
     /// # Errors
     /// The errors of [`connect`](Self::connect), except that a missing table or column is no error.
     pub fn remove_triggers_at(url: &str, table: &str, column: &str) -> Result<bool> {
-        let (name, config) = parse(url)?;
-        Self::remove_triggers_of(&name, || config.connect(NoTls), table, column)
+        let address = Address::parse(url)?;
+        Self::remove_triggers_of(&address.name, || address.connect(), table, column)
     }
 
     /// Removes what [`install_trigger`](Self::install_trigger) has created for a column, given the names that table and column have now or

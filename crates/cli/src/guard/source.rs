@@ -28,7 +28,8 @@ struct From {
     #[arg(long, value_name = "FILE", requires = "table", requires = "column")]
     sqlite: Option<PathBuf>,
     /// A PostgreSQL server, as postgres://USER@HOST/DATABASE or "host=/run/postgresql dbname=…"; the password may be given in
-    /// PGPASSWORD instead (needs a build with the feature postgres)
+    /// PGPASSWORD instead. Parameters for TLS are those of libpq: ?sslmode=verify-full&sslrootcert=FILE (needs a build with the feature
+    /// postgres)
     #[arg(long, value_name = "URL", requires = "table", requires = "column")]
     postgres: Option<String>,
     /// A file with one key per line; `-` is standard input

@@ -13,3 +13,4 @@ mod follow;
 mod spellings;
 #[path = "../support/mod.rs"]
 mod support;
+mod tls;

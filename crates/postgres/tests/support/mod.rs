@@ -9,6 +9,7 @@ use sidebloom_postgres::postgres::{Client, NoTls};
 use sidebloom_postgres::{FollowEvent, FollowOptions, PostgresSource};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
@@ -25,6 +26,8 @@ pub const TITLES: u32 = 300;
 pub struct Server {
     dir: TempDir,
     bin: PathBuf,
+    /// Options of `postgres` that differ between servers; the last of two that contradict each other counts.
+    pub options: String,
 }
 
 /// The server that most tests share, each with its own database. It is stopped when the tests end.
@@ -53,6 +56,11 @@ fn find_programs() -> Option<PathBuf> {
 impl Server {
     /// Starts a server; prints a warning and returns `None` if none is installed.
     pub fn start() -> Option<Server> {
+        Self::start_with("", |_| ())
+    }
+
+    /// Starts a server with further options, after `prepare` has added files.
+    pub fn start_with(options: &str, prepare: impl FnOnce(&Server)) -> Option<Server> {
         let Some(bin) = find_programs() else {
             let required = std::env::var("SIDEBLOOM_TEST_POSTGRES").is_ok_and(|value| value == "required");
             assert!(
@@ -64,7 +72,7 @@ impl Server {
             );
             return None;
         };
-        let server = Server { dir: tempfile::tempdir().unwrap(), bin };
+        let server = Server { dir: tempfile::tempdir().unwrap(), bin, options: options.to_owned() };
         if is_root() {
             // The server refuses to run as root, and its account needs access to the directory.
             run(Command::new("chown").arg("postgres").arg(server.dir.path()));
@@ -80,8 +88,20 @@ impl Server {
                 "-D",
             ])
             .arg(server.data()));
+        prepare(&server);
         server.run();
         Some(server)
+    }
+
+    /// Writes a file that only the server may read into its directory of data. Returns its path.
+    pub fn add(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.data().join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).unwrap();
+        if is_root() {
+            run(Command::new("chown").arg("postgres").arg(&path));
+        }
+        path
     }
 
     fn data(&self) -> PathBuf {
@@ -105,8 +125,9 @@ impl Server {
     /// Starts the server and waits for it to answer.
     pub fn run(&self) {
         let options = format!(
-            "-c listen_addresses= -c unix_socket_directories={} -c fsync=off -c max_connections=40",
-            self.dir.path().display()
+            "-c listen_addresses= -c unix_socket_directories={} -c fsync=off -c max_connections=40 {}",
+            self.dir.path().display(),
+            self.options
         );
         run(self
             .program("pg_ctl")
@@ -132,7 +153,7 @@ impl Server {
         clippy::zombie_processes,
         reason = "it outlives this process, which therefore cannot wait for it"
     )]
-    fn stop_with_the_tests(&self) {
+    pub fn stop_with_the_tests(&self) {
         let script = "while kill -0 \"$1\" 2> /dev/null; do sleep 0.2; done; kill -INT \"$(head -n 1 \"$2/data/postmaster.pid\")\"; sleep 1; rm -rf \"$2\"";
         let mut command = Command::new("sh");
         command.args(["-c", script, "sh", &std::process::id().to_string()]).arg(self.dir.path());

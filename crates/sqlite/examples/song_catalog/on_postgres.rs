@@ -2,7 +2,7 @@
 
 use super::catalogue::{Catalogue, Result};
 use sidebloom_postgres::PostgresSource;
-use sidebloom_postgres::postgres::{Client, NoTls, Statement};
+use sidebloom_postgres::postgres::{Client, Statement};
 use std::io::Write;
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ const TABLE: &str = "sidebloom_song_catalog";
 impl Songs {
     pub fn create(url: &str, catalogue: &Catalogue) -> Result<Self> {
         let started = Instant::now();
-        let mut client = Client::connect(url, NoTls)?;
+        let mut client = sidebloom_postgres::connect(url)?;
         client.batch_execute(&format!("CREATE TABLE {TABLE} (title text NOT NULL, year bigint)"))?;
         let mut rows = client.copy_in(&format!("COPY {TABLE} FROM STDIN"))?;
         for (title, year) in catalogue.songs() {
