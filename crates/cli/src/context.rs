@@ -1,5 +1,6 @@
 //! What every command is given (the store's path, the output), and how a command ends.
 
+use crate::wait::Wait;
 use sidebloom::{Db, Options, PrefixExtractor};
 use std::cell::{RefCell, RefMut};
 use std::fmt;
@@ -107,24 +108,40 @@ pub struct Context {
     pub json: bool,
     /// The prefixes that the store's filters learn.
     prefixes: Vec<PrefixExtractor>,
+    /// Whether to wait for what another process has open.
+    wait: Option<Wait>,
     out: RefCell<BufWriter<Stdout>>,
 }
 
 impl Context {
     /// From the parsed options.
-    pub fn new(db: PathBuf, db_named: bool, json: bool, prefixes: Vec<PrefixExtractor>) -> Self {
+    pub fn new(
+        db: PathBuf,
+        db_named: bool,
+        json: bool,
+        prefixes: Vec<PrefixExtractor>,
+        wait: Option<Wait>,
+    ) -> Self {
         let out = RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout()));
-        Context { db, db_named, json, prefixes, out }
+        Context { db, db_named, json, prefixes, wait, out }
     }
 
     /// Opens the store for reading, beside a process that may be writing it; it must exist.
     pub fn open_to_read(&self) -> Result<Db, Failure> {
-        Ok(self.options().follow(true).open(&self.db)?)
+        self.opening(|| self.options().follow(true).open(&self.db))
     }
 
     /// Opens the store for writing; with `create`, creates it if it is missing.
     pub fn open_to_write(&self, create: bool) -> Result<Db, Failure> {
-        Ok(self.options().create_if_missing(create).open(&self.db)?)
+        self.opening(|| self.options().create_if_missing(create).open(&self.db))
+    }
+
+    /// Opens a store or a guard; with `--wait`, as soon as no other process has it.
+    pub fn opening<T>(&self, mut open: impl FnMut() -> sidebloom::Result<T>) -> Result<T, Failure> {
+        Ok(match self.wait {
+            Some(wait) => wait.retry(open)?,
+            None => open()?,
+        })
     }
 
     fn options(&self) -> Options {

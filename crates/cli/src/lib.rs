@@ -31,6 +31,7 @@ mod server;
 mod stats;
 mod system;
 mod verify;
+mod wait;
 mod workdir;
 
 use clap::parser::ValueSource;
@@ -41,6 +42,7 @@ use sidebloom::PrefixExtractor;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use wait::Wait;
 
 /// An embedded key-value store whose lookups for missing keys cost a cache line instead of a disk read.
 #[derive(Parser)]
@@ -60,6 +62,10 @@ struct Cli {
     /// `rebuild-filters` with the option brings them back
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "RULE,…", env = "SIDEBLOOM_PREFIXES", value_delimiter = ',', value_parser = prefixes::parse)]
     prefixes: Vec<PrefixExtractor>,
+    /// Wait for a store or a guard that another process has open, for at most this many seconds, instead of failing at once [default
+    /// without a number: no limit]
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = wait::FOREVER, value_parser = Wait::parse)]
+    wait: Option<Wait>,
     #[command(subcommand)]
     command: Command,
 }
@@ -126,7 +132,7 @@ pub fn main() -> ExitCode {
     let db_named = matches.value_source("db") == Some(ValueSource::CommandLine);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     log_to_stderr(cli.verbose);
-    let cx = Context::new(cli.db, db_named, cli.json, cli.prefixes);
+    let cx = Context::new(cli.db, db_named, cli.json, cli.prefixes, cli.wait);
     match cli.command.run(&cx).and_then(|outcome| cx.flush().map(|()| outcome)) {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NotFound) => ExitCode::from(1),

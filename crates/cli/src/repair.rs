@@ -36,7 +36,7 @@ struct LogsReport {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let spinner = progress::spinner("repairing");
-        let repaired = sidebloom::repair(&cx.db)?;
+        let repaired = cx.opening(|| sidebloom::repair(&cx.db))?;
         spinner.finish_and_clear();
         let report = Report {
             rebuilt: repaired.rebuilt,

@@ -9,6 +9,7 @@ use std::fs;
 
 /// A directory, and the store in it while it is open.
 pub struct Store<'a> {
+    cx: &'a Context,
     args: &'a Args,
     // Before the directory, so that it is closed before the directory is removed.
     db: Option<Db>,
@@ -17,13 +18,13 @@ pub struct Store<'a> {
 
 impl<'a> Store<'a> {
     /// The directory that the arguments ask for: a temporary one, a new one at `--db`, or an existing store.
-    pub fn new(cx: &Context, args: &'a Args) -> Result<Self, Failure> {
+    pub fn new(cx: &'a Context, args: &'a Args) -> Result<Self, Failure> {
         let dir = match (args.use_existing, cx.db_named) {
             (true, _) => WorkDir::existing(&cx.db),
             (false, true) => WorkDir::kept(&cx.db)?,
             (false, false) => WorkDir::temporary("bench")?,
         };
-        Ok(Store { args, db: None, dir })
+        Ok(Store { cx, args, db: None, dir })
     }
 
     /// Its directory.
@@ -47,12 +48,12 @@ impl<'a> Store<'a> {
             CompressionName::Lz4 => Compression::Lz4,
             CompressionName::Zstd => Compression::Zstd,
         };
-        let db = Options::new()
+        let options = Options::new()
             .block_cache_bytes(args.cache_bytes)
             .compression(compression)
             .filter_policy(policy)
-            .create_if_missing(!args.use_existing)
-            .open(self.dir.path())?;
+            .create_if_missing(!args.use_existing);
+        let db = self.cx.opening(|| options.clone().open(self.dir.path()))?;
         self.db = Some(db.clone());
         Ok(db)
     }

@@ -60,7 +60,8 @@ impl Args {
         if let Some(bits) = self.bits_per_key {
             options = options.filter_policy(FilterPolicy::bits_per_key(bits));
         }
-        let guard = options.build_from(&self.dir, &mut self.source.open("reading keys")?)?;
+        let mut source = self.source.open("reading keys")?;
+        let guard = cx.opening(|| options.clone().build_from(&self.dir, &mut source))?;
         let seconds = started.elapsed().as_secs_f64();
         let stats = guard.stats();
         let report = Report {

@@ -23,7 +23,7 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let guard = GuardOptions::new().read_only(true).open(&self.dir)?;
+        let guard = cx.opening(|| GuardOptions::new().read_only(true).open(&self.dir))?;
         self.sift.run(cx, |lines| {
             let mut verdicts = guard.may_contain_many(lines);
             for (verdict, line) in verdicts.iter_mut().zip(lines).filter(|_| self.exact) {

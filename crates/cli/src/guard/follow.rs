@@ -52,7 +52,7 @@ impl Args {
         use sidebloom_postgres::{FollowEvent, FollowOptions};
         use std::ops::ControlFlow;
 
-        let guard = Guard::open(&self.dir)?;
+        let guard = cx.opening(|| Guard::open(&self.dir))?;
         if self.remove_trigger {
             let removed = PostgresSource::remove_triggers_at(&self.postgres, &self.table, &self.column)?;
             if !removed {

@@ -26,7 +26,7 @@ struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let guard = keys::open(&self.dir)?;
+        let guard = keys::open(cx, &self.dir)?;
         let inserted = self.keys.in_batches("inserting", &guard, |changes: &mut Changes, key| {
             changes.insert(key);
         })?;

@@ -1,6 +1,6 @@
 //! Keys to insert or remove: arguments, or lines of a file.
 
-use crate::context::Failure;
+use crate::context::{Context, Failure};
 use crate::filter::input::InputLines;
 use sidebloom::guard::{Changes, Guard};
 use std::ffi::OsString;
@@ -23,8 +23,8 @@ pub struct Keys {
 const BATCH: usize = 4096;
 
 /// Opens a guard for changes. Refuses one that follows a database, where a manual change would be counted twice.
-pub fn open(dir: &Path) -> Result<Guard, Failure> {
-    let guard = Guard::open(dir)?;
+pub fn open(cx: &Context, dir: &Path) -> Result<Guard, Failure> {
+    let guard = cx.opening(|| Guard::open(dir))?;
     match is_followed(&guard)? {
         true => Err(Failure::message(format!(
             "{} follows a database: insert and remove rows there, and `guard follow` applies them",

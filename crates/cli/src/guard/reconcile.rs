@@ -29,7 +29,7 @@ struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let guard = Guard::open(&self.dir)?;
+        let guard = cx.opening(|| Guard::open(&self.dir))?;
         let reconciled = guard.reconcile(&mut self.source.open("reading keys")?)?;
         let report = Report {
             missing: reconciled.missing,

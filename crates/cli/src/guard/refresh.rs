@@ -38,7 +38,7 @@ impl Args {
         if let Some(bits) = self.bits_per_key {
             options = options.filter_policy(FilterPolicy::bits_per_key(bits));
         }
-        let guard = options.open(&self.dir)?;
+        let guard = cx.opening(|| options.clone().open(&self.dir))?;
         let report = Report::new(&guard.refresh(&mut self.source.open("reading keys")?)?);
         cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::Found)

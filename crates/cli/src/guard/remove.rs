@@ -27,7 +27,7 @@ struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let guard = keys::open(&self.dir)?;
+        let guard = keys::open(cx, &self.dir)?;
         let given = self.keys.in_batches("removing", &guard, |changes: &mut Changes, key| {
             changes.remove(key);
         })?;

@@ -111,7 +111,7 @@ impl Args {
         })?;
         let name = self.filter_name()?;
         let source = self.follow.connect()?;
-        let guard = self.open()?;
+        let guard = self.open(cx)?;
         let follower = source.map(|source| follow::start(guard.clone(), source)).transpose()?;
         let settings = Settings {
             name: name.as_bytes().to_vec(),
@@ -127,16 +127,16 @@ impl Args {
         Ok(Outcome::Found)
     }
 
-    fn open(&self) -> Result<Guard, Failure> {
+    fn open(&self, cx: &Context) -> Result<Guard, Failure> {
         let options = GuardOptions::new().durability(match self.durability {
             When::Sync => Durability::Sync,
             When::Os => Durability::Os,
         });
         let is_empty = || std::fs::read_dir(&self.dir).map_or(true, |mut entries| entries.next().is_none());
-        match self.create && is_empty() {
-            true => Ok(options.build(&self.dir, [[0; 0]; 0])?),
-            false => Ok(options.open(&self.dir)?),
-        }
+        cx.opening(|| match self.create && is_empty() {
+            true => options.clone().build(&self.dir, [[0; 0]; 0]),
+            false => options.clone().open(&self.dir),
+        })
     }
 
     fn filter_name(&self) -> Result<String, Failure> {

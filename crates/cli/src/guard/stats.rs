@@ -34,7 +34,7 @@ struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let report = Report::new(&GuardOptions::new().read_only(true).open(&self.dir)?)?;
+        let report = Report::new(&cx.opening(|| GuardOptions::new().read_only(true).open(&self.dir))?)?;
         cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::Found)
     }

@@ -18,3 +18,4 @@ mod rows;
 mod sandbox;
 mod server;
 mod store;
+mod wait;
