@@ -45,6 +45,8 @@ pub struct Options {
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
     pub(crate) follow: bool,
+    /// Whether there are files of segments. A guard's image has only those of filters.
+    pub(crate) has_segments: bool,
     pub(crate) fs: Arc<dyn Fs>,
 }
 
@@ -68,6 +70,7 @@ impl Default for Options {
             create_if_missing: true,
             read_only: false,
             follow: false,
+            has_segments: true,
             fs: Arc::new(RealFs),
         }
     }

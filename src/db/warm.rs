@@ -32,6 +32,9 @@ impl Inner {
     }
 
     fn warm_index(&self, segment: &LiveSegment) -> Result<()> {
+        if !self.storage.options.has_segments {
+            return Ok(());
+        }
         match segment.file.open().and_then(|open| open.warm_index()) {
             Err(error) if self.is_live(segment.meta.id) => Err(error),
             _ => Ok(()),

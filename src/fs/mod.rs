@@ -5,6 +5,7 @@ mod around;
 mod dirs;
 mod file;
 mod map;
+mod presented;
 #[cfg(target_os = "linux")]
 mod reader_locks;
 mod real;
@@ -17,6 +18,7 @@ pub(crate) use around::read_around_errors;
 pub use dirs::{create_dir_durably, parent_of};
 pub use file::{AppendFile, ReadFile};
 pub use map::Map;
+pub(crate) use presented::{Presented, PresentedFs};
 pub use real::RealFs;
 pub use seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 pub use sector::{SECTOR_BYTES, has_lost_sector};

@@ -118,7 +118,7 @@ impl Settings {
         format!("{:06}{GENERATION_SUFFIX}", self.generation)
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub fn encode(&self) -> Vec<u8> {
         let mut buf = Vec::with_capacity(BYTES);
         buf.extend_from_slice(MAGIC);
         buf.put_u32(VERSION);
@@ -136,7 +136,7 @@ impl Settings {
         buf
     }
 
-    fn decode(path: &Path, bytes: &[u8]) -> Result<Self> {
+    pub fn decode(path: &Path, bytes: &[u8]) -> Result<Self> {
         let damaged = |offset, what: &str| {
             Error::corruption(
                 path,

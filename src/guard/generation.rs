@@ -56,7 +56,9 @@ impl Generation {
             known_absent_len: AtomicUsize::new(0),
             known_absent_max: options.known_absent,
         };
-        generation.load()?;
+        if options.store.has_segments {
+            generation.load()?;
+        }
         Ok(generation)
     }
 

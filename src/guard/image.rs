@@ -1,0 +1,148 @@
+//! Images of a guard: what lookups need, to be copied to other machines.
+
+use super::format::{LOCK, SETTINGS, Settings};
+use super::handle::Guard;
+use super::options::GuardOptions;
+use crate::db::FilterSet;
+use crate::error::Result;
+use crate::fs::{Fs, Presented, PresentedFs, ReadFile};
+use crate::id::{FileId, FileKind};
+use crate::manifest::MANIFEST;
+use crate::sidecar::Residency;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What lookups need of a guard, as of one moment: its filters, but no keys, about a twentieth of its files.
+///
+/// [`Guard::image`] takes one. It stays valid however the guard changes, except that a refresh removes the files of the image: reading
+/// them is then an error, and a new image has to be taken. Once all parts have been copied, [`from_parts`](Self::from_parts) and
+/// [`GuardOptions::open_image`] make a read-only guard of them, anywhere. **The settings contain the secret key of the guard's hashes**:
+/// who has them can search for keys that collide.
+#[derive(Clone)]
+pub struct GuardImage {
+    settings: Vec<u8>,
+    manifest: Vec<u8>,
+    /// By the number of the segment. The file may not exist: without a filter, a segment's keys are all "maybe".
+    filters: BTreeMap<u64, Option<PathBuf>>,
+    fs: Arc<dyn Fs>,
+    /// Keeps the files.
+    _kept: Option<FilterSet>,
+}
+
+impl std::fmt::Debug for GuardImage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GuardImage").field("filters", &self.filters).finish_non_exhaustive()
+    }
+}
+
+impl Guard {
+    /// Takes an image of everything inserted and removed before. Flushes.
+    ///
+    /// # Errors
+    /// The errors of [`insert`](Self::insert), among them [`Error::ReadOnly`](crate::Error::ReadOnly).
+    pub fn image(&self) -> Result<GuardImage> {
+        let shared = self.shared();
+        shared.check_writable()?;
+        let live = shared.live.load_full();
+        let kept = live.db.filter_set()?;
+        let settings = Settings { generation: live.number, ..shared.settings };
+        Ok(GuardImage {
+            settings: settings.encode(),
+            manifest: kept.manifest.clone(),
+            filters: kept.sidecars.iter().map(|(id, path)| (id.0, Some(path.clone()))).collect(),
+            fs: Arc::clone(&shared.options.fs),
+            _kept: Some(kept),
+        })
+    }
+}
+
+impl GuardImage {
+    /// An image whose parts have been copied: [`settings`](Self::settings), [`manifest`](Self::manifest), and the files of
+    /// [`filters`](Self::filters) with their numbers, `None` for those that were not there. Nobody may change the files while a
+    /// guard has them open.
+    pub fn from_parts(settings: Vec<u8>, manifest: Vec<u8>, filters: BTreeMap<u64, Option<PathBuf>>) -> Self {
+        let fs = Arc::new(crate::fs::RealFs);
+        GuardImage { settings, manifest, filters, fs, _kept: None }
+    }
+
+    /// The guard's settings, among them a secret key.
+    pub fn settings(&self) -> &[u8] {
+        &self.settings
+    }
+
+    /// Which filters there are, and of what.
+    pub fn manifest(&self) -> &[u8] {
+        &self.manifest
+    }
+
+    /// The numbers of the filters. Those of one [generation](Self::generation) with the same number have the same keys in every image.
+    pub fn filters(&self) -> impl Iterator<Item = u64> {
+        self.filters.keys().copied()
+    }
+
+    /// Opens a filter's file; `None` if it is missing.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io).
+    pub fn open_filter(&self, number: u64) -> Result<Option<Arc<dyn ReadFile>>> {
+        let Some(Some(path)) = self.filters.get(&number) else { return Ok(None) };
+        match self.fs.file_len(path)? {
+            None => Ok(None),
+            Some(_) => self.fs.open(path).map(Some),
+        }
+    }
+
+    /// A number that tells guards apart, but not the copies and the generations of one guard.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`](crate::Error::Corruption) or [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion) for settings that are not a guard's.
+    pub fn guard_id(&self) -> Result<u64> {
+        Ok(self.decode_settings()?.hasher.hash(b"the id of this guard"))
+    }
+
+    /// The guard's generation: one more than its refreshes.
+    ///
+    /// # Errors
+    /// The errors of [`guard_id`](Self::guard_id).
+    pub fn generation(&self) -> Result<u64> {
+        Ok(self.decode_settings()?.generation)
+    }
+
+    fn decode_settings(&self) -> Result<Settings> {
+        Settings::decode(Path::new(SETTINGS), &self.settings)
+    }
+}
+
+impl GuardOptions {
+    /// Opens an image as a read-only guard, with filters mapped from their files. Lookups answer as those of the guard at the moment of the image,
+    /// except that remembered false positives are "maybe". There are no keys: [`Guard::contains`] and [`Guard::count`] are errors, and
+    /// [`GuardStats`](super::GuardStats) has no rows and keys. A damaged filter, or one of other keys, makes its keys "maybe".
+    ///
+    /// # Errors
+    /// [`Error::Corruption`](crate::Error::Corruption) or [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion) for damaged settings or
+    /// a damaged manifest; [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an option out of range.
+    pub fn open_image(self, image: &GuardImage) -> Result<Guard> {
+        let settings = image.decode_settings()?;
+        let dir = Path::new("image");
+        let store = settings.store(dir);
+        let bytes = |bytes: &[u8]| Presented::Bytes(bytes.into());
+        let mut files = BTreeMap::from([
+            (dir.join(SETTINGS), bytes(&image.settings)),
+            (dir.join(LOCK), bytes(&[])),
+            (store.join(MANIFEST), bytes(&image.manifest)),
+        ]);
+        for (&number, filter) in &image.filters {
+            let name = |kind| store.join(FileId(number).file_name(kind));
+            files.insert(name(FileKind::Segment), Presented::Missing);
+            if let Some(path) = filter {
+                files.insert(name(FileKind::Filter), Presented::File(path.clone()));
+            }
+        }
+        let fs = Arc::new(PresentedFs { fs: Arc::clone(&image.fs), files });
+        let mut options = self.filesystem(fs).read_only(true);
+        options.store = options.store.residency(Residency::Mapped);
+        options.store.has_segments = false;
+        options.open(dir)
+    }
+}
