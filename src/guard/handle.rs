@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::filter::Verdict;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
+use std::path::Path;
 use std::sync::Arc;
 
 /// An open guard. A clone is another handle to the same guard, to share between threads; dropping the last one closes the guard.
@@ -91,6 +92,11 @@ impl Guard {
         self.shared.check_writable()?;
         let _stripe = self.shared.stripes.get(hash.stripe(STRIPES)).map(lock);
         self.shared.live.load_full().add_known_absent(hash)
+    }
+
+    /// The guard's directory, as it was given when it was opened.
+    pub fn path(&self) -> &Path {
+        &self.shared.dir
     }
 
     /// Which keys this guard treats as equal.

@@ -3,11 +3,12 @@
 use crate::{Files, workspace};
 
 /// In order: a package sees only those above it.
-const DEPENDENCIES: [(&str, &[&str]); 12] = [
+const DEPENDENCIES: [(&str, &[&str]); 13] = [
     ("sidebloom-filter", &[]),
     ("sidebloom", &["sidebloom-filter"]),
     ("sidebloom-sqlite", &["sidebloom"]),
     ("sidebloom-postgres", &["sidebloom-filter", "sidebloom"]),
+    ("sidebloom-remote", &["sidebloom-filter", "sidebloom"]),
     ("sidebloom-rocksdb-plugin", &["sidebloom-filter"]),
     ("sidebloom-rocksdb", &["sidebloom", "sidebloom-rocksdb-plugin"]),
     ("sidebloom-rocksdb-shared", &["sidebloom-rocksdb-plugin"]),

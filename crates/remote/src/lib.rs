@@ -31,6 +31,7 @@ mod error;
 mod find;
 mod fs;
 mod generation;
+pub mod guard;
 mod lineage;
 mod local;
 mod publisher;
@@ -43,3 +44,7 @@ pub use error::{Error, Result};
 pub use publisher::{CLOCK_TOLERANCE, Published, Publisher, TakeOver};
 pub use reader::{Reader, ReaderOptions, Staleness};
 pub use remote::Remote;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

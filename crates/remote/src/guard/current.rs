@@ -1,0 +1,94 @@
+//! The state in use, and its age.
+
+use super::publisher::CLOCK_TOLERANCE;
+use super::state::State;
+use sidebloom::guard::Guard;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The state that answers lookups.
+pub struct Current {
+    pub guard: Guard,
+    pub state: State,
+    /// Whether the clocks of publisher, store and reader agree well enough to tell the age.
+    has_time: bool,
+    seen: Instant,
+    age_when_seen: Duration,
+}
+
+impl Current {
+    /// A state that was fetched now, and has `modified` as its time in the store.
+    pub fn new(guard: Guard, state: State, modified: SystemTime) -> Self {
+        let (as_of, now) = (as_of(&state), SystemTime::now());
+        let is_ahead =
+            |time: SystemTime, of: SystemTime| time.duration_since(of).is_ok_and(|by| by > CLOCK_TOLERANCE);
+        // A publisher that is ahead of the store, and a reader that is behind it, make a state look younger than it is.
+        let has_time = !is_ahead(as_of, modified) && !is_ahead(modified, now);
+        let age_when_seen = now.duration_since(as_of).unwrap_or_default();
+        Current { guard, state, has_time, seen: Instant::now(), age_when_seen }
+    }
+
+    /// When the state was taken, by the publisher's clock.
+    pub fn as_of(&self) -> SystemTime {
+        as_of(&self.state)
+    }
+
+    /// Its age; `None` if the clocks differ too much to tell.
+    pub fn staleness(&self) -> Option<Duration> {
+        // A clock that is set back makes nothing younger. The steady one stops while the machine sleeps.
+        let steady = self.age_when_seen + self.seen.elapsed();
+        let age = SystemTime::now().duration_since(self.as_of()).unwrap_or_default();
+        self.has_time.then_some(age.max(steady))
+    }
+
+    /// Whether it may answer.
+    #[inline]
+    pub fn is_within(&self, bound: Option<Duration>) -> bool {
+        bound.is_none_or(|bound| self.staleness().is_some_and(|age| age <= bound))
+    }
+}
+
+fn as_of(state: &State) -> SystemTime {
+    UNIX_EPOCH.checked_add(Duration::from_millis(state.as_of_ms)).unwrap_or(UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// A state of so many seconds ago, written to the store so many seconds ago.
+    fn current(taken: i64, written: i64) -> Current {
+        let ago = |seconds: i64| match seconds {
+            0.. => SystemTime::now() - Duration::from_secs(seconds.unsigned_abs()),
+            _ => SystemTime::now() + Duration::from_secs(seconds.unsigned_abs()),
+        };
+        let state = State {
+            guard_id: 0,
+            number: 1,
+            writer: 0,
+            as_of_ms: ago(taken).duration_since(UNIX_EPOCH).unwrap().as_millis() as u64,
+            suspended: false,
+            settings: Vec::new(),
+            manifest: Vec::new(),
+            filters: BTreeMap::new(),
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let guard = Guard::build(dir.path().join("guard"), ["x"]).unwrap();
+        Current::new(guard, state, ago(written))
+    }
+
+    #[test]
+    fn the_age_is_that_of_the_state_and_wrong_clocks_have_none() {
+        let bound = |seconds| Some(Duration::from_secs(seconds));
+        let state = current(100, 40);
+        assert!(state.staleness().unwrap() >= Duration::from_secs(100), "the upload took a minute");
+        assert!(!state.is_within(bound(90)) && state.is_within(bound(110)) && state.is_within(None));
+        assert!(current(-10, 0).is_within(bound(1)), "within the tolerance");
+        for (taken, written, who) in [(0, 100, "publisher is ahead"), (-100, -100, "this machine is behind")]
+        {
+            let state = current(taken, written);
+            assert_eq!(state.staleness(), None, "the {who}");
+            assert!(!state.is_within(bound(1000)) && state.is_within(None), "the {who}");
+        }
+    }
+}

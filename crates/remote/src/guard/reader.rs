@@ -1,0 +1,242 @@
+//! Reads a published guard.
+
+use super::current::Current;
+use super::download::{clean, fetch};
+use super::error::{Error, Result};
+use super::options::RemoteGuardOptions;
+use super::state::{FilterRef, State, object};
+use super::store::{GuardStore, Object};
+use arc_swap::ArcSwap;
+use sidebloom::filter::Verdict;
+use sidebloom::guard::{Guard, GuardImage, GuardOptions};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// A published guard. A clone is another handle to share between threads; the thread that [polls](RemoteGuardOptions::poll) ends with
+/// the last one.
+#[derive(Clone)]
+pub struct RemoteGuard {
+    shared: Arc<Shared>,
+    /// Ends the thread when it is dropped.
+    _stop: Arc<Option<Sender<()>>>,
+}
+
+struct Shared {
+    store: GuardStore,
+    dir: PathBuf,
+    options: RemoteGuardOptions,
+    current: ArcSwap<Current>,
+    refreshing: Mutex<()>,
+    counters: Counters,
+}
+
+#[derive(Default)]
+struct Counters {
+    /// Of guards that are no longer in use.
+    asked: AtomicU64,
+    absent: AtomicU64,
+    too_old: AtomicU64,
+    failed_refreshes: AtomicU64,
+    bytes_fetched: AtomicU64,
+    last_error: Mutex<Option<Error>>,
+}
+
+/// Counters since opening, and what is in use.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RemoteGuardStats {
+    /// The number of the state in use.
+    pub state: u64,
+    /// Keys looked up.
+    pub asked: u64,
+    /// Lookups answered "absent".
+    pub absent: u64,
+    /// Lookups answered "maybe" because the state was older than [`RemoteGuardOptions::max_staleness`], or its age unknown.
+    pub too_old: u64,
+    /// Refreshes that failed, those of the thread included.
+    pub failed_refreshes: u64,
+    /// Why the last of them did; `None` once one has succeeded.
+    pub last_error: Option<Error>,
+    /// Bytes of filters that were fetched.
+    pub bytes_fetched: u64,
+    /// Filters that cannot be used: their keys are "maybe".
+    pub filters_unavailable: u64,
+    /// Whether the published guard was suspended: every answer is "maybe".
+    pub suspended: bool,
+}
+
+impl RemoteGuard {
+    /// Fetches the newest state into `dir`, which is created, and which several processes may share.
+    ///
+    /// # Errors
+    /// [`Error::NothingPublished`]; [`Error::Store`]; [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::Guard`] for objects that
+    /// are no published guard; [`Error::File`].
+    pub fn open(store: GuardStore, dir: impl AsRef<Path>, options: RemoteGuardOptions) -> Result<Self> {
+        let newest = store.run(|objects| async move { objects.newest().await })?;
+        let (state, found) = newest.ok_or_else(|| Error::NothingPublished { place: store.name() })?;
+        let dir = dir.as_ref().to_path_buf();
+        let counters = Counters::default();
+        let guard = open_image(&store, &dir, &state, &HashSet::new(), &counters)?;
+        let current = ArcSwap::from_pointee(Current::new(guard, state, found.modified));
+        let shared = Arc::new(Shared { store, dir, options, current, refreshing: Mutex::new(()), counters });
+        let stop = options.poll.map(|every| poll(Arc::clone(&shared), every)).transpose()?;
+        Ok(RemoteGuard { shared, _stop: Arc::new(stop) })
+    }
+
+    /// Whether a row may have this key, from memory alone, as of the state in use. See the [module](super) for what "absent" means.
+    #[inline]
+    pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
+        let current = self.shared.current.load();
+        match current.is_within(self.shared.options.max_staleness) {
+            true => current.guard.may_contain(key),
+            false => {
+                self.shared.counters.too_old.fetch_add(1, Relaxed);
+                Verdict::Maybe
+            }
+        }
+    }
+
+    /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`.
+    pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
+        let current = self.shared.current.load();
+        match current.is_within(self.shared.options.max_staleness) {
+            true => current.guard.may_contain_many(keys),
+            false => {
+                self.shared.counters.too_old.fetch_add(keys.len() as u64, Relaxed);
+                vec![Verdict::Maybe; keys.len()]
+            }
+        }
+    }
+
+    /// Takes over the newest state, if there is a newer one. Returns whether there was.
+    ///
+    /// # Errors
+    /// The errors of [`open`](Self::open), and [`Error::Foreign`]. The state before stays in use.
+    pub fn refresh(&self) -> Result<bool> {
+        self.shared.refresh()
+    }
+
+    /// When the state in use was taken, by the publisher's clock.
+    pub fn as_of(&self) -> SystemTime {
+        self.shared.current.load().as_of()
+    }
+
+    /// The age of the state in use; `None` if the clocks of publisher, store and this machine differ by more than 30 seconds.
+    pub fn staleness(&self) -> Option<Duration> {
+        self.shared.current.load().staleness()
+    }
+
+    /// Counters since opening, and what is in use.
+    pub fn stats(&self) -> RemoteGuardStats {
+        let (counters, current) = (&self.shared.counters, self.shared.current.load());
+        let guard = current.guard.stats();
+        let too_old = counters.too_old.load(Relaxed);
+        RemoteGuardStats {
+            state: current.state.number,
+            asked: counters.asked.load(Relaxed) + guard.asked + too_old,
+            absent: counters.absent.load(Relaxed) + guard.absent,
+            too_old,
+            failed_refreshes: counters.failed_refreshes.load(Relaxed),
+            last_error: counters.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            bytes_fetched: counters.bytes_fetched.load(Relaxed),
+            filters_unavailable: guard.filters_unavailable,
+            suspended: guard.suspended,
+        }
+    }
+}
+
+impl Shared {
+    fn refresh(&self) -> Result<bool> {
+        let _only = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = self.find_newer().and_then(|newer| {
+            newer.map(|(state, found)| self.take(state, found)).transpose().map(|taken| taken.is_some())
+        });
+        if outcome.is_err() {
+            self.counters.failed_refreshes.fetch_add(1, Relaxed);
+        }
+        let error = outcome.as_ref().err().cloned();
+        *self.counters.last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
+        outcome
+    }
+
+    /// The hint leads over states that were collected; it may lag behind the newest.
+    fn find_newer(&self) -> Result<Option<(State, Object)>> {
+        let next = self.current.load().state.number + 1;
+        self.store.run(move |objects| async move {
+            if let Some(hint) = objects.hint().await?.filter(|hint| *hint > next)
+                && let Some(newest) = objects.newest_from(hint).await?
+            {
+                return Ok(Some(newest));
+            }
+            objects.newest_from(next).await
+        })
+    }
+
+    fn take(&self, state: State, found: Object) -> Result<()> {
+        let before = self.current.load_full();
+        if state.guard_id != before.state.guard_id {
+            return Err(Error::Foreign { object: object(state.number) });
+        }
+        let has_all = before.guard.stats().filters_unavailable == 0;
+        let guard = match state.has_keys_of(&before.state) && has_all {
+            true => before.guard.clone(),
+            false => {
+                let verified = before.state.filters.values().flatten().filter(|_| has_all).copied().collect();
+                let guard = open_image(&self.store, &self.dir, &state, &verified, &self.counters)?;
+                let stats = before.guard.stats();
+                self.counters.asked.fetch_add(stats.asked, Relaxed);
+                self.counters.absent.fetch_add(stats.absent, Relaxed);
+                guard
+            }
+        };
+        // Also of the handle in use: what it was told of a suspension holds for the keys that both have.
+        if state.suspended {
+            guard.suspend()
+        } else {
+            guard.resume()
+        }
+        clean(&self.dir, &state);
+        self.current.store(Arc::new(Current::new(guard, state, found.modified)));
+        Ok(())
+    }
+}
+
+fn open_image(
+    store: &GuardStore,
+    dir: &Path,
+    state: &State,
+    verified: &HashSet<FilterRef>,
+    counters: &Counters,
+) -> Result<Guard> {
+    let (files, bytes) = fetch(store, dir, state, verified)?;
+    counters.bytes_fetched.fetch_add(bytes, Relaxed);
+    let image = GuardImage::from_parts(state.settings.clone(), state.manifest.clone(), files);
+    if image.guard_id()? != state.guard_id {
+        return Err(Error::Foreign { object: object(state.number) });
+    }
+    let guard = GuardOptions::new().open_image(&image)?;
+    if state.suspended {
+        guard.suspend();
+    }
+    Ok(guard)
+}
+
+/// Starts the thread that looks for newer states, until the sender is dropped.
+fn poll(shared: Arc<Shared>, every: Duration) -> Result<Sender<()>> {
+    let (stop, stopped): (_, Receiver<()>) = channel();
+    let name = "sidebloom-guard-poll".to_owned();
+    let dir = shared.dir.clone();
+    let run = move || {
+        while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+            if let Err(error) = shared.refresh() {
+                tracing::warn!(%error, "cannot look for a newer state of the guard; the one in use stays until it is too old");
+            }
+        }
+    };
+    let spawned = std::thread::Builder::new().name(name).spawn(run);
+    spawned.map(|_| stop).map_err(|error| Error::file("start a thread for", &dir, error))
+}

@@ -1,0 +1,233 @@
+//! The format of a published state, the objects that it names, and how the newest one is found. Integers are little-endian.
+//!
+//! ```text
+//! state/NNNNNNNNNNNNNNNNNNNN   20 digits; created once, never replaced
+//! filter/HHHHHHHHHHHHHHHH…     a filter's file under its SHA-256, 64 hex digits
+//! latest                       the digits of a state that is the newest, or was a moment ago: a hint
+//!
+//!  0  8  magic "SBLMSTA\n"
+//!  8  4  version
+//! 12  8  the guard's id
+//! 20  8  number
+//! 28  8  writer: a random number of the publisher
+//! 36  8  as of: milliseconds since 1970, by the publisher's clock
+//! 44  1  1 if the guard was suspended, else 0
+//! 45  …  the guard's settings, and the manifest: each a varint length and bytes
+//!     …  the number of filters, a varint; for each of them, ascending:
+//!        8 its number, 8 its length in bytes, 32 SHA-256; without a file, the last two are zero
+//!     4  CRC-32 of all bytes before
+//! ```
+//! *version*: 1. In every version, magic and version are at these offsets, and the last four bytes are the CRC-32 of all others.
+
+use super::error::{Error, Result};
+use super::store::{Object, Objects};
+use bytes::Bytes;
+use sidebloom_filter::codec::{Decoder, Encode, crc32};
+use std::collections::BTreeMap;
+
+const MAGIC: &[u8; 8] = b"SBLMSTA\n";
+const VERSION: u32 = 1;
+/// The largest state: a million filters.
+const BYTES_MAX: u64 = 256 << 20;
+/// The hint.
+pub const LATEST: &str = "latest";
+/// The directories.
+pub const STATES: &str = "state";
+pub const FILTERS: &str = "filter";
+
+/// A filter's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FilterRef {
+    pub len: u64,
+    pub sha256: [u8; 32],
+}
+
+impl FilterRef {
+    /// The name of the file, and the last part of the object's.
+    pub fn file_name(&self) -> String {
+        self.sha256.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub fn object(&self) -> String {
+        format!("{FILTERS}/{}", self.file_name())
+    }
+}
+
+/// The filters of a state by their numbers; `None` for those without a file.
+pub type Filters = BTreeMap<u64, Option<FilterRef>>;
+
+/// A published state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    pub guard_id: u64,
+    pub number: u64,
+    pub writer: u64,
+    pub as_of_ms: u64,
+    pub suspended: bool,
+    pub settings: Vec<u8>,
+    pub manifest: Vec<u8>,
+    pub filters: Filters,
+}
+
+/// The object of a state.
+pub fn object(number: u64) -> String {
+    format!("{STATES}/{number:020}")
+}
+
+impl State {
+    pub fn encode(&self) -> Bytes {
+        let mut buf = MAGIC.to_vec();
+        buf.put_u32(VERSION);
+        [self.guard_id, self.number, self.writer, self.as_of_ms].iter().for_each(|field| buf.put_u64(*field));
+        buf.put_u8(self.suspended.into());
+        buf.put_bytes(&self.settings);
+        buf.put_bytes(&self.manifest);
+        buf.put_varint(self.filters.len() as u64);
+        for (number, filter) in &self.filters {
+            let filter = filter.unwrap_or(FilterRef { len: 0, sha256: [0; 32] });
+            buf.put_u64(*number);
+            buf.put_u64(filter.len);
+            buf.extend_from_slice(&filter.sha256);
+        }
+        let crc = crc32(&[&buf]);
+        buf.put_u32(crc);
+        buf.into()
+    }
+
+    pub fn decode(object: &str, bytes: &[u8]) -> Result<Self> {
+        let damaged = |offset, what: &str| Error::damaged(object, offset, what);
+        let short = || damaged(bytes.len(), "cut short");
+        let (body, crc) = bytes.split_last_chunk().ok_or_else(short)?;
+        let mut fields = Decoder::new(body);
+        if fields.take(MAGIC.len()) != Some(MAGIC) {
+            return Err(damaged(0, "not a published guard"));
+        }
+        // Before the version, so that a damaged version is not taken for another one.
+        if *crc != crc32(&[body]).to_le_bytes() {
+            return Err(damaged(body.len(), "checksum mismatch"));
+        }
+        let found = fields.u32().ok_or_else(short)?;
+        if found != VERSION {
+            return Err(Error::UnsupportedVersion { object: object.to_owned(), found, supported: VERSION });
+        }
+        let state = Self::fields(&mut fields).ok_or_else(|| damaged(fields.position(), "invalid field"))?;
+        match fields.remaining() {
+            0 => Ok(state),
+            _ => Err(damaged(fields.position(), "bytes after the end")),
+        }
+    }
+
+    fn fields(fields: &mut Decoder<'_>) -> Option<Self> {
+        let [guard_id, number, writer, as_of_ms] =
+            [fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?];
+        let suspended = match fields.u8()? {
+            flag @ (0 | 1) => flag == 1,
+            _ => return None,
+        };
+        let (settings, manifest) = (fields.bytes()?.to_vec(), fields.bytes()?.to_vec());
+        let mut filters = BTreeMap::new();
+        for _ in 0..fields.varint()? {
+            let (number, len) = (fields.u64()?, fields.u64()?);
+            let sha256 = fields.take(32)?.try_into().ok()?;
+            filters.insert(number, (len > 0).then_some(FilterRef { len, sha256 }));
+        }
+        Some(State { guard_id, number, writer, as_of_ms, suspended, settings, manifest, filters })
+    }
+
+    /// Whether both have the same guard with the same keys.
+    pub fn has_keys_of(&self, other: &State) -> bool {
+        (&self.settings, &self.manifest, &self.filters) == (&other.settings, &other.manifest, &other.filters)
+    }
+}
+
+impl Objects {
+    /// A state with its object; `None` if it has not been published, or was collected.
+    pub async fn state(&self, number: u64) -> Result<Option<(State, Object)>> {
+        let name = object(number);
+        let Some(found) = self.get(&name, BYTES_MAX).await? else { return Ok(None) };
+        let state = State::decode(&name, &found.bytes)?;
+        match state.number == number {
+            true => Ok(Some((state, found))),
+            false => Err(Error::damaged(&name, 20, format!("it is state {}", state.number))),
+        }
+    }
+
+    /// The number of a state that is the newest or was; `None` if there is no such hint.
+    pub async fn hint(&self) -> Result<Option<u64>> {
+        let hint = self.get(LATEST, 64).await?;
+        Ok(hint.and_then(|hint| std::str::from_utf8(&hint.bytes).ok()?.parse().ok()))
+    }
+
+    /// The newest state.
+    pub async fn newest(&self) -> Result<Option<(State, Object)>> {
+        if let Some(number) = self.hint().await?
+            && let Some(newest) = self.newest_from(number).await?
+        {
+            return Ok(Some(newest));
+        }
+        let listed = self.list(STATES).await?;
+        match listed.iter().filter_map(|(name, _)| name.parse().ok()).max() {
+            Some(number) => self.newest_from(number).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The newest state, if there is one with this number. Looks at one after the other.
+    pub async fn newest_from(&self, mut number: u64) -> Result<Option<(State, Object)>> {
+        let mut newest = None;
+        while let Some(found) = self.state(number).await? {
+            newest = Some(found);
+            let Some(next) = number.checked_add(1) else { break };
+            number = next;
+        }
+        Ok(newest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> State {
+        let filter = FilterRef { len: 9000, sha256: [7; 32] };
+        State {
+            guard_id: 1,
+            number: 2,
+            writer: 3,
+            as_of_ms: 4,
+            suspended: true,
+            settings: b"settings".to_vec(),
+            manifest: vec![5; 300],
+            filters: BTreeMap::from([(3, Some(filter)), (9, None)]),
+        }
+    }
+
+    #[test]
+    fn a_state_round_trips_and_its_bytes_are_frozen() {
+        let bytes = sample().encode();
+        assert_eq!(State::decode("x", &bytes).unwrap(), sample());
+        assert_eq!(bytes.len(), 45 + 9 + 302 + 1 + 2 * 48 + 4);
+        assert_eq!(format!("{:08x}", crc32(&[&bytes[..bytes.len() - 4]])), "4ffffa51");
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_shorter_or_longer_state_is_refused() {
+        let good = sample().encode();
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.to_vec();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(State::decode("x", &bad), Err(Error::Damaged { .. })), "bit {bit}");
+        }
+        (0..good.len()).for_each(|len| assert!(State::decode("x", &good[..len]).is_err(), "cut to {len}"));
+        let mut longer = good[..good.len() - 4].to_vec();
+        longer.push(0);
+        let crc = crc32(&[&longer]);
+        longer.put_u32(crc);
+        assert!(State::decode("x", &longer).unwrap_err().to_string().contains("bytes after the end"));
+        let mut newer = good[..good.len() - 4].to_vec();
+        newer[8] = 2;
+        let crc = crc32(&[&newer]);
+        newer.put_u32(crc);
+        assert!(matches!(State::decode("x", &newer), Err(Error::UnsupportedVersion { found: 2, .. })));
+    }
+}

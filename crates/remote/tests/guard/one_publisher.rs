@@ -1,0 +1,125 @@
+//! One publisher at a time, and what is left when it dies.
+
+use crate::support::{Fault, Published, Watched, all_maybe, denied, guard, options, reader};
+use sidebloom::guard::Guard;
+use sidebloom_remote::guard::{Error, GuardPublisher};
+use std::path::Path;
+
+/// Copies a closed guard.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+fn reopen(path: &Path) -> Guard {
+    options().open(path).unwrap()
+}
+
+#[test]
+fn of_two_copies_that_publish_one_is_fenced_and_a_restart_goes_on() {
+    let (Published { dir, guard, .. }, store) = (guard(), Watched::new());
+    GuardPublisher::new(&guard, store.place()).unwrap().publish().unwrap();
+    let path = guard.path().to_path_buf();
+    drop(guard);
+    let twin = dir.path().join("twin");
+    copy(&path, &twin);
+    let (guard, twin) = (reopen(&path), reopen(&twin));
+    let mut publisher = GuardPublisher::new(&guard, store.place()).unwrap();
+    let mut other = GuardPublisher::new(&twin, store.place()).unwrap();
+    guard.insert("in one").unwrap();
+    twin.insert("in the other").unwrap();
+    assert_eq!(publisher.publish().unwrap().number, 2);
+    for _ in 0..2 {
+        assert!(matches!(other.publish(), Err(Error::Fenced { number: 2, .. })));
+        assert!(matches!(other.collect(std::time::Duration::ZERO), Err(Error::Fenced { .. })));
+    }
+    assert!(matches!(GuardPublisher::new(&twin, store.place()), Err(Error::Diverged { number: 2 })));
+    assert_eq!(publisher.publish().unwrap().number, 3);
+    drop(publisher);
+    let mut publisher = GuardPublisher::new(&guard, store.place()).unwrap();
+    let restarted = publisher.publish().unwrap();
+    assert_eq!((restarted.number, restarted.filters), (4, 0), "what is there is not uploaded again");
+    let remote = reader(&store, &dir);
+    assert!(all_maybe(&remote, &["in one"]));
+
+    let mut other = GuardPublisher::take_over(&twin, store.place()).unwrap();
+    assert_eq!(other.publish().unwrap().number, 5);
+    assert!(matches!(publisher.publish(), Err(Error::Fenced { number: 5, .. })));
+    assert!(remote.refresh().unwrap());
+    assert!(all_maybe(&remote, &["in the other", "key 1"]));
+}
+
+#[test]
+fn whatever_write_is_the_last_the_state_before_is_intact_and_the_next_publisher_goes_on() {
+    let (published, store) = (guard(), Watched::new());
+    let Published { dir, guard, keys } = &published;
+    published.publisher(&store).publish().unwrap();
+    let remote = reader(&store, dir);
+    let mut inserted = Vec::new();
+    for writes in 0..4 {
+        let key = format!("after {writes} writes");
+        guard.insert(&key).unwrap();
+        inserted.push(key);
+        let mut dying = published.publisher(&store);
+        store.fail(Fault::WritesAfter(writes));
+        // A filter, a state and the hint.
+        assert_eq!(dying.publish().is_err(), writes < 3, "{writes}");
+        drop(dying);
+        store.fail(Fault::None);
+        remote.refresh().unwrap();
+        assert!(all_maybe(&remote, keys) && denied(&remote, 100) > 97);
+        let fresh = reader(&store, dir);
+        assert_eq!(fresh.stats().state, remote.stats().state);
+        published.publisher(&store).publish().unwrap();
+        assert!(remote.refresh().unwrap());
+        assert!(all_maybe(&remote, &inserted));
+    }
+}
+
+#[test]
+fn a_state_whose_answer_was_lost_is_known_as_ones_own() {
+    let (published, store) = (guard(), Watched::new());
+    let mut publisher = published.publisher(&store);
+    publisher.publish().unwrap();
+    store.fail(Fault::LosesAnswer);
+    assert!(matches!(publisher.publish(), Err(Error::Store { .. })));
+    assert_eq!(publisher.publish().unwrap().number, 3);
+    store.fail(Fault::LosesAnswer);
+    assert!(publisher.publish().is_err());
+    drop(publisher);
+    assert_eq!(published.publisher(&store).publish().unwrap().number, 5);
+}
+
+#[test]
+fn two_that_race_leave_one_line_of_states() {
+    for _ in 0..30 {
+        let (Published { dir, guard, .. }, store) = (guard(), Watched::new());
+        let path = guard.path().to_path_buf();
+        drop(guard);
+        copy(&path, &dir.path().join("twin"));
+        let guards = [reopen(&path), reopen(&dir.path().join("twin"))];
+        let publish = |guard: &Guard| {
+            let mut publisher = GuardPublisher::new(guard, store.place()).ok()?;
+            let published = (0..5).map(|_| publisher.publish()).take_while(|published| match published {
+                Ok(_) => true,
+                Err(Error::Fenced { .. }) => false,
+                Err(error) => panic!("{error}"),
+            });
+            Some(published.count())
+        };
+        let counts: Vec<Option<usize>> = std::thread::scope(|scope| {
+            let threads = guards.each_ref().map(|guard| scope.spawn(move || publish(guard)));
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(counts.iter().any(|count| *count == Some(5)), "{counts:?}");
+        let states = store.names().iter().filter(|name| name.contains("/state/")).count();
+        assert_eq!(states, counts.iter().flatten().sum::<usize>(), "{counts:?}");
+        assert_eq!(reader(&store, &dir).stats().state as usize, states);
+    }
+}

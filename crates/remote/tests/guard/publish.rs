@@ -1,0 +1,158 @@
+//! What is published arrives, and no more than that is sent.
+
+use crate::support::{Rows, Watched, all_maybe, by_hand, denied, guard, reader, strings};
+use sidebloom::filter::Verdict;
+use sidebloom_remote::guard::{Error, GuardPublisher, GuardStore, RemoteGuard, RemoteGuardOptions};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+#[test]
+fn i1_keys_arrive_with_the_state_that_has_them_and_stay_until_they_are_removed() {
+    let (published, store) = (guard(), Watched::new());
+    let mut publisher = published.publisher(&store);
+    let first = publisher.publish().unwrap();
+    assert_eq!((first.number, first.filters), (1, 2), "the keys, and the totals");
+    let remote = reader(&store, &published.dir);
+    assert!(all_maybe(&remote, &published.keys));
+    assert!(denied(&remote, 1000) > 990);
+
+    published.guard.insert("Freebird").unwrap();
+    assert!(!remote.refresh().unwrap(), "nothing is published yet");
+    assert_eq!(remote.may_contain("Freebird"), Verdict::Absent, "as of the state");
+    let second = publisher.publish().unwrap();
+    assert_eq!((second.number, second.filters), (2, 1), "the new filter alone");
+    assert!(second.bytes < first.bytes);
+    assert!(remote.refresh().unwrap());
+    assert!(all_maybe(&remote, &published.keys) && all_maybe(&remote, &["Freebird"]));
+
+    published.guard.refresh(&mut Rows(vec!["Zombie".to_owned()])).unwrap();
+    publisher.publish().unwrap();
+    assert!(remote.refresh().unwrap());
+    assert!(all_maybe(&remote, &["Zombie"]));
+    assert_eq!(
+        (remote.may_contain("Freebird"), remote.may_contain("key 1")),
+        (Verdict::Absent, Verdict::Absent)
+    );
+    let stats = remote.stats();
+    assert_eq!((stats.state, stats.filters_unavailable, stats.too_old), (3, 0, 0));
+    assert!(stats.asked > 9000 && stats.absent > 990, "{stats:?}");
+}
+
+#[test]
+fn lookups_send_no_request_and_an_unchanged_guard_uploads_no_filter() {
+    let (published, store) = (guard(), Watched::new());
+    let mut publisher = published.publisher(&store);
+    publisher.publish().unwrap();
+    let remote = reader(&store, &published.dir);
+    let before = store.requests();
+    assert!(denied(&remote, 1_000_000) > 999_900);
+    assert!(all_maybe(&remote, &published.keys));
+    assert_eq!(store.requests(), before);
+    assert_eq!(store.lists.load(Relaxed), 1, "for the first state of all");
+
+    let as_of = remote.as_of();
+    std::thread::sleep(Duration::from_millis(5));
+    let again = publisher.publish().unwrap();
+    assert_eq!((again.number, again.filters, again.bytes), (2, 0, 0));
+    let fetched = remote.stats().bytes_fetched;
+    let gets = store.gets.load(Relaxed);
+    assert!(remote.refresh().unwrap() && remote.as_of() > as_of);
+    assert_eq!(store.gets.load(Relaxed) - gets, 3, "the hint, the state, and the one after it");
+    assert!(!remote.refresh().unwrap());
+    assert_eq!(store.gets.load(Relaxed) - gets, 5);
+    assert_eq!(remote.stats().bytes_fetched, fetched);
+    // Another process of the machine finds the files.
+    let second = reader(&store, &published.dir);
+    assert_eq!(second.stats().bytes_fetched, 0);
+    assert!(all_maybe(&second, &published.keys));
+}
+
+#[test]
+fn a_suspended_guard_suspends_its_readers() {
+    let (published, store) = (guard(), Watched::new());
+    let mut publisher = published.publisher(&store);
+    publisher.publish().unwrap();
+    let remote = reader(&store, &published.dir);
+    published.guard.suspend();
+    publisher.publish().unwrap();
+    remote.refresh().unwrap();
+    assert_eq!((denied(&remote, 100), remote.stats().suspended), (0, true));
+    let fresh = reader(&store, &published.dir);
+    assert_eq!(denied(&fresh, 100), 0);
+    published.guard.resume();
+    publisher.publish().unwrap();
+    for remote in [&remote, &fresh] {
+        remote.refresh().unwrap();
+        assert!(denied(remote, 100) > 97);
+    }
+}
+
+#[test]
+fn a_thread_looks_for_new_states_and_ends_with_the_last_handle() {
+    let (published, store) = (guard(), Watched::new());
+    let mut publisher = published.publisher(&store);
+    publisher.publish().unwrap();
+    let options = RemoteGuardOptions::new().poll(Some(Duration::from_millis(5)));
+    let remote = RemoteGuard::open(store.place(), published.dir.path().join("cache"), options).unwrap();
+    published.guard.insert("Freebird").unwrap();
+    publisher.publish().unwrap();
+    let (started, clone) = (Instant::now(), remote.clone());
+    drop(remote);
+    while clone.may_contain("Freebird") == Verdict::Absent {
+        assert!(started.elapsed() < Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(clone);
+    std::thread::sleep(Duration::from_millis(50));
+    let before = store.requests();
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(store.requests(), before);
+}
+
+#[test]
+fn a_directory_is_an_object_store_and_publishing_works_within_another_runtime() {
+    let published = guard();
+    let url = format!("file://{}", published.dir.path().join("bucket").display());
+    std::fs::create_dir(published.dir.path().join("bucket")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let place = || GuardStore::open(&url).unwrap();
+        let cache = published.dir.path().join("cache");
+        let none = RemoteGuard::open(place(), &cache, by_hand());
+        assert!(matches!(none.err().unwrap(), Error::NothingPublished { .. }));
+        GuardPublisher::new(&published.guard, place()).unwrap().publish().unwrap();
+        let remote = RemoteGuard::open(place(), &cache, by_hand()).unwrap();
+        assert!(all_maybe(&remote, &published.keys));
+    });
+    for url in ["songs.guard", "ftp://host/songs"] {
+        assert!(matches!(GuardStore::open(url), Err(Error::InvalidUrl { .. })), "{url}");
+    }
+}
+
+#[test]
+fn a_collection_leaves_the_newest_state_and_late_readers_find_it() {
+    let (published, store) = (guard(), Watched::new());
+    let mut publisher = published.publisher(&store);
+    publisher.publish().unwrap();
+    let late = reader(&store, &published.dir);
+    for key in strings("later", 5) {
+        published.guard.insert(key).unwrap();
+        publisher.publish().unwrap();
+    }
+    published.guard.refresh(&mut Rows(strings("refreshed", 100))).unwrap();
+    publisher.publish().unwrap();
+    assert_eq!(publisher.collect(Duration::from_secs(3600)).unwrap(), 0, "all are young");
+    let before = store.names().len();
+    let removed = publisher.collect(Duration::ZERO).unwrap();
+    assert_eq!(removed as usize, before - store.names().len());
+    assert_eq!(store.names().len(), 4, "a state, its filters and the hint: {:?}", store.names());
+    assert!(late.refresh().unwrap());
+    assert_eq!(late.stats().state, 7);
+    let fresh = RemoteGuard::open(store.place(), published.dir.path().join("fresh"), by_hand()).unwrap();
+    for remote in [&late, &fresh] {
+        assert!(all_maybe(remote, &strings("refreshed", 100)) && denied(remote, 100) > 97);
+    }
+    published.guard.insert("one more").unwrap();
+    publisher.publish().unwrap();
+    assert!(late.refresh().unwrap() && all_maybe(&late, &["one more"]));
+}
