@@ -12,7 +12,10 @@ const DEPENDENCIES: [(&str, &[&str]); 13] = [
     ("sidebloom-rocksdb-plugin", &["sidebloom-filter"]),
     ("sidebloom-rocksdb", &["sidebloom", "sidebloom-rocksdb-plugin"]),
     ("sidebloom-rocksdb-shared", &["sidebloom-rocksdb-plugin"]),
-    ("sidebloom-cli", &["sidebloom-filter", "sidebloom", "sidebloom-sqlite", "sidebloom-postgres"]),
+    (
+        "sidebloom-cli",
+        &["sidebloom-filter", "sidebloom", "sidebloom-sqlite", "sidebloom-postgres", "sidebloom-remote"],
+    ),
     ("micro", &["sidebloom-filter", "sidebloom"]),
     ("versus", &["sidebloom-filter", "sidebloom", "sidebloom-rocksdb"]),
     ("sidebloom-fuzz", &["sidebloom-filter", "sidebloom", "sidebloom-cli"]),

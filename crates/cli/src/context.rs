@@ -49,8 +49,8 @@ impl Failure {
         Failure::Message(text.into())
     }
 
-    /// The command needs a database driver that was left out of this build.
-    #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
+    /// The command needs a database driver, or another part, that was left out of this build.
+    #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "remote")))]
     pub fn not_built_in(database: &str, feature: &str) -> Self {
         Failure::message(format!(
             "this sidebloom was built without {database} support; build it again with `--features {feature}`"
@@ -82,6 +82,13 @@ impl fmt::Display for Failure {
 impl From<sidebloom::Error> for Failure {
     fn from(error: sidebloom::Error) -> Self {
         Failure::Store(error)
+    }
+}
+
+#[cfg(feature = "remote")]
+impl From<sidebloom_remote::guard::Error> for Failure {
+    fn from(error: sidebloom_remote::guard::Error) -> Self {
+        Failure::Message(error.to_string())
     }
 }
 

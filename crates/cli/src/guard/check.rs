@@ -1,5 +1,6 @@
 //! `sidebloom guard check`: prints the lines that may be keys.
 
+use super::remote::url_of;
 use crate::context::{Context, Failure, Outcome};
 use crate::filter::sift::Sift;
 use sidebloom::filter::Verdict;
@@ -9,21 +10,35 @@ use std::path::PathBuf;
 /// Print the lines that may be keys of the database
 ///
 /// Exit codes follow grep: 0 if lines were printed (or counted), 1 if none were, 2 on error. With --json, each line is an object with
-/// `key`, or `key_hex` if it is not UTF-8. The guard is opened read-only.
+/// `key`, or `key_hex` if it is not UTF-8. The guard is opened read-only. A URL is that of a published guard, as `guard publish` takes
+/// it, and needs a build with the feature remote.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The guard's directory
-    dir: PathBuf,
+    /// The guard's directory, or the URL of a published guard
+    #[arg(value_name = "DIR|URL")]
+    place: PathBuf,
     #[command(flatten)]
     sift: Sift,
     /// Check each "maybe" against the keys that the guard has on disk, and print only those found there
     #[arg(long)]
     exact: bool,
+    /// Keep the filters of a published guard in this directory [default: one for each URL in the user's cache]
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// Print every line if the published guard is older than this
+    #[arg(long, value_name = "SECONDS")]
+    max_staleness: Option<u64>,
 }
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let guard = cx.opening(|| GuardOptions::new().read_only(true).open(&self.dir))?;
+        if let Some(url) = url_of(self.place.as_os_str()) {
+            return self.check_published(cx, url);
+        }
+        if self.cache.is_some() || self.max_staleness.is_some() {
+            return Err(Failure::message("--cache and --max-staleness are for the URL of a published guard"));
+        }
+        let guard = cx.opening(|| GuardOptions::new().read_only(true).open(&self.place))?;
         self.sift.run(cx, |lines| {
             let mut verdicts = guard.may_contain_many(lines);
             for (verdict, line) in verdicts.iter_mut().zip(lines).filter(|_| self.exact) {
@@ -33,5 +48,31 @@ impl Args {
             }
             Ok(verdicts)
         })
+    }
+
+    #[cfg(not(feature = "remote"))]
+    fn check_published(&self, _: &Context, _: &str) -> Result<Outcome, Failure> {
+        Err(Failure::not_built_in("object storage", "remote"))
+    }
+
+    #[cfg(feature = "remote")]
+    fn check_published(&self, cx: &Context, url: &str) -> Result<Outcome, Failure> {
+        use super::remote::default_cache;
+        use sidebloom_remote::guard::{GuardStore, RemoteGuard, RemoteGuardOptions};
+        use std::time::Duration;
+
+        if self.exact {
+            return Err(Failure::message(
+                "a published guard has no keys: --exact needs the guard's directory",
+            ));
+        }
+        let cache = self.cache.clone().map_or_else(|| default_cache(url), Ok)?;
+        let options = RemoteGuardOptions::new().poll(None);
+        let options = match self.max_staleness {
+            Some(seconds) => options.max_staleness(Duration::from_secs(seconds)),
+            None => options,
+        };
+        let guard = RemoteGuard::open(GuardStore::open(url)?, cache, options)?;
+        self.sift.run(cx, |lines| Ok(guard.may_contain_many(lines)))
     }
 }

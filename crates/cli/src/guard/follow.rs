@@ -31,6 +31,13 @@ pub struct Args {
     /// Exit once every visible change is in the guard
     #[arg(long, conflicts_with = "remove_trigger")]
     once: bool,
+    /// Publish the guard to object storage, as `guard publish` does, whenever it has caught up. Then readers know that it is up to date.
+    /// Needs a build with the feature remote
+    #[arg(long, value_name = "URL", conflicts_with = "remove_trigger")]
+    publish: Option<String>,
+    /// Publish at most every so many seconds, and remove states of an hour ago
+    #[arg(long, value_name = "SECONDS", default_value = "5", requires = "publish")]
+    publish_every: u64,
     /// Remove the triggers and the outbox instead, to stop following for good. Accepts the current names of table and column, or those at
     /// installation. Exits 1 if nothing was installed
     #[arg(long, conflicts_with = "refresh")]
@@ -47,6 +54,7 @@ impl Args {
 #[cfg(feature = "postgres")]
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        use super::publishing::Publishing;
         use sidebloom::guard::Guard;
         use sidebloom_postgres::PostgresSource;
         use sidebloom_postgres::{FollowEvent, FollowOptions};
@@ -60,12 +68,22 @@ impl Args {
             }
             return Ok(Outcome::found(removed));
         }
+        let mut publishing = self
+            .publish
+            .as_deref()
+            .map(|url| Publishing::new(&guard, url, self.publish_every))
+            .transpose()?;
         let mut source = PostgresSource::connect(&self.postgres, &self.table, &self.column)?;
         source.install_trigger()?;
         let mut printed = Ok(());
         source.follow(&guard, FollowOptions::new().refresh(self.refresh), &mut |event| {
             let ends = self.once && matches!(event, FollowEvent::CaughtUp);
             printed = print(cx, &event);
+            if let Some(publishing) = &mut publishing
+                && printed.is_ok()
+            {
+                printed = publishing.after(&event, ends);
+            }
             if ends || printed.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         printed.map(|()| Outcome::Found)

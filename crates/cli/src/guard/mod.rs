@@ -5,8 +5,12 @@ mod check;
 mod follow;
 mod insert;
 mod keys;
+mod publish;
+#[cfg(feature = "postgres")]
+mod publishing;
 mod reconcile;
 mod refresh;
+mod remote;
 mod remove;
 mod serve;
 mod source;
@@ -34,6 +38,7 @@ enum Command {
     Refresh(refresh::Args),
     Reconcile(reconcile::Args),
     Follow(follow::Args),
+    Publish(publish::Args),
     Serve(serve::Args),
     Stats(stats::Args),
 }
@@ -48,6 +53,7 @@ impl Args {
             Command::Refresh(args) => args.run(cx),
             Command::Reconcile(args) => args.run(cx),
             Command::Follow(args) => args.run(cx),
+            Command::Publish(args) => args.run(cx),
             Command::Serve(args) => args.run(cx),
             Command::Stats(args) => args.run(cx),
         }

@@ -6,6 +6,7 @@ mod filter;
 mod guard;
 #[cfg(feature = "postgres")]
 mod guard_postgres;
+mod guard_remote;
 mod guard_serve;
 mod guard_serve_hostile;
 mod guard_serve_transactions;

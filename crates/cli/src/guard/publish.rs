@@ -1,0 +1,76 @@
+//! `sidebloom guard publish`: publishes a guard to object storage.
+
+use crate::context::{Context, Failure, Outcome};
+use std::path::PathBuf;
+
+/// Publish a guard to object storage, where `guard check URL` and the library's RemoteGuard read it
+///
+/// Uploads the filters that are not there yet, no keys, and a state that names them. A guard that follows a database publishes better
+/// with `guard follow --publish URL`. One directory at a time publishes to a URL: another copy of the guard is refused. Whoever can read
+/// the URL has the guard's secret key. Needs a build with the feature remote.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The guard's directory
+    dir: PathBuf,
+    /// s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH or file:///DIRECTORY; credentials come from the environment
+    url: String,
+    /// Also if another directory published last. The guard must have every key: refresh it first
+    #[arg(long)]
+    take_over: bool,
+    /// Then remove what is older than this many seconds and not part of the newest state
+    #[arg(long, value_name = "SECONDS")]
+    collect: Option<u64>,
+}
+
+#[cfg(not(feature = "remote"))]
+impl Args {
+    pub fn run(self, _: &Context) -> Result<Outcome, Failure> {
+        Err(Failure::not_built_in("object storage", "remote"))
+    }
+}
+
+#[cfg(feature = "remote")]
+#[derive(serde::Serialize)]
+struct Report {
+    state: u64,
+    filters_uploaded: u64,
+    bytes_uploaded: u64,
+    removed: u64,
+}
+
+#[cfg(feature = "remote")]
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        use crate::human;
+        use sidebloom::guard::Guard;
+        use sidebloom_remote::guard::{GuardPublisher, GuardStore};
+        use std::io::Write;
+        use std::time::Duration;
+
+        let guard = cx.opening(|| Guard::open(&self.dir))?;
+        let store = GuardStore::open(&self.url)?;
+        let mut publisher = match self.take_over {
+            true => GuardPublisher::take_over(&guard, store)?,
+            false => GuardPublisher::new(&guard, store)?,
+        };
+        let published = publisher.publish()?;
+        let removed =
+            self.collect.map(|seconds| publisher.collect(Duration::from_secs(seconds))).transpose()?;
+        let report = Report {
+            state: published.number,
+            filters_uploaded: published.filters,
+            bytes_uploaded: published.bytes,
+            removed: removed.unwrap_or(0),
+        };
+        cx.report(&report, |out| {
+            let (filters, bytes) =
+                (human::count(report.filters_uploaded), human::bytes(report.bytes_uploaded as f64));
+            writeln!(out, "state {}: {filters} filters uploaded, {bytes}", report.state)?;
+            if self.collect.is_some() {
+                writeln!(out, "removed {} old objects", human::count(report.removed))?;
+            }
+            Ok(())
+        })?;
+        Ok(Outcome::Found)
+    }
+}
