@@ -46,7 +46,7 @@ pub(super) struct Object {
 
 impl GuardStore {
     /// A place by its URL: `s3://`, `gs://` and `az://`, as far as the features of this crate have them, and `file:///`. Credentials
-    /// and other settings come from the environment, with the names that the cloud's own tools use.
+    /// and other settings come from the environment: variables that begin with `AWS_`, `GOOGLE_` or `AZURE_`, as `object_store` names them.
     ///
     /// # Errors
     /// [`Error::InvalidUrl`].
@@ -54,8 +54,12 @@ impl GuardStore {
         let invalid = |what: String| Error::InvalidUrl { url: url.to_owned(), what };
         let parsed =
             Url::parse(url).map_err(|e| invalid(format!("{e}; for a directory, use file:///PATH")))?;
+        // The store also knows its settings without their prefixes; as variables, those may belong to anybody.
+        let is_setting =
+            |name: &String| ["aws_", "google_", "azure_"].iter().any(|prefix| name.starts_with(prefix));
         let env = std::env::vars_os().filter_map(|(name, value)| {
-            Some((name.into_string().ok()?.to_ascii_lowercase(), value.into_string().ok()?))
+            let name = name.into_string().ok()?.to_ascii_lowercase();
+            is_setting(&name).then_some((name, value.into_string().ok()?))
         });
         let (store, prefix) =
             object_store::parse_url_opts(&parsed, env).map_err(|e| invalid(e.to_string()))?;
