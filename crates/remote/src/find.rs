@@ -13,13 +13,10 @@ pub(crate) fn read(remote: &Remote, number: u64) -> Result<Option<(Generation, S
     Ok(Some((generation, found.meta.last_modified.into())))
 }
 
-/// The newest generation; `None` if nothing was published. Begins at generation `from` if it is there, and otherwise where the hint says. The
+/// The newest generation; `None` if nothing was published. Begins at `from` if that was read already, and otherwise where the hint says. The
 /// bucket is listed only if that leads nowhere.
-pub(crate) fn newest(remote: &Remote, from: Option<u64>) -> Result<Option<Generation>> {
-    let mut found = match from {
-        Some(number) => read(remote, number)?,
-        None => None,
-    };
+pub(crate) fn newest(remote: &Remote, from: Option<Generation>) -> Result<Option<Generation>> {
+    let mut found = from;
     if found.is_none()
         && let Some(hint) = remote.get(LATEST)?
     {
@@ -31,18 +28,18 @@ pub(crate) fn newest(remote: &Remote, from: Option<u64>) -> Result<Option<Genera
                 "it is no number: remove it, and readers will do without",
             )
         })?;
-        found = read(remote, number)?;
+        found = read(remote, number)?.map(|(generation, _)| generation);
     }
     if found.is_none() {
         let numbers = remote.list("gen")?.into_iter().filter_map(|(name, _)| Generation::number_in(&name));
         let Some(number) = numbers.max() else { return Ok(None) };
-        found = read(remote, number)?;
+        found = read(remote, number)?.map(|(generation, _)| generation);
     }
-    while let Some((generation, _)) = &found {
+    while let Some(generation) = &found {
         match read(remote, generation.number.saturating_add(1))? {
             None => break,
-            next => found = next,
+            Some((next, _)) => found = Some(next),
         }
     }
-    Ok(found.map(|(generation, _)| generation))
+    Ok(found)
 }

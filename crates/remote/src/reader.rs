@@ -182,7 +182,7 @@ impl Shared {
         let newest = match find::read(remote, now.saturating_add(1))? {
             Some((next, written)) => {
                 self.note_skew(written);
-                fetch_newest(remote, self.fs.local(), Some(next.number))?
+                fetch_newest(remote, self.fs.local(), Some(next))?
             }
             // Later ones may have been collected together with this one.
             None if self.may_be_collected() && find::read(remote, now)?.is_none() => {
@@ -262,10 +262,10 @@ fn fetch(remote: &Remote, local: &Local, generation: &Generation) -> Result<()> 
 }
 
 /// The newest generation, with its files here.
-fn fetch_newest(remote: &Remote, local: &Local, from: Option<u64>) -> Result<Option<Generation>> {
+fn fetch_newest(remote: &Remote, local: &Local, mut from: Option<Generation>) -> Result<Option<Generation>> {
     let mut attempt = 1;
     loop {
-        let Some(generation) = find::newest(remote, from)? else { return Ok(None) };
+        let Some(generation) = find::newest(remote, from.take())? else { return Ok(None) };
         match fetch(remote, local, &generation) {
             // A later one has been published, and this one collected.
             Err(Error::Expired { .. }) if attempt < ATTEMPTS => attempt += 1,
