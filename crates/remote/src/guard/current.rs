@@ -3,16 +3,15 @@
 use super::publisher::CLOCK_TOLERANCE;
 use super::state::State;
 use sidebloom::guard::Guard;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The state that answers lookups.
 pub struct Current {
     pub guard: Guard,
     pub state: State,
-    /// Whether the clocks of publisher, store and reader agree well enough to tell the age.
-    has_time: bool,
-    seen: Instant,
-    age_when_seen: Duration,
+    as_of: SystemTime,
+    /// When it was fetched, by this machine's clock; `None` if that differs too much from those of the publisher and the store.
+    seen: Option<SystemTime>,
 }
 
 impl Current {
@@ -22,22 +21,22 @@ impl Current {
         let is_ahead =
             |time: SystemTime, of: SystemTime| time.duration_since(of).is_ok_and(|by| by > CLOCK_TOLERANCE);
         // A publisher that is ahead of the store, and a reader that is behind it, make a state look younger than it is.
-        let has_time = !is_ahead(as_of, modified) && !is_ahead(modified, now);
-        let age_when_seen = now.duration_since(as_of).unwrap_or_default();
-        Current { guard, state, has_time, seen: Instant::now(), age_when_seen }
+        let agree = !is_ahead(as_of, modified) && !is_ahead(modified, now);
+        Current { guard, state, as_of, seen: agree.then_some(now) }
     }
 
     /// When the state was taken, by the publisher's clock.
     pub fn as_of(&self) -> SystemTime {
-        as_of(&self.state)
+        self.as_of
     }
 
     /// Its age; `None` if the clocks differ too much to tell.
+    #[inline]
     pub fn staleness(&self) -> Option<Duration> {
-        // A clock that is set back makes nothing younger. The steady one stops while the machine sleeps.
-        let steady = self.age_when_seen + self.seen.elapsed();
-        let age = SystemTime::now().duration_since(self.as_of()).unwrap_or_default();
-        self.has_time.then_some(age.max(steady))
+        let (now, seen) = (SystemTime::now(), self.seen?);
+        // Every lookup asks, so this reads one clock: not the steady one, which stops while the machine sleeps.
+        let was_set_back = seen.duration_since(now).is_ok_and(|by| by > CLOCK_TOLERANCE);
+        (!was_set_back).then(|| now.duration_since(self.as_of).unwrap_or_default())
     }
 
     /// Whether it may answer.
@@ -84,6 +83,9 @@ mod tests {
         assert!(state.staleness().unwrap() >= Duration::from_secs(100), "the upload took a minute");
         assert!(!state.is_within(bound(90)) && state.is_within(bound(110)) && state.is_within(None));
         assert!(current(-10, 0).is_within(bound(1)), "within the tolerance");
+        let mut state = current(0, 0);
+        state.seen = Some(SystemTime::now() + Duration::from_secs(100));
+        assert_eq!(state.staleness(), None, "this machine's clock was set back");
         for (taken, written, who) in [(0, 100, "publisher is ahead"), (-100, -100, "this machine is behind")]
         {
             let state = current(taken, written);
