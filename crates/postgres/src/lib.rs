@@ -26,7 +26,8 @@
 //! be among the certificate's *subject alternative names*. `sslcert` and `sslkey` are the client's own certificate and its key, without a
 //! passphrase. What a connection string lacks comes from `PGSSLMODE`, `PGSSLROOTCERT`, `PGSSLCERT` and `PGSSLKEY`, and then from the files
 //! `root.crt`, `postgresql.crt` and `postgresql.key` in `~/.postgresql`. The files are read for each connection, so renewed certificates
-//! need no restart. Connections through Unix sockets have no TLS.
+//! need no restart. Connections through Unix sockets have no TLS. Unlike in libpq, `prefer` does not try again without TLS after a handshake
+//! that failed, and there is no `allow`.
 //!
 //! # Writers that do not know the guard
 //! [`PostgresSource::install_trigger`] makes every change of the table write its key to an *outbox*, a table written in the same
