@@ -36,6 +36,11 @@ pub struct SegmentEntry {
 }
 
 impl SegmentEntry {
+    /// Its number, which no other segment of the store has had.
+    pub fn number(&self) -> u64 {
+        self.id.0
+    }
+
     /// The name of its file.
     pub fn name(&self) -> String {
         self.id.file_name(FileKind::Segment)

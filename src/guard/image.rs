@@ -3,7 +3,7 @@
 use super::format::{LOCK, SETTINGS, Settings};
 use super::handle::Guard;
 use super::options::GuardOptions;
-use crate::db::FilterSet;
+use crate::db::FileSet;
 use crate::error::Result;
 use crate::fs::{Fs, Presented, PresentedFs, ReadFile};
 use crate::id::{FileId, FileKind};
@@ -27,7 +27,7 @@ pub struct GuardImage {
     filters: BTreeMap<u64, Option<PathBuf>>,
     fs: Arc<dyn Fs>,
     /// Keeps the files.
-    _kept: Option<FilterSet>,
+    _kept: Option<Arc<FileSet>>,
 }
 
 impl std::fmt::Debug for GuardImage {
@@ -45,14 +45,17 @@ impl Guard {
         let shared = self.shared();
         shared.check_writable()?;
         let live = shared.live.load_full();
-        let kept = live.db.filter_set()?;
+        let kept = live.db.file_set()?;
         let settings = Settings { generation: live.number, ..shared.settings };
         Ok(GuardImage {
             settings: settings.encode(),
-            manifest: kept.manifest.clone(),
-            filters: kept.sidecars.iter().map(|(id, path)| (id.0, Some(path.clone()))).collect(),
+            manifest: kept.manifest().to_vec(),
+            filters: kept
+                .segments()
+                .map(|segment| (segment.number(), Some(kept.dir().join(segment.sidecar_name()))))
+                .collect(),
             fs: Arc::clone(&shared.options.fs),
-            _kept: Some(kept),
+            _kept: Some(Arc::new(kept)),
         })
     }
 }

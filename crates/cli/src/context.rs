@@ -86,8 +86,8 @@ impl From<sidebloom::Error> for Failure {
 }
 
 #[cfg(feature = "remote")]
-impl From<sidebloom_remote::guard::Error> for Failure {
-    fn from(error: sidebloom_remote::guard::Error) -> Self {
+impl From<sidebloom_remote::Error> for Failure {
+    fn from(error: sidebloom_remote::Error) -> Self {
         Failure::Message(error.to_string())
     }
 }

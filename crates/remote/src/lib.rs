@@ -34,6 +34,7 @@ mod generation;
 pub mod guard;
 mod lineage;
 mod local;
+mod parallel;
 mod publisher;
 mod reader;
 mod remote;

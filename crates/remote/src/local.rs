@@ -5,18 +5,16 @@
 
 use crate::error::{Error, Result};
 use crate::generation::{File, Object, sha256};
+use crate::parallel;
 use crate::remote::Remote;
 use std::collections::HashSet;
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const LOCK: &str = "LOCK";
 const TEMPORARY: &str = ".tmp";
-/// Files that are fetched at the same time.
-const AT_ONCE: usize = 8;
 
 /// The directory.
 #[derive(Debug)]
@@ -65,21 +63,7 @@ impl Local {
             })
             .chain([whole(manifest)])
             .collect();
-        let (next, failure) = (AtomicU64::new(0), Mutex::new(None));
-        std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE.min(parts.len()) {
-                scope.spawn(|| {
-                    while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
-                        if let Err(error) = self.fetch_part(remote, part) {
-                            next.store(parts.len() as u64, Ordering::Relaxed);
-                            let mut failure = failure.lock().unwrap_or_else(|e| e.into_inner());
-                            failure.get_or_insert(error);
-                        }
-                    }
-                });
-            }
-        });
-        failure.into_inner().unwrap_or_else(|e| e.into_inner()).map_or(Ok(()), Err)
+        parallel::for_each(&parts, |part| self.fetch_part(remote, part))
     }
 
     fn fetch_part(&self, remote: &Remote, part: &Part<'_>) -> Result<()> {

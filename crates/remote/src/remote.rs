@@ -26,7 +26,17 @@ pub struct Remote {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
     url: Arc<str>,
-    runtime: Arc<Runtime>,
+    runtime: Arc<Network>,
+}
+
+/// The threads. `None` only while they are ended.
+struct Network(Option<Runtime>);
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // Waiting for them would be a panic in a thread of another runtime.
+        self.0.take().into_iter().for_each(Runtime::shutdown_background);
+    }
 }
 
 /// What a conditional write found.
@@ -52,8 +62,14 @@ impl Remote {
     pub fn open(url: &str) -> Result<Self> {
         let invalid = |what: String| Error::InvalidUrl { url: url.to_owned(), what };
         let parsed = url::Url::parse(url).map_err(|e| invalid(e.to_string()))?;
-        let environment =
-            std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+        // The stores also know their settings without prefixes; as variables, such names may belong to anybody.
+        let is_setting = |name: &String| {
+            let name = name.to_ascii_lowercase();
+            ["aws_", "azure_", "google_"].iter().any(|prefix| name.starts_with(prefix))
+        };
+        let environment = std::env::vars_os()
+            .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+            .filter(|(name, _)| is_setting(name));
         let (store, prefix) =
             object_store::parse_url_opts(&parsed, environment).map_err(|e| invalid(e.to_string()))?;
         Self::with_url(Arc::from(store), prefix, url)
@@ -75,7 +91,12 @@ impl Remote {
             .enable_all()
             .build()
             .map_err(|e| sidebloom::Error::io("start threads for", url, e))?;
-        Ok(Remote { store, prefix, url: url.trim_end_matches('/').into(), runtime: Arc::new(runtime) })
+        Ok(Remote {
+            store,
+            prefix,
+            url: url.trim_end_matches('/').into(),
+            runtime: Arc::new(Network(Some(runtime))),
+        })
     }
 
     /// The URL, for messages.
@@ -93,7 +114,7 @@ impl Remote {
         future: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let (sender, receiver) = sync_channel(1);
-        self.runtime.spawn(async move {
+        self.runtime.0.as_ref()?.spawn(async move {
             _ = sender.send(future.await);
         });
         receiver.recv_timeout(LONGEST).ok()
@@ -134,11 +155,16 @@ impl Remote {
 
     /// An object; `None` if there is none.
     pub(crate) fn get(&self, name: &str) -> Result<Option<Found>> {
-        let found = self.run("read", name, |store, path| async move {
+        self.get_at_most(name, u64::MAX)
+    }
+
+    /// An object of at most `max` bytes; `None` if there is none. Of a larger one, nothing is read.
+    pub(crate) fn get_at_most(&self, name: &str, max: u64) -> Result<Option<Found>> {
+        let found = self.run("read", name, move |store, path| async move {
             match store.get(&path).await {
                 Ok(found) => {
                     let meta = found.meta.clone();
-                    let bytes = found.bytes().await?;
+                    let bytes = if meta.size > max { Bytes::new() } else { found.bytes().await? };
                     Ok(Some(Found { bytes, meta }))
                 }
                 Err(object_store::Error::NotFound { .. }) => Ok(None),

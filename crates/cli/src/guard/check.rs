@@ -58,7 +58,8 @@ impl Args {
     #[cfg(feature = "remote")]
     fn check_published(&self, cx: &Context, url: &str) -> Result<Outcome, Failure> {
         use super::remote::default_cache;
-        use sidebloom_remote::guard::{GuardStore, RemoteGuard, RemoteGuardOptions};
+        use sidebloom_remote::Remote;
+        use sidebloom_remote::guard::{RemoteGuard, RemoteGuardOptions};
         use std::time::Duration;
 
         if self.exact {
@@ -72,7 +73,7 @@ impl Args {
             Some(seconds) => options.max_staleness(Duration::from_secs(seconds)),
             None => options,
         };
-        let guard = RemoteGuard::open(GuardStore::open(url)?, cache, options)?;
+        let guard = RemoteGuard::open(Remote::open(url)?, cache, options)?;
         self.sift.run(cx, |lines| Ok(guard.may_contain_many(lines)))
     }
 }

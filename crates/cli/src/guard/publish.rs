@@ -43,16 +43,14 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         use crate::human;
         use sidebloom::guard::Guard;
-        use sidebloom_remote::guard::{GuardPublisher, GuardStore};
+        use sidebloom_remote::guard::GuardPublisher;
+        use sidebloom_remote::{Remote, TakeOver};
         use std::io::Write;
         use std::time::Duration;
 
         let guard = cx.opening(|| Guard::open(&self.dir))?;
-        let store = GuardStore::open(&self.url)?;
-        let mut publisher = match self.take_over {
-            true => GuardPublisher::take_over(&guard, store)?,
-            false => GuardPublisher::new(&guard, store)?,
-        };
+        let take_over = if self.take_over { TakeOver::Yes } else { TakeOver::No };
+        let mut publisher = GuardPublisher::new(&guard, Remote::open(&self.url)?, take_over)?;
         let published = publisher.publish()?;
         let removed =
             self.collect.map(|seconds| publisher.collect(Duration::from_secs(seconds))).transpose()?;

@@ -12,7 +12,8 @@ pub use without_remote::Publishing;
 mod with_remote {
     use super::{Failure, FollowEvent, Guard};
     use crate::notice::notice;
-    use sidebloom_remote::guard::{Error, GuardPublisher, GuardStore};
+    use sidebloom_remote::guard::GuardPublisher;
+    use sidebloom_remote::{Error, Remote, TakeOver};
     use std::time::{Duration, Instant};
 
     /// States of this age are removed, as often.
@@ -27,7 +28,7 @@ mod with_remote {
 
     impl Publishing {
         pub fn new(guard: &Guard, url: &str, every_seconds: u64) -> Result<Self, Failure> {
-            let publisher = GuardPublisher::new(guard, GuardStore::open(url)?)?;
+            let publisher = GuardPublisher::new(guard, Remote::open(url)?, TakeOver::No)?;
             let every = Duration::from_secs(every_seconds);
             Ok(Publishing { publisher, every, last: None, collected: Instant::now() })
         }
@@ -48,7 +49,7 @@ mod with_remote {
             self.last = Some(Instant::now());
             match self.publish() {
                 Ok(()) => Ok(()),
-                Err(error @ (Error::Fenced { .. } | Error::Guard(_))) => Err(error.into()),
+                Err(error @ (Error::Fenced { .. } | Error::Store(_))) => Err(error.into()),
                 Err(error) if last => Err(error.into()),
                 Err(error) => {
                     notice(format_args!("cannot publish: {error}; will try again"));
@@ -57,7 +58,7 @@ mod with_remote {
             }
         }
 
-        fn publish(&mut self) -> sidebloom_remote::guard::Result<()> {
+        fn publish(&mut self) -> sidebloom_remote::Result<()> {
             self.publisher.publish()?;
             if self.collected.elapsed() >= KEPT {
                 self.publisher.collect(KEPT)?;

@@ -1,7 +1,7 @@
 //! The state in use, and its age.
 
-use super::publisher::CLOCK_TOLERANCE;
 use super::state::State;
+use crate::publisher::CLOCK_TOLERANCE;
 use sidebloom::guard::Guard;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

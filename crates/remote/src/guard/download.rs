@@ -1,9 +1,9 @@
 //! The filters of a state as local files, under the hash of their contents. Several processes may share the directory.
 
-use super::error::{Error, Result};
 use super::state::{FilterRef, State};
-use super::store::{GuardStore, Objects};
-use futures_util::{StreamExt, TryStreamExt, stream};
+use crate::error::{Error, Result};
+use crate::parallel;
+use crate::remote::Remote;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -12,8 +12,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Filters that are fetched at once.
-const AT_ONCE: usize = 8;
 /// Files that no state in use needs are removed at this age: another process may be about to open them.
 const KEPT: Duration = Duration::from_secs(3600);
 /// Tells the temporary files of this process apart.
@@ -22,43 +20,44 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 /// Fetches the filters that are not there, or damaged; those of `verified` are known to be sound. Returns the files, and the bytes
 /// fetched.
 pub fn fetch(
-    store: &GuardStore,
+    remote: &Remote,
     dir: &Path,
     state: &State,
     verified: &HashSet<FilterRef>,
 ) -> Result<(BTreeMap<u64, Option<PathBuf>>, u64)> {
-    fs::create_dir_all(dir).map_err(|error| Error::file("create", dir, error))?;
+    fs::create_dir_all(dir).map_err(Error::file("create", dir))?;
     let path = |filter: &FilterRef| dir.join(filter.file_name());
     let needed: HashSet<FilterRef> = state.filters.values().flatten().copied().collect();
     let missing = needed.iter().filter(|filter| !(verified.contains(filter) && path(filter).exists()));
     let missing: Vec<(FilterRef, PathBuf)> = missing.map(|filter| (*filter, path(filter))).collect();
-    let bytes = store.run(|objects| async move {
-        let each = missing.into_iter().map(|(filter, path)| fetch_one(objects.clone(), filter, path));
-        let sizes: Vec<u64> = stream::iter(each).buffer_unordered(AT_ONCE).try_collect().await?;
-        Ok(sizes.iter().sum())
+    let bytes = AtomicU64::new(0);
+    parallel::for_each(&missing, |(filter, path)| {
+        bytes.fetch_add(fetch_one(remote, filter, path)?, Ordering::Relaxed);
+        Ok(())
     })?;
+    let bytes = bytes.into_inner();
     Ok((state.filters.iter().map(|(number, filter)| (*number, filter.as_ref().map(path))).collect(), bytes))
 }
 
 /// Returns the bytes fetched; 0 if the file is there.
-async fn fetch_one(objects: Objects, filter: FilterRef, path: PathBuf) -> Result<u64> {
-    match fs::read(&path) {
-        Ok(bytes) if is_sound(&filter, &bytes) => return Ok(0),
+fn fetch_one(remote: &Remote, filter: &FilterRef, path: &Path) -> Result<u64> {
+    match fs::read(path) {
+        Ok(bytes) if is_sound(filter, &bytes) => return Ok(0),
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(Error::file("read", &path, error)),
+        Err(error) => return Err(Error::file("read", path)(error)),
     }
     let name = filter.object();
-    let found =
-        objects.get(&name, filter.len).await?.ok_or_else(|| Error::Expired { object: name.clone() })?;
-    if !is_sound(&filter, &found.bytes) {
-        return Err(Error::damaged(&name, 0, "its contents do not have the hash in its name"));
+    let object = || remote.object(&name);
+    let found = remote.get_at_most(&name, filter.len)?.ok_or_else(|| Error::Expired { object: object() })?;
+    if !is_sound(filter, &found.bytes) {
+        return Err(Error::damaged(object(), 0, "its contents do not have the hash in its name"));
     }
     // Nobody else writes the temporary file, and whoever has an earlier one open keeps it.
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let fresh = path.with_extension(format!("{}-{number}.new", std::process::id()));
-    let written = fs::write(&fresh, &found.bytes).and_then(|()| fs::rename(&fresh, &path));
-    written.map_err(|error| Error::file("write", &fresh, error))?;
+    let written = fs::write(&fresh, &found.bytes).and_then(|()| fs::rename(&fresh, path));
+    written.map_err(Error::file("write", &fresh))?;
     Ok(filter.len)
 }
 

@@ -8,7 +8,8 @@
 //! 40  4  CRC-32 of bytes 0..40
 //! ```
 
-use super::error::{Error, Result};
+use crate::error::{Error, Result};
+use crate::generation::hex;
 use sha2::{Digest, Sha256};
 use sidebloom_filter::codec::{Decoder, Encode, crc32};
 use std::fs::{self, File};
@@ -37,18 +38,18 @@ impl Lineage {
     /// Reads it; empty if the directory has published nothing there.
     pub fn read(dir: &Path, store: &str) -> Result<Self> {
         let hash = Sha256::digest(store.as_bytes());
-        let digits: String = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let path = dir.join(format!("PUBLISHED-{digits}"));
+        let digits = hex(&hash);
+        let path = dir.join(format!("PUBLISHED-{}", digits.get(..16).unwrap_or(&digits)));
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Ok(Lineage { path, done: Mark::default(), next: Mark::default() });
             }
-            Err(error) => return Err(Error::file("read", &path, error)),
+            Err(error) => return Err(Error::file("read", &path)(error)),
         };
         let damaged = |what: &str| {
             Error::damaged(
-                &path.display().to_string(),
+                path.display().to_string(),
                 0,
                 format!("{what}; remove it, refresh the guard, and take over"),
             )
@@ -99,7 +100,7 @@ impl Lineage {
         }
         let crc = crc32(&[&bytes]);
         bytes.put_u32(crc);
-        replace(&self.path, &bytes).map_err(|error| Error::file("write", &self.path, error))
+        replace(&self.path, &bytes).map_err(Error::file("write", &self.path))
     }
 }
 

@@ -3,17 +3,18 @@
 //! ```no_run
 //! use sidebloom::filter::Verdict;
 //! use sidebloom::guard::Guard;
-//! use sidebloom_remote::guard::{GuardPublisher, GuardStore, RemoteGuard, RemoteGuardOptions};
+//! use sidebloom_remote::guard::{GuardPublisher, RemoteGuard, RemoteGuardOptions};
+//! use sidebloom_remote::{Remote, TakeOver};
 //! use std::time::Duration;
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // On the machine that follows the database, every few seconds:
 //! let guard = Guard::open("songs.guard")?;
-//! let mut publisher = GuardPublisher::new(&guard, GuardStore::open("s3://bucket/songs")?)?;
+//! let mut publisher = GuardPublisher::new(&guard, Remote::open("s3://bucket/songs")?, TakeOver::No)?;
 //! publisher.publish()?;
 //!
 //! // On every other machine:
 //! let options = RemoteGuardOptions::new().max_staleness(Duration::from_secs(60));
-//! let remote = RemoteGuard::open(GuardStore::open("s3://bucket/songs")?, "/var/cache/songs", options)?;
+//! let remote = RemoteGuard::open(Remote::open("s3://bucket/songs")?, "/var/cache/songs", options)?;
 //! if remote.may_contain("Freebird") == Verdict::Maybe { /* ask the database */ }
 //! # Ok(()) }
 //! ```
@@ -34,20 +35,19 @@
 //!
 //! # One publisher
 //! States are numbered, and each is created only if its number is free. A second publisher, with a copy of the guard, gets
-//! [`Error::Fenced`] or [`Error::Diverged`]; so does a guard that was restored from a backup.
+//! [`Error::Fenced`] or [`Error::Foreign`]; so does a guard that was restored from a backup.
+//!
+//! [`Error::Fenced`]: crate::Error::Fenced
+//! [`Error::Foreign`]: crate::Error::Foreign
 
 mod current;
 mod download;
-mod error;
 mod lineage;
 mod options;
 mod publisher;
 mod reader;
 mod state;
-mod store;
 
-pub use error::{Error, Result};
 pub use options::RemoteGuardOptions;
-pub use publisher::{GuardPublisher, Published};
+pub use publisher::{GuardPublished, GuardPublisher};
 pub use reader::{RemoteGuard, RemoteGuardStats};
-pub use store::GuardStore;

@@ -1,27 +1,25 @@
 //! Publishes a guard.
 
-use super::error::{Error, Result};
 use super::lineage::{Lineage, Mark};
-use super::state::{FILTERS, FilterRef, Filters, LATEST, STATES, State, object};
-use super::store::GuardStore;
+use super::state::{self, FILTERS, FilterRef, Filters, LATEST, STATES, State, number_in, object};
+use crate::error::{Error, Result};
+use crate::generation::millis;
+use crate::parallel::{self, AT_ONCE};
+use crate::publisher::{CLOCK_TOLERANCE, TakeOver};
+use crate::remote::{Created, Remote};
 use bytes::Bytes;
-use futures_util::future::try_join_all;
 use sha2::{Digest, Sha256};
 use sidebloom::guard::{Guard, GuardImage};
 use std::collections::{BTreeMap, HashSet};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-/// Filters that are in memory and uploaded at once.
-const AT_ONCE: usize = 8;
-/// How far the clocks of this machine and of the store may differ.
-pub(super) const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
 /// A refresh that switches over while an image is read makes its files go away; then another image is taken.
 const ATTEMPTS: usize = 3;
 
 /// What was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Published {
+pub struct GuardPublished {
     /// The number of the state.
     pub number: u64,
     /// Filters that were uploaded.
@@ -33,7 +31,7 @@ pub struct Published {
 /// Publishes the states of a guard. The only one for its place: see the [module](super).
 pub struct GuardPublisher {
     guard: Guard,
-    store: GuardStore,
+    remote: Remote,
     lineage: Lineage,
     guard_id: u64,
     /// Tells this publisher from any other.
@@ -42,63 +40,61 @@ pub struct GuardPublisher {
     number: u64,
     /// The newest state, if what it names is known to be that of this guard.
     last: Option<State>,
-    fenced: Option<Error>,
+    /// The state of another publisher, after which this one stops: its number and its writer.
+    fenced: Option<(u64, u64)>,
 }
 
 impl GuardPublisher {
-    /// Publishes from the place's newest state on.
+    /// Publishes from the place's newest state on. With [`TakeOver::Yes`] also if another directory has published that: its publisher is
+    /// [fenced](Error::Fenced) when it next publishes. The guard then has to be right: a copy that lacks keys denies them to all
+    /// readers. Refresh it first.
     ///
     /// # Errors
-    /// [`Error::Diverged`] if the newest state was not published from the guard's directory, [`Error::Foreign`] if it is of another guard;
-    /// [`Error::Store`]; the errors of [`Guard::image`].
-    pub fn new(guard: &Guard, store: GuardStore) -> Result<Self> {
-        Self::start(guard, store, false)
-    }
-
-    /// [`new`](Self::new), also if another directory has published the newest state: its publisher is [fenced](Error::Fenced) when it
-    /// next publishes. The guard has to be right: a copy that lacks keys denies them to all readers. Refresh it first.
-    ///
-    /// # Errors
-    /// The errors of [`new`](Self::new), without [`Error::Diverged`].
-    pub fn take_over(guard: &Guard, store: GuardStore) -> Result<Self> {
-        Self::start(guard, store, true)
-    }
-
-    fn start(guard: &Guard, store: GuardStore, takes_over: bool) -> Result<Self> {
-        let lineage = Lineage::read(guard.path(), &store.name())?;
+    /// [`Error::Foreign`] if the newest state was not published from the guard's directory, or is of another guard; the errors of the bucket,
+    /// and of [`Guard::image`].
+    pub fn new(guard: &Guard, remote: Remote, take_over: TakeOver) -> Result<Self> {
+        let lineage = Lineage::read(guard.path(), remote.url())?;
         let guard_id = guard.image()?.guard_id()?;
-        let newest = store.run(|objects| async move { objects.newest().await })?.map(|(state, _)| state);
+        let foreign = |what: String| Error::Foreign { url: remote.url().to_owned(), what };
+        let newest = state::newest(&remote)?.map(|found| found.state);
+        let number = newest.as_ref().map_or(lineage.number(), |newest| newest.number);
+        let is_own = |of: &State| lineage.ends_with(Mark { writer: of.writer, number: of.number });
         let last = match newest {
-            Some(newest) if newest.guard_id != guard_id => {
-                return Err(Error::Foreign { object: object(newest.number) });
+            Some(newest) if newest.guard_id != guard_id => return Err(another_guard(&remote)),
+            Some(newest) if is_own(&newest) => Some(newest),
+            Some(_) if take_over == TakeOver::No => {
+                return Err(foreign(format!(
+                    "state {number} of this guard, which was not published from this directory: if the guard is right, because it has been \
+                     refreshed, take over"
+                )));
             }
-            Some(newest) => Some(newest),
-            None => None,
-        };
-        let number = last.as_ref().map_or(lineage.number(), |last| last.number);
-        let is_own = |last: &State| lineage.ends_with(Mark { writer: last.writer, number: last.number });
-        let last = match last {
-            Some(last) if is_own(&last) => Some(last),
-            Some(last) if !takes_over => return Err(Error::Diverged { number: last.number }),
             _ => None,
         };
         let (guard, writer) = (guard.clone(), sidebloom_filter::hash::random_u64());
-        Ok(GuardPublisher { guard, store, lineage, guard_id, writer, number, last, fenced: None })
+        Ok(GuardPublisher { guard, remote, lineage, guard_id, writer, number, last, fenced: None })
+    }
+
+    fn check_fenced(&self) -> Result<()> {
+        match self.fenced {
+            Some((generation, writer)) => {
+                let (url, writer) = (self.remote.url().to_owned(), format!("{writer:016x}"));
+                Err(Error::Fenced { url, generation, writer })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Publishes the guard as it is: every change before this call. If nothing has changed, readers learn that it was so up to now.
     ///
     /// # Errors
     /// [`Error::Fenced`], now and ever after, if another publisher has published. [`Error::ClockSkew`] if the state is published, but readers
-    /// cannot trust its time. After [`Error::Store`] it is unknown whether it is, and the next call publishes a later one. The errors
-    /// of [`Guard::image`].
-    pub fn publish(&mut self) -> Result<Published> {
-        if let Some(fenced) = &self.fenced {
-            return Err(fenced.clone());
-        }
+    /// cannot trust its time. After an error of the bucket it is unknown whether it is, and the next call publishes a later one. The
+    /// errors of [`Guard::image`].
+    pub fn publish(&mut self) -> Result<GuardPublished> {
+        self.check_fenced()?;
         // Read first: once a suspension is over, the state must have the keys that ended it.
         let suspended = self.guard.is_suspended();
-        let as_of_ms = since_1970(SystemTime::now());
+        let as_of_ms = millis(SystemTime::now());
         let mut attempts = 0;
         let (image, filters, uploaded) = loop {
             attempts += 1;
@@ -123,7 +119,7 @@ impl GuardPublisher {
         };
         let number = self.create(state)?;
         self.check_clock(number)?;
-        Ok(Published { number, filters: uploaded.len() as u64, bytes: uploaded.iter().sum() })
+        Ok(GuardPublished { number, filters: uploaded.len() as u64, bytes: uploaded.iter().sum() })
     }
 
     /// Uploads the filters that the last state does not have. Returns all of them, and the sizes of those uploaded.
@@ -144,13 +140,9 @@ impl GuardPublisher {
                 uploaded.push(filter.len);
                 files.push((filter.object(), bytes));
             }
-            self.store.run(|objects| async move {
-                // Replaces what a collection may have been about to remove.
-                try_join_all(files.into_iter().map(|(name, bytes)| {
-                    let objects = objects.clone();
-                    async move { objects.put(&name, bytes).await }
-                }))
-                .await
+            // Replaces what a collection may have been about to remove.
+            parallel::for_each(&files, |(name, bytes): &(String, Bytes)| {
+                self.remote.put(name, bytes.clone())
             })?;
         }
         Ok((filters, uploaded))
@@ -159,88 +151,87 @@ impl GuardPublisher {
     /// Creates the next state. Returns its number.
     fn create(&mut self, mut state: State) -> Result<u64> {
         loop {
-            state.number = self.number + 1;
-            let (number, bytes) = (state.number, state.encode());
+            let number = self.number + 1;
+            state.number = number;
             let mark = Mark { writer: self.writer, number };
             self.lineage.intend(mark)?;
-            let found = self.store.run(move |objects| async move {
-                match objects.create(&object(number), bytes).await? {
-                    true => Ok(None),
-                    false => objects.state(number).await,
-                }
-            })?;
-            match found {
+            let found = match self.remote.create(&object(number), state.encode())? {
+                Created::Yes => None,
+                Created::Exists => state::read(&self.remote, number)?,
+            };
+            match found.map(|found| found.state.writer) {
                 None => {
                     self.number = number;
                     self.last = Some(state);
                     self.lineage.confirm(mark)?;
-                    self.store.run(move |objects| async move {
-                        objects.put(LATEST, Bytes::from(format!("{number:020}"))).await
-                    })?;
+                    self.remote.put(LATEST, Bytes::from(format!("{number:020}")))?;
                     return Ok(number);
                 }
                 // An earlier attempt, whose answer was lost.
-                Some((earlier, _)) if earlier.writer == self.writer => self.number = number,
-                Some((other, _)) => {
-                    let fenced = Error::Fenced { number, writer: other.writer };
-                    self.fenced = Some(fenced.clone());
-                    return Err(fenced);
+                Some(writer) if writer == self.writer => self.number = number,
+                Some(writer) => {
+                    self.fenced = Some((number, writer));
+                    self.check_fenced()?;
                 }
             }
         }
     }
 
-    /// Compares this machine's clock with the time that the store gave the state.
+    /// Compares this machine's clock with the time that the bucket gave the state.
     fn check_clock(&self, number: u64) -> Result<()> {
-        let modified =
-            self.store.run(move |objects| async move { objects.modified(&object(number)).await })?;
+        let modified = SystemTime::from(self.remote.head(&object(number))?.last_modified);
         let now = SystemTime::now();
-        let ahead = now.duration_since(modified).unwrap_or_default();
-        let behind = modified.duration_since(now).unwrap_or_default();
-        if ahead.max(behind) > CLOCK_TOLERANCE {
-            return Err(Error::ClockSkew { seconds: ahead.as_secs_f64() - behind.as_secs_f64() });
+        let skew = now.duration_since(modified).or_else(|_| modified.duration_since(now)).unwrap_or_default();
+        match skew > CLOCK_TOLERANCE {
+            true => {
+                Err(Error::ClockSkew { url: self.remote.url().to_owned(), skew, tolerance: CLOCK_TOLERANCE })
+            }
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// Removes states that are older than `min_age` (but not the newest), and filters that no other state names and that are as old. A
-    /// reader that comes back with an older state than these has to find its way from the newest one. Returns how many objects were removed.
+    /// reader that has an older state finds its way to the newest one. Returns how many objects were removed.
     ///
     /// # Errors
-    /// [`Error::Fenced`]; [`Error::Store`]; [`Error::Damaged`] for a state that cannot be read, after which nothing is removed.
+    /// [`Error::Fenced`]; the errors of the bucket; [`Error::Damaged`] for a state that cannot be read, after which nothing is removed.
     pub fn collect(&mut self, min_age: Duration) -> Result<u64> {
-        if let Some(fenced) = &self.fenced {
-            return Err(fenced.clone());
+        self.check_fenced()?;
+        let states = self.remote.list(STATES)?;
+        let numbered = states
+            .iter()
+            .filter_map(|(name, meta)| Some((number_in(name)?, SystemTime::from(meta.last_modified))));
+        let numbered: BTreeMap<u64, SystemTime> = numbered.collect();
+        // By the bucket's clock alone.
+        let Some(now) = numbered.get(&self.number).copied() else { return Ok(0) };
+        let is_old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age >= min_age);
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            numbered.into_iter().partition(|(number, at)| *number < self.number && is_old(*at));
+        let mut named = HashSet::new();
+        for (number, _) in kept {
+            if let Some(found) = state::read(&self.remote, number)? {
+                named.extend(found.state.filters.values().flatten().map(FilterRef::object));
+            }
         }
-        let newest = self.number;
-        self.store.run(move |objects| async move {
-            let states = objects.list(STATES).await?;
-            let numbered = states.iter().filter_map(|(name, at)| Some((name.parse::<u64>().ok()?, *at)));
-            let numbered: BTreeMap<u64, SystemTime> = numbered.collect();
-            // By the clock of the store alone.
-            let Some(now) = numbered.get(&newest).copied() else { return Ok(0) };
-            let is_old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age >= min_age);
-            let (gone, kept): (Vec<_>, Vec<_>) =
-                numbered.into_iter().partition(|(number, at)| *number < newest && is_old(*at));
-            let mut named = HashSet::new();
-            for (number, _) in kept {
-                if let Some((state, _)) = objects.state(number).await? {
-                    named.extend(state.filters.values().flatten().map(FilterRef::file_name));
-                }
-            }
-            let filters = objects.list(FILTERS).await?;
-            let unnamed = filters.into_iter().filter(|(name, at)| !named.contains(name) && is_old(*at));
-            // States first: what is left of an interrupted collection names nothing that is gone.
-            let names: Vec<String> = gone.iter().map(|(number, _)| object(*number)).collect();
-            let names = names.into_iter().chain(unnamed.map(|(name, _)| format!("{FILTERS}/{name}")));
-            let mut removed = 0;
-            for name in names {
-                objects.delete(&name).await?;
-                removed += 1;
-            }
-            Ok(removed)
-        })
+        let filters = self.remote.list(FILTERS)?;
+        let unnamed = filters
+            .into_iter()
+            .filter(|(name, meta)| !named.contains(name) && is_old(meta.last_modified.into()));
+        // States first: what is left of an interrupted collection names nothing that is gone.
+        let names = gone.iter().map(|(number, _)| object(*number)).chain(unnamed.map(|(name, _)| name));
+        let mut removed = 0;
+        for name in names {
+            self.remote.remove(&name)?;
+            removed += 1;
+        }
+        Ok(removed)
     }
+}
+
+/// The error for a place that has another guard.
+pub(super) fn another_guard(remote: &Remote) -> Error {
+    let what = "another guard: publish each guard under a URL of its own".to_owned();
+    Error::Foreign { url: remote.url().to_owned(), what }
 }
 
 fn read(image: &GuardImage, number: u64) -> Result<Option<Bytes>> {
@@ -249,9 +240,4 @@ fn read(image: &GuardImage, number: u64) -> Result<Option<Bytes>> {
     let mut bytes = vec![0; len];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(Some(bytes.into()))
-}
-
-fn since_1970(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

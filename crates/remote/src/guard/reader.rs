@@ -2,10 +2,11 @@
 
 use super::current::Current;
 use super::download::{clean, fetch};
-use super::error::{Error, Result};
 use super::options::RemoteGuardOptions;
-use super::state::{FilterRef, State, object};
-use super::store::{GuardStore, Object};
+use super::publisher::another_guard;
+use super::state::{self, FilterRef, Read, State};
+use crate::error::{Error, Result};
+use crate::remote::Remote;
 use arc_swap::ArcSwap;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Guard, GuardImage, GuardOptions};
@@ -26,7 +27,7 @@ pub struct RemoteGuard {
 }
 
 struct Shared {
-    store: GuardStore,
+    remote: Remote,
     dir: PathBuf,
     options: RemoteGuardOptions,
     current: ArcSwap<Current>,
@@ -42,7 +43,7 @@ struct Counters {
     too_old: AtomicU64,
     failed_refreshes: AtomicU64,
     bytes_fetched: AtomicU64,
-    last_error: Mutex<Option<Error>>,
+    last_error: Mutex<Option<String>>,
 }
 
 /// Counters since opening, and what is in use.
@@ -60,7 +61,7 @@ pub struct RemoteGuardStats {
     /// Refreshes that failed, those of the thread included.
     pub failed_refreshes: u64,
     /// Why the last of them did; `None` once one has succeeded.
-    pub last_error: Option<Error>,
+    pub last_error: Option<String>,
     /// Bytes of filters that were fetched.
     pub bytes_fetched: u64,
     /// Filters that cannot be used: their keys are "maybe".
@@ -73,16 +74,19 @@ impl RemoteGuard {
     /// Fetches the newest state into `dir`, which is created, and which several processes may share.
     ///
     /// # Errors
-    /// [`Error::NothingPublished`]; [`Error::Store`]; [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::Guard`] for objects that
-    /// are no published guard; [`Error::File`].
-    pub fn open(store: GuardStore, dir: impl AsRef<Path>, options: RemoteGuardOptions) -> Result<Self> {
-        let newest = store.run(|objects| async move { objects.newest().await })?;
-        let (state, found) = newest.ok_or_else(|| Error::NothingPublished { place: store.name() })?;
+    /// [`Error::NotPublished`]; [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::Store`] for objects that are no published guard;
+    /// [`Error::Expired`] if the state was collected meanwhile; [`Error::File`]; the errors of the bucket.
+    pub fn open(remote: Remote, dir: impl AsRef<Path>, options: RemoteGuardOptions) -> Result<Self> {
+        let none = || Error::NotPublished {
+            url: remote.url().to_owned(),
+            what: "there is no state of a guard".into(),
+        };
+        let Read { state, modified } = state::newest(&remote)?.ok_or_else(none)?;
         let dir = dir.as_ref().to_path_buf();
         let counters = Counters::default();
-        let guard = open_image(&store, &dir, &state, &HashSet::new(), &counters)?;
-        let current = ArcSwap::from_pointee(Current::new(guard, state, found.modified));
-        let shared = Arc::new(Shared { store, dir, options, current, refreshing: Mutex::new(()), counters });
+        let guard = open_image(&remote, &dir, &state, &HashSet::new(), &counters)?;
+        let current = ArcSwap::from_pointee(Current::new(guard, state, modified));
+        let shared = Arc::new(Shared { remote, dir, options, current, refreshing: Mutex::new(()), counters });
         let stop = options.poll.map(|every| poll(Arc::clone(&shared), every)).transpose()?;
         Ok(RemoteGuard { shared, _stop: Arc::new(stop) })
     }
@@ -152,41 +156,39 @@ impl RemoteGuard {
 impl Shared {
     fn refresh(&self) -> Result<bool> {
         let _only = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = self.find_newer().and_then(|newer| {
-            newer.map(|(state, found)| self.take(state, found)).transpose().map(|taken| taken.is_some())
-        });
+        let outcome = self
+            .find_newer()
+            .and_then(|newer| newer.map(|newer| self.take(newer)).transpose().map(|taken| taken.is_some()));
         if outcome.is_err() {
             self.counters.failed_refreshes.fetch_add(1, Relaxed);
         }
-        let error = outcome.as_ref().err().cloned();
+        let error = outcome.as_ref().err().map(ToString::to_string);
         *self.counters.last_error.lock().unwrap_or_else(PoisonError::into_inner) = error;
         outcome
     }
 
     /// The hint leads over states that were collected; it may lag behind the newest.
-    fn find_newer(&self) -> Result<Option<(State, Object)>> {
-        let next = self.current.load().state.number + 1;
-        self.store.run(move |objects| async move {
-            if let Some(hint) = objects.hint().await?.filter(|hint| *hint > next)
-                && let Some(newest) = objects.newest_from(hint).await?
-            {
-                return Ok(Some(newest));
-            }
-            objects.newest_from(next).await
-        })
+    fn find_newer(&self) -> Result<Option<Read>> {
+        let next = self.current.load().state.number.saturating_add(1);
+        if let Some(hint) = state::hint(&self.remote)?.filter(|hint| *hint > next)
+            && let Some(newest) = state::newest_from(&self.remote, hint)?
+        {
+            return Ok(Some(newest));
+        }
+        state::newest_from(&self.remote, next)
     }
 
-    fn take(&self, state: State, found: Object) -> Result<()> {
+    fn take(&self, Read { state, modified }: Read) -> Result<()> {
         let before = self.current.load_full();
         if state.guard_id != before.state.guard_id {
-            return Err(Error::Foreign { object: object(state.number) });
+            return Err(another_guard(&self.remote));
         }
         let has_all = before.guard.stats().filters_unavailable == 0;
         let guard = match state.has_keys_of(&before.state) && has_all {
             true => before.guard.clone(),
             false => {
                 let verified = before.state.filters.values().flatten().filter(|_| has_all).copied().collect();
-                let guard = open_image(&self.store, &self.dir, &state, &verified, &self.counters)?;
+                let guard = open_image(&self.remote, &self.dir, &state, &verified, &self.counters)?;
                 let stats = before.guard.stats();
                 self.counters.asked.fetch_add(stats.asked, Relaxed);
                 self.counters.absent.fetch_add(stats.absent, Relaxed);
@@ -200,23 +202,23 @@ impl Shared {
             guard.resume()
         }
         clean(&self.dir, &state);
-        self.current.store(Arc::new(Current::new(guard, state, found.modified)));
+        self.current.store(Arc::new(Current::new(guard, state, modified)));
         Ok(())
     }
 }
 
 fn open_image(
-    store: &GuardStore,
+    remote: &Remote,
     dir: &Path,
     state: &State,
     verified: &HashSet<FilterRef>,
     counters: &Counters,
 ) -> Result<Guard> {
-    let (files, bytes) = fetch(store, dir, state, verified)?;
+    let (files, bytes) = fetch(remote, dir, state, verified)?;
     counters.bytes_fetched.fetch_add(bytes, Relaxed);
     let image = GuardImage::from_parts(state.settings.clone(), state.manifest.clone(), files);
     if image.guard_id()? != state.guard_id {
-        return Err(Error::Foreign { object: object(state.number) });
+        return Err(another_guard(remote));
     }
     let guard = GuardOptions::new().open_image(&image)?;
     if state.suspended {
@@ -238,5 +240,5 @@ fn poll(shared: Arc<Shared>, every: Duration) -> Result<Sender<()>> {
         }
     };
     let spawned = std::thread::Builder::new().name(name).spawn(run);
-    spawned.map(|_| stop).map_err(|error| Error::file("start a thread for", &dir, error))
+    spawned.map(|_| stop).map_err(Error::file("start a thread for", &dir))
 }

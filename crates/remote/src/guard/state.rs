@@ -1,9 +1,9 @@
 //! The format of a published state, the objects that it names, and how the newest one is found. Integers are little-endian.
 //!
 //! ```text
-//! state/NNNNNNNNNNNNNNNNNNNN   20 digits; created once, never replaced
-//! filter/HHHHHHHHHHHHHHHH…     a filter's file under its SHA-256, 64 hex digits
-//! latest                       the digits of a state that is the newest, or was a moment ago: a hint
+//! guard/state/NNNNNNNNNNNNNNNNNNNN   20 digits; created once, never replaced
+//! guard/filter/HHHHHHHHHHHHHHHH…     a filter's file under its SHA-256, 64 hex digits
+//! guard/latest                       the digits of a state that is the newest, or was a moment ago: a hint
 //!
 //!  0  8  magic "SBLMSTA\n"
 //!  8  4  version
@@ -19,21 +19,23 @@
 //! ```
 //! *version*: 1. In every version, magic and version are at these offsets, and the last four bytes are the CRC-32 of all others.
 
-use super::error::{Error, Result};
-use super::store::{Object, Objects};
+use crate::error::{Error, Result};
+use crate::generation::hex;
+use crate::remote::Remote;
 use bytes::Bytes;
 use sidebloom_filter::codec::{Decoder, Encode, crc32};
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 const MAGIC: &[u8; 8] = b"SBLMSTA\n";
 const VERSION: u32 = 1;
 /// The largest state: a million filters.
 const BYTES_MAX: u64 = 256 << 20;
 /// The hint.
-pub const LATEST: &str = "latest";
+pub const LATEST: &str = "guard/latest";
 /// The directories.
-pub const STATES: &str = "state";
-pub const FILTERS: &str = "filter";
+pub const STATES: &str = "guard/state";
+pub const FILTERS: &str = "guard/filter";
 
 /// A filter's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +47,7 @@ pub struct FilterRef {
 impl FilterRef {
     /// The name of the file, and the last part of the object's.
     pub fn file_name(&self) -> String {
-        self.sha256.iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&self.sha256)
     }
 
     pub fn object(&self) -> String {
@@ -95,7 +97,7 @@ impl State {
     }
 
     pub fn decode(object: &str, bytes: &[u8]) -> Result<Self> {
-        let damaged = |offset, what: &str| Error::damaged(object, offset, what);
+        let damaged = |offset: usize, what: &str| Error::damaged(object, offset as u64, what);
         let short = || damaged(bytes.len(), "cut short");
         let (body, crc) = bytes.split_last_chunk().ok_or_else(short)?;
         let mut fields = Decoder::new(body);
@@ -140,48 +142,58 @@ impl State {
     }
 }
 
-impl Objects {
-    /// A state with its object; `None` if it has not been published, or was collected.
-    pub async fn state(&self, number: u64) -> Result<Option<(State, Object)>> {
-        let name = object(number);
-        let Some(found) = self.get(&name, BYTES_MAX).await? else { return Ok(None) };
-        let state = State::decode(&name, &found.bytes)?;
-        match state.number == number {
-            true => Ok(Some((state, found))),
-            false => Err(Error::damaged(&name, 20, format!("it is state {}", state.number))),
-        }
-    }
+/// A state that was read, with its time by the bucket's clock.
+pub struct Read {
+    pub state: State,
+    pub modified: SystemTime,
+}
 
-    /// The number of a state that is the newest or was; `None` if there is no such hint.
-    pub async fn hint(&self) -> Result<Option<u64>> {
-        let hint = self.get(LATEST, 64).await?;
-        Ok(hint.and_then(|hint| std::str::from_utf8(&hint.bytes).ok()?.parse().ok()))
+/// A state; `None` if it has not been published, or was collected.
+pub fn read(remote: &Remote, number: u64) -> Result<Option<Read>> {
+    let name = object(number);
+    let Some(found) = remote.get_at_most(&name, BYTES_MAX)? else { return Ok(None) };
+    let name = remote.object(&name);
+    let state = State::decode(&name, &found.bytes)?;
+    match state.number == number {
+        true => Ok(Some(Read { state, modified: found.meta.last_modified.into() })),
+        false => Err(Error::damaged(&name, 20, format!("it is state {}", state.number))),
     }
+}
 
-    /// The newest state.
-    pub async fn newest(&self) -> Result<Option<(State, Object)>> {
-        if let Some(number) = self.hint().await?
-            && let Some(newest) = self.newest_from(number).await?
-        {
-            return Ok(Some(newest));
-        }
-        let listed = self.list(STATES).await?;
-        match listed.iter().filter_map(|(name, _)| name.parse().ok()).max() {
-            Some(number) => self.newest_from(number).await,
-            None => Ok(None),
-        }
-    }
+/// The number of a state that is the newest or was; `None` if there is no such hint.
+pub fn hint(remote: &Remote) -> Result<Option<u64>> {
+    let hint = remote.get(LATEST)?;
+    Ok(hint.and_then(|hint| std::str::from_utf8(&hint.bytes).ok()?.parse().ok()))
+}
 
-    /// The newest state, if there is one with this number. Looks at one after the other.
-    pub async fn newest_from(&self, mut number: u64) -> Result<Option<(State, Object)>> {
-        let mut newest = None;
-        while let Some(found) = self.state(number).await? {
-            newest = Some(found);
-            let Some(next) = number.checked_add(1) else { break };
-            number = next;
-        }
-        Ok(newest)
+/// The newest state; `None` if none was ever published.
+pub fn newest(remote: &Remote) -> Result<Option<Read>> {
+    if let Some(number) = hint(remote)?
+        && let Some(newest) = newest_from(remote, number)?
+    {
+        return Ok(Some(newest));
     }
+    let listed = remote.list(STATES)?;
+    match listed.iter().filter_map(|(name, _)| number_in(name)).max() {
+        Some(number) => newest_from(remote, number),
+        None => Ok(None),
+    }
+}
+
+/// The newest state, if there is one with this number. Looks at one after the other.
+pub fn newest_from(remote: &Remote, mut number: u64) -> Result<Option<Read>> {
+    let mut newest = None;
+    while let Some(found) = read(remote, number)? {
+        newest = Some(found);
+        let Some(next) = number.checked_add(1) else { break };
+        number = next;
+    }
+    Ok(newest)
+}
+
+/// The number in the name of a state's object.
+pub fn number_in(name: &str) -> Option<u64> {
+    name.rsplit('/').next()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! Objects that are damaged, missing or another guard's: a named error or "maybe", never a wrong "absent".
 
 use crate::support::{Published, Watched, all_maybe, by_hand, denied, guard, reader};
-use sidebloom_remote::guard::{Error, GuardPublisher, RemoteGuard};
+use sidebloom_remote::guard::{GuardPublisher, RemoteGuard};
+use sidebloom_remote::{Error, TakeOver};
 use std::sync::Arc;
 
 fn open(store: &Arc<Watched>, published: &Published, cache: &str) -> Result<RemoteGuard, Error> {
     RemoteGuard::open(store.place(), published.dir.path().join(cache), by_hand())
 }
 
-const SECOND: &str = "songs/state/00000000000000000002";
+const SECOND: &str = "songs/guard/state/00000000000000000002";
 
 /// Two states, and a reader of the first.
 fn two_states() -> (Published, Arc<Watched>, RemoteGuard) {
@@ -38,7 +39,7 @@ fn i1_a_damaged_or_foreign_state_is_named_and_the_one_before_stays_in_use() {
         bad[byte] ^= 0x55;
         refused(bad, &format!("byte {byte}"));
     }
-    refused(store.bytes("songs/state/00000000000000000001"), "the first state under the second's name");
+    refused(store.bytes("songs/guard/state/00000000000000000001"), "the first state under the second's name");
     assert!(all_maybe(&remote, &published.keys) && denied(&remote, 100) > 97);
 
     let (other, elsewhere) = (guard(), Watched::new());
@@ -47,7 +48,10 @@ fn i1_a_damaged_or_foreign_state_is_named_and_the_one_before_stays_in_use() {
     publisher.publish().unwrap();
     store.replace(SECOND, elsewhere.bytes(SECOND));
     assert!(matches!(remote.refresh(), Err(Error::Foreign { .. })));
-    assert!(matches!(GuardPublisher::new(&published.guard, store.place()), Err(Error::Foreign { .. })));
+    assert!(matches!(
+        GuardPublisher::new(&published.guard, store.place(), TakeOver::No),
+        Err(Error::Foreign { .. })
+    ));
     store.replace(SECOND, sound);
     assert!(remote.refresh().unwrap() && all_maybe(&remote, &["Freebird"]));
 }
@@ -72,11 +76,11 @@ fn i1_a_damaged_or_missing_filter_is_named_and_never_used() {
         ] {
             store.replace(&name, bad);
             let error = open(&store, &published, &cache).err().unwrap();
-            assert!(matches!(&error, Error::Damaged { object, .. } if name.ends_with(object)), "{error}");
+            assert!(matches!(&error, Error::Damaged { object, .. } if object.ends_with(&name)), "{error}");
         }
         store.remove(&name);
         let error = open(&store, &published, &cache).err().unwrap();
-        assert!(matches!(&error, Error::Expired { object } if name.ends_with(object)), "{error}");
+        assert!(matches!(&error, Error::Expired { object } if object.ends_with(&name)), "{error}");
         store.replace(&name, sound);
     }
     assert!(all_maybe(&remote, &published.keys));
@@ -109,13 +113,13 @@ fn i1_damaged_local_files_are_fetched_again() {
 fn a_hint_that_lies_or_is_gone_misleads_nobody() {
     let (published, store, remote) = two_states();
     for hint in ["", "x", "99999999999999999999999", "18446744073709551615", "00000000000000000007", "1"] {
-        store.replace("songs/latest", hint.into());
+        store.replace("songs/guard/latest", hint.into());
         assert_eq!(open(&store, &published, "fresh").unwrap().stats().state, 2, "{hint}");
     }
     assert!(remote.refresh().unwrap());
-    store.remove("songs/latest");
+    store.remove("songs/guard/latest");
     assert_eq!(open(&store, &published, "fresh").unwrap().stats().state, 2);
     assert!(!remote.refresh().unwrap());
     let nothing = Watched::new();
-    assert!(matches!(open(&nothing, &published, "fresh"), Err(Error::NothingPublished { .. })));
+    assert!(matches!(open(&nothing, &published, "fresh"), Err(Error::NotPublished { .. })));
 }

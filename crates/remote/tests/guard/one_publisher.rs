@@ -2,7 +2,8 @@
 
 use crate::support::{Fault, Published, Watched, all_maybe, denied, guard, options, reader};
 use sidebloom::guard::Guard;
-use sidebloom_remote::guard::{Error, GuardPublisher};
+use sidebloom_remote::guard::GuardPublisher;
+use sidebloom_remote::{Error, TakeOver};
 use std::path::Path;
 
 /// Copies a closed guard.
@@ -24,33 +25,33 @@ fn reopen(path: &Path) -> Guard {
 #[test]
 fn of_two_copies_that_publish_one_is_fenced_and_a_restart_goes_on() {
     let (Published { dir, guard, .. }, store) = (guard(), Watched::new());
-    GuardPublisher::new(&guard, store.place()).unwrap().publish().unwrap();
+    GuardPublisher::new(&guard, store.place(), TakeOver::No).unwrap().publish().unwrap();
     let path = guard.path().to_path_buf();
     drop(guard);
     let twin = dir.path().join("twin");
     copy(&path, &twin);
     let (guard, twin) = (reopen(&path), reopen(&twin));
-    let mut publisher = GuardPublisher::new(&guard, store.place()).unwrap();
-    let mut other = GuardPublisher::new(&twin, store.place()).unwrap();
+    let mut publisher = GuardPublisher::new(&guard, store.place(), TakeOver::No).unwrap();
+    let mut other = GuardPublisher::new(&twin, store.place(), TakeOver::No).unwrap();
     guard.insert("in one").unwrap();
     twin.insert("in the other").unwrap();
     assert_eq!(publisher.publish().unwrap().number, 2);
     for _ in 0..2 {
-        assert!(matches!(other.publish(), Err(Error::Fenced { number: 2, .. })));
+        assert!(matches!(other.publish(), Err(Error::Fenced { generation: 2, .. })));
         assert!(matches!(other.collect(std::time::Duration::ZERO), Err(Error::Fenced { .. })));
     }
-    assert!(matches!(GuardPublisher::new(&twin, store.place()), Err(Error::Diverged { number: 2 })));
+    assert!(matches!(GuardPublisher::new(&twin, store.place(), TakeOver::No), Err(Error::Foreign { .. })));
     assert_eq!(publisher.publish().unwrap().number, 3);
     drop(publisher);
-    let mut publisher = GuardPublisher::new(&guard, store.place()).unwrap();
+    let mut publisher = GuardPublisher::new(&guard, store.place(), TakeOver::No).unwrap();
     let restarted = publisher.publish().unwrap();
     assert_eq!((restarted.number, restarted.filters), (4, 0), "what is there is not uploaded again");
     let remote = reader(&store, &dir);
     assert!(all_maybe(&remote, &["in one"]));
 
-    let mut other = GuardPublisher::take_over(&twin, store.place()).unwrap();
+    let mut other = GuardPublisher::new(&twin, store.place(), TakeOver::Yes).unwrap();
     assert_eq!(other.publish().unwrap().number, 5);
-    assert!(matches!(publisher.publish(), Err(Error::Fenced { number: 5, .. })));
+    assert!(matches!(publisher.publish(), Err(Error::Fenced { generation: 5, .. })));
     assert!(remote.refresh().unwrap());
     assert!(all_maybe(&remote, &["in the other", "key 1"]));
 }
@@ -88,7 +89,7 @@ fn a_state_whose_answer_was_lost_is_known_as_ones_own() {
     let mut publisher = published.publisher(&store);
     publisher.publish().unwrap();
     store.fail(Fault::LosesAnswer);
-    assert!(matches!(publisher.publish(), Err(Error::Store { .. })));
+    assert!(matches!(publisher.publish(), Err(Error::Bucket { .. })));
     assert_eq!(publisher.publish().unwrap().number, 3);
     store.fail(Fault::LosesAnswer);
     assert!(publisher.publish().is_err());
@@ -105,7 +106,7 @@ fn two_that_race_leave_one_line_of_states() {
         copy(&path, &dir.path().join("twin"));
         let guards = [reopen(&path), reopen(&dir.path().join("twin"))];
         let publish = |guard: &Guard| {
-            let mut publisher = GuardPublisher::new(guard, store.place()).ok()?;
+            let mut publisher = GuardPublisher::new(guard, store.place(), TakeOver::No).ok()?;
             let published = (0..5).map(|_| publisher.publish()).take_while(|published| match published {
                 Ok(_) => true,
                 Err(Error::Fenced { .. }) => false,

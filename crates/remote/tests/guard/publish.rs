@@ -2,7 +2,8 @@
 
 use crate::support::{Rows, Watched, all_maybe, by_hand, denied, guard, reader, strings};
 use sidebloom::filter::Verdict;
-use sidebloom_remote::guard::{Error, GuardPublisher, GuardStore, RemoteGuard, RemoteGuardOptions};
+use sidebloom_remote::guard::{GuardPublisher, RemoteGuard, RemoteGuardOptions};
+use sidebloom_remote::{Error, Remote, TakeOver};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -116,16 +117,16 @@ fn a_directory_is_an_object_store_and_publishing_works_within_another_runtime() 
     std::fs::create_dir(published.dir.path().join("bucket")).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
-        let place = || GuardStore::open(&url).unwrap();
+        let place = || Remote::open(&url).unwrap();
         let cache = published.dir.path().join("cache");
         let none = RemoteGuard::open(place(), &cache, by_hand());
-        assert!(matches!(none.err().unwrap(), Error::NothingPublished { .. }));
-        GuardPublisher::new(&published.guard, place()).unwrap().publish().unwrap();
+        assert!(matches!(none.err().unwrap(), Error::NotPublished { .. }));
+        GuardPublisher::new(&published.guard, place(), TakeOver::No).unwrap().publish().unwrap();
         let remote = RemoteGuard::open(place(), &cache, by_hand()).unwrap();
         assert!(all_maybe(&remote, &published.keys));
     });
     for url in ["songs.guard", "ftp://host/songs"] {
-        assert!(matches!(GuardStore::open(url), Err(Error::InvalidUrl { .. })), "{url}");
+        assert!(matches!(Remote::open(url), Err(Error::InvalidUrl { .. })), "{url}");
     }
 }
 

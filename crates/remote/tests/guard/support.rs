@@ -12,7 +12,8 @@ use object_store::{
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Change, Guard, GuardOptions, Source};
 use sidebloom::{Durability, FilterPolicy};
-use sidebloom_remote::guard::{GuardPublisher, GuardStore, RemoteGuard, RemoteGuardOptions};
+use sidebloom_remote::guard::{GuardPublisher, RemoteGuard, RemoteGuardOptions};
+use sidebloom_remote::{Remote, TakeOver};
 use std::fmt;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -68,8 +69,8 @@ impl Watched {
         *self.fault.lock().unwrap() = fault;
     }
 
-    pub fn place(self: &Arc<Self>) -> GuardStore {
-        GuardStore::with_store(Arc::clone(self) as _, "songs").unwrap()
+    pub fn place(self: &Arc<Self>) -> Remote {
+        Remote::new(Arc::clone(self) as _, Path::from("songs")).unwrap()
     }
 
     pub fn requests(&self) -> u64 {
@@ -191,7 +192,7 @@ pub fn guard() -> Published {
 
 impl Published {
     pub fn publisher(&self, store: &Arc<Watched>) -> GuardPublisher {
-        GuardPublisher::new(&self.guard, store.place()).unwrap()
+        GuardPublisher::new(&self.guard, store.place(), TakeOver::No).unwrap()
     }
 }
 
