@@ -3,7 +3,7 @@
 use crate::{Files, workspace};
 
 /// In order: a package sees only those above it.
-const DEPENDENCIES: [(&str, &[&str]); 13] = [
+const DEPENDENCIES: [(&str, &[&str]); 14] = [
     ("sidebloom-filter", &[]),
     ("sidebloom", &["sidebloom-filter"]),
     ("sidebloom-sqlite", &["sidebloom"]),
@@ -12,9 +12,17 @@ const DEPENDENCIES: [(&str, &[&str]); 13] = [
     ("sidebloom-rocksdb-plugin", &["sidebloom-filter"]),
     ("sidebloom-rocksdb", &["sidebloom", "sidebloom-rocksdb-plugin"]),
     ("sidebloom-rocksdb-shared", &["sidebloom-rocksdb-plugin"]),
+    ("sidebloom-slatedb", &["sidebloom-filter", "sidebloom"]),
     (
         "sidebloom-cli",
-        &["sidebloom-filter", "sidebloom", "sidebloom-sqlite", "sidebloom-postgres", "sidebloom-remote"],
+        &[
+            "sidebloom-filter",
+            "sidebloom",
+            "sidebloom-sqlite",
+            "sidebloom-postgres",
+            "sidebloom-remote",
+            "sidebloom-slatedb",
+        ],
     ),
     ("micro", &["sidebloom-filter", "sidebloom"]),
     ("versus", &["sidebloom-filter", "sidebloom", "sidebloom-rocksdb"]),

@@ -1,0 +1,107 @@
+//! From a SlateDB to a store.
+
+use super::copied::{BATCHES, Copied};
+use super::error::Error;
+use bytes::Bytes;
+use sidebloom::Db;
+use slatedb::config::ScanOptions;
+use slatedb::{DbIterator, DbReadOps};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::spawn_blocking;
+
+/// How much a scan fetches at once, in bytes, of each sorted run.
+const READ_AHEAD_BYTES: usize = 1 << 20;
+
+type Row = (Bytes, Bytes);
+
+/// What the blocking task receives. A channel that closes without [`Message::End`] has lost rows.
+enum Message {
+    Rows(Vec<Row>),
+    End,
+}
+
+/// Copies all rows of a SlateDB (a `Db`, `DbSnapshot` or `DbReader`) to an empty store, and returns how many they are. They come in
+/// order, so they go straight into segments ([`Db::ingest`]): they become visible all at once, and are durable when this returns. A failure, or
+/// dropping the future, leaves the store as it was. `progress` is called after each batch, of about 1 MiB.
+///
+/// Expiry times, sequence numbers and times of creation are not copied. A `Db` has no snapshot of its own accord: what is written during the
+/// copy is not in it.
+///
+/// # Errors
+/// [`Error::NotEmpty`], before anything is read; then [`Error::SlateDb`] and [`Error::Store`], the latter also for keys longer than
+/// [`MAX_KEY_BYTES`](sidebloom::MAX_KEY_BYTES) and values longer than [`MAX_VALUE_BYTES`](sidebloom::MAX_VALUE_BYTES).
+///
+/// # Panics
+/// Outside a Tokio runtime.
+pub async fn import<R: DbReadOps>(from: &R, to: &Db, progress: impl FnMut(Copied)) -> Result<Copied, Error> {
+    let (store, empty) = (to.clone(), Error::NotEmpty { target: "the store" });
+    spawn_blocking(move || match store.iter().next() {
+        None => Ok(()),
+        Some(row) => row.map_err(Error::from).and(Err(empty)),
+    })
+    .await??;
+    let options =
+        ScanOptions { read_ahead_bytes: READ_AHEAD_BYTES, max_fetch_tasks: 2, ..ScanOptions::default() };
+    let rows = from.scan_with_options::<std::ops::RangeFull>(.., &options).await?;
+    let (send, receive) = channel(BATCHES);
+    let store = to.clone();
+    let writer = spawn_blocking(move || store.ingest(Rows { receive, batch: Vec::new().into_iter() }.fuse()));
+    let read = read(rows, send, progress).await;
+    // The writer's error is the consequence of the reader's, and not the other way round: a reader stops early without one.
+    let written = writer.await?;
+    let copied = read?;
+    written?;
+    Ok(copied)
+}
+
+/// Sends the rows in batches. Stops if nobody receives them.
+async fn read(
+    mut from: DbIterator,
+    to: Sender<Message>,
+    mut progress: impl FnMut(Copied),
+) -> Result<Copied, Error> {
+    let (mut batch, mut copied, mut sent) = (Vec::new(), Copied::default(), Copied::default());
+    while let Some(row) = from.next().await? {
+        copied.add(&row.key, &row.value);
+        batch.push((row.key, row.value));
+        if copied.fills_a_batch(&sent) {
+            if to.send(Message::Rows(std::mem::take(&mut batch))).await.is_err() {
+                return Ok(sent);
+            }
+            sent = copied;
+            progress(copied);
+        }
+    }
+    if to.send(Message::Rows(batch)).await.is_ok() {
+        progress(copied);
+        let _ = to.send(Message::End).await; // If it fails, the writer has an error to report.
+    }
+    Ok(copied)
+}
+
+/// The rows that the channel brings.
+struct Rows {
+    receive: Receiver<Message>,
+    batch: std::vec::IntoIter<Row>,
+}
+
+impl Iterator for Rows {
+    type Item = sidebloom::Result<Row>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(row) = self.batch.next() {
+                return Some(Ok(row));
+            }
+            match self.receive.blocking_recv() {
+                Some(Message::Rows(rows)) => self.batch = rows.into_iter(),
+                Some(Message::End) => return None,
+                // Without this error, the rows so far would become visible.
+                None => {
+                    let what = "the copy stopped before the last row".to_owned();
+                    return Some(Err(sidebloom::Error::Database { name: "SlateDB".to_owned(), what }));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! sidebloom for those who have a [SlateDB](slatedb), the LSM tree on object storage:
+//!
+//! - [`ParityFilterPolicy`]: **parity filters inside the SST files**, in the place of SlateDB's Bloom filters. Reads and writes stay SlateDB's.
+//! - [`export`] and [`import`]: **a store copied to a SlateDB, and back.**
+
+mod bloom_reader;
+mod copy;
+mod filter;
+mod policy;
+
+pub use bloom_reader::BloomReader;
+pub use copy::{Copied, Error, export, import};
+pub use policy::{BitsPerKeyError, ParityFilterPolicy};
+
+/// Runs the code in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
