@@ -38,6 +38,7 @@ fn missing_keys_cost_as_many_requests_as_filters_have_false_positives_and_a_hit_
         let value = reader.db().get(format!("key{i:08}")).unwrap();
         assert_eq!(value.as_deref(), Some(format!("value {i}").as_bytes()));
         assert_eq!(bench.store.requests().into_iter().collect::<Vec<_>>(), [("range segment".to_owned(), 1)]);
+        assert!(bench.store.bytes_read() <= 8192, "a block: {}", bench.store.bytes_read());
     }
     assert_eq!(contents(reader.db()), contents(&db));
     assert!(reader.db().verify().unwrap().is_ok());
