@@ -47,7 +47,7 @@ pub fn clone(remote: &Remote, dir: impl AsRef<Path>, progress: &mut dyn FnMut(u6
         })?;
     }
     sync(dir)?;
-    lineage::write(dir, remote.url(), generation.number)?;
+    lineage::note(dir, remote.url(), generation.number)?;
     copy(remote, &dir.join(&manifest.name), &manifest.object, &mut |_| progress(all, all))?;
     sync(dir)?;
     Ok(generation.number)

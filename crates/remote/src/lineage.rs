@@ -1,6 +1,7 @@
 //! Which published generation a store's directory descends from, in a small file beside the store's own.
 
 use crate::error::{Error, Result};
+use crate::generation::{Generation, sha256};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,9 +11,26 @@ use std::path::{Path, PathBuf};
 /// The name of the file.
 const NAME: &str = "PUBLISHED";
 
-/// The last generation that this directory has published to, or was cloned from, each URL.
+/// What this directory has published to, or was cloned from, by URL.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Lineages(BTreeMap<String, u64>);
+struct Lineages(BTreeMap<String, Lineage>);
+
+/// What a directory has to do with one URL.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Lineage {
+    /// The last generation that the directory descends from; 0 if there was none.
+    pub generation: u64,
+    /// SHA-256 of each next generation that it was about to create, in hex. A process that died before it heard of its success has left one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<String>,
+}
+
+impl Lineage {
+    /// Whether the directory descends from this generation.
+    pub fn has(&self, newest: &Generation) -> bool {
+        newest.number == self.generation || self.attempts.contains(&sha256(&newest.encode()))
+    }
+}
 
 fn path(dir: &Path) -> PathBuf {
     dir.join(NAME)
@@ -29,15 +47,24 @@ fn read_all(dir: &Path) -> Result<Lineages> {
     }
 }
 
-/// The generation of `url` that the directory descends from.
-pub(crate) fn read(dir: &Path, url: &str) -> Result<Option<u64>> {
-    Ok(read_all(dir)?.0.get(url).copied())
+/// What the directory has to do with `url`.
+pub(crate) fn read(dir: &Path, url: &str) -> Result<Lineage> {
+    Ok(read_all(dir)?.0.remove(url).unwrap_or_default())
 }
 
-/// Notes it durably.
-pub(crate) fn write(dir: &Path, url: &str, generation: u64) -> Result<()> {
+/// Notes durably that the directory descends from this generation.
+pub(crate) fn note(dir: &Path, url: &str, generation: u64) -> Result<()> {
+    change(dir, url, |lineage| *lineage = Lineage { generation, attempts: Vec::new() })
+}
+
+/// Notes durably, before it is created, that the next generation is the directory's own.
+pub(crate) fn note_attempt(dir: &Path, url: &str, next: &Generation) -> Result<()> {
+    change(dir, url, |lineage| lineage.attempts.push(sha256(&next.encode())))
+}
+
+fn change(dir: &Path, url: &str, change: impl FnOnce(&mut Lineage)) -> Result<()> {
     let mut lineages = read_all(dir).unwrap_or_default();
-    lineages.0.insert(url.to_owned(), generation);
+    change(lineages.0.entry(url.to_owned()).or_default());
     let temporary = dir.join(format!("{NAME}.tmp"));
     let bytes = serde_json::to_vec(&lineages).unwrap_or_default(); // Strings and numbers: cannot fail.
     let write = || -> std::io::Result<()> {

@@ -4,6 +4,7 @@
 //! 2. Files that the last generation does not have are uploaded, under the names of their contents.
 //! 3. The generation's object is created, on condition that there is none of its number. Whoever creates it is the writer of the lineage; any
 //!    other one is *fenced*: its store takes no more writes. A writer's own number in the body tells a retried success from that.
+//!    Before, the directory notes what it is about to create: the process may die before it hears of its success.
 //! 4. The hint for new readers and the directory's own note follow.
 //!
 //! A crash anywhere leaves the last generation whole, and perhaps objects that nobody names, which [`Publisher::collect`] removes.
@@ -121,11 +122,14 @@ impl Core {
                 let what = format!("another store ({}, not {store}): choose another path", newest.store);
                 return Err(foreign(what));
             }
-            Some(newest) if known != Some(newest.number) && take_over == TakeOver::No => {
+            Some(newest) if !known.has(&newest) && take_over == TakeOver::No => {
+                let known = match known.generation {
+                    0 => "none".to_owned(),
+                    number => number.to_string(),
+                };
                 return Err(foreign(format!(
-                    "generation {}, from which this directory does not descend (it knows {}): clone it, or take over",
-                    newest.number,
-                    known.map_or("none".into(), |number| number.to_string())
+                    "generation {}, from which this directory does not descend (it knows {known}): clone it, or take over",
+                    newest.number
                 )));
             }
             Some(newest) => Some(newest),
@@ -186,6 +190,7 @@ impl Core {
             files,
             extra: others,
         };
+        lineage::note_attempt(set.dir(), self.remote.url(), &generation)?;
         let name = Generation::name_of(number);
         match self.remote.create(&name, Bytes::from(generation.encode())) {
             Ok(Created::Yes) => {}
@@ -224,7 +229,7 @@ impl Core {
     fn finish(&mut self, set: &FileSet, generation: Generation) -> Result<()> {
         let number = generation.number;
         self.parent = Some(generation);
-        lineage::write(set.dir(), self.remote.url(), number)?;
+        lineage::note(set.dir(), self.remote.url(), number)?;
         self.remote.put(LATEST, Bytes::from(number.to_string()))?;
         let now = SystemTime::now();
         let meta = self.remote.head(&Generation::name_of(number))?;
