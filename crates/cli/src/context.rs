@@ -1,5 +1,6 @@
 //! What every command is given (the store's path, the output), and how a command ends.
 
+use crate::url::url_of;
 use crate::wait::Wait;
 use sidebloom::{Db, Options, PrefixExtractor};
 use std::cell::{RefCell, RefMut};
@@ -49,11 +50,11 @@ impl Failure {
         Failure::Message(text.into())
     }
 
-    /// The command needs a database driver, or another part, that was left out of this build.
+    /// The command needs something that was left out of this build.
     #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "remote")))]
-    pub fn not_built_in(database: &str, feature: &str) -> Self {
+    pub fn not_built_in(what: &str, feature: &str) -> Self {
         Failure::message(format!(
-            "this sidebloom was built without {database} support; build it again with `--features {feature}`"
+            "this sidebloom was built without {what} support; build it again with `--features {feature}`"
         ))
     }
 
@@ -107,7 +108,7 @@ impl From<io::Error> for Failure {
 
 /// The global options.
 pub struct Context {
-    /// The store's directory.
+    /// The store's directory, or the URL where it is published.
     pub db: PathBuf,
     /// Whether `--db` was given on the command line, rather than through the environment.
     pub db_named: bool,
@@ -117,6 +118,9 @@ pub struct Context {
     prefixes: Vec<PrefixExtractor>,
     /// Whether to wait for what another process has open.
     wait: Option<Wait>,
+    /// Directory for what is kept of a published store.
+    #[cfg_attr(not(feature = "remote"), expect(dead_code, reason = "no published store is read without it"))]
+    pub remote_cache: Option<PathBuf>,
     out: RefCell<BufWriter<Stdout>>,
 }
 
@@ -128,19 +132,31 @@ impl Context {
         json: bool,
         prefixes: Vec<PrefixExtractor>,
         wait: Option<Wait>,
+        remote_cache: Option<PathBuf>,
     ) -> Self {
         let out = RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout()));
-        Context { db, db_named, json, prefixes, wait, out }
+        Context { db, db_named, json, prefixes, wait, remote_cache, out }
     }
 
-    /// Opens the store for reading, beside a process that may be writing it; it must exist.
-    pub fn open_to_read(&self) -> Result<Db, Failure> {
-        self.opening(|| self.options().follow(true).open(&self.db))
+    /// The URL that was given instead of a directory.
+    pub fn url(&self) -> Option<&str> {
+        url_of(self.db.as_os_str())
+    }
+
+    /// The store's directory, for commands that do not read what is published at a URL.
+    pub fn local_db(&self) -> Result<&Path, Failure> {
+        match self.url() {
+            Some(url) => Err(Failure::message(format!(
+                "{url} is a URL, and only get, scan, stats and verify read a published store; give a directory, such as one made by clone"
+            ))),
+            None => Ok(&self.db),
+        }
     }
 
     /// Opens the store for writing; with `create`, creates it if it is missing.
     pub fn open_to_write(&self, create: bool) -> Result<Db, Failure> {
-        self.opening(|| self.options().create_if_missing(create).open(&self.db))
+        let dir = self.local_db()?;
+        self.opening(|| self.options().create_if_missing(create).open(dir))
     }
 
     /// Opens a store or a guard; with `--wait`, as soon as no other process has it.
@@ -151,7 +167,8 @@ impl Context {
         })
     }
 
-    fn options(&self) -> Options {
+    /// Options that open the store.
+    pub fn options(&self) -> Options {
         Options::new().prefixes(self.prefixes.iter().copied())
     }
 

@@ -3,6 +3,7 @@
 use crate::context::{Context, Failure, Outcome};
 use crate::hex;
 use crate::print::{JsonRow, RowFormat};
+use crate::remote::open_to_read;
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -31,7 +32,7 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let keys: Vec<Vec<u8>> =
             self.keys.iter().map(|text| hex::argument("key", text, self.hex)).collect::<Result<_, _>>()?;
-        let values = cx.open_to_read()?.multi_get(&keys)?;
+        let values = open_to_read(cx)?.multi_get(&keys)?;
         let all_found = values.iter().all(Option::is_some);
         if let ([_], [Some(value)], false) = (&keys[..], &values[..], cx.json) {
             self.print_alone(cx, value)?;

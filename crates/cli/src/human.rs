@@ -1,5 +1,7 @@
 //! Numbers formatted for people, and parsed from their options.
 
+use std::time::Duration;
+
 /// With thousands separators: `2,000,000`.
 pub fn count(n: u64) -> String {
     let digits = n.to_string();
@@ -97,6 +99,16 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A length of time as a number of seconds, or with a unit: `90m`, `24h`, `7d`.
+pub fn parse_age(text: &str) -> Result<Duration, String> {
+    let units = [('s', 1), ('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)];
+    let unit = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds)));
+    let (digits, seconds) = unit.unwrap_or((text, 1));
+    let number: u64 =
+        digits.parse().map_err(|_| "expected a length of time, such as 90m, 24h or 7d".to_owned())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(|| "too long".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,6 +127,16 @@ mod tests {
         );
         assert_eq!(percent(0.0, 0.0), "–");
         assert_eq!(["0", "0.00962", "4,200"], [0.0, 0.00962, 4200.0].map(per_op)[..]);
+    }
+
+    #[test]
+    fn ages_are_read_with_and_without_units() {
+        let seconds = |text| parse_age(text).map(|age| age.as_secs()).ok();
+        assert_eq!(["0", "90s", "2m", "24h", "7d"].map(seconds), [0, 90, 120, 86_400, 604_800].map(Some));
+        for bad in ["", "s", "7w", "-1s", "1.5h", "7 d", "é", "99999999999999999999", "900000000000000000d"]
+        {
+            assert_eq!(seconds(bad), None, "{bad}");
+        }
     }
 
     #[test]

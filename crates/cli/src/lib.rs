@@ -23,6 +23,7 @@ mod print;
 mod progress;
 mod put;
 mod rebuild_filters;
+mod remote;
 mod repair;
 pub mod resp;
 pub mod rows;
@@ -30,6 +31,7 @@ mod scan;
 mod server;
 mod stats;
 mod system;
+mod url;
 mod verify;
 mod wait;
 mod workdir;
@@ -48,8 +50,8 @@ use wait::Wait;
 #[derive(Parser)]
 #[command(name = "sidebloom", version, after_help = AFTER_HELP)]
 struct Cli {
-    /// Directory of the store; `put` and `load` create it
-    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
+    /// Directory of the store; `put` and `load` create it. For `get`, `scan`, `stats` and `verify` also the URL of a published store
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR|URL", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
     db: PathBuf,
     /// Print JSON on standard output: one object, or one object per line for rows
     #[arg(long, global = true, help_heading = GLOBAL)]
@@ -66,6 +68,10 @@ struct Cli {
     /// without a number: no limit]
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = wait::FOREVER, value_parser = Wait::parse)]
     wait: Option<Wait>,
+    /// Directory that keeps the filters and indexes of the store at a URL; by default below the user's cache directory. 1 to 2 % of
+    /// the data
+    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR", env = "SIDEBLOOM_REMOTE_CACHE")]
+    remote_cache: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -94,6 +100,8 @@ enum Command {
     Compact(compact::Args),
     RebuildFilters(rebuild_filters::Args),
     Checkpoint(checkpoint::Args),
+    Publish(remote::publish::Args),
+    Clone(remote::clone::Args),
     Filter(filter::Args),
     Guard(guard::Args),
     Bench(bench::Args),
@@ -116,6 +124,8 @@ impl Command {
             Command::Compact(args) => args.run(cx),
             Command::RebuildFilters(args) => args.run(cx),
             Command::Checkpoint(args) => args.run(cx),
+            Command::Publish(args) => args.run(cx),
+            Command::Clone(args) => args.run(cx),
             Command::Filter(args) => args.run(cx),
             Command::Guard(args) => args.run(cx),
             Command::Bench(args) => args.run(cx),
@@ -132,7 +142,7 @@ pub fn main() -> ExitCode {
     let db_named = matches.value_source("db") == Some(ValueSource::CommandLine);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     log_to_stderr(cli.verbose);
-    let cx = Context::new(cli.db, db_named, cli.json, cli.prefixes, cli.wait);
+    let cx = Context::new(cli.db, db_named, cli.json, cli.prefixes, cli.wait, cli.remote_cache);
     match cli.command.run(&cx).and_then(|outcome| cx.flush().map(|()| outcome)) {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NotFound) => ExitCode::from(1),

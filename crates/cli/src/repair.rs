@@ -36,7 +36,8 @@ struct LogsReport {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let spinner = progress::spinner("repairing");
-        let repaired = cx.opening(|| sidebloom::repair(&cx.db))?;
+        let dir = cx.local_db()?;
+        let repaired = cx.opening(|| sidebloom::repair(dir))?;
         spinner.finish_and_clear();
         let report = Report {
             rebuilt: repaired.rebuilt,

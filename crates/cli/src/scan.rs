@@ -3,6 +3,7 @@
 use crate::context::{Context, Failure, Outcome};
 use crate::hex;
 use crate::print::RowFormat;
+use crate::remote::open_to_read;
 use sidebloom::Value;
 use std::ffi::OsString;
 use std::ops::Bound;
@@ -45,7 +46,7 @@ impl Args {
         };
         let bounds =
             bounds(key("--prefix", &self.prefix)?, key("--from", &self.from)?, key("--to", &self.to)?);
-        let db = cx.open_to_read()?;
+        let db = open_to_read(cx)?;
         let rows = match bounds {
             None => 0,
             Some(bounds) if self.reverse => self.print(cx, db.range(bounds).rev())?,

@@ -1,6 +1,7 @@
 //! `sidebloom stats`: what the store holds, level by level.
 
 use crate::context::{Context, Failure, Outcome};
+use crate::remote::open_to_read;
 use crate::{human, progress};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
@@ -87,7 +88,7 @@ struct LevelRow {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let db = cx.open_to_read()?;
+        let db = open_to_read(cx)?;
         db.warm()?; // Otherwise filters whose checksums are not verified yet would count as missing.
         let probed = if self.probe > 0 { ask_for_absent_keys(&db, self.probe)? } else { 0 };
         let report = Report::new(&db.stats(), probed);

@@ -1,6 +1,7 @@
 //! `sidebloom verify`: reads every byte of the store and checks it.
 
 use crate::context::{Context, Failure, Outcome};
+use crate::remote::open_to_read;
 use crate::{human, progress};
 use std::io::Write;
 
@@ -27,7 +28,7 @@ struct Report {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let spinner = progress::spinner("verifying");
-        let found = cx.open_to_read()?.verify()?;
+        let found = open_to_read(cx)?.verify()?;
         spinner.finish_and_clear();
         let report = Report {
             ok: found.problems.is_empty(),

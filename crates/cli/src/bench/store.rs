@@ -20,8 +20,8 @@ impl<'a> Store<'a> {
     /// The directory that the arguments ask for: a temporary one, a new one at `--db`, or an existing store.
     pub fn new(cx: &'a Context, args: &'a Args) -> Result<Self, Failure> {
         let dir = match (args.use_existing, cx.db_named) {
-            (true, _) => WorkDir::existing(&cx.db),
-            (false, true) => WorkDir::kept(&cx.db)?,
+            (true, _) => WorkDir::existing(cx.local_db()?),
+            (false, true) => WorkDir::kept(cx.local_db()?)?,
             (false, false) => WorkDir::temporary("bench")?,
         };
         Ok(Store { cx, args, db: None, dir })

@@ -1,8 +1,8 @@
 //! `sidebloom guard check`: prints the lines that may be keys.
 
-use super::remote::url_of;
 use crate::context::{Context, Failure, Outcome};
 use crate::filter::sift::Sift;
+use crate::url::url_of;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::GuardOptions;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ impl Args {
 
     #[cfg(feature = "remote")]
     fn check_published(&self, cx: &Context, url: &str) -> Result<Outcome, Failure> {
-        use super::remote::default_cache;
+        use crate::remote::cache;
         use sidebloom_remote::Remote;
         use sidebloom_remote::guard::{RemoteGuard, RemoteGuardOptions};
         use std::time::Duration;
@@ -67,7 +67,7 @@ impl Args {
                 "a published guard has no keys: --exact needs the guard's directory",
             ));
         }
-        let cache = self.cache.clone().map_or_else(|| default_cache(url), Ok)?;
+        let cache = self.cache.clone().map_or_else(|| cache::default_dir(url), Ok)?;
         let options = RemoteGuardOptions::new().poll(None);
         let options = match self.max_staleness {
             Some(seconds) => options.max_staleness(Duration::from_secs(seconds)),

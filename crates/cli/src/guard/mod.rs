@@ -10,7 +10,6 @@ mod publish;
 mod publishing;
 mod reconcile;
 mod refresh;
-mod remote;
 mod remove;
 mod serve;
 mod source;

@@ -1,7 +1,9 @@
 //! `sidebloom guard publish`: publishes a guard to object storage.
 
 use crate::context::{Context, Failure, Outcome};
+use crate::human::parse_age;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Publish a guard to object storage, where `guard check URL` and the library's RemoteGuard read it
 ///
@@ -17,9 +19,9 @@ pub struct Args {
     /// Also if another directory published last. The guard must have every key: refresh it first
     #[arg(long)]
     take_over: bool,
-    /// Then remove what is older than this many seconds and not part of the newest state
-    #[arg(long, value_name = "SECONDS")]
-    collect: Option<u64>,
+    /// Then remove what is older than this, such as 90m, 24h or 7d, and not part of the newest state
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    collect: Option<Duration>,
 }
 
 #[cfg(not(feature = "remote"))]
@@ -46,14 +48,12 @@ impl Args {
         use sidebloom_remote::guard::GuardPublisher;
         use sidebloom_remote::{Remote, TakeOver};
         use std::io::Write;
-        use std::time::Duration;
 
         let guard = cx.opening(|| Guard::open(&self.dir))?;
         let take_over = if self.take_over { TakeOver::Yes } else { TakeOver::No };
         let mut publisher = GuardPublisher::new(&guard, Remote::open(&self.url)?, take_over)?;
         let published = publisher.publish()?;
-        let removed =
-            self.collect.map(|seconds| publisher.collect(Duration::from_secs(seconds))).transpose()?;
+        let removed = self.collect.map(|age| publisher.collect(age)).transpose()?;
         let report = Report {
             state: published.number,
             filters_uploaded: published.filters,

@@ -15,6 +15,7 @@ mod load;
 #[path = "../../../postgres/tests/support/mod.rs"]
 mod postgres_support;
 mod readme;
+mod remote;
 mod rows;
 mod sandbox;
 mod server;

@@ -1,0 +1,26 @@
+//! `sidebloom clone`: a published store as a directory.
+
+use super::backend;
+use crate::context::{Context, Failure, Outcome};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Copy a published store into a new directory
+///
+/// Every file is checked against its SHA-256. The copy can be written, and published to the same URL; whoever publishes first, the copy
+/// or the store that it was published from, goes on. Needs a build with the feature remote.
+#[derive(clap::Args)]
+pub struct Args {
+    /// Where the store is published, as for `publish`
+    url: String,
+    /// Directory to create
+    dir: PathBuf,
+}
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let cloned = backend::clone(&self.url, &self.dir)?;
+        cx.report(&cloned, |out| Ok(writeln!(out, "generation {} at {}", cloned.generation, cloned.clone)?))?;
+        Ok(Outcome::Found)
+    }
+}

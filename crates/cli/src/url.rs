@@ -1,0 +1,8 @@
+//! Places that may be a directory or a URL.
+
+use std::ffi::OsStr;
+
+/// The URL of an object store, if it is one rather than a directory.
+pub fn url_of(place: &OsStr) -> Option<&str> {
+    place.to_str().filter(|place| place.contains("://"))
+}
