@@ -51,7 +51,7 @@ impl Failure {
     }
 
     /// The command needs something that was left out of this build.
-    #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "remote")))]
+    #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "remote", feature = "slatedb")))]
     pub fn not_built_in(what: &str, feature: &str) -> Self {
         Failure::message(format!(
             "this sidebloom was built without {what} support; build it again with `--features {feature}`"

@@ -8,6 +8,7 @@ mod checkpoint;
 mod compact;
 mod completions;
 mod context;
+mod copy;
 mod delete;
 mod demo;
 mod filter;
@@ -102,6 +103,8 @@ enum Command {
     Checkpoint(checkpoint::Args),
     Publish(remote::publish::Args),
     Clone(remote::clone::Args),
+    Export(copy::export::Args),
+    Import(copy::import::Args),
     Filter(filter::Args),
     Guard(guard::Args),
     Bench(bench::Args),
@@ -126,6 +129,8 @@ impl Command {
             Command::Checkpoint(args) => args.run(cx),
             Command::Publish(args) => args.run(cx),
             Command::Clone(args) => args.run(cx),
+            Command::Export(args) => args.run(cx),
+            Command::Import(args) => args.run(cx),
             Command::Filter(args) => args.run(cx),
             Command::Guard(args) => args.run(cx),
             Command::Bench(args) => args.run(cx),

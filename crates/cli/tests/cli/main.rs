@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a step that fails is a test that fails")]
 
 mod bench;
+mod copy;
 mod filter;
 mod guard;
 #[cfg(feature = "postgres")]
