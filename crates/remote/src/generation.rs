@@ -200,6 +200,21 @@ mod tests {
     }
 
     #[test]
+    fn the_bytes_of_a_generation_are_these() {
+        let sha256 = sha256(b"contents");
+        let object = |name: &str| format!(r#""object":"{name}","bytes":7,"sha256":"{sha256}""#);
+        let body = format!(
+            r#"{{"number":12,"store":"1f","writer":"2f","as_of_ms":1700000000000,"version":9,"manifest":{{{}}},"files":[{{"name":"000001.segment",{},"mark":"m","tail":{{"at":3,"sha256":"{}"}}}}]}}"#,
+            object("manifest/x"),
+            object("segment/x"),
+            self::sha256(b"tail")
+        );
+        let expected =
+            format!("sidebloom generation 1 {} {:08x}\n{body}", body.len(), crc32(&[body.as_bytes()]));
+        assert_eq!(String::from_utf8(generation().encode()).unwrap(), expected);
+    }
+
+    #[test]
     fn i6_every_cut_every_changed_byte_and_another_number_is_a_named_error() {
         let bytes = generation().encode();
         for len in 0..bytes.len() {
