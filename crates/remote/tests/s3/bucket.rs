@@ -3,7 +3,7 @@
 use crate::moto::{client, moto};
 use crate::proxy::Proxy;
 use object_store::path::Path;
-use sidebloom::{Db, Options};
+use sidebloom::{Db, FilterPolicy, Options};
 use sidebloom_remote::{Publisher, Reader, ReaderOptions, Remote, Result, TakeOver};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -47,9 +47,11 @@ impl Bucket {
         self.dir.path().join(name)
     }
 
-    /// A store of several segments from few rows.
+    /// A store of several segments from few rows. Its filters are the same on each level, so none is rebuilt, and uploaded again, because the
+    /// sizes of the levels have changed.
     pub fn open(&self, name: &str) -> Db {
-        Options::new().memtable_bytes(64 << 10).segment_bytes(64 << 10).open(self.path(name)).unwrap()
+        let options = Options::new().filter_policy(FilterPolicy::blocked_bloom(12.0));
+        options.memtable_bytes(64 << 10).segment_bytes(64 << 10).open(self.path(name)).unwrap()
     }
 
     pub fn publisher(&self, db: &Db) -> Result<Publisher> {
