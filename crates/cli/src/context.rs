@@ -147,7 +147,7 @@ impl Context {
     pub fn local_db(&self) -> Result<&Path, Failure> {
         match self.url() {
             Some(url) => Err(Failure::message(format!(
-                "{url} is a URL, and only get, scan, stats and verify read a published store; give a directory, such as one made by clone"
+                "{url} is a URL: a published store is only read, by get, scan, stats, verify and export; give a directory, such as one made by clone"
             ))),
             None => Ok(&self.db),
         }

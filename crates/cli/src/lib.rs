@@ -51,7 +51,8 @@ use wait::Wait;
 #[derive(Parser)]
 #[command(name = "sidebloom", version, after_help = AFTER_HELP)]
 struct Cli {
-    /// Directory of the store; `put` and `load` create it. For `get`, `scan`, `stats` and `verify` also the URL of a published store
+    /// Directory of the store; `put` and `load` create it. For `get`, `scan`, `stats`, `verify` and `export` also the URL
+    /// of a published store
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR|URL", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
     db: PathBuf,
     /// Print JSON on standard output: one object, or one object per line for rows

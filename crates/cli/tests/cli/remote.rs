@@ -54,7 +54,7 @@ fn what_writes_refuses_a_url() {
         &["bench", "fillseq", "--num", "10"],
     ] {
         let error = sandbox.fails(&at(&sandbox, &url, args));
-        assert!(error.contains("only get, scan, stats and verify"), "{args:?}: {error}");
+        assert!(error.contains("a published store is only read"), "{args:?}: {error}");
     }
     assert!(files(&sandbox.path("bucket")).is_empty());
 }
