@@ -10,6 +10,7 @@ mod proxy;
 
 mod bucket;
 mod faults;
+mod large;
 mod lookups;
 mod lost_answers;
 mod proxied;
