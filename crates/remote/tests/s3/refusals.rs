@@ -58,7 +58,6 @@ fn a_bucket_that_does_not_exist_is_named() {
     ];
     for error in errors {
         let error = error.unwrap();
-        println!("{error}");
         assert!(error.to_string().contains("there-is-none"), "{error}");
         assert!(!matches!(error, Error::Expired { .. }), "{error:?}");
     }
