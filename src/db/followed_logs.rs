@@ -165,12 +165,18 @@ impl FollowedLogs {
         Ok(new)
     }
 
-    /// Goes on with new logs, and without those below the floor.
-    pub fn extend(&mut self, new: Vec<FollowedLog>, state: &ManifestState, floor: FileId) {
+    /// Goes on with new logs, and without those below the floor, whose memtables it returns.
+    pub fn extend(
+        &mut self,
+        new: Vec<FollowedLog>,
+        state: &ManifestState,
+        floor: FileId,
+    ) -> Vec<Arc<Memtable>> {
         self.known = new.last().map_or(self.known, |last| last.id);
         self.logs.extend(new);
-        self.logs.retain(|log| log.id >= floor);
+        let gone = self.logs.extract_if(.., |log| log.id < floor).map(|log| log.memtable).collect();
         self.next_seq = self.logs.last().map_or(state.last_seq + 1, |last| last.next_seq);
+        gone
     }
 
     /// The memtables, newest first.
