@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A decoded filter. Clones share it.
 #[derive(Clone)]
 pub struct ParityFilter {
-    /// `None` if it could not be built, or is damaged: then every key may be there. Boxed as [`AnyFilter`], the type that has a wire form.
+    /// `None` if it could not be built, or is damaged: then every key may be there. [`AnyFilter`] is the type that has a wire form.
     filter: Option<Arc<AnyFilter>>,
     prefixes: Option<Arc<dyn PrefixExtractor>>,
 }

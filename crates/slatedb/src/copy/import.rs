@@ -24,7 +24,7 @@ enum Message {
 /// order, so they go straight into segments ([`Db::ingest`]): they become visible all at once, and are durable when this returns. A failure, or
 /// dropping the future, leaves the store as it was. `progress` is called after each batch, of about 1 MiB.
 ///
-/// Expiry times, sequence numbers and times of creation are not copied. A `Db` has no snapshot of its own accord: what is written during the
+/// Expiry times, sequence numbers and times of creation are not copied. What is written during the
 /// copy is not in it.
 ///
 /// # Errors

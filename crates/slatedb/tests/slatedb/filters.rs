@@ -1,51 +1,20 @@
 //! The policies' filters by themselves: what SlateDB expects of every policy, damage, and no false negatives.
 
-use crate::support::{bloom, built, encoded, entry, key, parity};
+use crate::prefixes::with_prefixes;
+use crate::support::{bloom, built, encoded, entry, key, parity, point, prefix};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use sidebloom_filter::Width;
 use sidebloom_slatedb::{BitsPerKeyError, BloomReader, ParityFilterPolicy};
 use slatedb::bytes::Bytes;
-use slatedb::{
-    BloomFilterPolicy, FilterContext, FilterPolicy, FilterQuery, FilterTarget, PrefixExtractor, PrefixTarget,
-};
+use slatedb::{BloomFilterPolicy, FilterContext, FilterPolicy, FilterQuery, FilterTarget};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The first bytes of a key.
-struct First(usize, &'static str);
-
-impl PrefixExtractor for First {
-    fn name(&self) -> &str {
-        self.1
-    }
-
-    fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
-        let (PrefixTarget::Point(bytes) | PrefixTarget::Prefix(bytes)) = target;
-        (bytes.len() >= self.0).then_some(self.0)
-    }
-}
-
-fn with_prefixes() -> [Arc<dyn FilterPolicy>; 2] {
-    let first = || Arc::new(First(3, "first3"));
-    [
-        Arc::new(ParityFilterPolicy::new(10.0).unwrap().with_prefix_extractor(first())),
-        Arc::new(BloomFilterPolicy::new(10).with_prefix_extractor(first())),
-    ]
-}
-
 /// SlateDB's policy and ours, without and with prefixes.
 fn all() -> [Arc<dyn FilterPolicy>; 4] {
-    let [ours, theirs] = with_prefixes();
+    let [ours, theirs] = with_prefixes(0);
     [parity(), bloom(), ours, theirs]
-}
-
-fn point(key: &[u8]) -> FilterQuery {
-    FilterQuery::point(Bytes::copy_from_slice(key))
-}
-
-fn prefix(prefix: &[u8]) -> FilterQuery {
-    FilterQuery::prefix(Bytes::copy_from_slice(prefix))
 }
 
 proptest! {
@@ -120,32 +89,9 @@ fn what_a_policy_cannot_answer_is_maybe() {
 }
 
 #[test]
-fn prefixes_are_denied_with_an_extractor_and_too_short_ones_are_maybe() {
-    for policy in with_prefixes() {
-        assert!(policy.supports_prefix_queries() && !policy.supports_range_queries());
-        let groups =
-            (0..500_u32).flat_map(|n| (0..4).map(move |m| Bytes::from(format!("{:03x} {m}", n * 2))));
-        let filter = built(&*policy, groups);
-        let denied = |odd: u32| !filter.might_match(&prefix(format!("{odd:03x} and more").as_bytes()));
-        let count = (0..500).filter(|n| denied(n * 2 + 1)).count();
-        assert!(count > 480, "{}: {count} of 500", policy.name());
-        assert!(filter.might_match(&prefix(b"zz")) && filter.might_match(&prefix(b"")));
-        assert!(!filter.might_match(&point(b"no such key")), "{}", policy.name());
-    }
-}
-
-#[test]
-fn a_repeated_prefix_takes_no_room() {
-    let [policy, _] = with_prefixes();
-    let filter = built(&*policy, (0..10_000).map(key));
-    let bits = filter.size() as f64 * 8.0 / 10_000.0;
-    assert!(bits < 9.2, "{bits}: all keys have one prefix");
-}
-
-#[test]
 fn the_name_says_which_prefixes_are_hashed_and_not_the_width() {
     assert_eq!(parity().name(), "sidebloom.parity");
-    assert_eq!(with_prefixes()[0].name(), "sidebloom.parity:p=first3");
+    assert_eq!(with_prefixes(0)[0].name(), "sidebloom.parity:p=first3");
     let narrow = ParityFilterPolicy::new(8.0).unwrap();
     let wide = ParityFilterPolicy::new(20.0).unwrap();
     assert_eq!(narrow.name(), wide.name());
@@ -187,7 +133,7 @@ fn a_bloom_reader_reads_bloom_filters_and_writes_one_that_denies_nothing() {
         let new = reader.decode(&bytes);
         assert!((0..2000).all(|n| new.might_match(&point(&key(n)))));
     }
-    let [_, prefixed] = with_prefixes();
+    let [_, prefixed] = with_prefixes(0);
     let new = prefixed.decode(&bytes);
     assert!(new.might_match(&prefix(b"abc")) && new.might_match(&point(b"abc")));
 }

@@ -3,14 +3,17 @@
 use crate::counted::Counted;
 use crate::support::{Policies, bloom, flush, key, open, parity, put, run};
 use sidebloom_slatedb::BloomReader;
+use slatedb::config::{CompactorOptions, Settings};
 use slatedb::{BloomFilterPolicy, Db, SstReader};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-/// Where each SST file of level 0 has its data blocks (up to this offset), and the length of its filters.
+/// Where each SST file has its data blocks (up to this offset), and the length of its filters.
 fn layout(db: &Db) -> HashMap<String, (u64, u64)> {
     let manifest = db.manifest();
-    let infos = manifest.l0().iter().map(|view| (&view.sst.id, &view.sst.info));
+    let compacted = manifest.compacted().iter().flat_map(|run| run.sst_views());
+    let infos = manifest.l0().iter().chain(compacted).map(|view| (&view.sst.id, &view.sst.info));
     infos
         .map(|(id, info)| {
             let data_end = [info.filter_offset, info.index_offset].into_iter().filter(|&at| at > 0).min();
@@ -153,6 +156,45 @@ fn deletions_and_overwritten_values_are_seen_through_the_filters() {
         }
         db.close().await.unwrap();
     });
+}
+
+#[test]
+fn compactions_write_parity_filters_in_the_place_of_others() {
+    run(async {
+        let store = Arc::new(Counted::default());
+        let reader = Arc::new(BloomReader::new(BloomFilterPolicy::new(10)));
+        let db = mixed(&store, vec![parity(), reader]).await;
+        put(&db, 2 * PART..3 * PART).await;
+        put(&db, 3 * PART..4 * PART).await;
+        db.close().await.unwrap();
+        let settings = Settings { min_filter_keys: 1, ..compacting() };
+        let builder = Db::builder("db", Arc::clone(&store) as _).with_settings(settings);
+        let db = builder.with_filter_policies(vec![parity()]).with_db_cache_disabled().build().await.unwrap();
+        while db.manifest().compacted().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let files: Vec<u64> = db
+            .manifest()
+            .compacted()
+            .iter()
+            .flat_map(|run| run.sst_views())
+            .map(|view| view.sst.info.filter_len)
+            .collect();
+        let bits = files.iter().sum::<u64>() as f64 * 8.0 / f64::from(2 * PART);
+        assert!(db.manifest().l0().is_empty() && (8.5..9.4).contains(&bits), "{files:?} bytes");
+        assert!(wasted_reads(&db, &store, 0..PART).await < 40, "of what Bloom filters guarded before");
+        db.close().await.unwrap();
+    });
+}
+
+fn compacting() -> Settings {
+    let often = CompactorOptions { poll_interval: Duration::from_millis(20), ..CompactorOptions::default() };
+    Settings {
+        compactor_options: Some(often),
+        manifest_poll_interval: Duration::from_millis(20),
+        garbage_collector_options: None,
+        ..Settings::default()
+    }
 }
 
 #[test]

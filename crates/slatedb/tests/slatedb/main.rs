@@ -6,4 +6,5 @@ mod copies;
 mod counted;
 mod filters;
 mod lookups;
+mod prefixes;
 mod support;

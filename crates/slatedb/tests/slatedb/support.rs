@@ -4,7 +4,9 @@ use crate::counted::Counted;
 use sidebloom_slatedb::ParityFilterPolicy;
 use slatedb::bytes::Bytes;
 use slatedb::config::{FlushOptions, FlushType, Settings};
-use slatedb::{BloomFilterPolicy, Db, Filter, FilterPolicy, RowEntry, ValueDeletable, WriteBatch};
+use slatedb::{
+    BloomFilterPolicy, Db, Filter, FilterPolicy, FilterQuery, RowEntry, ValueDeletable, WriteBatch,
+};
 use std::sync::Arc;
 
 pub type Policies = Vec<Arc<dyn FilterPolicy>>;
@@ -69,4 +71,12 @@ pub fn encoded(filter: &dyn Filter) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.encode(&mut bytes);
     bytes
+}
+
+pub fn point(key: &[u8]) -> FilterQuery {
+    FilterQuery::point(Bytes::copy_from_slice(key))
+}
+
+pub fn prefix(prefix: &[u8]) -> FilterQuery {
+    FilterQuery::prefix(Bytes::copy_from_slice(prefix))
 }
