@@ -3,7 +3,7 @@
 use super::copied::{BATCHES, Copied};
 use super::error::Error;
 use sidebloom::Snapshot;
-use slatedb::config::{FlushOptions, FlushType};
+use slatedb::config::{FlushOptions, FlushType, PutOptions, Ttl};
 use slatedb::{Db, WriteBatch};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::spawn_blocking;
@@ -64,10 +64,11 @@ fn read(from: &Snapshot, to: &Sender<(WriteBatch, Copied)>) -> Result<(), Error>
     if from.contains_key("")? {
         return Err(Error::EmptyKey);
     }
+    let forever = PutOptions { ttl: Ttl::NoExpiry }; // Whatever the database's default is.
     let (mut batch, mut copied, mut sent) = (WriteBatch::new(), Copied::default(), Copied::default());
     for row in from.iter() {
         let (key, value) = row?;
-        batch.put(&key, &value[..]);
+        batch.put_with_options(&key, &value[..], &forever);
         copied.add(&key, &value);
         if copied.fills_a_batch(&sent) {
             if to.blocking_send((std::mem::take(&mut batch), copied)).is_err() {

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use sidebloom::Options;
 use sidebloom_slatedb::{Copied, Error, export, import};
 use slatedb::DbReader;
+use slatedb::config::Settings;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -196,4 +197,28 @@ fn a_dropped_import_leaves_nothing() {
     }); // The runtime waits for the blocking task.
     assert_eq!(rows(&to), []);
     to.put("key", "value").unwrap();
+}
+
+#[test]
+fn exported_rows_never_expire_whatever_the_default_of_the_database_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = store(dir.path(), "from");
+    from.put("a", "1").unwrap();
+    run(async {
+        let settings =
+            Settings { default_ttl_millis: Some(3_600_000), compactor_options: None, ..Settings::default() };
+        let builder = slatedb::Db::builder("db", Arc::new(Counted::default())).with_settings(settings);
+        let db = builder.build().await.unwrap();
+        export(&from.snapshot(), &db, |_| ()).await.unwrap();
+        db.put("b", "2").await.unwrap();
+        let mut times = Vec::new();
+        for key in ["a", "b"] {
+            times.push(db.get_key_value(key).await.unwrap().unwrap().expire_ts);
+        }
+        assert!(
+            times[0].is_none() && times[1].is_some(),
+            "only the row that was not exported expires: {times:?}"
+        );
+        db.close().await.unwrap();
+    });
 }
