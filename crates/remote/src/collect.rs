@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 /// Folders of objects that generations name.
-const FOLDERS: [&str; 4] = ["segment", "filter", "manifest", "other"];
+const FOLDERS: [&str; 3] = ["segment", "filter", "manifest"];
 
 /// Removes generations older than `min_age` by the bucket's clock, but not the newest, and then the objects of that age that no remaining
 /// generation names. Returns how many objects went.

@@ -113,15 +113,7 @@ impl RemoteFs {
             |file: &File| self.0.local.path(&file.object, file.tail.as_ref().map_or(0, |tail| tail.at));
         let cache = self.0.cache.as_ref().map(|cache| cache.path().to_path_buf());
         let manifest = self.0.local.path(&state.generation.manifest, 0);
-        let extra = state.generation.extra.iter().map(local);
-        state
-            .files
-            .values()
-            .map(|known| local(&known.file))
-            .chain(extra)
-            .chain([manifest])
-            .chain(cache)
-            .collect()
+        state.files.values().map(|known| local(&known.file)).chain([manifest]).chain(cache).collect()
     }
 
     fn name(path: &Path) -> &str {

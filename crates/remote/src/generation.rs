@@ -36,9 +36,6 @@ pub(crate) struct Generation {
     pub version: u64,
     pub manifest: Object,
     pub files: Vec<File>,
-    /// Other files of the published directory, for guards.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub extra: Vec<File>,
 }
 
 /// An object in the bucket.
@@ -90,8 +87,7 @@ impl Generation {
 
     /// All objects that it names.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
-        let files = self.files.iter().chain(&self.extra).map(|file| &file.object);
-        std::iter::once(&self.manifest).chain(files)
+        std::iter::once(&self.manifest).chain(self.files.iter().map(|file| &file.object))
     }
 
     /// The time of the state.
@@ -143,7 +139,7 @@ impl Generation {
         }
         let is_plain =
             |name: &str| !name.is_empty() && !name.contains(['/', '\\']) && name != ".." && name != ".";
-        match found.files.iter().chain(&found.extra).all(|file| is_plain(&file.name)) {
+        match found.files.iter().all(|file| is_plain(&file.name)) {
             true => Ok(found),
             false => Err(damaged(head_len + 1, "a file's name is not plain")),
         }
@@ -185,7 +181,6 @@ mod tests {
                 mark: "m".into(),
                 tail,
             }],
-            extra: Vec::new(),
         }
     }
 

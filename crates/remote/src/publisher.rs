@@ -86,7 +86,7 @@ impl Publisher {
     pub fn publish(&mut self) -> Result<Published> {
         let as_of = SystemTime::now();
         let set = self.db.file_set()?;
-        let outcome = self.core.publish(&set, &[], as_of);
+        let outcome = self.core.publish(&set, as_of);
         if let Err(error @ Error::Fenced { .. }) = &outcome {
             self.db.fence(error.to_string());
         }
@@ -145,17 +145,12 @@ impl Core {
         self.parent.as_ref().map_or(0, |parent| parent.number)
     }
 
-    /// Publishes the files of a store, and other files of a directory by name and contents.
-    pub fn publish(
-        &mut self,
-        set: &FileSet,
-        extra: &[(String, Vec<u8>)],
-        as_of: SystemTime,
-    ) -> Result<Published> {
+    /// Publishes the files of a store.
+    pub fn publish(&mut self, set: &FileSet, as_of: SystemTime) -> Result<Published> {
         let number = self.number() + 1;
         if let Some(theirs) = self.read(number)? {
             self.accept(set, theirs)?;
-            return self.publish(set, extra, as_of);
+            return self.publish(set, as_of);
         }
         let mut done = Published { generation: number, files: 0, bytes: 0 };
         let mut files = Vec::new();
@@ -174,11 +169,6 @@ impl Core {
                 files.extend(self.sidecar(set, &segment, &known, &mut done)?);
             }
         }
-        let others = extra.iter().map(|(name, bytes)| {
-            let object = self.put(&mut done, "other", bytes)?;
-            Ok(File { name: name.clone(), mark: object.sha256.clone(), object, tail: None })
-        });
-        let others = others.collect::<Result<Vec<_>>>()?;
         let manifest = self.put(&mut done, "manifest", set.manifest())?;
         let generation = Generation {
             number,
@@ -188,7 +178,6 @@ impl Core {
             version: set.version(),
             manifest,
             files,
-            extra: others,
         };
         lineage::note_attempt(set.dir(), self.remote.url(), &generation)?;
         let name = Generation::name_of(number);
@@ -198,7 +187,7 @@ impl Core {
             outcome => match self.read(number)? {
                 Some(theirs) if theirs != generation => {
                     self.accept(set, theirs)?;
-                    return self.publish(set, extra, as_of);
+                    return self.publish(set, as_of);
                 }
                 Some(_) => {}
                 None => {

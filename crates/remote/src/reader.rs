@@ -257,7 +257,7 @@ impl Shared {
 }
 
 fn fetch(remote: &Remote, local: &Local, generation: &Generation) -> Result<()> {
-    let files: Vec<&File> = generation.files.iter().chain(&generation.extra).collect();
+    let files: Vec<&File> = generation.files.iter().collect();
     local.fetch(remote, &generation.manifest, &files)
 }
 
