@@ -10,8 +10,8 @@
 //! 4. The visible sequence number moves, and then the view changes, so that no reader combines new segments with an old number: compaction
 //!    may have dropped what that number needs.
 //!
-//! If the manifest changes meanwhile, all of this is done again, because logs may have been flushed and removed. Only if it is still the same,
-//! anything that does not fit is an error.
+//! If the manifest changes meanwhile, all of this is done again, because logs may have been flushed and removed ([`Inner::advance_to_now`]).
+//! Only if it is still the same, anything that does not fit is an error.
 
 use super::followed_filters::FollowedFilters;
 use super::followed_logs::FollowedLogs;
@@ -22,7 +22,7 @@ use super::storage::Storage;
 use super::versions::Versions;
 use crate::error::{Error, Result};
 use crate::fs::Stamp;
-use crate::id::FileId;
+use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet, MANIFEST, ManifestState, check_levels, read_state};
 use crate::memtable::Memtable;
@@ -54,13 +54,19 @@ pub(crate) struct Followed {
 pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Result<Followed> {
     let _everything = versions.hold(0)?; // Until a version is held, no file may go.
     let since = Instant::now();
-    let (position, live) = until_unchanged(storage, true, |manifest| {
+    let (position, live) = read_once(storage, |manifest| {
         let state = read_version(storage)?;
         let version = versions.hold(state.next_id.0)?;
         let stamp = storage.fs.stamp(&storage.dir)?;
         let names = storage.fs.list(&storage.dir)?;
         let live = Recovery { storage, names: &names }.open_segments(&state)?;
-        let logs = FollowedLogs::replay(storage, &state, &names)?;
+        let logs = match FollowedLogs::replay(storage, &state, &names) {
+            // One was flushed meanwhile. What the manifest said is whole without logs, and the store catches up next.
+            Err(_) if storage.fs.stamp(&storage.dir.join(MANIFEST))? != manifest => {
+                FollowedLogs::none(&state)
+            }
+            logs => logs?,
+        };
         let dir = Listing { stamp, since: Instant::now(), is_settled: false };
         let filters = FollowedFilters::new(storage, &live);
         Ok((Position { state, version, manifest, dir, logs, filters, failing: false }, live))
@@ -78,8 +84,7 @@ impl Inner {
         let Some(following) = &self.following else { return Ok(()) };
         let mut at = lock(&following.at);
         let started = following.since.elapsed();
-        let step = |manifest| self.advance(&following.versions, &mut at, manifest);
-        until_unchanged(&self.storage, false, step)?;
+        self.advance_to_now(&following.versions, &mut at)?;
         following.current_until.fetch_max(started.as_micros() as u64, Ordering::AcqRel);
         Ok(())
     }
@@ -102,6 +107,35 @@ impl Inner {
                 Ok(()) if failed_before => tracing::info!("follows the store's writer again"),
                 _ => {}
             }
+        }
+    }
+
+    /// Passes over manifest and logs until everything that was written before is visible.
+    ///
+    /// A pass sees all logs that there were if the manifest is the same afterwards. Otherwise some may have been flushed and removed before
+    /// they were read. They are in the segments of a manifest whose floor is above the last log that was there before it was read.
+    fn advance_to_now(&self, versions: &Arc<Versions>, at: &mut Position) -> Result<()> {
+        let (storage, path) = (&self.storage, self.storage.dir.join(MANIFEST));
+        let mut last_log = None;
+        let mut attempt = 1;
+        loop {
+            let manifest = storage.fs.stamp(&path)?;
+            let outcome = self.advance(versions, at, manifest);
+            let is_past = at.manifest.is_some() && last_log.is_some_and(|last| at.state.log_floor > last);
+            if is_past {
+                return Ok(());
+            }
+            if storage.fs.stamp(&path)? == manifest || attempt == ATTEMPTS {
+                return outcome;
+            }
+            if last_log.is_none() {
+                let names = storage.fs.list(&storage.dir)?;
+                let logs = names.iter().filter_map(|name| FileKind::parse(name));
+                let logs = logs.filter(|(_, kind)| *kind == FileKind::Wal).map(|(id, _)| id);
+                last_log = Some(logs.max().unwrap_or(FileId(0)));
+                at.manifest = None; // To be read after this listing.
+            }
+            attempt += 1;
         }
     }
 
@@ -129,7 +163,7 @@ impl Inner {
         self.queue_unverified();
     }
 
-    /// One pass over manifest and logs. After an error the view is as before.
+    /// One pass over manifest and logs. After an error the view is as before, or as a new manifest says without all of its logs.
     fn advance(&self, versions: &Arc<Versions>, at: &mut Position, manifest: Option<Stamp>) -> Result<()> {
         let storage = &self.storage;
         let changed = match manifest == at.manifest {
@@ -149,6 +183,11 @@ impl Inner {
         at.logs.forget_partial(floor);
         at.logs.read_last(storage, floor)?;
         let new = at.logs.read_new(storage, state, floor, &names)?;
+        if state.last_seq < self.visible.load(Ordering::Acquire)
+            && let Some(problem) = new.problem
+        {
+            return Err(problem); // Without its logs, this version would be older than what is visible.
+        }
         let opened = match &changed {
             Some((state, _)) => self.open_new_segments(state, &names)?,
             None => Vec::new(),
@@ -157,7 +196,7 @@ impl Inner {
         at.dir = Listing { stamp, since, is_settled: is_known || is_settled };
         if changed.is_none() && new.logs.is_empty() {
             self.visible.fetch_max(at.logs.last_seq(), Ordering::AcqRel);
-            return Ok(());
+            return new.problem.map_or(Ok(()), Err);
         }
         let gone = at.logs.extend(new.logs, state, floor);
         match changed {
@@ -172,7 +211,7 @@ impl Inner {
         // Freeing a full memtable takes a tenth of a second, so another thread does it.
         lock(&self.control).retired.extend(gone);
         self.work.notify_all();
-        Ok(())
+        new.problem.map_or(Ok(()), Err)
     }
 
     /// Opens the segments of a new version that the view does not have.
@@ -224,20 +263,15 @@ fn read_version(storage: &Storage) -> Result<ManifestState> {
     }
 }
 
-/// Repeats an attempt while the manifest changes meanwhile: logs may have gone that the directory's listing then lacks. With `or_done`, a
-/// successful attempt counts nevertheless.
-fn until_unchanged<T>(
-    storage: &Storage,
-    or_done: bool,
-    mut attempt: impl FnMut(Option<Stamp>) -> Result<T>,
-) -> Result<T> {
+/// Repeats an attempt that has failed because the manifest has changed meanwhile.
+fn read_once<T>(storage: &Storage, mut attempt: impl FnMut(Option<Stamp>) -> Result<T>) -> Result<T> {
     let path = storage.dir.join(MANIFEST);
-    for _ in 0..ATTEMPTS {
+    for _ in 1..ATTEMPTS {
         let manifest = storage.fs.stamp(&path)?;
         let outcome = attempt(manifest);
-        if or_done && outcome.is_ok() || storage.fs.stamp(&path)? == manifest {
+        if outcome.is_ok() || storage.fs.stamp(&path)? == manifest {
             return outcome;
         }
     }
-    Err(Error::Internal("the store changes faster than this process can follow it".into()))
+    attempt(storage.fs.stamp(&path)?)
 }

@@ -9,6 +9,7 @@ use crate::key::Seq;
 use crate::manifest::{LiveSet, ManifestState};
 use crate::memtable::Memtable;
 use crate::wal::{LogTail, ReadTo};
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 /// Logs, oldest first. Only the last one grows.
@@ -39,6 +40,8 @@ pub(crate) struct NewLogs {
     pub logs: Vec<FollowedLog>,
     /// Another one exists, but cannot be read yet.
     pub is_pending: bool,
+    /// What does not fit, unless the manifest has changed meanwhile.
+    pub problem: Option<Error>,
 }
 
 impl FollowedLog {
@@ -62,6 +65,11 @@ impl FollowedLog {
 }
 
 impl FollowedLogs {
+    /// No logs yet: those that the manifest needs are new.
+    pub fn none(state: &ManifestState) -> Self {
+        FollowedLogs { logs: Vec::new(), known: FileId(0), next_seq: state.last_seq + 1 }
+    }
+
     /// Reads the logs that the manifest needs as recovery does.
     pub fn replay(storage: &Storage, state: &ManifestState, names: &[String]) -> Result<Self> {
         let ids = needed_logs(state, names);
@@ -126,12 +134,18 @@ impl FollowedLogs {
         floor: FileId,
         names: &[String],
     ) -> Result<NewLogs> {
-        let mut new = NewLogs { logs: Vec::new(), is_pending: false };
+        let mut new = NewLogs { logs: Vec::new(), is_pending: false, problem: None };
         let ids: Vec<FileId> = needed_logs(state, names).into_iter().filter(|id| *id > self.known).collect();
         let mut is_first = self.logs.last().is_none_or(|last| last.id < floor);
         let mut expected = if is_first { state.last_seq + 1 } else { self.next_seq };
         for id in ids.iter().copied() {
-            let mut tail = open_tail(storage, id, None)?;
+            let mut tail = match open_tail(storage, id, None) {
+                Err(error) if is_missing(&error) => {
+                    new.problem = Some(error);
+                    break;
+                }
+                opened => opened?,
+            };
             match tail.first_seq()? {
                 // The next one is there already: this one never got a header.
                 None if ids.last() != Some(&id) => {
@@ -147,7 +161,7 @@ impl FollowedLogs {
                         "the log starts at operation {first_seq}, but the manifest ends at {}: run `sidebloom repair`",
                         expected - 1
                     );
-                    return Err(Error::corruption(path, 0, what));
+                    new.problem = Some(Error::corruption(path, 0, what));
                 }
                 Some(first_seq) => {
                     let is_whole = is_first || first_seq == expected;
@@ -194,6 +208,10 @@ impl FollowedLogs {
         let oldest = self.logs.iter().filter_map(|log| log.oldest).min();
         oldest.is_some_and(|oldest| oldest <= live.max_seq())
     }
+}
+
+fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
 fn open_tail(storage: &Storage, id: FileId, read: Option<ReadTo>) -> Result<LogTail> {
