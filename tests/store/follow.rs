@@ -238,6 +238,8 @@ fn i6_damage_is_an_error_that_leaves_what_is_visible_and_following_goes_on_after
     let writer = tiny_on(&fs).open(STORE).unwrap();
     let sequence = Sequence(4);
     (1..=100).for_each(|i| writer.write(sequence.batch(i)).unwrap());
+    writer.flush().unwrap();
+    writer.wait_for_compaction().unwrap(); // Nobody changes the manifest from here on.
     let follower = tiny_on(&fs).follow(true).open(STORE).unwrap();
     let manifest = Path::new(STORE).join("MANIFEST");
     let sound = fs.read(&manifest).unwrap();
