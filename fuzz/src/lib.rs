@@ -18,6 +18,7 @@ pub mod disk {
     mod faults;
     mod rng;
     mod sim_fs;
+    mod sim_locks;
     mod struck;
     mod watch;
 
