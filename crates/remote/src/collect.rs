@@ -4,31 +4,46 @@ use crate::error::Result;
 use crate::find;
 use crate::generation::Generation;
 use crate::remote::Remote;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 /// Folders of objects that generations name.
 const FOLDERS: [&str; 3] = ["segment", "filter", "manifest"];
 
-/// Removes generations older than `min_age` by the bucket's clock, but not the newest, and then the objects of that age that no remaining
-/// generation names. Returns how many objects went.
+/// Removes generations that were replaced at least `min_age` before the newest one was published, and then the objects of that age that no
+/// remaining generation names. All times are the bucket's. Returns how many objects went.
+///
+/// Generations go from the oldest on, and none goes before an older one: whoever finds its own generation knows that none after it is gone.
 pub(crate) fn collect(remote: &Remote, min_age: Duration) -> Result<u64> {
     let Some(newest) = find::newest(remote, None)? else { return Ok(0) };
-    let limit = SystemTime::now().checked_sub(min_age).unwrap_or(SystemTime::UNIX_EPOCH);
-    let is_old = |meta: &object_store::ObjectMeta| SystemTime::from(meta.last_modified) <= limit;
+    // A directory is listed in any order.
+    let generations: BTreeMap<u64, _> = remote
+        .list("gen")?
+        .into_iter()
+        .filter_map(|(name, meta)| {
+            Some((Generation::number_in(&name)?, SystemTime::from(meta.last_modified)))
+        })
+        .collect();
+    let Some(now) = generations.get(&newest.number) else { return Ok(0) };
+    let is_old = |time: SystemTime| now.duration_since(time).is_ok_and(|age| age >= min_age);
+    let is_replaced = |number: u64| {
+        let next = generations.range(number..).nth(1);
+        number < newest.number && next.is_some_and(|(_, replaced)| is_old(*replaced))
+    };
     let (mut removed, mut named) = (0, HashSet::new());
-    for (name, meta) in remote.list("gen")? {
-        let Some(number) = Generation::number_in(&name) else { continue };
-        if number < newest.number && is_old(&meta) {
-            remote.remove(&name)?;
-            removed += 1;
-        } else if let Some((generation, _)) = find::read(remote, number)? {
+    let mut numbers = generations.keys().copied().peekable();
+    while let Some(number) = numbers.next_if(|number| is_replaced(*number)) {
+        remote.remove(&Generation::name_of(number))?;
+        removed += 1;
+    }
+    for number in numbers {
+        if let Some((generation, _)) = find::read(remote, number)? {
             named.extend(generation.objects().map(|object| object.object.clone()));
         }
     }
     for folder in FOLDERS {
         for (name, meta) in remote.list(folder)? {
-            if !named.contains(&name) && is_old(&meta) {
+            if !named.contains(&name) && is_old(meta.last_modified.into()) {
                 remote.remove(&name)?;
                 removed += 1;
             }

@@ -13,7 +13,8 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const LOCK: &str = "LOCK";
+/// Not the name of the lock of a store, whose directory may have been named by mistake.
+const LOCK: &str = "readers.lock";
 const TEMPORARY: &str = ".tmp";
 
 /// The directory.
@@ -96,14 +97,15 @@ impl Local {
         write().inspect_err(|_| _ = fs::remove_file(&temporary)).map_err(Error::file("write", path))
     }
 
-    /// Removes everything but these files, unless another reader uses the directory.
+    /// Removes what readers have left here but for these files, unless another reader uses the directory. Other files stay: a user may have
+    /// named a directory that has some.
     pub fn clean(&self, keep: &HashSet<PathBuf>) -> Result<()> {
         let path = self.dir.join(LOCK);
         // The shared lock is given up for a moment: the exclusive one is had by nobody else then, or by another cleaner.
         if self.lock.unlock().is_ok() && self.lock.try_lock().is_ok() {
             for entry in fs::read_dir(&self.dir).map_err(Error::file("list", &self.dir))? {
                 let file = entry.map_err(Error::file("list", &self.dir))?.path();
-                if file != path
+                if is_ours(&file)
                     && !keep.contains(&file)
                     && let Err(error) = fs::remove_file(&file)
                 {
@@ -114,4 +116,14 @@ impl Local {
         }
         self.lock.lock_shared().map_err(Error::file("lock", path))
     }
+}
+
+/// Whether readers give files such names: those of objects (`Local::path`), of unfinished ones, and of caches of blocks.
+fn is_ours(file: &Path) -> bool {
+    let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let is_numbers = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+    let between = |prefix, suffix| name.strip_prefix(prefix).and_then(|rest| rest.strip_suffix(suffix));
+    ["segment-", "filter-", "manifest-"].iter().any(|folder| name.starts_with(folder))
+        || between("", TEMPORARY).is_some_and(is_numbers)
+        || between("blocks-", ".cache").is_some_and(is_numbers)
 }

@@ -93,10 +93,10 @@ impl Publisher {
         outcome
     }
 
-    /// Removes generations older than `min_age`, but not the newest, and the objects that no other generation names. Returns how many objects
-    /// went. Readers of a removed generation get [`Error::Expired`].
+    /// Removes generations that were replaced at least `min_age` before the newest one was published, from the oldest on, and the objects of
+    /// that age that no other generation names. Returns how many objects went. Readers of a removed generation get [`Error::Expired`].
     ///
-    /// `min_age` must exceed the time that a publication takes.
+    /// `min_age` must exceed the time that a publication takes, and readers should look for the next generation more often.
     ///
     /// # Errors
     /// The errors of the bucket.
@@ -179,6 +179,7 @@ impl Core {
             manifest,
             files,
         };
+        self.check_parent()?;
         lineage::note_attempt(set.dir(), self.remote.url(), &generation)?;
         let name = Generation::name_of(number);
         match self.remote.create(&name, Bytes::from(generation.encode())) {
@@ -206,8 +207,25 @@ impl Core {
         if theirs.writer == self.writer {
             return self.finish(set, theirs);
         }
-        let (url, writer) = (self.remote.url().to_owned(), theirs.writer);
-        Err(Error::Fenced { url, generation: theirs.number, writer })
+        Err(self.fenced_by(theirs))
+    }
+
+    /// Checks that the parent is there. Otherwise it was collected together with some that came after it: their numbers are free again, and
+    /// creating one of them would fence nobody.
+    fn check_parent(&self) -> Result<()> {
+        if let Some(parent) = &self.parent
+            && self.read(parent.number)?.is_some_and(|found| found == *parent)
+        {
+            return Ok(()); // Collections begin with the oldest, so the one after it was not removed.
+        }
+        match crate::find::newest(&self.remote, None)? {
+            Some(theirs) => Err(self.fenced_by(theirs)),
+            None => Ok(()),
+        }
+    }
+
+    fn fenced_by(&self, theirs: Generation) -> Error {
+        Error::Fenced { url: self.remote.url().to_owned(), generation: theirs.number, writer: theirs.writer }
     }
 
     fn read(&self, number: u64) -> Result<Option<Generation>> {

@@ -124,3 +124,49 @@ fn what_does_not_descend_from_the_published_generations_is_refused_unless_it_tak
     let reader = Reader::open(bench.remote(), bench.path("cache")).unwrap();
     assert_eq!(contents(reader.db()), contents(&copy));
 }
+
+/// Publishes `count` generations of a clone, and collects all but the last.
+fn overtaken(bench: &Bench, name: &str, count: u32) -> (sidebloom::Db, Publisher) {
+    sidebloom_remote::clone(&bench.remote(), bench.path(name), &mut |_, _| ()).unwrap();
+    let db = bench.open(name);
+    let mut publisher = Publisher::new(&db, bench.remote(), TakeOver::No).unwrap();
+    for i in 0..count {
+        db.put(format!("theirs {i}"), "1").unwrap();
+        publisher.publish().unwrap();
+    }
+    publisher.collect(Duration::ZERO).unwrap();
+    (db, publisher)
+}
+
+#[test]
+fn i5_a_writer_is_fenced_although_the_generations_that_overtook_it_were_collected() {
+    let bench = Bench::new();
+    let db = bench.open("store");
+    fill(&db, 0..100, "value");
+    let mut publisher = Publisher::new(&db, bench.remote(), TakeOver::No).unwrap();
+    publisher.publish().unwrap();
+    let (theirs, _other) = overtaken(&bench, "clone", 3);
+    db.put("mine", "1").unwrap();
+    let outcome = publisher.publish();
+    let reader = Reader::open(bench.remote(), bench.path("cache")).unwrap();
+    assert!(matches!(outcome, Err(Error::Fenced { generation: 4, .. })), "{outcome:?}");
+    assert!(db.put("x", "1").is_err());
+    assert_eq!(contents(reader.db()), contents(&theirs));
+}
+
+#[test]
+fn i5_a_writer_that_has_not_published_yet_is_fenced_although_the_first_generation_was_collected() {
+    let bench = Bench::new();
+    let late = bench.open("late");
+    let mut publisher = Publisher::new(&late, bench.remote(), TakeOver::No).unwrap();
+    late.checkpoint(bench.path("copy")).unwrap();
+    let db = bench.open("copy");
+    let mut first = Publisher::new(&db, bench.remote(), TakeOver::No).unwrap();
+    for i in 0..3 {
+        db.put(format!("theirs {i}"), "1").unwrap();
+        first.publish().unwrap();
+    }
+    first.collect(Duration::ZERO).unwrap();
+    let outcome = publisher.publish();
+    assert!(matches!(outcome, Err(Error::Fenced { generation: 3, .. })), "{outcome:?}");
+}

@@ -141,3 +141,58 @@ fn readers_in_one_directory_share_its_files_and_leave_none_behind() {
     let files = std::fs::read_dir(bench.path("cache")).unwrap().count();
     assert_eq!(files, 2 * segments + 2, "a filter and an index of each segment, the manifest and the lock");
 }
+
+#[test]
+fn generations_are_collected_from_the_oldest_on() {
+    let bench = Bench::on_disk();
+    let db = bench.open("store");
+    let mut publisher = Publisher::new(&db, bench.remote(), TakeOver::No).unwrap();
+    for i in 0..30 {
+        db.put(format!("{i}"), "1").unwrap();
+        publisher.publish().unwrap();
+    }
+    bench.store.stop_after_writes(Some(10));
+    let outcome = publisher.collect(Duration::ZERO);
+    bench.store.stop_after_writes(None);
+    let mut left: Vec<u64> =
+        bench.objects().iter().filter_map(|name| name.split("gen/").nth(1)?.parse().ok()).collect();
+    left.sort_unstable();
+    assert!(outcome.is_err() && left.len() == 20, "{outcome:?}: {left:?}");
+    let from = left[0];
+    assert!(left.iter().copied().eq(from..=30), "a gap: {left:?}");
+}
+
+#[test]
+fn a_generation_stays_for_the_least_age_after_it_was_replaced() {
+    let bench = Bench::new();
+    let db = bench.open("store");
+    let mut publisher = Publisher::new(&db, bench.remote(), TakeOver::No).unwrap();
+    let age = Duration::from_millis(1000);
+    let mut publish_and_collect = || {
+        publisher.publish().unwrap();
+        publisher.collect(age).unwrap();
+        bench.objects().iter().filter(|name| name.contains("gen/")).count()
+    };
+    assert_eq!(publish_and_collect(), 1);
+    std::thread::sleep(age);
+    assert_eq!(publish_and_collect(), 2, "the first was what readers had until now");
+    std::thread::sleep(age);
+    assert_eq!(publish_and_collect(), 2, "the second was");
+}
+
+#[test]
+fn files_of_others_stay_in_a_directory_that_a_reader_is_given() {
+    let bench = Bench::new();
+    let db = bench.open("store");
+    fill(&db, 0..100, "value");
+    Publisher::new(&db, bench.remote(), TakeOver::No).unwrap().publish().unwrap();
+    let other = bench.open("other");
+    fill(&other, 0..5000, "other");
+    other.flush().unwrap();
+    let before = contents(&other);
+    std::fs::write(bench.path("other").join("letter.txt"), "dear").unwrap();
+    drop(Reader::open(bench.remote(), bench.path("other")).unwrap());
+    assert!(bench.path("other").join("letter.txt").exists(), "a file of the user is gone");
+    drop(other);
+    assert_eq!(contents(&bench.open("other")), before);
+}

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{BoxStream, StreamExt};
 use object_store::path::Path;
 use object_store::{
     CopyOptions, GetOptions, GetRange, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
@@ -23,7 +23,7 @@ pub struct Counting {
 struct Counts {
     requests: BTreeMap<String, u64>,
     bytes_read: u64,
-    /// How many more objects may be written.
+    /// How many more objects may be written or removed.
     writes_left: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Counting {
         self.counts.lock().unwrap().bytes_read
     }
 
-    /// Every write after this many fails, as if the process had been killed before it.
+    /// Every write and removal after this many fails, as if the process had been killed before it.
     pub fn stop_after_writes(&self, writes: Option<u64>) {
         self.counts.lock().unwrap().writes_left = writes;
     }
@@ -61,7 +61,11 @@ impl Counting {
     }
 
     fn begin_write(&self, location: &Path) -> Result<()> {
-        self.count("put", location);
+        self.begin("put", location)
+    }
+
+    fn begin(&self, method: &str, location: &Path) -> Result<()> {
+        self.count(method, location);
         match &mut self.counts.lock().unwrap().writes_left {
             Some(0) => Err(object_store::Error::Generic { store: "test", source: "stopped".into() }),
             Some(left) => {
@@ -113,7 +117,13 @@ impl ObjectStore for Counting {
     }
 
     fn delete_stream(&self, locations: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        self.inner.delete_stream(locations)
+        let this = self.clone();
+        let begun = locations.map(move |location| {
+            let location = location?;
+            this.begin("delete", &location)?;
+            Ok(location)
+        });
+        self.inner.delete_stream(begun.boxed())
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
