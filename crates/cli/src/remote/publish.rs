@@ -15,8 +15,8 @@ use std::time::Duration;
 pub struct Args {
     /// Where to: s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH or file:///DIRECTORY
     url: String,
-    /// Then remove generations older than this, such as 90m, 24h or 7d, and the files that only they have. Must exceed the time that
-    /// publishing takes
+    /// Then remove generations that were replaced this long ago, such as 90m, 24h or 7d, and the files that only they have. Must exceed the
+    /// time that publishing takes
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     collect: Option<Duration>,
     /// Replace generations that this directory does not descend from. Their writer can publish no more

@@ -36,11 +36,12 @@ fn a_new_publisher_goes_on_after_one_that_died_before_it_heard_of_its_success() 
     let db = bucket.open("store");
     fill(&db, 0..1000, "value");
     // The generation was created, and nothing that came after it has happened.
-    for generation in [1, 3] {
+    // Before it is created, its number is looked for, and its parent if there is one.
+    for (generation, looks) in [(1, 1), (3, 2)] {
         db.put(format!("before {generation}"), "published").unwrap();
         let mut publisher = bucket.publisher(&db).unwrap();
         bucket.proxy.inject(Rule::new("PUT", "gen", Fault::Unanswered).times(1));
-        bucket.proxy.inject(Rule::new("GET", "gen", Fault::Reset).after(1));
+        bucket.proxy.inject(Rule::new("GET", "gen", Fault::Reset).after(looks));
         let outcome = publisher.publish();
         assert!(matches!(outcome, Err(Error::Bucket { .. })), "{outcome:?}");
         drop(publisher);
