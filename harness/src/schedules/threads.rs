@@ -2,9 +2,9 @@
 
 use super::model::{Writer, key};
 use crate::config;
-use crate::support::{Contents, Rng, SimFs, contents};
+use crate::support::{Contents, Rng, STORE, SimFs, contents};
 use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use sidebloom::{Db, Durability, Error};
+use sidebloom::{Db, Durability, Error, Options};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -155,6 +155,45 @@ pub fn read(shared: &Shared, db: &Db, mut rng: Rng) {
         match walk() {
             Ok(again) => assert!(again == found, "a snapshot has changed"),
             Err(error) => shared.allow(&error, "iterate"),
+        }
+    }
+}
+
+/// Follows the store as another process would: after catching up, everything that was acknowledged before is there, and batches are whole.
+pub fn follow(shared: &Shared, options: &Options, mut rng: Rng) {
+    let acknowledged = shared.acknowledged();
+    let db = match options.clone().follow(true).open(STORE) {
+        Ok(db) => db,
+        Err(error) => return shared.allow(&error, "follow"),
+    };
+    let mut least = acknowledged;
+    for _ in 0..2 + rng.below(5) {
+        let snapshot = db.snapshot();
+        let walk = || -> Result<Contents, Error> {
+            snapshot.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec()))).collect()
+        };
+        let checked = walk().and_then(|found| {
+            let counts = shared.check(&found, &least, "a follower");
+            for _ in 0..8 {
+                let key = key(rng.below(super::model::KEYS + 20));
+                let value = snapshot.get(&key)?;
+                assert_eq!(value.as_deref(), found.get(&key).map(Vec::as_slice), "get of a follower");
+            }
+            (0..rng.below(100)).for_each(|_| shuttle::thread::yield_now());
+            assert!(walk()? == found, "a follower's snapshot has changed");
+            // What a writer failed to write may have been read, and goes.
+            if !shared.may_fail {
+                least = counts;
+            }
+            Ok(())
+        });
+        if let Err(error) = checked {
+            shared.allow(&error, "read in a follower");
+        }
+        let acknowledged = shared.acknowledged();
+        match db.catch_up() {
+            Ok(()) => least = least.iter().zip(&acknowledged).map(|(a, b)| *a.max(b)).collect(),
+            Err(error) => shared.allow(&error, "catch up"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The harness, in a build whose engine runs under the scheduler.
 
 use super::model::{KEYS, Writer, key};
-use super::threads::{Shared, fill_gaps, hold, operate, press, read, write};
+use super::threads::{Shared, fill_gaps, follow, hold, operate, press, read, write};
 use crate::run::{Args, Counts, Harness};
 use crate::support::{Contents, Crash, Errno, Fault, OpKind, Rng, STORE, SimFs, contents, tiny_on};
 use shuttle::rand::{Rng as _, thread_rng};
@@ -148,6 +148,10 @@ fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2]
     let (beside, closing) = (Arc::clone(&shared), db.clone());
     let rng_of_reader = Rng::new(rng.next());
     threads.push(shuttle::thread::spawn(move || read(&beside, &closing, rng_of_reader)));
+    if rng.percent(50) {
+        let (shared, options, rng) = (Arc::clone(&shared), options.clone(), Rng::new(rng.next()));
+        threads.push(shuttle::thread::spawn(move || follow(&shared, &options, rng)));
+    }
     if rng.percent(50) {
         let beside = Arc::clone(&shared);
         threads.push(shuttle::thread::spawn(move || hold(db, &beside)));
