@@ -103,13 +103,14 @@ pub fn write(shared: &Shared, db: &Db, number: usize, mut rng: Rng) {
     }
 }
 
-/// Reads the counts of all writers together, again and again: none goes back, none is behind what was acknowledged.
-fn read_counts(shared: &Shared, db: &Db) {
+/// Reads the counts of all writers together, again and again: none goes back, and in the writers' own store none is behind what was
+/// acknowledged. Returns the last ones.
+fn read_counts(shared: &Shared, db: &Db, mut least: Vec<u64>, follows: bool) -> Vec<u64> {
     let keys: Vec<_> = shared.writers.iter().map(Writer::count_key).collect();
-    let mut least = vec![0; keys.len()];
     for _ in 0..12 {
-        let acknowledged = shared.acknowledged();
-        least = least.iter().zip(&acknowledged).map(|(a, b)| *a.max(b)).collect();
+        if !follows {
+            least = later(&least, &shared.acknowledged());
+        }
         match db.multi_get(&keys) {
             Ok(found) => {
                 let counts: Vec<u64> = found.iter().map(|n| Writer::parse_count(n.as_deref())).collect();
@@ -122,16 +123,22 @@ fn read_counts(shared: &Shared, db: &Db) {
             Err(error) => shared.allow(&error, "multi_get"),
         }
     }
+    least
+}
+
+/// The later count of each writer.
+fn later(a: &[u64], b: &[u64]) -> Vec<u64> {
+    a.iter().zip(b).map(|(a, b)| *a.max(b)).collect()
 }
 
 /// Looks at snapshots: each is a prefix of every writer's batches, later ones hold no less, and none changes.
 pub fn read(shared: &Shared, db: &Db, mut rng: Rng) {
-    read_counts(shared, db);
     let mut least = vec![0; shared.writers.len()];
+    read_counts(shared, db, least.clone(), false);
     for _ in 0..2 {
         let acknowledged = shared.acknowledged();
         let snapshot = db.snapshot();
-        least = least.iter().zip(&acknowledged).map(|(a, b)| *a.max(b)).collect();
+        least = later(&least, &acknowledged);
         let walk = || -> Result<Contents, Error> {
             snapshot.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec()))).collect()
         };
@@ -168,6 +175,10 @@ pub fn follow(shared: &Shared, options: &Options, mut rng: Rng) {
     };
     let mut least = acknowledged;
     for _ in 0..2 + rng.below(5) {
+        // What a writer failed to write may have been read, and goes.
+        if !shared.may_fail {
+            least = read_counts(shared, &db, least, true);
+        }
         let snapshot = db.snapshot();
         let walk = || -> Result<Contents, Error> {
             snapshot.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec()))).collect()
@@ -181,7 +192,6 @@ pub fn follow(shared: &Shared, options: &Options, mut rng: Rng) {
             }
             (0..rng.below(100)).for_each(|_| shuttle::thread::yield_now());
             assert!(walk()? == found, "a follower's snapshot has changed");
-            // What a writer failed to write may have been read, and goes.
             if !shared.may_fail {
                 least = counts;
             }
@@ -192,7 +202,7 @@ pub fn follow(shared: &Shared, options: &Options, mut rng: Rng) {
         }
         let acknowledged = shared.acknowledged();
         match db.catch_up() {
-            Ok(()) => least = least.iter().zip(&acknowledged).map(|(a, b)| *a.max(b)).collect(),
+            Ok(()) => least = later(&least, &acknowledged),
             Err(error) => shared.allow(&error, "catch up"),
         }
     }
