@@ -12,7 +12,7 @@ const SLOT_BITS: u32 = 11;
 /// The table compares so many high bits of the hash before it compares keys. They must differ among neighbours.
 const TAG_BITS: u32 = 7;
 
-/// Hashes the number of a file and an offset in it.
+/// Hashes the digest of a segment and an offset in it.
 #[derive(Clone, Default)]
 pub struct Neighbours;
 
@@ -66,7 +66,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn hash(file: u64, offset: u64) -> u64 {
-        Neighbours.hash_one((FileId(file), offset))
+        Neighbours.hash_one(((FileId(1), file), offset))
     }
 
     #[test]

@@ -170,3 +170,31 @@ fn i5_a_writer_that_has_not_published_yet_is_fenced_although_the_first_generatio
     let outcome = publisher.publish();
     assert!(matches!(outcome, Err(Error::Fenced { generation: 3, .. })), "{outcome:?}");
 }
+
+#[test]
+fn i6_a_reader_does_not_take_blocks_of_the_writer_before_for_those_of_one_that_took_over() {
+    let bench = Bench::new();
+    let db = bench.open("store");
+    fill(&db, 0..100, "before");
+    let mut publisher = Publisher::new(&db, bench.remote(), TakeOver::No).unwrap();
+    publisher.publish().unwrap();
+    sidebloom_remote::clone(&bench.remote(), bench.path("clone"), &mut |_, _| ()).unwrap();
+    let clone = bench.open("clone");
+    // Their next files have the same numbers, and blocks at the same places.
+    fill(&db, 0..2000, "mine");
+    fill(&clone, 0..2000, "ours");
+    publisher.publish().unwrap();
+    let reader = Reader::open(bench.remote(), bench.path("cache")).unwrap();
+    let snapshot = reader.db().snapshot();
+    assert_eq!(contents(reader.db()), contents(&db));
+    let mut takes_over = Publisher::new(&clone, bench.remote(), TakeOver::Yes).unwrap();
+    assert_eq!(takes_over.publish().unwrap().generation, 3);
+    assert!(reader.refresh().unwrap());
+    assert_eq!(contents(reader.db()), contents(&clone));
+    for row in snapshot.iter() {
+        match row {
+            Ok((_, value)) => assert!(value.starts_with(b"mine"), "{}", value.escape_ascii()),
+            Err(error) => assert!(matches!(error, StoreError::Corruption { .. }), "{error}"),
+        }
+    }
+}
