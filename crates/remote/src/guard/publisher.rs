@@ -148,8 +148,21 @@ impl GuardPublisher {
         Ok((filters, uploaded))
     }
 
+    /// Checks that the newest state is there. Otherwise it was collected together with some that came after it: their numbers are free again,
+    /// and creating one of them would fence nobody. Collections go from the oldest on, so nothing after a state that is there was removed.
+    fn check_newest(&mut self) -> Result<()> {
+        if self.number > 0
+            && state::read(&self.remote, self.number)?.is_none()
+            && let Some(theirs) = state::newest(&self.remote)?
+        {
+            self.fenced = Some((theirs.state.number, theirs.state.writer));
+        }
+        self.check_fenced()
+    }
+
     /// Creates the next state. Returns its number.
     fn create(&mut self, mut state: State) -> Result<u64> {
+        self.check_newest()?;
         loop {
             let number = self.number + 1;
             state.number = number;
@@ -190,8 +203,9 @@ impl GuardPublisher {
         }
     }
 
-    /// Removes states that are older than `min_age` (but not the newest), and filters that no other state names and that are as old. A
-    /// reader that has an older state finds its way to the newest one. Returns how many objects were removed.
+    /// Removes states that were replaced at least `min_age` before the newest one was published, from the oldest on, and filters that no other
+    /// state names and that are as old. `min_age` must exceed the time that a publication takes. A reader that has an older state finds its
+    /// way to the newest one. Returns how many objects were removed.
     ///
     /// # Errors
     /// [`Error::Fenced`]; the errors of the bucket; [`Error::Damaged`] for a state that cannot be read, after which nothing is removed.
@@ -205,10 +219,13 @@ impl GuardPublisher {
         // By the bucket's clock alone.
         let Some(now) = numbered.get(&self.number).copied() else { return Ok(0) };
         let is_old = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age >= min_age);
-        let (gone, kept): (Vec<_>, Vec<_>) =
-            numbered.into_iter().partition(|(number, at)| *number < self.number && is_old(*at));
+        let is_replaced = |number: u64| {
+            let next = numbered.range(number..).nth(1);
+            number < self.number && next.is_some_and(|(_, at)| is_old(*at))
+        };
+        let gone: Vec<u64> = numbered.keys().copied().take_while(|number| is_replaced(*number)).collect();
         let mut named = HashSet::new();
-        for (number, _) in kept {
+        for &number in numbered.keys().skip(gone.len()) {
             if let Some(found) = state::read(&self.remote, number)? {
                 named.extend(found.state.filters.values().flatten().map(FilterRef::object));
             }
@@ -218,7 +235,7 @@ impl GuardPublisher {
             .into_iter()
             .filter(|(name, meta)| !named.contains(name) && is_old(meta.last_modified.into()));
         // States first: what is left of an interrupted collection names nothing that is gone.
-        let names = gone.iter().map(|(number, _)| object(*number)).chain(unnamed.map(|(name, _)| name));
+        let names = gone.iter().map(|number| object(*number)).chain(unnamed.map(|(name, _)| name));
         let mut removed = 0;
         for name in names {
             self.remote.remove(&name)?;

@@ -170,12 +170,10 @@ impl Shared {
     /// The hint leads over states that were collected; it may lag behind the newest.
     fn find_newer(&self) -> Result<Option<Read>> {
         let next = self.current.load().state.number.saturating_add(1);
-        if let Some(hint) = state::hint(&self.remote)?.filter(|hint| *hint > next)
-            && let Some(newest) = state::newest_from(&self.remote, hint)?
-        {
-            return Ok(Some(newest));
+        match state::hint(&self.remote)? {
+            Some(hint) if hint > next => state::newest(&self.remote),
+            _ => state::newest_from(&self.remote, next),
         }
-        state::newest_from(&self.remote, next)
     }
 
     fn take(&self, Read { state, modified }: Read) -> Result<()> {

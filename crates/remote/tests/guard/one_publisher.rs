@@ -124,3 +124,25 @@ fn two_that_race_leave_one_line_of_states() {
         assert_eq!(reader(&store, &dir).stats().state as usize, states);
     }
 }
+
+#[test]
+fn a_publisher_is_fenced_although_the_states_that_overtook_it_were_collected() {
+    let (Published { dir, guard, .. }, store) = (guard(), Watched::new());
+    GuardPublisher::new(&guard, store.place(), TakeOver::No).unwrap().publish().unwrap();
+    let path = guard.path().to_path_buf();
+    drop(guard);
+    let twin = dir.path().join("twin");
+    copy(&path, &twin);
+    let (guard, twin) = (reopen(&path), reopen(&twin));
+    let mut publisher = GuardPublisher::new(&guard, store.place(), TakeOver::No).unwrap();
+    let mut other = GuardPublisher::new(&twin, store.place(), TakeOver::No).unwrap();
+    for n in 0..3 {
+        twin.insert(format!("in the other {n}")).unwrap();
+        other.publish().unwrap();
+    }
+    other.collect(std::time::Duration::ZERO).unwrap();
+    let outcome = publisher.publish();
+    let remote = reader(&store, &dir);
+    assert!(all_maybe(&remote, &["in the other 0"]), "a wrong absent, after {outcome:?}");
+    assert!(matches!(outcome, Err(Error::Fenced { .. })), "{outcome:?}");
+}

@@ -157,3 +157,20 @@ fn a_collection_leaves_the_newest_state_and_late_readers_find_it() {
     publisher.publish().unwrap();
     assert!(late.refresh().unwrap() && all_maybe(&late, &["one more"]));
 }
+
+#[test]
+fn a_late_reader_finds_the_newest_state_although_the_one_of_the_hint_was_collected() {
+    let (published, store) = (guard(), Watched::new());
+    let mut publisher = published.publisher(&store);
+    publisher.publish().unwrap();
+    let late = reader(&store, &published.dir);
+    for key in strings("later", 5) {
+        published.guard.insert(key).unwrap();
+        publisher.publish().unwrap();
+    }
+    publisher.collect(Duration::ZERO).unwrap();
+    let hint = store.names().into_iter().find(|name| name.ends_with("latest")).unwrap();
+    store.replace(&hint, b"00000000000000000005".to_vec()); // As if the publisher had died before it wrote the last one.
+    assert!(late.refresh().unwrap());
+    assert!(late.stats().state == 6 && all_maybe(&late, &strings("later", 5)));
+}
