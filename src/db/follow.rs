@@ -36,6 +36,8 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Longest tick of the clocks that give directories their times. Entries that change within it may leave the time as it is.
 const CLOCK_TICK: Duration = Duration::from_millis(25);
+/// That of file systems with times in whole seconds, such as ext3, or ext4 with inodes of 128 bytes.
+const COARSE_TICK: Duration = Duration::from_secs(2);
 /// How often it starts again when the manifest changes while it reads.
 const ATTEMPTS: usize = 100;
 
@@ -192,7 +194,9 @@ impl Inner {
             Some((state, _)) => self.open_new_segments(state, &names)?,
             None => Vec::new(),
         };
-        let is_settled = !new.is_pending && now.saturating_duration_since(since) >= CLOCK_TICK;
+        let is_coarse = stamp.is_some_and(|stamp| stamp.changed % 1_000_000_000 == 0);
+        let tick = if is_coarse { COARSE_TICK } else { CLOCK_TICK };
+        let is_settled = !new.is_pending && now.saturating_duration_since(since) >= tick;
         at.dir = Listing { stamp, since, is_settled: is_known || is_settled };
         if changed.is_none() && new.logs.is_empty() {
             self.visible.fetch_max(at.logs.last_seq(), Ordering::AcqRel);

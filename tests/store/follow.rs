@@ -277,3 +277,19 @@ fn a_store_without_a_writer_can_be_followed_and_nothing_can_be_written_through_a
     follower.catch_up().unwrap();
     assert_eq!(contents(&follower), contents(&writer));
 }
+
+#[test]
+fn a_follower_sees_new_logs_although_directories_have_times_of_whole_seconds() {
+    let fs = SimFs::new();
+    fs.keep_coarse_times();
+    let writer = tiny_on(&fs).open(STORE).unwrap();
+    let follower = tiny_on(&fs).follow(true).open(STORE).unwrap();
+    for i in 0..60 {
+        // Some of these begin a new log, which the manifest does not name yet.
+        let value = [i; 1000];
+        writer.put("key", value).unwrap();
+        follower.catch_up().unwrap();
+        assert_eq!(follower.get("key").unwrap().as_deref(), Some(value.as_slice()), "write {i}");
+        thread::sleep(Duration::from_millis(30));
+    }
+}

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::UNIX_EPOCH;
 
 /// Operations kept in the log.
 const LOGGED: usize = 2000;
@@ -146,8 +147,9 @@ pub struct Disk {
     pub locks: BTreeMap<PathBuf, Holder>,
     /// Lock files, openings of them, and the versions that these hold.
     pub held_versions: BTreeSet<(PathBuf, u64, u64)>,
-    /// How often any name has changed.
-    pub name_changes: u64,
+    /// The time of directories: how often any name has changed, or the clock's seconds in nanoseconds.
+    pub names_changed: u64,
+    pub has_coarse_times: bool,
     pub faults: Vec<Fault>,
     /// The planned failures that occurred, in order.
     pub strikes: Vec<Strike>,
@@ -226,7 +228,10 @@ impl Disk {
 
     pub fn change_names(&mut self, op: NameOp) {
         op.apply(&mut self.names);
-        self.name_changes += 1;
+        self.names_changed = match self.has_coarse_times {
+            true => UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs() * 1_000_000_000),
+            false => self.names_changed + 1,
+        };
         self.pending.push(op);
     }
 

@@ -69,6 +69,11 @@ impl SimFs {
         self.disk().space = Some(bytes);
     }
 
+    /// Gives directories times of whole seconds, as old file systems do.
+    pub fn keep_coarse_times(&self) {
+        self.disk().has_coarse_times = true;
+    }
+
     /// Makes all operations of this kind wait until the returned guard is dropped.
     #[must_use = "operations wait only as long as this lives"]
     pub fn hold(&self, kind: OpKind) -> Held {
@@ -79,11 +84,6 @@ impl SimFs {
     /// How many operations so far changed the disk or synced it; see [`Fault::stop`].
     pub fn writes(&self) -> u64 {
         self.disk().writes
-    }
-
-    /// How many operations there were so far.
-    pub fn ops(&self) -> u64 {
-        self.disk().ops
     }
 
     /// The last writing operations, numbered from 1, one per line.
@@ -199,7 +199,7 @@ impl Fs for SimFs {
             let len = file.contents().bytes.len() as u64;
             Stamp { file: Arc::as_ptr(file).addr() as u64, len, changed: 0 }
         };
-        let of_dir = || Stamp { file: 0, len: 0, changed: disk.name_changes.into() };
+        let of_dir = || Stamp { file: 0, len: 0, changed: disk.names_changed.into() };
         let file = disk.names.files.get(path).map(of_file);
         Ok(file.or_else(|| disk.names.has_dir(path).then(of_dir)))
     }

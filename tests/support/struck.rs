@@ -20,6 +20,11 @@ impl SimFs {
         self.disk().written_again.clone()
     }
 
+    /// How many operations there were so far.
+    pub fn ops(&self) -> u64 {
+        self.disk().ops
+    }
+
     /// How many operations of this kind there were so far.
     pub fn ops_of(&self, kind: OpKind) -> u64 {
         self.disk().ops_by_kind.get(&kind).copied().unwrap_or(0)

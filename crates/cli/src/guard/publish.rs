@@ -19,7 +19,8 @@ pub struct Args {
     /// Also if another directory published last. The guard must have every key: refresh it first
     #[arg(long)]
     take_over: bool,
-    /// Then remove what is older than this, such as 90m, 24h or 7d, and not part of the newest state
+    /// Then remove states that were replaced this long ago, such as 90m, 24h or 7d, and the filters that only they have. Must exceed the time
+    /// that publishing takes
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     collect: Option<Duration>,
 }
