@@ -182,7 +182,7 @@ impl Inner {
         let is_known = changed.is_none() && stamp == at.dir.stamp && at.dir.is_settled;
         let names = if is_known { Vec::new() } else { storage.fs.list(&storage.dir)? };
         let floor = at.logs.floor(state, (!is_known).then_some(&names));
-        at.logs.forget_partial(floor);
+        at.logs.forget_partial(state, floor);
         at.logs.read_last(storage, floor)?;
         let new = at.logs.read_new(storage, state, floor, &names)?;
         if state.last_seq < self.visible.load(Ordering::Acquire)

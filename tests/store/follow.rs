@@ -292,4 +292,30 @@ fn a_follower_sees_new_logs_although_directories_have_times_of_whole_seconds() {
         assert_eq!(follower.get("key").unwrap().as_deref(), Some(value.as_slice()), "write {i}");
         thread::sleep(Duration::from_millis(30));
     }
+fn i4_nothing_is_missing_when_the_writer_takes_back_an_edit_that_it_could_not_sync() {
+    let fs = SimFs::new();
+    let writer = tiny_on(&fs).open(STORE).unwrap();
+    let sequence = Sequence(5);
+    (1..=3).for_each(|i| writer.write(sequence.batch(i)).unwrap());
+    let follower = tiny_on(&fs).follow(true).open(STORE).unwrap();
+    let on_manifest = |fault| Fault { only: Some("MANIFEST"), errno: Errno::NoSpace, ..fault };
+    // The edit is in the file, but its sync fails. The flush cannot be tried again yet.
+    fs.fail(on_manifest(Fault { spreads_to: &[OpKind::Create], ..Fault::once(OpKind::Sync, 0) }));
+    writer.flush().unwrap_err();
+    follower.catch_up().unwrap();
+    assert_eq!(contents(&follower), sequence.after(3), "with the edit");
+    // It is tried again: the manifest is rewritten as it was, and then the edit fails for good.
+    let manifest = Path::new(STORE).join("MANIFEST");
+    let failed = fs.read(&manifest).unwrap();
+    let held = fs.hold(OpKind::Create);
+    fs.heal();
+    fs.fail(on_manifest(Fault { forever: true, ..Fault::once(OpKind::Append, 1) }));
+    drop(held);
+    eventually("the manifest is rewritten", || fs.read(&manifest).unwrap() != failed);
+    follower.catch_up().unwrap();
+    assert_eq!(contents(&follower), sequence.after(3), "without the edit");
+    fs.heal();
+    eventually("there is space again", || writer.write(sequence.batch(4)).is_ok());
+    follower.catch_up().unwrap();
+    assert_eq!(contents(&follower), sequence.after(4));
 }
