@@ -22,7 +22,7 @@ use super::storage::Storage;
 use super::versions::Versions;
 use crate::error::{Error, Result};
 use crate::fs::Stamp;
-use crate::id::{FileId, FileKind};
+use crate::id::{FileId, FileKind, LOCK};
 use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet, MANIFEST, ManifestState, check_levels, read_state};
 use crate::memtable::Memtable;
@@ -57,7 +57,7 @@ pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Res
     let _everything = versions.hold(0)?; // Until a version is held, no file may go.
     let since = Instant::now();
     let (position, live) = read_once(storage, |manifest| {
-        let state = read_version(storage)?;
+        let state = read_version(storage, &versions)?;
         let version = versions.hold(state.next_id.0)?;
         let stamp = storage.fs.stamp(&storage.dir)?;
         let names = storage.fs.list(&storage.dir)?;
@@ -171,7 +171,7 @@ impl Inner {
         let changed = match manifest == at.manifest {
             true => None,
             false => {
-                let state = read_version(storage)?;
+                let state = read_version(storage, versions)?;
                 let version = versions.hold(state.next_id.0)?;
                 Some((state, version))
             }
@@ -254,11 +254,13 @@ impl Inner {
     }
 }
 
-/// The state that the manifest has now.
-fn read_version(storage: &Storage) -> Result<ManifestState> {
+/// The state that the manifest has now. A copy of the store in its place, such as a checkpoint, has the same header, but it has other logs,
+/// and whoever writes it does not see this follower's locks.
+fn read_version(storage: &Storage, versions: &Versions) -> Result<ManifestState> {
     let state = read_state(&*storage.fs, &storage.dir)?;
     check_levels(&state, &storage.dir)?;
-    match state.header == storage.header {
+    let locked = storage.fs.stamp(&storage.dir.join(LOCK))?.map(|stamp| stamp.file);
+    match state.header == storage.header && locked == versions.file {
         true => Ok(state),
         false => Err(Error::NotAStore {
             path: storage.dir.clone(),

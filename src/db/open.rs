@@ -134,8 +134,10 @@ fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
 
 /// `None` if the file system has no such locks. Then a lock against writers protects the files.
 fn reader_locks(fs: &dyn Fs, path: &Path) -> Result<Option<Arc<Versions>>> {
-    let Some(locks) = fs.reader_locks(&path.join(LOCK))? else { return Ok(None) };
-    let versions = Versions::new(locks);
+    let path = path.join(LOCK);
+    let file = fs.stamp(&path)?.map(|stamp| stamp.file);
+    let Some(locks) = fs.reader_locks(&path)? else { return Ok(None) };
+    let versions = Versions::new(locks, file);
     match versions.hold(0) {
         Err(Error::Locked { .. }) => Ok(None),
         held => held.map(|_| Some(versions)),

@@ -13,13 +13,16 @@ use std::sync::Arc;
 /// The versions that one open store holds.
 pub(crate) struct Versions {
     locks: Box<dyn ReaderLocks>,
+    /// The file that they are in.
+    pub file: Option<u64>,
     /// The number of [`HeldVersion`]s of each.
     held: Mutex<BTreeMap<u64, usize>>,
 }
 
 impl Versions {
-    pub fn new(locks: Box<dyn ReaderLocks>) -> Arc<Self> {
-        Arc::new(Versions { locks, held: Mutex::default() })
+    /// `file` is the [`Stamp::file`](crate::fs::Stamp::file) of the file that the locks are in.
+    pub fn new(locks: Box<dyn ReaderLocks>, file: Option<u64>) -> Arc<Self> {
+        Arc::new(Versions { locks, file, held: Mutex::default() })
     }
 
     /// Holds a version until the result is dropped. Version 0 is older than every one.

@@ -319,3 +319,27 @@ fn i4_nothing_is_missing_when_the_writer_takes_back_an_edit_that_it_could_not_sy
     follower.catch_up().unwrap();
     assert_eq!(contents(&follower), sequence.after(4));
 }
+
+#[test]
+fn a_follower_says_so_when_a_checkpoint_takes_the_place_of_its_store() {
+    let dir = fast_dir();
+    let [path, old, checkpoint] = ["store", "old", "checkpoint"].map(|name| dir.path().join(name));
+    let writer = tiny().open(&path).unwrap();
+    writer.put("a", "1").unwrap();
+    writer.checkpoint(&checkpoint).unwrap();
+    writer.put("b", "1").unwrap();
+    writer.flush().unwrap();
+    writer.put("c", "1").unwrap();
+    let follower = follow(&path);
+    let before = contents(&follower);
+    drop(writer);
+    std::fs::rename(&path, &old).unwrap();
+    std::fs::rename(&checkpoint, &path).unwrap();
+    let writer = tiny().open(&path).unwrap();
+    writer.put("d", "1").unwrap();
+    // Its logs are those of the old directory, and so are the locks that keep what it reads.
+    let error = follower.catch_up().unwrap_err();
+    assert!(matches!(&error, Error::NotAStore { what, .. } if what.contains("open it again")), "{error}");
+    assert_eq!(contents(&follower), before);
+    assert_eq!(contents(&follow(&path)), contents(&writer));
+}
