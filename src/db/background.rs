@@ -99,23 +99,21 @@ fn next_indexes(control: &mut Control) -> Option<Vec<FileId>> {
     (!ids.is_empty()).then_some(ids)
 }
 
-/// Starts the threads of a store.
-pub(crate) fn spawn(inner: &Arc<Inner>) -> Result<Vec<JoinHandle<()>>> {
-    let threads = if inner.storage.options.read_only { 1 } else { inner.storage.options.background_threads };
-    let spawn_one = |n: usize| {
-        let inner = Arc::clone(inner);
-        let builder = sync::Builder::new().name(format!("sidebloom-{n}"));
-        builder.spawn(move || inner.work_until_closed())
-    };
-    let handles: std::io::Result<Vec<_>> = (0..threads).map(spawn_one).collect();
-    handles.map_err(|e| Error::io("start a thread for", &inner.storage.dir, e))
+/// Starts the threads of a store. After an error, `threads` has those that were started.
+pub(crate) fn spawn(inner: &Arc<Inner>, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
+    let workers = if inner.storage.options.read_only { 1 } else { inner.storage.options.background_threads };
+    for n in 0..workers {
+        threads.push(spawn_one(inner, format!("sidebloom-{n}"), Inner::work_until_closed)?);
+    }
+    if inner.following.is_some() {
+        threads.push(spawn_one(inner, "sidebloom-follow".into(), Inner::follow_until_closed)?);
+    }
+    Ok(())
 }
 
-/// Starts the thread of a store that follows another process.
-pub(crate) fn spawn_follower(inner: &Arc<Inner>) -> Result<JoinHandle<()>> {
-    let following = Arc::clone(inner);
-    let builder = sync::Builder::new().name("sidebloom-follow".into());
-    let spawned = builder.spawn(move || following.follow_until_closed());
+fn spawn_one(inner: &Arc<Inner>, name: String, run: fn(&Inner)) -> Result<JoinHandle<()>> {
+    let its = Arc::clone(inner);
+    let spawned = sync::Builder::new().name(name).spawn(move || run(&its));
     spawned.map_err(|e| Error::io("start a thread for", &inner.storage.dir, e))
 }
 

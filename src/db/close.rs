@@ -17,14 +17,15 @@ use std::sync::Arc;
 /// An open store with its threads and its lock file. Dropped with the last [`Db`](crate::Db).
 pub(crate) struct OpenStore {
     pub inner: Arc<Inner>,
-    threads: Vec<JoinHandle<()>>,
+    pub threads: Vec<JoinHandle<()>>,
     /// `None` in a store that follows another process.
     _lock: Option<Box<dyn LockGuard>>,
 }
 
 impl OpenStore {
-    pub fn new(inner: Arc<Inner>, threads: Vec<JoinHandle<()>>, lock: Option<Box<dyn LockGuard>>) -> Self {
-        OpenStore { inner, threads, _lock: lock }
+    /// A store without threads yet.
+    pub fn new(inner: Arc<Inner>, lock: Option<Box<dyn LockGuard>>) -> Self {
+        OpenStore { inner, threads: Vec::new(), _lock: lock }
     }
 }
 

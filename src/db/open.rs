@@ -49,10 +49,10 @@ fn open(path: &Path, mut options: Options) -> Result<Db> {
         if let Some(locks) = reader_locks(&*fs, path)? {
             let inner = Arc::new(open_following(path, options, locks)?);
             inner.catch_up()?; // The store may have changed while it was read.
-            let mut threads = background::spawn(&inner)?;
-            threads.push(background::spawn_follower(&inner)?);
-            inner.queue_unverified();
-            return Ok(Db::new(OpenStore::new(inner, threads, None)));
+            let mut store = OpenStore::new(inner, None);
+            background::spawn(&store.inner, &mut store.threads)?;
+            store.inner.queue_unverified();
+            return Ok(Db::new(store));
         }
     }
     let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
@@ -68,10 +68,11 @@ fn open(path: &Path, mut options: Options) -> Result<Db> {
         true => open_read_only(path, options)?,
         false => open_writable(path, options)?,
     });
-    let threads = background::spawn(&inner)?;
-    inner.queue_unverified();
-    inner.try_suspects_later();
-    Ok(Db::new(OpenStore::new(inner, threads, Some(lock_file))))
+    let mut store = OpenStore::new(inner, Some(lock_file));
+    background::spawn(&store.inner, &mut store.threads)?; // On an error, those that were started end as the store is closed.
+    store.inner.queue_unverified();
+    store.inner.try_suspects_later();
+    Ok(Db::new(store))
 }
 
 /// Decides what the directory is before anything is changed: `true` for a store, `false` for a place where one can be created.

@@ -12,6 +12,8 @@ mod support;
 mod i4_sigkill;
 mod out_of_descriptors;
 #[cfg(target_os = "linux")]
+mod out_of_threads;
+#[cfg(target_os = "linux")]
 mod sigbus;
 
 use std::process::Command;
