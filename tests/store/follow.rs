@@ -292,6 +292,9 @@ fn a_follower_sees_new_logs_although_directories_have_times_of_whole_seconds() {
         assert_eq!(follower.get("key").unwrap().as_deref(), Some(value.as_slice()), "write {i}");
         thread::sleep(Duration::from_millis(30));
     }
+}
+
+#[test]
 fn i4_nothing_is_missing_when_the_writer_takes_back_an_edit_that_it_could_not_sync() {
     let fs = SimFs::new();
     let writer = tiny_on(&fs).open(STORE).unwrap();
