@@ -181,8 +181,12 @@ impl Inner {
         let since = if stamp == at.dir.stamp { at.dir.since } else { now };
         let is_known = changed.is_none() && stamp == at.dir.stamp && at.dir.is_settled;
         let names = if is_known { Vec::new() } else { storage.fs.list(&storage.dir)? };
+        if state.log_floor < at.state.log_floor {
+            // The writer has taken back an edit that it could not sync. Logs that were dropped are needed again.
+            at.logs = FollowedLogs::none(state);
+        }
         let floor = at.logs.floor(state, (!is_known).then_some(&names));
-        at.logs.forget_partial(state, floor);
+        at.logs.forget_partial(floor);
         at.logs.read_last(storage, floor)?;
         let new = at.logs.read_new(storage, state, floor, &names)?;
         if state.last_seq < self.visible.load(Ordering::Acquire)

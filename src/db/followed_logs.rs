@@ -17,8 +17,6 @@ pub(crate) struct FollowedLogs {
     logs: Vec<FollowedLog>,
     /// The last log that needs not be looked for any more.
     known: FileId,
-    /// The manifest's floor when it was last followed. Logs below it were dropped.
-    floor: FileId,
     /// The sequence number after the last operation in segments and logs.
     next_seq: Seq,
 }
@@ -69,12 +67,7 @@ impl FollowedLog {
 impl FollowedLogs {
     /// No logs yet: those that the manifest needs are new.
     pub fn none(state: &ManifestState) -> Self {
-        FollowedLogs {
-            logs: Vec::new(),
-            known: FileId(0),
-            floor: state.log_floor,
-            next_seq: state.last_seq + 1,
-        }
+        FollowedLogs { logs: Vec::new(), known: FileId(0), next_seq: state.last_seq + 1 }
     }
 
     /// Reads the logs that the manifest needs as recovery does.
@@ -105,7 +98,7 @@ impl FollowedLogs {
             }
         }
         let next_seq = logs.last().map_or(state.last_seq + 1, |last| last.next_seq);
-        Ok(FollowedLogs { logs, known, floor: state.log_floor, next_seq })
+        Ok(FollowedLogs { logs, known, next_seq })
     }
 
     /// The first log that is needed, of those among `names`: a repair that has lost the manifest's floor names none. `None` for `names`: they
@@ -115,14 +108,10 @@ impl FollowedLogs {
         first.map_or(state.log_floor, |first| first.unwrap_or(FileId(self.known.0.saturating_add(1))))
     }
 
-    /// Forgets a log that is the first one needed and not whole, with those after it: they are read again as new ones. So are all logs if
-    /// the manifest's floor has sunk: the writer has taken back an edit that it could not sync, and logs that were dropped are needed again.
-    pub fn forget_partial(&mut self, state: &ManifestState, floor: FileId) {
+    /// Forgets a log that is the first one needed and not whole, with those after it: they are read again as new ones.
+    pub fn forget_partial(&mut self, floor: FileId) {
         let first = self.logs.partition_point(|log| log.id < floor);
-        if state.log_floor < self.floor {
-            self.known = FileId(0);
-            self.logs.clear();
-        } else if let Some(log) = self.logs.get(first).filter(|log| !log.is_whole) {
+        if let Some(log) = self.logs.get(first).filter(|log| !log.is_whole) {
             self.known = FileId(log.id.0.saturating_sub(1));
             self.logs.truncate(first);
         }
@@ -198,7 +187,6 @@ impl FollowedLogs {
         floor: FileId,
     ) -> Vec<Arc<Memtable>> {
         self.known = new.last().map_or(self.known, |last| last.id);
-        self.floor = state.log_floor;
         self.logs.extend(new);
         let gone = self.logs.extract_if(.., |log| log.id < floor).map(|log| log.memtable).collect();
         self.next_seq = self.logs.last().map_or(state.last_seq + 1, |last| last.next_seq);
