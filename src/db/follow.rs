@@ -168,7 +168,7 @@ impl Inner {
     /// One pass over manifest and logs. After an error the view is as before, or as a new manifest says without all of its logs.
     fn advance(&self, versions: &Arc<Versions>, at: &mut Position, manifest: Option<Stamp>) -> Result<()> {
         let storage = &self.storage;
-        let changed = match manifest == at.manifest {
+        let changed = match manifest.is_some() && manifest == at.manifest {
             true => None,
             false => {
                 let state = read_version(storage, versions)?;
