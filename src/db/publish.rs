@@ -143,7 +143,7 @@ impl Inner {
         self.record(log, state, &edit, &[]).map_err(|e| self.fail(e))
     }
 
-    /// Makes an edit durable. On an error, `state` is unchanged; the manifest is too, or it is torn and rewritten next time.
+    /// Makes an edit durable. On an error, `state` has the segments that it had; the manifest does too, or it is torn and rewritten next time.
     fn record(
         &self,
         manifest: &mut Manifest,
@@ -153,17 +153,16 @@ impl Inner {
     ) -> Result<()> {
         let known: BTreeSet<FileId> = state.segments.keys().copied().collect();
         let unknown = || added.iter().filter(|s| !known.contains(&s.meta.id));
-        let mut after = state.clone();
         let prepared = self.check_writable().and_then(|()| {
             self.rewrite_if_needed(manifest, state)?;
             self.storage.fs.sync_dir(&self.storage.dir)?;
+            let mut after = state.clone();
             after.apply(edit).map_err(Error::Internal)?;
-            check_levels(&after, &self.storage.dir)
+            check_levels(&after, &self.storage.dir)?;
+            Ok(after)
         });
-        if let Err(error) = prepared {
-            unknown().for_each(|s| s.file.mark_obsolete(0)); // No manifest names them.
-            return Err(error);
-        }
+        // If this fails, no manifest names them.
+        let after = prepared.inspect_err(|_| unknown().for_each(|s| s.file.mark_obsolete(0)))?;
         if let Err(error) = manifest.append(edit, &after) {
             lock(&self.control).doubtful.extend(unknown().cloned());
             return Err(error);
@@ -173,13 +172,15 @@ impl Inner {
     }
 
     /// Rewrites a manifest whose last edit failed. The new one certainly does not name the segments of that edit.
-    fn rewrite_if_needed(&self, manifest: &mut Manifest, state: &ManifestState) -> Result<()> {
+    fn rewrite_if_needed(&self, manifest: &mut Manifest, state: &mut ManifestState) -> Result<()> {
         if manifest.needs_rewrite() {
-            manifest.rewrite(state)?;
+            // Another process may have read the failed edit. The version without it is a later one, also for the next writer.
+            self.storage.take_id();
+            let later = ManifestState { next_id: self.storage.next_id(), ..state.clone() };
+            manifest.rewrite(&later)?;
+            *state = later;
             let doubtful = std::mem::take(&mut lock(&self.control).doubtful);
-            // Another process may have read the failed edit.
-            let gone_since = self.storage.take_id().0 + 1;
-            doubtful.iter().for_each(|s| s.file.mark_obsolete(gone_since));
+            doubtful.iter().for_each(|s| s.file.mark_obsolete(state.next_id.0));
         }
         Ok(())
     }

@@ -295,19 +295,18 @@ fn a_follower_sees_new_logs_although_directories_have_times_of_whole_seconds() {
     }
 }
 
-#[test]
-fn i4_nothing_is_missing_when_the_writer_takes_back_an_edit_that_it_could_not_sync() {
-    let fs = SimFs::new();
-    let writer = tiny_on(&fs).open(STORE).unwrap();
-    let sequence = Sequence(5);
+/// A store with three batches in which the writer has just taken back an edit that it could not sync, and still lacks space. `between` gets the
+/// follower when it has read that edit. Returns writer and follower.
+fn after_an_edit_was_taken_back(fs: &SimFs, sequence: Sequence, between: impl FnOnce(&Db)) -> (Db, Db) {
+    let writer = tiny_on(fs).open(STORE).unwrap();
     (1..=3).for_each(|i| writer.write(sequence.batch(i)).unwrap());
-    let follower = tiny_on(&fs).follow(true).open(STORE).unwrap();
+    let follower = tiny_on(fs).follow(true).open(STORE).unwrap();
     let on_manifest = |fault| Fault { only: Some("MANIFEST"), errno: Errno::NoSpace, ..fault };
     // The edit is in the file, but its sync fails. The flush cannot be tried again yet.
     fs.fail(on_manifest(Fault { spreads_to: &[OpKind::Create], ..Fault::once(OpKind::Sync, 0) }));
     writer.flush().unwrap_err();
     follower.catch_up().unwrap();
-    assert_eq!(contents(&follower), sequence.after(3), "with the edit");
+    between(&follower);
     // It is tried again: the manifest is rewritten as it was, and then the edit fails for good.
     let manifest = Path::new(STORE).join("MANIFEST");
     let failed = fs.read(&manifest).unwrap();
@@ -317,11 +316,39 @@ fn i4_nothing_is_missing_when_the_writer_takes_back_an_edit_that_it_could_not_sy
     drop(held);
     eventually("the manifest is rewritten", || fs.read(&manifest).unwrap() != failed);
     follower.catch_up().unwrap();
+    (writer, follower)
+}
+
+#[test]
+fn i4_nothing_is_missing_when_the_writer_takes_back_an_edit_that_it_could_not_sync() {
+    let (fs, sequence) = (SimFs::new(), Sequence(5));
+    let is_whole = |follower: &Db| assert_eq!(contents(follower), sequence.after(3), "with the edit");
+    let (writer, follower) = after_an_edit_was_taken_back(&fs, sequence, is_whole);
     assert_eq!(contents(&follower), sequence.after(3), "without the edit");
     fs.heal();
     eventually("there is space again", || writer.write(sequence.batch(4)).is_ok());
     follower.catch_up().unwrap();
     assert_eq!(contents(&follower), sequence.after(4));
+}
+
+#[test]
+fn what_a_snapshot_of_an_edit_that_was_taken_back_needs_stays_although_the_writer_ends() {
+    let (fs, sequence) = (SimFs::new(), Sequence(5));
+    let mut snapshot = None;
+    let (writer, follower) =
+        after_an_edit_was_taken_back(&fs, sequence, |follower| snapshot = Some(follower.snapshot()));
+    drop(writer); // Its last edits fail.
+    fs.heal();
+    let writer = tiny_on(&fs).open(STORE).unwrap();
+    writer.write(sequence.batch(4)).unwrap();
+    follower.catch_up().unwrap();
+    assert_eq!(contents(&follower), sequence.after(4));
+    let is_kept = || fs.files().iter().any(|path| path.extension().is_some_and(|kind| kind == "obsolete"));
+    assert!(is_kept(), "the segment of that edit");
+    let snapshot = snapshot.unwrap();
+    assert!(snapshot.iter().map(|kv| kv.map(|(k, v)| (k, v.to_vec())).unwrap()).eq(sequence.after(3)));
+    drop(snapshot);
+    eventually("it goes", || !is_kept());
 }
 
 #[test]
