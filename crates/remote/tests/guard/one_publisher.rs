@@ -5,6 +5,7 @@ use sidebloom::guard::Guard;
 use sidebloom_remote::guard::GuardPublisher;
 use sidebloom_remote::{Error, TakeOver};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Copies a closed guard.
 fn copy(from: &Path, to: &Path) {
@@ -22,17 +23,32 @@ fn reopen(path: &Path) -> Guard {
     options().open(path).unwrap()
 }
 
-#[test]
-fn of_two_copies_that_publish_one_is_fenced_and_a_restart_goes_on() {
-    let (Published { dir, guard, .. }, store) = (guard(), Watched::new());
+/// A published guard, a copy of its directory, and a publisher of each.
+struct Twins {
+    dir: tempfile::TempDir,
+    guard: Guard,
+    twin: Guard,
+    publisher: GuardPublisher,
+    other: GuardPublisher,
+}
+
+fn twins(store: &Arc<Watched>) -> Twins {
+    let Published { dir, guard, .. } = guard();
     GuardPublisher::new(&guard, store.place(), TakeOver::No).unwrap().publish().unwrap();
     let path = guard.path().to_path_buf();
     drop(guard);
     let twin = dir.path().join("twin");
     copy(&path, &twin);
     let (guard, twin) = (reopen(&path), reopen(&twin));
-    let mut publisher = GuardPublisher::new(&guard, store.place(), TakeOver::No).unwrap();
-    let mut other = GuardPublisher::new(&twin, store.place(), TakeOver::No).unwrap();
+    let publisher = GuardPublisher::new(&guard, store.place(), TakeOver::No).unwrap();
+    let other = GuardPublisher::new(&twin, store.place(), TakeOver::No).unwrap();
+    Twins { dir, guard, twin, publisher, other }
+}
+
+#[test]
+fn of_two_copies_that_publish_one_is_fenced_and_a_restart_goes_on() {
+    let store = Watched::new();
+    let Twins { dir, guard, twin, mut publisher, mut other } = twins(&store);
     guard.insert("in one").unwrap();
     twin.insert("in the other").unwrap();
     assert_eq!(publisher.publish().unwrap().number, 2);
@@ -127,15 +143,8 @@ fn two_that_race_leave_one_line_of_states() {
 
 #[test]
 fn a_publisher_is_fenced_although_the_states_that_overtook_it_were_collected() {
-    let (Published { dir, guard, .. }, store) = (guard(), Watched::new());
-    GuardPublisher::new(&guard, store.place(), TakeOver::No).unwrap().publish().unwrap();
-    let path = guard.path().to_path_buf();
-    drop(guard);
-    let twin = dir.path().join("twin");
-    copy(&path, &twin);
-    let (guard, twin) = (reopen(&path), reopen(&twin));
-    let mut publisher = GuardPublisher::new(&guard, store.place(), TakeOver::No).unwrap();
-    let mut other = GuardPublisher::new(&twin, store.place(), TakeOver::No).unwrap();
+    let store = Watched::new();
+    let Twins { dir, twin, mut publisher, mut other, .. } = twins(&store);
     for n in 0..3 {
         twin.insert(format!("in the other {n}")).unwrap();
         other.publish().unwrap();

@@ -1,9 +1,10 @@
 //! What is published arrives, and no more than that is sent.
 
-use crate::support::{Rows, Watched, all_maybe, by_hand, denied, guard, reader, strings};
+use crate::support::{Published, Rows, Watched, all_maybe, by_hand, denied, guard, reader, strings};
 use sidebloom::filter::Verdict;
 use sidebloom_remote::guard::{GuardPublisher, RemoteGuard, RemoteGuardOptions};
 use sidebloom_remote::{Error, Remote, TakeOver};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
@@ -130,16 +131,22 @@ fn a_directory_is_an_object_store_and_publishing_works_within_another_runtime() 
     }
 }
 
-#[test]
-fn a_collection_leaves_the_newest_state_and_late_readers_find_it() {
-    let (published, store) = (guard(), Watched::new());
-    let mut publisher = published.publisher(&store);
+/// A publisher of six states, and a reader of the first.
+fn with_late_reader(published: &Published, store: &Arc<Watched>) -> (GuardPublisher, RemoteGuard) {
+    let mut publisher = published.publisher(store);
     publisher.publish().unwrap();
-    let late = reader(&store, &published.dir);
+    let late = reader(store, &published.dir);
     for key in strings("later", 5) {
         published.guard.insert(key).unwrap();
         publisher.publish().unwrap();
     }
+    (publisher, late)
+}
+
+#[test]
+fn a_collection_leaves_the_newest_state_and_late_readers_find_it() {
+    let (published, store) = (guard(), Watched::new());
+    let (mut publisher, late) = with_late_reader(&published, &store);
     published.guard.refresh(&mut Rows(strings("refreshed", 100))).unwrap();
     publisher.publish().unwrap();
     assert_eq!(publisher.collect(Duration::from_secs(3600)).unwrap(), 0, "all are young");
@@ -161,16 +168,27 @@ fn a_collection_leaves_the_newest_state_and_late_readers_find_it() {
 #[test]
 fn a_late_reader_finds_the_newest_state_although_the_one_of_the_hint_was_collected() {
     let (published, store) = (guard(), Watched::new());
-    let mut publisher = published.publisher(&store);
-    publisher.publish().unwrap();
-    let late = reader(&store, &published.dir);
-    for key in strings("later", 5) {
-        published.guard.insert(key).unwrap();
-        publisher.publish().unwrap();
-    }
+    let (mut publisher, late) = with_late_reader(&published, &store);
     publisher.collect(Duration::ZERO).unwrap();
     let hint = store.names().into_iter().find(|name| name.ends_with("latest")).unwrap();
     store.replace(&hint, b"00000000000000000005".to_vec()); // As if the publisher had died before it wrote the last one.
     assert!(late.refresh().unwrap());
     assert!(late.stats().state == 6 && all_maybe(&late, &strings("later", 5)));
+}
+
+#[test]
+fn a_state_stays_for_the_least_age_after_it_was_replaced() {
+    let (published, store) = (guard(), Watched::new());
+    let mut publisher = published.publisher(&store);
+    let age = Duration::from_millis(1000);
+    let mut publish_and_collect = || {
+        publisher.publish().unwrap();
+        publisher.collect(age).unwrap();
+        store.names().iter().filter(|name| name.contains("/state/")).count()
+    };
+    assert_eq!(publish_and_collect(), 1);
+    std::thread::sleep(age);
+    assert_eq!(publish_and_collect(), 2, "the first was what readers had until now");
+    std::thread::sleep(age);
+    assert_eq!(publish_and_collect(), 2, "the second was");
 }
