@@ -73,12 +73,12 @@ impl ReadsOfThread {
 
 /// A segment, told from any other one by its number and its digest. In a published store that another writer has taken over, two have the
 /// same number.
-pub(super) type SegmentKey = (FileId, u64);
+pub(super) type SegmentIdentity = (FileId, u64);
 
 /// Decompressed and verified blocks by segment and offset, within a byte budget that the pinned index partitions share. One cache serves one
 /// store, since file numbers are unique only within a store.
 pub struct BlockCache {
-    blocks: Cache<(SegmentKey, u64), CachedBlock, BlockWeight, Neighbours, Recycling>,
+    blocks: Cache<(SegmentIdentity, u64), CachedBlock, BlockWeight, Neighbours, Recycling>,
     capacity: u64,
     /// Bytes of pinned index partitions, which the blocks in the cache leave free.
     pinned: Mutex<u64>,
@@ -109,16 +109,16 @@ const PINNED_SHARE: u64 = 4;
 /// Assumed block size, to size the cache's tables: the default.
 const TYPICAL_BLOCK_BYTES: u64 = 4096;
 
-impl Weighter<(SegmentKey, u64), CachedBlock> for BlockWeight {
-    fn weight(&self, _: &(SegmentKey, u64), cached: &CachedBlock) -> u64 {
+impl Weighter<(SegmentIdentity, u64), CachedBlock> for BlockWeight {
+    fn weight(&self, _: &(SegmentIdentity, u64), cached: &CachedBlock) -> u64 {
         (OVERHEAD_BYTES + cached.bytes()) as u64
     }
 }
 
-impl Lifecycle<(SegmentKey, u64), CachedBlock> for Recycling {
+impl Lifecycle<(SegmentIdentity, u64), CachedBlock> for Recycling {
     type RequestState = Evicted;
 
-    fn on_evict(&self, evicted: &mut Evicted, _: (SegmentKey, u64), cached: CachedBlock) {
+    fn on_evict(&self, evicted: &mut Evicted, _: (SegmentIdentity, u64), cached: CachedBlock) {
         if let Some(free) = evicted.0.iter_mut().find(|cached| cached.is_none()) {
             *free = Some(cached);
         }
@@ -191,7 +191,7 @@ impl BlockCache {
 
     /// A data block. `used` says that eviction should count the use.
     #[inline]
-    pub(super) fn data(&self, of: SegmentKey, offset: u64, used: bool) -> Option<Block> {
+    pub(super) fn data(&self, of: SegmentIdentity, offset: u64, used: bool) -> Option<Block> {
         let key = (of, offset);
         match if used { self.blocks.get(&key) } else { self.blocks.peek(&key) } {
             Some(CachedBlock::Data(block)) => Some(block),
@@ -200,22 +200,22 @@ impl BlockCache {
     }
 
     #[inline]
-    pub(super) fn index(&self, of: SegmentKey, offset: u64) -> Option<Arc<Index>> {
+    pub(super) fn index(&self, of: SegmentIdentity, offset: u64) -> Option<Arc<Index>> {
         match self.blocks.get(&(of, offset)) {
             Some(CachedBlock::Index(index)) => Some(index),
             _ => None,
         }
     }
 
-    pub(super) fn keep_data(&self, of: SegmentKey, offset: u64, block: &Block) {
+    pub(super) fn keep_data(&self, of: SegmentIdentity, offset: u64, block: &Block) {
         self.keep(of, offset, CachedBlock::Data(block.clone()));
     }
 
-    pub(super) fn keep_index(&self, of: SegmentKey, offset: u64, index: &Arc<Index>) {
+    pub(super) fn keep_index(&self, of: SegmentIdentity, offset: u64, index: &Arc<Index>) {
         self.keep(of, offset, CachedBlock::Index(index.clone()));
     }
 
-    fn keep(&self, of: SegmentKey, offset: u64, cached: CachedBlock) {
+    fn keep(&self, of: SegmentIdentity, offset: u64, cached: CachedBlock) {
         if cached.bytes() <= self.largest_block {
             self.blocks.insert((of, offset), cached);
         }

@@ -19,7 +19,7 @@ pub struct Neighbours;
 /// The hasher of [`Neighbours`]: the last two words written.
 #[derive(Default)]
 pub struct NeighbourHasher {
-    file: u64,
+    segment: u64,
     offset: u64,
 }
 
@@ -39,12 +39,12 @@ impl Hasher for NeighbourHasher {
 
     #[inline]
     fn write_u64(&mut self, word: u64) {
-        (self.file, self.offset) = (self.offset, word);
+        (self.segment, self.offset) = (self.offset, word);
     }
 
     #[inline]
     fn finish(&self) -> u64 {
-        let unit = mix(mix(self.file) ^ self.offset >> UNIT_BITS);
+        let unit = mix(mix(self.segment) ^ self.offset >> UNIT_BITS);
         let slot = (self.offset & ((1 << UNIT_BITS) - 1)) >> SLOT_BITS;
         let tag = mix(self.offset) & !(u64::MAX >> TAG_BITS);
         tag | unit.wrapping_add(slot) & u64::MAX >> TAG_BITS
@@ -65,8 +65,8 @@ mod tests {
     use crate::id::FileId;
     use std::collections::BTreeMap;
 
-    fn hash(file: u64, offset: u64) -> u64 {
-        Neighbours.hash_one(((FileId(1), file), offset))
+    fn hash(digest: u64, offset: u64) -> u64 {
+        Neighbours.hash_one(((FileId(1), digest), offset))
     }
 
     #[test]
@@ -80,10 +80,10 @@ mod tests {
     }
 
     #[test]
-    fn units_of_all_files_spread_evenly() {
+    fn units_of_all_segments_spread_evenly() {
         let mut parts = [0u32; 64];
-        for (file, unit) in (0..40).flat_map(|file| (0..400).map(move |unit| (file, unit))) {
-            let hash = hash(file, unit << UNIT_BITS);
+        for (digest, unit) in (0..40).flat_map(|digest| (0..400).map(move |unit| (digest, unit))) {
+            let hash = hash(digest, unit << UNIT_BITS);
             // The shard of the cache comes from the middle of the hash, the slot from its low bits.
             parts[(hash >> 32) as usize % 8 * 8 + (hash >> 10) as usize % 8] += 1;
         }

@@ -1,7 +1,7 @@
 //! Opening a segment, reading its blocks, and point reads.
 
 use super::block::Block;
-use super::cache::{BlockCache, ReadCounters, SegmentKey};
+use super::cache::{BlockCache, ReadCounters, SegmentIdentity};
 use super::compress::unpack;
 use super::format::{
     BlockHandle, Compression, FOOTER_BYTES, Footer, Location, Parsed, open_block, parse_ranges,
@@ -68,7 +68,7 @@ impl Segment {
         self.tail.summary.id
     }
 
-    fn key(&self) -> SegmentKey {
+    fn identity(&self) -> SegmentIdentity {
         (self.id(), self.tail.summary.digest)
     }
 
@@ -119,13 +119,13 @@ impl Segment {
         let at = self.top.seek(key);
         let Some(pinned) = self.partitions.get(at) else { return };
         let of_partition = self.top.handle(at);
-        let cached = || self.cache.index(self.key(), of_partition.offset);
+        let cached = || self.cache.index(self.identity(), of_partition.offset);
         let handle = match pinned.get().cloned().or_else(cached) {
             Some(partition) => self.block_for(&partition, at, key).ok(),
             None => Some(of_partition),
         };
         if let Some(BlockHandle { offset, len }) = handle
-            && self.cache.data(self.key(), offset, false).is_none()
+            && self.cache.data(self.identity(), offset, false).is_none()
         {
             self.file.will_need(offset, u64::from(len));
         }
@@ -137,7 +137,7 @@ impl Segment {
             return Ok(Arc::clone(pinned));
         }
         let handle = self.top.handle(at);
-        if let Some(index) = self.cache.index(self.key(), handle.offset) {
+        if let Some(index) = self.cache.index(self.identity(), handle.offset) {
             self.counters.hit();
             return Ok(index);
         }
@@ -150,7 +150,7 @@ impl Segment {
     /// Whether partition `at` is in memory.
     pub(super) fn has_partition(&self, at: usize) -> bool {
         self.partitions.get(at).and_then(PinnedPartition::get).is_some()
-            || self.cache.index(self.key(), self.top.handle(at).offset).is_some()
+            || self.cache.index(self.identity(), self.top.handle(at).offset).is_some()
     }
 
     /// Pins a stored partition, or adds it to the cache once too much is pinned.
@@ -158,7 +158,7 @@ impl Segment {
         let handle = self.top.handle(at);
         let index = Arc::new(self.parse_partition(handle, stored)?);
         if self.partitions.get(at).is_none_or(|pinned| !pinned.set(&self.cache, &index)) {
-            self.cache.keep_index(self.key(), handle.offset, &index);
+            self.cache.keep_index(self.identity(), handle.offset, &index);
         }
         Ok(index)
     }
@@ -176,7 +176,7 @@ impl Segment {
     /// A data block if it is cached. `used` keeps it longer in the cache.
     #[inline]
     pub(super) fn cached_block(&self, handle: BlockHandle, used: bool) -> Option<Block> {
-        self.cache.data(self.key(), handle.offset, used).inspect(|_| self.counters.hit())
+        self.cache.data(self.identity(), handle.offset, used).inspect(|_| self.counters.hit())
     }
 
     /// Reads a data block from the file and caches it.
@@ -187,7 +187,7 @@ impl Segment {
     }
 
     pub(super) fn keep_block(&self, handle: BlockHandle, block: &Block) {
-        self.cache.keep_data(self.key(), handle.offset, block);
+        self.cache.keep_data(self.identity(), handle.offset, block);
     }
 
     /// Checks and decompresses a stored data block.
