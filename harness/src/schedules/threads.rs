@@ -4,7 +4,7 @@ use super::model::{Writer, key};
 use crate::config;
 use crate::support::{Contents, Rng, STORE, SimFs, contents};
 use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use sidebloom::{Db, Durability, Error, Options};
+use sidebloom::{Db, Durability, Error, Options, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -131,7 +131,31 @@ fn later(a: &[u64], b: &[u64]) -> Vec<u64> {
     a.iter().zip(b).map(|(a, b)| *a.max(b)).collect()
 }
 
-/// Looks at snapshots: each is a prefix of every writer's batches, later ones hold no less, and none changes.
+/// Looks at a snapshot: it is a prefix of every writer's batches, at least `least` of them, and does not change. Returns how many; `None` if it
+/// cannot be read.
+fn look(shared: &Shared, snapshot: &Snapshot, least: &[u64], what: &str, rng: &mut Rng) -> Option<Vec<u64>> {
+    let walk = || -> Result<Contents, Error> {
+        snapshot.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec()))).collect()
+    };
+    let found = walk().inspect_err(|error| shared.allow(error, what)).ok()?;
+    let counts = shared.check(&found, least, what);
+    for _ in 0..8 {
+        let key = key(rng.below(super::model::KEYS + 20));
+        match snapshot.get(&key) {
+            Ok(value) => {
+                assert_eq!(value.as_deref(), found.get(&key).map(Vec::as_slice), "get of {what}");
+            }
+            Err(error) => shared.allow(&error, what),
+        }
+    }
+    match walk() {
+        Ok(again) => assert!(again == found, "{what} has changed"),
+        Err(error) => shared.allow(&error, what),
+    }
+    Some(counts)
+}
+
+/// Looks at snapshots, of which later ones hold no less.
 pub fn read(shared: &Shared, db: &Db, mut rng: Rng) {
     let mut least = vec![0; shared.writers.len()];
     read_counts(shared, db, least.clone(), false);
@@ -139,67 +163,24 @@ pub fn read(shared: &Shared, db: &Db, mut rng: Rng) {
         let acknowledged = shared.acknowledged();
         let snapshot = db.snapshot();
         least = later(&least, &acknowledged);
-        let walk = || -> Result<Contents, Error> {
-            snapshot.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec()))).collect()
-        };
-        let found = match walk() {
-            Ok(found) => found,
-            Err(error) => {
-                shared.allow(&error, "iterate");
-                continue;
-            }
-        };
-        least = shared.check(&found, &least, "a snapshot");
-        for _ in 0..8 {
-            let key = key(rng.below(super::model::KEYS + 20));
-            match snapshot.get(&key) {
-                Ok(value) => {
-                    assert_eq!(value.as_deref(), found.get(&key).map(Vec::as_slice), "get of a snapshot")
-                }
-                Err(error) => shared.allow(&error, "get"),
-            }
-        }
-        match walk() {
-            Ok(again) => assert!(again == found, "a snapshot has changed"),
-            Err(error) => shared.allow(&error, "iterate"),
-        }
+        least = look(shared, &snapshot, &least, "a snapshot", &mut rng).unwrap_or(least);
     }
 }
 
-/// Follows the store as another process would: after catching up, everything that was acknowledged before is there, and batches are whole.
+/// Follows the store as another process would: after catching up, everything that was acknowledged before is there.
 pub fn follow(shared: &Shared, options: &Options, mut rng: Rng) {
-    let acknowledged = shared.acknowledged();
+    let mut least = shared.acknowledged();
     let db = match options.clone().follow(true).open(STORE) {
         Ok(db) => db,
         Err(error) => return shared.allow(&error, "follow"),
     };
-    let mut least = acknowledged;
     for _ in 0..2 + rng.below(5) {
         // What a writer failed to write may have been read, and goes.
         if !shared.may_fail {
             least = read_counts(shared, &db, least, true);
         }
-        let snapshot = db.snapshot();
-        let walk = || -> Result<Contents, Error> {
-            snapshot.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec()))).collect()
-        };
-        let checked = walk().and_then(|found| {
-            let counts = shared.check(&found, &least, "a follower");
-            for _ in 0..8 {
-                let key = key(rng.below(super::model::KEYS + 20));
-                let value = snapshot.get(&key)?;
-                assert_eq!(value.as_deref(), found.get(&key).map(Vec::as_slice), "get of a follower");
-            }
-            (0..rng.below(100)).for_each(|_| shuttle::thread::yield_now());
-            assert!(walk()? == found, "a follower's snapshot has changed");
-            if !shared.may_fail {
-                least = counts;
-            }
-            Ok(())
-        });
-        if let Err(error) = checked {
-            shared.allow(&error, "read in a follower");
-        }
+        let counts = look(shared, &db.snapshot(), &least, "a follower's snapshot", &mut rng);
+        least = counts.filter(|_| !shared.may_fail).unwrap_or(least);
         let acknowledged = shared.acknowledged();
         match db.catch_up() {
             Ok(()) => least = later(&least, &acknowledged),
