@@ -4,7 +4,6 @@ use crate::support::{
     Errno, Fault, OpKind, STORE, Sequence, SimFs, contents, eventually, fast_dir, files_with, fill_deep,
     sized, tiny, tiny_on,
 };
-use sidebloom::fs::Fs;
 use sidebloom::{Batch, Db, Durability, Error, FilterPolicy, Options};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -373,28 +372,4 @@ fn a_follower_says_so_when_a_checkpoint_takes_the_place_of_its_store() {
     assert!(matches!(&error, Error::NotAStore { what, .. } if what.contains("open it again")), "{error}");
     assert_eq!(contents(&follower), before);
     assert_eq!(contents(&follow(&path)), contents(&writer));
-}
-
-#[test]
-fn i6_a_manifest_that_goes_while_a_follower_catches_up_is_missed() {
-    let fs = SimFs::new();
-    let writer = tiny_on(&fs).open(STORE).unwrap();
-    writer.put("a", "1").unwrap();
-    let follower = tiny_on(&fs).follow(true).open(STORE).unwrap();
-    let manifest = Path::new(STORE).join("MANIFEST");
-    let bytes = fs.read(&manifest).unwrap();
-    // It is replaced while a pass looks at it, and gone once that pass has noticed.
-    let (path, is_armed) = (manifest.clone(), AtomicBool::new(true));
-    let again = bytes.clone();
-    fs.before_each(move |fs, kind| match kind {
-        OpKind::Inspect if is_armed.load(Ordering::SeqCst) => fs.write(&path, again.clone()),
-        OpKind::List if is_armed.swap(false, Ordering::SeqCst) => fs.remove(&path).unwrap(),
-        _ => {}
-    });
-    _ = follower.catch_up();
-    assert!(follower.catch_up().is_err(), "there is no manifest");
-    fs.write(&manifest, bytes);
-    writer.put("b", "2").unwrap();
-    follower.catch_up().unwrap();
-    assert_eq!(contents(&follower), contents(&writer));
 }

@@ -16,6 +16,7 @@ mod cursor;
 mod everything;
 mod first_write;
 mod follow;
+mod follow_passes;
 mod full_disk;
 mod i10_levels;
 mod i2_sidecars;

@@ -37,17 +37,34 @@ impl Tree {
 }
 
 /// A file, independent of its names.
-#[derive(Debug, Default)]
-pub struct File(Mutex<Contents>);
+#[derive(Debug)]
+pub struct File {
+    contents: Mutex<Contents>,
+    /// Tells files that exist at the same time apart. As on real disks, a new file often has the number of one that is gone.
+    pub number: u64,
+}
+
+/// The numbers of the files that exist.
+static NUMBERS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 impl File {
     pub fn new(contents: Contents) -> Self {
-        File(Mutex::new(contents))
+        let mut taken = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = (1..).zip(&*taken).find(|(free, taken)| free != *taken);
+        let number = number.map_or(taken.len() as u64 + 1, |(free, _)| free);
+        taken.insert(number);
+        File { contents: Mutex::new(contents), number }
     }
 
     /// Ignores poisoning: after a test has panicked, guards that are dropped must not panic again.
     pub fn contents(&self) -> MutexGuard<'_, Contents> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
     }
 }
 

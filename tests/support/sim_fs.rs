@@ -197,7 +197,7 @@ impl Fs for SimFs {
         let disk = self.begin(OpKind::Inspect, path)?;
         let of_file = |file: &Arc<File>| {
             let len = file.contents().bytes.len() as u64;
-            Stamp { file: Arc::as_ptr(file).addr() as u64, len, changed: 0 }
+            Stamp { file: file.number, len, changed: 0 }
         };
         let of_dir = || Stamp { file: 0, len: 0, changed: disk.names_changed.into() };
         let file = disk.names.files.get(path).map(of_file);
@@ -212,7 +212,7 @@ impl Fs for SimFs {
         if !path.parent().is_some_and(|dir| disk.names.has_dir(dir)) {
             return refuse(OpKind::Create, path, ErrorKind::NotFound);
         }
-        let file = Arc::<File>::default();
+        let file = Arc::new(File::new(Contents::default()));
         disk.change_names(NameOp::Link(path.to_path_buf(), file.clone()));
         Ok(Box::new(Handle { fs: self.clone(), path: path.to_path_buf(), file }))
     }
