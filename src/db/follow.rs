@@ -29,6 +29,7 @@ use crate::memtable::Memtable;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Instant, Mutex, lock, wait_timeout};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -186,6 +187,12 @@ impl Inner {
             at.logs = FollowedLogs::none(state);
         }
         let floor = at.logs.floor(state, (!is_known).then_some(&names));
+        if let Some(log) = at.logs.first_from(state.log_floor).filter(|log| *log < floor)
+            && storage.fs.stamp(&storage.dir.join(MANIFEST))? != manifest
+        {
+            // Flushed since the manifest was read: without it, rows that are visible would be gone until the next pass.
+            return Err(Error::io("read", storage.path_of(log, FileKind::Wal), ErrorKind::NotFound.into()));
+        }
         at.logs.forget_partial(floor);
         at.logs.read_last(storage, floor)?;
         let new = at.logs.read_new(storage, state, floor, &names)?;

@@ -108,6 +108,11 @@ impl FollowedLogs {
         first.map_or(state.log_floor, |first| first.unwrap_or(FileId(self.known.0.saturating_add(1))))
     }
 
+    /// The first log from `floor` on.
+    pub fn first_from(&self, floor: FileId) -> Option<FileId> {
+        self.logs.iter().map(|log| log.id).find(|id| *id >= floor)
+    }
+
     /// Forgets a log that is the first one needed and not whole, with those after it: they are read again as new ones.
     pub fn forget_partial(&mut self, floor: FileId) {
         let first = self.logs.partition_point(|log| log.id < floor);
