@@ -40,19 +40,20 @@ impl Tree {
 #[derive(Debug)]
 pub struct File {
     contents: Mutex<Contents>,
-    /// Tells files that exist at the same time apart. As on real disks, a new file often has the number of one that is gone.
+    /// Tells files that exist at the same time apart. As on real disks, a new file gets the number of one that is gone.
     pub number: u64,
 }
 
-/// The numbers of the files that exist.
-static NUMBERS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+/// The numbers of files that are gone, and how many there are in all.
+static NUMBERS: Mutex<(Vec<u64>, u64)> = Mutex::new((Vec::new(), 0));
 
 impl File {
     pub fn new(contents: Contents) -> Self {
-        let mut taken = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = (1..).zip(&*taken).find(|(free, taken)| free != *taken);
-        let number = number.map_or(taken.len() as u64 + 1, |(free, _)| free);
-        taken.insert(number);
+        let (free, all) = &mut *NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = free.pop().unwrap_or_else(|| {
+            *all += 1;
+            *all
+        });
         File { contents: Mutex::new(contents), number }
     }
 
@@ -64,7 +65,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+        NUMBERS.lock().unwrap_or_else(PoisonError::into_inner).0.push(self.number);
     }
 }
 
