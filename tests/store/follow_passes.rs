@@ -4,8 +4,8 @@ use crate::support::{Contents, OpKind, STORE, SimFs, contents, eventually, tiny_
 use sidebloom::Db;
 use sidebloom::fs::Fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 #[test]
@@ -20,8 +20,8 @@ fn i6_a_manifest_that_goes_while_a_follower_catches_up_is_missed() {
     let (path, is_armed) = (manifest.clone(), AtomicBool::new(true));
     let again = bytes.clone();
     fs.before_each(move |fs, kind| match kind {
-        OpKind::Inspect if is_armed.load(Ordering::SeqCst) => fs.write(&path, again.clone()),
-        OpKind::List if is_armed.swap(false, Ordering::SeqCst) => fs.remove(&path).unwrap(),
+        OpKind::Inspect if is_armed.load(SeqCst) => fs.write(&path, again.clone()),
+        OpKind::List if is_armed.swap(false, SeqCst) => fs.remove(&path).unwrap(),
         _ => {}
     });
     _ = follower.catch_up();
@@ -40,36 +40,21 @@ fn i4_the_rows_of_a_log_stay_when_it_is_flushed_while_a_follower_looks() {
     let (before, at) = (fs.publications(), Arc::new(Looks::default()));
     let looks = at.clone();
     fs.before_each(move |fs, kind| {
-        let is_worker = thread::current()
-            .name()
-            .is_some_and(|name| name.starts_with("sidebloom-") && name.ends_with(char::is_numeric));
-        let wait_until = |it: &dyn Fn() -> bool| {
-            while !it() {
-                thread::yield_now()
-            }
-        };
-        let Some(follower) = looks.follower.get() else {
-            if kind == OpKind::Create && is_worker {
-                wait_until(&|| looks.follower.get().is_some());
-            }
-            return;
-        };
+        let wait_until =
+            |it: &dyn Fn() -> bool| (0..).take_while(|_| !it()).for_each(|_| thread::yield_now());
+        let is_worker = thread::current().name().is_some_and(|name| name.ends_with(char::is_numeric));
         let flushed = fs.publications() - before;
         match kind {
+            OpKind::Create if is_worker => wait_until(&|| looks.begins.load(SeqCst)),
             // The second flush is published once a pass has read the manifest of the first one. That needs the second log.
-            OpKind::Append if flushed == 1 => wait_until(&|| looks.lists.load(Ordering::SeqCst)),
-            OpKind::Open if flushed == 1 && !is_worker => looks.reads.store(true, Ordering::SeqCst),
+            OpKind::Append if flushed == 1 => wait_until(&|| looks.lists.load(SeqCst)),
+            OpKind::Open if flushed == 1 && !is_worker => looks.reads.store(true, SeqCst),
             // The pass lists the directory once the second log is gone.
-            OpKind::List if !is_worker && looks.reads.load(Ordering::SeqCst) => {
-                looks.lists.store(true, Ordering::SeqCst);
+            OpKind::List if !is_worker && looks.reads.load(SeqCst) => {
+                looks.lists.store(true, SeqCst);
                 wait_until(&|| logs(fs) == 1);
             }
-            OpKind::Inspect
-                if looks.lists.load(Ordering::SeqCst) && !looks.is_busy.swap(true, Ordering::SeqCst) =>
-            {
-                looks.found.lock().unwrap().push(contents(follower));
-                looks.is_busy.store(false, Ordering::SeqCst);
-            }
+            OpKind::Inspect if looks.lists.load(SeqCst) => looks.look(),
             _ => {}
         }
     });
@@ -87,10 +72,12 @@ fn i4_the_rows_of_a_log_stay_when_it_is_flushed_while_a_follower_looks() {
     }
     follower.catch_up().unwrap();
     assert_eq!(contents(&follower), expected);
-    assert!(at.follower.set(follower.clone()).is_ok());
+    *at.follower.lock().unwrap() = Some(follower.clone());
+    at.begins.store(true, SeqCst);
     eventually("the logs are flushed", || logs(&fs) == 1);
     follower.catch_up().unwrap();
     assert_eq!(contents(&follower), expected);
+    at.follower.lock().unwrap().take();
     let found = at.found.lock().unwrap();
     assert!(!found.is_empty(), "looked at while the follower caught up");
     assert!(found.iter().all(|found| *found == expected), "rows are gone for a moment");
@@ -100,12 +87,20 @@ fn logs(fs: &SimFs) -> usize {
     fs.files().iter().filter(|path| path.extension().is_some_and(|kind| kind == "wal")).count()
 }
 
-/// What a hook knows and what it has seen.
+/// How far the hook has come, and what it has found in the follower.
 #[derive(Default)]
 struct Looks {
-    follower: OnceLock<Db>,
+    begins: AtomicBool,
     reads: AtomicBool,
     lists: AtomicBool,
-    is_busy: AtomicBool,
+    follower: Mutex<Option<Db>>,
     found: Mutex<Vec<Contents>>,
+}
+
+impl Looks {
+    /// Looking calls the hook again, which does not look then.
+    fn look(&self) {
+        let Ok(follower) = self.follower.try_lock() else { return };
+        self.found.lock().unwrap().extend(follower.iter().map(contents));
+    }
 }
