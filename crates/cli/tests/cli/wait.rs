@@ -15,8 +15,9 @@ fn spawn(sandbox: &Sandbox, args: &[&str]) -> Child {
 
 /// A process that has the store open until its standard input ends.
 fn holder(sandbox: &Sandbox) -> Child {
+    sandbox.ok(&["put", "first", "1"]); // Nobody waits for a store that does not exist.
     let mut holder = spawn(sandbox, &["load", "--wait", "-"]);
-    while sandbox.run(&["put", "first", "1"]).code == 0 {
+    while sandbox.run(&["put", "first", "2"]).code == 0 {
         assert!(holder.try_wait().unwrap().is_none(), "it has the store");
     }
     holder
