@@ -72,8 +72,8 @@ fn a_wait_for_a_guard_can_be_interrupted_or_lasts_until_its_server_stops() {
     let mut reading = spawn(&sandbox, &["guard", "stats", &guard, "--json", "--wait"]);
     sleep(Duration::from_millis(300));
     let pid = rustix::process::Pid::from_child(&interrupted);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(interrupted.wait().unwrap().signal(), Some(2));
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(interrupted.wait().unwrap().signal(), Some(15));
     assert!(waiting.try_wait().unwrap().is_none() && reading.try_wait().unwrap().is_none());
     assert!(server.stop().success());
     ends_well(waiting);
