@@ -121,6 +121,9 @@ impl Range {
         if self.done {
             return Ok(false);
         }
+        if skipped == 0 && self.alone(direction).is_some_and(MergeCursor::step_put) {
+            return Ok(true);
+        }
         let found = match skipped {
             0 => self.step(direction),
             _ => self.step_over(direction, skipped),
@@ -148,12 +151,15 @@ impl Range {
 
     /// Moves over at most `most` rows at once. Returns how many; 0 says nothing about the next row.
     fn skip_puts(&mut self, direction: Direction, most: usize) -> usize {
+        self.alone(direction).map_or(0, |merge| merge.skip_puts(most))
+    }
+
+    /// The end for `direction`, which has started, if the other one has not: they cannot meet then.
+    #[inline]
+    fn alone(&mut self, direction: Direction) -> Option<&mut MergeCursor> {
         match (direction, &mut self.front, &mut self.back) {
-            (Direction::Forward, Some(merge), None) | (Direction::Reverse, None, Some(merge)) => {
-                merge.skip_puts(most)
-            }
-            // The ends may meet among the rows.
-            _ => 0,
+            (Direction::Forward, Some(merge), None) | (Direction::Reverse, None, Some(merge)) => Some(merge),
+            _ => None,
         }
     }
 
