@@ -87,6 +87,15 @@ impl MergeCursor {
     /// Moves to the next row that a reader sees; `false` at the end, and from then on.
     #[inline]
     pub fn advance_visible(&mut self) -> Result<bool> {
+        match self.step_put() {
+            true => Ok(true),
+            false => self.find_next(),
+        }
+    }
+
+    /// The rest of [`advance_visible`](Self::advance_visible). Out of line, so that its usual case is short in each caller.
+    #[inline(never)]
+    fn find_next(&mut self) -> Result<bool> {
         let found = self.advance()?;
         self.find_visible(found)
     }
@@ -139,10 +148,10 @@ impl MergeCursor {
         self.advance_top()
     }
 
-    /// Moves to the next entry if it is in the lead, and known to be a row that readers see without a look at it: the usual case of
-    /// [`advance_visible`](Self::advance_visible), made cheap. `false` says nothing about the next entry.
+    /// Moves to the next entry if it is in the lead, and known without a look at it to be a row that readers see. `false` says nothing
+    /// about the next entry.
     #[inline]
-    pub fn step_put(&mut self) -> bool {
+    fn step_put(&mut self) -> bool {
         let Some(top) = self.inputs.get_mut(self.top).filter(|_| self.lead > 0 && self.mask.is_none()) else {
             return false;
         };

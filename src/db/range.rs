@@ -91,7 +91,17 @@ impl Range {
     }
 
     /// Moves the end for `direction` to the next row; `false` if there is none.
+    #[inline]
     fn step(&mut self, direction: Direction) -> Result<bool> {
+        match self.alone(direction) {
+            Some(merge) => merge.advance_visible(),
+            None => self.step_to_meet(direction),
+        }
+    }
+
+    /// [`step`](Self::step) for the first time, or towards the other end.
+    #[inline(never)]
+    fn step_to_meet(&mut self, direction: Direction) -> Result<bool> {
         let (mine, other, start, end) = match direction {
             Direction::Forward => (&mut self.front, &self.back, &self.lower, &self.upper),
             Direction::Reverse => (&mut self.back, &self.front, &self.upper, &self.lower),
@@ -120,9 +130,6 @@ impl Range {
     fn advance(&mut self, direction: Direction, skipped: usize) -> Result<bool> {
         if self.done {
             return Ok(false);
-        }
-        if skipped == 0 && self.alone(direction).is_some_and(MergeCursor::step_put) {
-            return Ok(true);
         }
         let found = match skipped {
             0 => self.step(direction),
