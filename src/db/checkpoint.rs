@@ -11,7 +11,7 @@ use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, MANIFEST_TMP, Manifest, ManifestState};
 use crate::sync::lock;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Buffer size of a copy, in bytes.
@@ -44,9 +44,10 @@ impl Inner {
                 return Err(error);
             }
         };
-        let result = self.fill_checkpoint(&state, target);
+        let mut created = vec![target.join(LOCK)];
+        let result = self.fill_checkpoint(&state, target, &mut created);
         if result.is_err() {
-            self.remove_checkpoint(&state, target);
+            self.remove_checkpoint(&created, target);
         }
         result
     }
@@ -60,52 +61,65 @@ impl Inner {
             }
             created => created.map(drop)?,
         }
-        self.storage.fs.lock(&path, LockMode::Exclusive).inspect_err(|error| {
-            if !matches!(error, Error::Locked { .. }) {
-                let _ = self.storage.fs.remove(&path);
-            }
-        })
+        let locked = self.storage.fs.lock(&path, LockMode::Exclusive);
+        if let Err(error @ Error::Locked { .. }) = locked {
+            return Err(error); // Somebody else has it now.
+        }
+        let checked = locked.and_then(|lock| match &*self.storage.fs.list(target)? {
+            [only] if only == LOCK => Ok(lock),
+            _ => Err(Error::AlreadyExists { path: target.to_path_buf() }),
+        });
+        checked.inspect_err(|_| self.storage.remove_if_there(&path))
     }
 
-    fn fill_checkpoint(&self, state: &ManifestState, target: &Path) -> Result<()> {
+    /// Adds the files that it creates to `created`.
+    fn fill_checkpoint(
+        &self,
+        state: &ManifestState,
+        target: &Path,
+        created: &mut Vec<PathBuf>,
+    ) -> Result<()> {
         for id in state.segments.keys() {
-            self.link_or_copy_segment(*id, target)?;
+            self.link_or_copy_segment(*id, target, created)?;
             if self.storage.fs.file_len(&self.storage.path_of(*id, FileKind::Filter))?.is_some() {
                 let (from, to) = (
                     self.storage.path_of(*id, FileKind::Filter),
                     target.join(id.file_name(FileKind::Filter)),
                 );
-                self.link_or_copy(&from, &to)?;
+                self.link_or_copy(&from, &to, created)?;
             }
         }
         self.storage.fs.sync_dir(target)?; // After a power cut, a manifest without its files would look like a damaged store.
+        created.extend([MANIFEST_TMP, MANIFEST].map(|name| target.join(name)));
         Manifest::create(Arc::clone(&self.storage.fs), target, state).map(|_| ())
     }
 
     /// A compaction that finishes meanwhile renames its inputs.
-    fn link_or_copy_segment(&self, id: FileId, target: &Path) -> Result<()> {
+    fn link_or_copy_segment(&self, id: FileId, target: &Path, created: &mut Vec<PathBuf>) -> Result<()> {
         let [live, obsolete] =
             [FileKind::Segment, FileKind::Obsolete].map(|kind| self.storage.path_of(id, kind));
         let to = target.join(id.file_name(FileKind::Segment));
-        match self.link_or_copy(&live, &to) {
+        match self.link_or_copy(&live, &to, created) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                self.link_or_copy(&obsolete, &to)
+                self.link_or_copy(&obsolete, &to, created)
             }
             done => done,
         }
     }
 
     /// On return the bytes are durable; the name is as durable as its directory.
-    fn link_or_copy(&self, from: &Path, to: &Path) -> Result<()> {
+    fn link_or_copy(&self, from: &Path, to: &Path, created: &mut Vec<PathBuf>) -> Result<()> {
         match self.storage.fs.hard_link(from, to) {
-            Err(Error::Io { source, .. }) if has_no_links(source.kind()) => self.copy(from, to),
-            linked => linked,
+            Err(Error::Io { source, .. }) if has_no_links(source.kind()) => self.copy(from, to, created),
+            linked => linked.map(|()| created.push(to.to_path_buf())),
         }
     }
 
-    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+    fn copy(&self, from: &Path, to: &Path, created: &mut Vec<PathBuf>) -> Result<()> {
         let from = self.storage.fs.open(from)?;
-        let (mut copy, len) = (self.storage.fs.create(to)?, from.len()?);
+        let mut copy = self.storage.fs.create(to)?;
+        created.push(to.to_path_buf());
+        let len = from.len()?;
         let mut buffer = vec![0; COPY_BYTES.min(usize::try_from(len).unwrap_or(COPY_BYTES))];
         let mut at = 0;
         while at < len {
@@ -118,17 +132,10 @@ impl Inner {
         copy.sync()
     }
 
-    /// Removes the files of a failed checkpoint, as far as possible, so that the caller can try again. The lock file goes last: until then,
-    /// nobody else takes the directory.
-    fn remove_checkpoint(&self, state: &ManifestState, target: &Path) {
-        let ids = state.segments.keys();
-        let files = ids.flat_map(|id| [FileKind::Segment, FileKind::Filter].map(|kind| id.file_name(kind)));
-        for name in files.chain([MANIFEST_TMP, MANIFEST, LOCK].map(str::to_owned)) {
-            let path = target.join(name);
-            if let Ok(Some(_)) = self.storage.fs.file_len(&path) {
-                let _ = self.storage.fs.remove(&path);
-            }
-        }
+    /// Removes the files that a failed checkpoint has created, as far as possible, so that the caller can try again. The lock file, which was
+    /// created first, goes last: until then, nobody else takes the directory.
+    fn remove_checkpoint(&self, created: &[PathBuf], target: &Path) {
+        created.iter().rev().for_each(|path| self.storage.remove_if_there(path));
         if !matches!(self.storage.fs.file_len(target), Ok(None))
             && let Err(error) = self.storage.fs.remove_dir(target)
         {

@@ -34,7 +34,7 @@ impl<'a> UnpublishedSegments<'a> {
 
 impl Drop for UnpublishedSegments<'_> {
     fn drop(&mut self) {
-        self.segments.iter().for_each(|segment| self.storage.discard(segment.meta.id));
+        self.segments.iter().for_each(|segment| self.storage.discard(segment.meta.id, FileKind::Segment));
     }
 }
 
@@ -42,11 +42,12 @@ impl Drop for UnpublishedSegments<'_> {
 struct UnfinishedSegment<'a> {
     storage: &'a Storage,
     id: FileId,
+    kind: FileKind,
 }
 
 impl Drop for UnfinishedSegment<'_> {
     fn drop(&mut self) {
-        self.storage.discard(self.id);
+        self.storage.discard(self.id, self.kind);
     }
 }
 
@@ -54,7 +55,6 @@ impl Drop for UnfinishedSegment<'_> {
 pub(crate) struct SegmentBuilder<'a> {
     storage: &'a Storage,
     unfinished: UnfinishedSegment<'a>,
-    kind: FileKind,
     level: u8,
     filter: Option<FilterSpec>,
     writer: SegmentWriter,
@@ -80,11 +80,11 @@ impl<'a> SegmentBuilder<'a> {
         let writer_options =
             WriterOptions { block_bytes: options.block_bytes, compression: options.compression };
         let path = storage.path_of(id, kind);
-        let unfinished = UnfinishedSegment { storage, id };
         let writer = SegmentWriter::create(&*storage.fs, &path, id, storage.header, writer_options)?;
+        let unfinished = UnfinishedSegment { storage, id, kind }; // Only now: a file that had the name before is somebody else's.
         let filter = plan.map(|plan| plan.choose(level, id));
         let (members, ranges) = (storage.members(), RangeTombstones::default());
-        Ok(SegmentBuilder { storage, unfinished, kind, level, filter, writer, members, ranges })
+        Ok(SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges })
     }
 
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
@@ -122,8 +122,8 @@ impl<'a> SegmentBuilder<'a> {
 
     /// Makes the segment durable, then its sidecar if that can be written. The caller publishes both.
     pub fn finish(self) -> Result<LiveSegment> {
-        let SegmentBuilder { storage, unfinished, kind, level, filter, writer, members, ranges } = self;
-        let id = unfinished.id;
+        let SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges } = self;
+        let (id, kind) = (unfinished.id, unfinished.kind);
         let meta = SegmentMeta { level, summary: writer.finish()? };
         let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &members, spec));
         let files = Arc::clone(&storage.files);

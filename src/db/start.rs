@@ -65,11 +65,11 @@ impl Inner {
         LogWriter::create(&*storage.fs, &path, id, store_id, first_seq)
             .and_then(|mut writer| {
                 if !inherited.batches.is_empty() {
-                    carry_over(&mut writer, &inherited.batches, inherited.next_seq)?;
+                    carry_over(&mut writer, &inherited.batches, inherited.next_seq)
+                        .inspect_err(|_| storage.remove_if_there(&path))?; // No manifest names it.
                 }
                 Ok((id, writer))
             })
-            .inspect_err(|_| storage.remove_if_there(&path)) // No manifest names it.
             .inspect_err(|e| self.count_shortage(e))
             .map_err(|e| self.fail(e))
     }

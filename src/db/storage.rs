@@ -181,7 +181,7 @@ impl Storage {
         add(&self.metrics.filters_unavailable, 1);
     }
 
-    /// Removes an unfinished file. If that fails, the next open removes it.
+    /// Removes a file that this store has created. If that fails, the next open removes it.
     pub fn remove_if_there(&self, path: &Path) {
         if let Ok(Some(_)) = self.fs.file_len(path)
             && let Err(error) = self.fs.remove(path)
@@ -190,11 +190,12 @@ impl Storage {
         }
     }
 
-    /// Removes the files of a segment that was never published.
-    pub fn discard(&self, id: FileId) {
-        let unfinished_sidecar = self.dir.join(id.file_name(FileKind::Filter) + TEMPORARY);
-        let kinds = [FileKind::Segment, FileKind::Obsolete, FileKind::Filter];
-        for path in kinds.map(|kind| self.path_of(id, kind)).into_iter().chain([unfinished_sidecar]) {
+    /// Removes the files of a segment that this store has created and never published. `kind` is that of the segment's file: whoever created
+    /// it has the number, and so the sidecar.
+    pub fn discard(&self, id: FileId, kind: FileKind) {
+        let sidecar = id.file_name(FileKind::Filter);
+        let unfinished_sidecar = self.dir.join(sidecar + TEMPORARY);
+        for path in [self.path_of(id, kind), self.path_of(id, FileKind::Filter), unfinished_sidecar] {
             self.remove_if_there(&path);
         }
     }

@@ -222,7 +222,6 @@ impl Inner {
         let path = self.storage.path_of(id, FileKind::Wal);
         let writer =
             wal::LogWriter::create(&*self.storage.fs, &path, id, self.storage.header.store_id, log.next_seq)
-                .inspect_err(|_| self.storage.remove_if_there(&path)) // It is empty, so no open needs it.
                 .inspect_err(|e| self.count_shortage(e))
                 .map_err(|e| self.fail(e))?;
         let earlier = std::mem::replace(&mut log.writer, writer);

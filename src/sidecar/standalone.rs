@@ -1,18 +1,22 @@
 //! Files of filters that stand alone: any kind, read and written as a whole.
 
 use super::unusable::Unusable;
-use super::writer::{replace, write_parts};
+use super::writer::{fill, finish};
 use crate::error::{Error, Result};
 use crate::filter::format::groups::{CHECKSUM_BYTES, Seal};
 use crate::filter::format::parts::{Parts, filter_of, parts_of};
 use crate::filter::format::{HEADER_BYTES, Header, small};
 use crate::filter::{AnyFilter, Lines};
-use crate::fs::{Fs, RealFs, parent_of};
-use crate::id::FileId;
-use std::path::Path;
+use crate::fs::{AppendFile, Fs, RealFs, parent_of};
+use crate::id::{FileId, TEMPORARY};
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 /// What to do about a damaged file.
 const REMEDY: &str = "; build the filter again from its keys";
+/// How many temporary names are tried.
+const TEMPORARIES_MAX: usize = 1000;
 
 /// Writes a filter to a file of its own and makes it durable. An existing file is replaced by a rename. Returns the size in bytes.
 ///
@@ -20,15 +24,41 @@ const REMEDY: &str = "; build the filter again from its keys";
 /// [`Error::Io`]. An existing file is then unchanged.
 pub fn write_filter(path: impl AsRef<Path>, filter: &AnyFilter) -> Result<u64> {
     let path = path.as_ref();
+    let (temporary, file) = create_temporary(path)?;
     let bytes = match parts_of(filter) {
-        Parts::Lines(header, parts) => write_parts(&RealFs, path, &header, &parts)?,
+        Parts::Lines(header, parts) => {
+            finish(&RealFs, path, &temporary, file, |file| fill(file, &header, &parts))?;
+            header.file_bytes()
+        }
         Parts::Small(bytes) => {
-            replace(&RealFs, path, |mut file| file.append(&bytes).and_then(|()| file.sync()))?;
+            finish(&RealFs, path, &temporary, file, |mut file| {
+                file.append(&bytes).and_then(|()| file.sync())
+            })?;
             bytes.len() as u64
         }
     };
     RealFs.sync_dir(parent_of(path))?;
     Ok(bytes)
+}
+
+/// Creates a file beside `path`. No lock protects its name, so a name that is taken belongs to somebody else.
+fn create_temporary(path: &Path) -> Result<(PathBuf, Box<dyn AppendFile>)> {
+    let mut number = 1;
+    loop {
+        let mut name = OsString::from(path);
+        match number {
+            1 => name.push(TEMPORARY),
+            _ => name.push(format!(".{number}{TEMPORARY}")),
+        }
+        match RealFs.create(name.as_ref()) {
+            Err(Error::Io { source, .. })
+                if source.kind() == ErrorKind::AlreadyExists && number < TEMPORARIES_MAX =>
+            {
+                number += 1;
+            }
+            created => return Ok((name.into(), created?)),
+        }
+    }
 }
 
 /// Reads a filter that [`write_filter`] wrote into memory, and verifies every byte.

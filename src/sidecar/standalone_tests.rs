@@ -131,3 +131,16 @@ fn a_filter_of_another_kind_does_not_pass_as_a_segment_s() {
         assert!(matches!(opened, Err(Unusable::Invalid { .. })), "{}", filter.name());
     }
 }
+
+#[test]
+fn i13_a_temporary_file_of_somebody_else_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, theirs) = (dir.path().join("f"), dir.path().join("f.tmp"));
+    fs::write(&theirs, "theirs").unwrap();
+    for filter in all_kinds() {
+        write_filter(&path, &filter).unwrap();
+        assert_same(&filter, &read_filter(&path).unwrap());
+    }
+    assert_eq!(fs::read(&theirs).unwrap(), b"theirs");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+}

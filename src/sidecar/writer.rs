@@ -58,30 +58,39 @@ pub fn write(
 }
 
 /// [`write()`] for lines in several slices, as many in all as the header says.
-pub(super) fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[Line]]) -> Result<u64> {
+fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[Line]]) -> Result<u64> {
     replace(fs, path, |file| fill(file, header, parts))?;
     Ok(header.file_bytes())
 }
 
-/// Writes a file under a temporary name, and then gives it its name. `fill` writes and syncs it.
-pub(super) fn replace(
-    fs: &dyn Fs,
-    path: &Path,
-    fill: impl FnOnce(Box<dyn AppendFile>) -> Result<()>,
-) -> Result<()> {
+/// Writes a file under a temporary name, and then gives it its name. `fill` writes and syncs it. The store's lock protects the temporary
+/// name, so that a file which has it was left by a crash.
+fn replace(fs: &dyn Fs, path: &Path, fill: impl FnOnce(Box<dyn AppendFile>) -> Result<()>) -> Result<()> {
     let temporary = temporary_name(path);
     if fs.file_len(&temporary)?.is_some() {
         fs.remove(&temporary)?;
     }
     let file = fs.create(&temporary)?;
-    let written = fill(file).and_then(|()| fs.rename(&temporary, path));
+    finish(fs, path, &temporary, file, fill)
+}
+
+/// Fills a temporary file that was just created, and then gives it its name.
+pub(super) fn finish(
+    fs: &dyn Fs,
+    path: &Path,
+    temporary: &Path,
+    file: Box<dyn AppendFile>,
+    fill: impl FnOnce(Box<dyn AppendFile>) -> Result<()>,
+) -> Result<()> {
+    let written = fill(file).and_then(|()| fs.rename(temporary, path));
     if written.is_err() {
-        let _ = fs.remove(&temporary); // The disk may be full, so leave nothing behind if possible.
+        let _ = fs.remove(temporary); // The disk may be full, so leave nothing behind if possible.
     }
     written
 }
 
-fn fill(mut file: Box<dyn AppendFile>, header: &Header, parts: &[&[Line]]) -> Result<()> {
+/// Writes header, lines and checksums, and syncs the file.
+pub(super) fn fill(mut file: Box<dyn AppendFile>, header: &Header, parts: &[&[Line]]) -> Result<()> {
     let page = header.encode();
     let mut checksums = GroupChecksums::new(Seal::of(&page));
     file.append(&page)?;

@@ -34,13 +34,17 @@ pub struct LogWriter {
 
 impl LogWriter {
     /// Creates the log, whose first operation will have sequence number `first_seq`. The file's name is durable when this returns, so
-    /// [`LogWriter::sync`] only has to sync the contents.
+    /// [`LogWriter::sync`] only has to sync the contents. After an error no file is left, but one that had the name before stays as it is.
     pub fn create(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64, first_seq: Seq) -> Result<Self> {
         let header = LogHeader { id, store_id, first_seq }.encode();
         let mut file = fs.create(path)?;
-        file.append(&header)?;
-        if let Some(dir) = path.parent() {
-            fs.sync_dir(dir)?;
+        let begun = file.append(&header).and_then(|()| path.parent().map_or(Ok(()), |dir| fs.sync_dir(dir)));
+        if let Err(error) = begun {
+            drop(file);
+            if let Err(error) = fs.remove(path) {
+                tracing::warn!(%error, "cannot remove an empty log; the next open will retry");
+            }
+            return Err(error);
         }
         Ok(LogWriter {
             file,

@@ -19,6 +19,7 @@ mod follow;
 mod follow_passes;
 mod full_disk;
 mod i10_levels;
+mod i13_own_files;
 mod i2_sidecars;
 mod i3_rebuild_filters;
 mod i4_crash;

@@ -31,12 +31,14 @@ impl Args {
         if is_stdin(&self.output) {
             sidebloom::send_filter(&filter, &mut *cx.out()).map_err(to_stdout)?;
         } else {
-            let file = File::create(&self.output).map_err(|e| Failure::file("create", &self.output, e))?;
-            let mut file = BufWriter::new(file);
+            let created = File::create_new(&self.output);
+            let is_new = created.is_ok();
+            let file = created.or_else(|_| File::create(&self.output));
+            let mut file = BufWriter::new(file.map_err(|e| Failure::file("create", &self.output, e))?);
             let sent = sidebloom::send_filter(&filter, &mut file)
                 .map_err(Failure::from)
                 .and_then(|_| file.flush().map_err(|e| Failure::file("write", &self.output, e)));
-            if sent.is_err() && self.output.is_file() {
+            if sent.is_err() && is_new {
                 let _ = std::fs::remove_file(&self.output); // A partial filter is of no use.
             }
             sent?;
