@@ -33,8 +33,7 @@ impl Inner {
             let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
             (state.clone(), self.live())
         };
-        let next_id = self.storage.next_id();
-        let state = ManifestState { next_id, log_floor: next_id, log_mark: None, ..state };
+        let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state };
         let claimed = create_dir_durably(&*self.storage.fs, target).and_then(|()| self.claim(target));
         let _lock = match claimed {
             Ok(lock) => lock,

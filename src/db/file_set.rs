@@ -66,7 +66,7 @@ impl FileSet {
         self.store_id
     }
 
-    /// Rises whenever segments leave the store.
+    /// Rises whenever segments come or go: sets with the same number have the same segments.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -138,9 +138,9 @@ impl Inner {
         // Under this lock nothing is published, so the view has exactly the segments of the state.
         let manifest = lock(&self.manifest);
         let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
-        let next_id = self.storage.next_id();
-        // The logs do not come along, and segments have everything up to the last number.
-        let state = ManifestState { next_id, log_floor: next_id, log_mark: None, ..state.clone() };
+        // The logs do not come along, and segments have everything up to the last number. Numbers that files have taken since do not count:
+        // the next process may take them again, and the version with them.
+        let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state.clone() };
         self.storage.file_set(&state, self.live().segments().cloned().collect())
     }
 }

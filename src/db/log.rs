@@ -33,8 +33,6 @@ pub(crate) struct InheritedLogs {
     pub next_seq: Seq,
     /// Files that nothing needs once a new log has replaced these.
     pub obsolete: Vec<String>,
-    /// The version of the store that was opened, which has none of these segments.
-    pub version: u64,
     /// The log that replaces them, if an attempt to publish it has failed.
     pub replacement: Option<(FileId, wal::LogWriter)>,
 }

@@ -76,9 +76,6 @@ impl Inner {
         change.note_overtaken(&live);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let flushed = change.flushed.as_ref();
-        if !change.removed.is_empty() {
-            self.storage.take_id(); // A number of its own for the first version without these segments: see `follow.rs`.
-        }
         // The log at the new floor exists, whether or not any of it was synced.
         let at_floor = flushed.map(|flushed| LogMark {
             log: flushed.next_log,
@@ -90,10 +87,10 @@ impl Inner {
             removed: change.removed.iter().map(|s| s.meta.id).collect(),
             log_floor: flushed.map(|flushed| flushed.next_log),
             last_seq: flushed.and_then(|flushed| flushed.last_seq),
-            next_id: Some(self.storage.next_id()),
             log_mark: lock(&self.control).synced.max(at_floor).max(change.log_mark),
+            ..Edit::default()
         };
-        self.record(log, state, &edit, &change.added).map_err(|e| self.fail(e))?;
+        let edit = self.record(log, state, edit, &change.added).map_err(|e| self.fail(e))?;
         let version = state.next_id.0;
 
         let stays: BTreeSet<FileId> = change.added.iter().map(|s| s.meta.id).collect();
@@ -140,43 +137,47 @@ impl Inner {
             return Ok(());
         }
         let edit = Edit { log_mark, ..Edit::default() };
-        self.record(log, state, &edit, &[]).map_err(|e| self.fail(e))
+        self.record(log, state, edit, &[]).map(drop).map_err(|e| self.fail(e))
     }
 
-    /// Makes an edit durable. On an error, `state` has the segments that it had; the manifest does too, or it is torn and rewritten next time.
+    /// Makes an edit durable, and returns it with the number of the version that it makes. On an error, `state` has the segments that it had;
+    /// the manifest does too, or it is torn and rewritten next time.
+    ///
+    /// Each version has a number of its own (`versions.rs`), so the edit takes its number after a rewrite has taken one: had the version
+    /// without a segment the number of a rewritten one that names it, its file would be removed although somebody reads it.
     fn record(
         &self,
         manifest: &mut Manifest,
         state: &mut ManifestState,
-        edit: &Edit,
+        mut edit: Edit,
         added: &[LiveSegment],
-    ) -> Result<()> {
+    ) -> Result<Edit> {
         let known: BTreeSet<FileId> = state.segments.keys().copied().collect();
         let unknown = || added.iter().filter(|s| !known.contains(&s.meta.id));
         let prepared = self.check_writable().and_then(|()| {
             self.rewrite_if_needed(manifest, state)?;
             self.storage.fs.sync_dir(&self.storage.dir)?;
+            edit.next_id = Some(self.storage.take_version());
             let mut after = state.clone();
-            after.apply(edit).map_err(Error::Internal)?;
+            after.apply(&edit).map_err(Error::Internal)?;
             check_levels(&after, &self.storage.dir)?;
             Ok(after)
         });
         // If this fails, no manifest names them.
         let after = prepared.inspect_err(|_| unknown().for_each(|s| s.file.mark_obsolete(0)))?;
-        if let Err(error) = manifest.append(edit, &after) {
+        if let Err(error) = manifest.append(&edit, &after) {
             lock(&self.control).doubtful.extend(unknown().cloned());
             return Err(error);
         }
         *state = after;
-        Ok(())
+        Ok(edit)
     }
 
     /// Rewrites a manifest whose last edit failed. The new one certainly does not name the segments of that edit.
     fn rewrite_if_needed(&self, manifest: &mut Manifest, state: &mut ManifestState) -> Result<()> {
         if manifest.needs_rewrite() {
             // Another process may have read the failed edit. The version without it is a later one, also for the next writer.
-            self.storage.take_id();
-            let later = ManifestState { next_id: self.storage.next_id(), ..state.clone() };
+            let later = ManifestState { next_id: self.storage.take_version(), ..state.clone() };
             manifest.rewrite(&later)?;
             *state = later;
             let doubtful = std::mem::take(&mut lock(&self.control).doubtful);

@@ -127,7 +127,6 @@ impl Recovery<'_> {
             batches,
             next_seq,
             obsolete: self.names.iter().filter(|name| self.is_obsolete(state, name)).cloned().collect(),
-            version: state.next_id.0,
             replacement: None,
         }
     }

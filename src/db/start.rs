@@ -112,12 +112,14 @@ impl Inner {
 
     /// Removes the files that the manifest no longer needs.
     fn remove_unknown(&self, inherited: &InheritedLogs) {
+        // Another process may have read a later version than this one has found: an edit that never reached the disk.
+        let version = lock(&self.manifest).as_ref().map_or(u64::MAX, |(_, state)| state.next_id.0);
         for name in &inherited.obsolete {
             tracing::info!(name, "removing an unknown file");
             match FileKind::parse(name) {
                 // Processes that read an earlier version may need it.
                 Some((id, FileKind::Segment | FileKind::Obsolete | FileKind::Filter)) => {
-                    self.storage.files.leftovers().remove(id, inherited.version);
+                    self.storage.files.leftovers().remove(id, version);
                 }
                 // The publication has removed the logs.
                 _ => self.storage.remove_if_there(&self.storage.dir.join(name)),

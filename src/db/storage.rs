@@ -73,9 +73,9 @@ impl Storage {
         FileId(self.next_id.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The number that [`take_id`](Self::take_id) would reserve.
-    pub fn next_id(&self) -> FileId {
-        FileId(self.next_id.load(Ordering::Relaxed))
+    /// The next file number that no other version of the store has had: see `versions.rs`.
+    pub fn take_version(&self) -> FileId {
+        FileId(self.take_id().0.saturating_add(1))
     }
 
     /// Whether filters are used and written.

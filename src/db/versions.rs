@@ -1,8 +1,8 @@
 //! The versions of a store that this process reads while another one writes.
 //!
-//! A version is a state of the manifest. Its number is the next file number then, which rises with every edit that removes segments. The
-//! writer removes the files of a segment only if nobody holds a version below the first one without it ([`ReaderLocks`]). So whoever holds
-//! a version can read its files, and those of all later versions.
+//! A version is a state of the manifest. Its number is the next file number then, which rises with every edit and with every rewrite after a
+//! failed one: no two states that another process can read have the same. The writer removes the files of a segment only if nobody holds a
+//! version below the first one without it ([`ReaderLocks`]). So whoever holds a version can read its files, and those of all later versions.
 
 use crate::error::Result;
 use crate::fs::ReaderLocks;

@@ -17,6 +17,7 @@ mod everything;
 mod first_write;
 mod follow;
 mod follow_passes;
+mod follow_versions;
 mod full_disk;
 mod i10_levels;
 mod i13_own_files;

@@ -27,6 +27,10 @@ pub fn writer(args: &ChildArgs) -> ExitCode {
                 Err(error) => panic!("open: {error}"),
             }
         };
+        if rng.percent(30) {
+            // The store was closed cleanly, and nothing has been written yet.
+            db.compact().unwrap_or_else(|e| panic!("compact before the first write: {e}"));
+        }
         let until = Instant::now() + Duration::from_millis(*rng.pick(&[1, 20, 100, 1000]));
         let seeds: [u64; WRITERS] = std::array::from_fn(|_| rng.next());
         std::thread::scope(|scope| {
