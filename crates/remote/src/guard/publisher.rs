@@ -168,9 +168,13 @@ impl GuardPublisher {
             state.number = number;
             let mark = Mark { writer: self.writer, number };
             self.lineage.intend(mark)?;
-            let found = match self.remote.create(&object(number), state.encode())? {
+            let name = object(number);
+            let found = match self.remote.create(&name, state.encode())? {
                 Created::Yes => None,
-                Created::Exists => state::read(&self.remote, number)?,
+                Created::Exists => Some(state::read(&self.remote, number)?.ok_or_else(|| {
+                    let what = "it was created by somebody and is gone".into();
+                    Error::Bucket { op: "create", object: self.remote.object(&name), what }
+                })?),
             };
             match found.map(|found| found.state.writer) {
                 None => {

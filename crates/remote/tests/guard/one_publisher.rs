@@ -114,6 +114,21 @@ fn a_state_whose_answer_was_lost_is_known_as_ones_own() {
 }
 
 #[test]
+fn a_state_that_exists_and_is_gone_is_not_taken_for_ones_own() {
+    let (published, store) = (guard(), Watched::new());
+    let mut publisher = published.publisher(&store);
+    publisher.publish().unwrap();
+    store.fail(Fault::ExistsThenGone);
+    published.guard.insert("Freebird").unwrap();
+    let error = publisher.publish().unwrap_err();
+    assert!(error.to_string().contains("is gone"), "{error}");
+    assert_eq!(reader(&store, &published.dir).stats().state, 1, "no such state exists");
+    store.fail(Fault::None);
+    assert_eq!(publisher.publish().unwrap().number, 2);
+    assert!(all_maybe(&reader(&store, &published.dir), &["Freebird"]));
+}
+
+#[test]
 fn two_that_race_leave_one_line_of_states() {
     for _ in 0..30 {
         let (Published { dir, guard, .. }, store) = (guard(), Watched::new());

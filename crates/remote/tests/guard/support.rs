@@ -30,6 +30,8 @@ pub enum Fault {
     WritesAfter(u64),
     /// The next write of a state is done, and its answer is lost.
     LosesAnswer,
+    /// Every state to be created exists already, and is gone when it is read.
+    ExistsThenGone,
 }
 
 #[derive(Debug)]
@@ -134,6 +136,9 @@ impl ObjectStore for Watched {
             }
             loses
         };
+        if *self.fault.lock().unwrap() == Fault::ExistsThenGone && at.as_ref().contains("/state/") {
+            return Err(Error::AlreadyExists { path: at.to_string(), source: "told to".into() });
+        }
         let put = self.store.put_opts(at, payload, options).await?;
         if loses { Err(broken()) } else { Ok(put) }
     }
