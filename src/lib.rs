@@ -64,6 +64,7 @@ pub mod error;
 pub mod fs;
 pub mod guard;
 pub mod id;
+pub mod show;
 pub mod sort;
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
     (
         "src",
         &[
+            &["show"],
             &["bounds", "error", "id", "shards", "sync"],
             &["key", "fs"],
             &["ranges", "sort"],

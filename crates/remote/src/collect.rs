@@ -2,13 +2,10 @@
 
 use crate::error::Result;
 use crate::find;
-use crate::generation::Generation;
+use crate::generation::{FOLDERS, Generation};
 use crate::remote::Remote;
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
-
-/// Folders of objects that generations name.
-const FOLDERS: [&str; 3] = ["segment", "filter", "manifest"];
 
 /// Removes generations that were replaced at least `min_age` before the newest one was published, and then the objects of that age that no
 /// remaining generation names. All times are the bucket's. Returns how many objects went.

@@ -2,12 +2,12 @@
 //! begins empty.
 
 use crate::error::{Error, Result};
+use crate::private;
 use sidebloom::filter::codec::crc32;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Memory for a block's entry in the index, at most, in bytes: the index of small blocks must not outgrow the cache.
@@ -35,12 +35,8 @@ struct Ring {
 impl DiskCache {
     /// A cache of at most `bytes_max` bytes in a new file in `dir`.
     pub fn create(dir: &Path, bytes_max: u64) -> Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let (process, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let path = dir.join(format!("blocks-{process}-{number}.cache"));
-        std::fs::create_dir_all(dir).map_err(Error::file("create", dir))?;
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
-        let file = file.map_err(Error::file("create", &path))?;
+        let created = private::create_unique(dir, |unique| format!("blocks-{unique}.cache"));
+        let (file, path) = created.map_err(Error::file("create a file in", dir))?;
         Ok(DiskCache { file, path, bytes_max, ring: Mutex::default() })
     }
 

@@ -1,5 +1,6 @@
 //! What can go wrong between a store and its bucket.
 
+use sidebloom::show::{self, escaped};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] sidebloom::Error),
     /// The URL is not that of an object store that this build knows.
-    #[error("{url} is not the URL of an object store: {what}")]
+    #[error("{} is not the URL of an object store: {}", escaped(url), escaped(what))]
     InvalidUrl {
         /// The URL.
         url: String,
@@ -22,7 +23,11 @@ pub enum Error {
         what: String,
     },
     /// The bucket refuses the credentials, or they do not suffice for this object.
-    #[error("{object}: the bucket refuses access; check the credentials in the environment: {what}")]
+    #[error(
+        "{}: the bucket refuses access; check the credentials in the environment: {}",
+        escaped(object),
+        escaped(what)
+    )]
     AccessDenied {
         /// The object.
         object: String,
@@ -30,7 +35,7 @@ pub enum Error {
         what: String,
     },
     /// The bucket cannot be reached, or failed after all retries.
-    #[error("{object}: cannot {op}: {what}")]
+    #[error("{}: cannot {op}: {}", escaped(object), escaped(what))]
     Bucket {
         /// A verb: "read", "write", "list", …
         op: &'static str,
@@ -40,7 +45,7 @@ pub enum Error {
         what: String,
     },
     /// There is no published store at the URL.
-    #[error("{url} holds no published store: {what}")]
+    #[error("{} holds no published store: {}", escaped(url), escaped(what))]
     NotPublished {
         /// The URL.
         url: String,
@@ -48,7 +53,7 @@ pub enum Error {
         what: String,
     },
     /// An object is not what its writer has written.
-    #[error("{object} is damaged at offset {offset}: {what}")]
+    #[error("{} is damaged at offset {offset}: {}", escaped(object), escaped(what))]
     Damaged {
         /// The object.
         object: String,
@@ -58,7 +63,7 @@ pub enum Error {
         what: String,
     },
     /// The generation has a later format.
-    #[error("{object} has format version {found}, but this build reads version {supported}")]
+    #[error("{} has format version {found}, but this build reads version {supported}", escaped(object))]
     UnsupportedVersion {
         /// The object.
         object: String,
@@ -69,8 +74,10 @@ pub enum Error {
     },
     /// Another writer has published a generation that this one meant to publish. Its store takes no more writes.
     #[error(
-        "fenced: generation {generation} of {url} was published by writer {writer}, not by this one; this store takes no more writes. Clone \
-         the published one, or open this store again and take over"
+        "fenced: generation {generation} of {} was published by writer {}, not by this one; this store takes no more writes. Clone \
+         the published one, or open this store again and take over",
+        escaped(url),
+        escaped(writer)
     )]
     Fenced {
         /// Where.
@@ -81,22 +88,50 @@ pub enum Error {
         writer: String,
     },
     /// The URL holds another store, or generations that this store does not descend from.
-    #[error("{url} holds {what}")]
+    #[error("{} holds {}", escaped(url), escaped(what))]
     Foreign {
         /// Where.
         url: String,
         /// What it holds, and what to do.
         what: String,
     },
+    /// The bucket shows an older state than it did before: somebody has restored it, or removed what was newer.
+    #[error(
+        "{} went back from generation {seen} to {found}; what was opened before stays in use. If it was meant to, remove the cache directory {}",
+        escaped(url),
+        show::path(cache)
+    )]
+    WentBack {
+        /// Where.
+        url: String,
+        /// The newest generation, or state of a guard, that was seen before.
+        seen: u64,
+        /// The newest one now.
+        found: u64,
+        /// The directory that remembers it.
+        cache: PathBuf,
+    },
+    /// One generation, or state of a guard, follows the other without an end.
+    #[error(
+        "{} has one generation after the other from {from} on, without an end: it is no published store",
+        escaped(url)
+    )]
+    Endless {
+        /// Where.
+        url: String,
+        /// The number that the search began with.
+        from: u64,
+    },
     /// The object belonged to a generation that was collected. Open or refresh the reader.
-    #[error("{object} was removed with its generation: refresh the reader")]
+    #[error("{} was removed with its generation: refresh the reader", escaped(object))]
     Expired {
         /// The object.
         object: String,
     },
     /// The clocks of this machine and of the bucket differ by more than the tolerance.
     #[error(
-        "the clocks of this machine and of {url} differ by {skew:?}, more than {tolerance:?}: set the clock"
+        "the clocks of this machine and of {} differ by {skew:?}, more than {tolerance:?}: set the clock",
+        escaped(url)
     )]
     ClockSkew {
         /// The bucket.
@@ -107,7 +142,7 @@ pub enum Error {
         tolerance: Duration,
     },
     /// A local file of this crate cannot be used.
-    #[error("cannot {op} {}: {source}", path.display())]
+    #[error("cannot {op} {}: {source}", show::path(path))]
     File {
         /// A verb.
         op: &'static str,

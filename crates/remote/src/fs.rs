@@ -109,11 +109,10 @@ impl RemoteFs {
     /// The local files that are still needed.
     pub fn local_files(&self) -> HashSet<PathBuf> {
         let state = self.state();
-        let local =
-            |file: &File| self.0.local.path(&file.object, file.tail.as_ref().map_or(0, |tail| tail.at));
         let cache = self.0.cache.as_ref().map(|cache| cache.path().to_path_buf());
-        let manifest = self.0.local.path(&state.generation.manifest, 0);
-        state.files.values().map(|known| local(&known.file)).chain([manifest]).chain(cache).collect()
+        let manifest = self.0.local.path(&state.generation.manifest_file());
+        let files = state.files.values().map(|known| self.0.local.path(&known.file));
+        files.chain([manifest]).chain(cache).collect()
     }
 
     fn name(path: &Path) -> &str {
@@ -126,13 +125,10 @@ impl RemoteFs {
         let state = self.state();
         let file = match state.files.get(name) {
             Some(known) => known.file.clone(),
-            None if name == MANIFEST => {
-                let object = state.generation.manifest.clone();
-                File { name: name.into(), mark: object.sha256.clone(), object, tail: None }
-            }
+            None if name == MANIFEST => state.generation.manifest_file(),
             None => return Err(missing(op, path)),
         };
-        let local = self.0.local.path(&file.object, file.tail.as_ref().map_or(0, |tail| tail.at));
+        let local = self.0.local.path(&file);
         Ok((file, local))
     }
 }

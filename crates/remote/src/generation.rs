@@ -6,17 +6,33 @@
 //!
 //! `length` is that of the body in bytes, and the CRC covers it. The body is JSON ([`Generation`]). Objects that it names are immutable, too:
 //! their names contain the SHA-256 of their contents, so no writer replaces what another one has written.
+//!
+//! Invalid, and damage: more than [`BYTES_MAX`] bytes; a file whose name is not that of a segment or a sidecar, or that occurs twice; an object
+//! whose name is not a folder of [`FOLDERS`] and one plain name; a SHA-256 or a number of a store that is not written in hex; a tail that
+//! begins after the end of its file; sizes that add up to more than 2^64. The writer checks the same ([`Generation::check`]).
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use sidebloom::FileSet;
 use sidebloom::filter::codec::crc32;
+use sidebloom::id::{FileId, FileKind};
+use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const MAGIC: &str = "sidebloom generation ";
 const VERSION: u32 = 1;
 /// Longest first line: the magic, two numbers and eight hex digits.
 const HEAD_MAX: usize = 80;
+
+/// The largest generation, in bytes: some 200,000 segments.
+pub(crate) const BYTES_MAX: u64 = 128 << 20;
+/// The largest manifest, in bytes: five times what as many segments need.
+const MANIFEST_BYTES_MAX: u64 = 256 << 20;
+/// Folders of the objects that generations name.
+pub(crate) const FOLDERS: [&str; 3] = ["segment", "filter", "manifest"];
+/// The longest name of an object in its folder.
+const NAME_BYTES_MAX: usize = 128;
 
 /// The object that says where the newest generation may be found. Written after each generation; never decides anything.
 pub(crate) const LATEST: &str = "latest";
@@ -90,6 +106,12 @@ impl Generation {
         std::iter::once(&self.manifest).chain(self.files.iter().map(|file| &file.object))
     }
 
+    /// The manifest as a file of the store.
+    pub fn manifest_file(&self) -> File {
+        let object = self.manifest.clone();
+        File { name: FileSet::MANIFEST.into(), mark: object.sha256.clone(), object, tail: None }
+    }
+
     /// The time of the state.
     pub fn as_of(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.as_of_ms)
@@ -137,18 +159,75 @@ impl Generation {
         if found.number != number {
             return Err(damaged(head_len + 1, &format!("it says that it is generation {}", found.number)));
         }
-        let is_plain =
-            |name: &str| !name.is_empty() && !name.contains(['/', '\\']) && name != ".." && name != ".";
-        match found.files.iter().all(|file| is_plain(&file.name)) {
-            true => Ok(found),
-            false => Err(damaged(head_len + 1, "a file's name is not plain")),
+        found.check().map_err(|what| damaged(head_len + 1, &what))?;
+        Ok(found)
+    }
+
+    /// The number that tells the store from others.
+    pub fn store_id(&self) -> u64 {
+        u64::from_str_radix(&self.store, 16).unwrap_or_default() // `check` has seen the digits.
+    }
+
+    /// What makes it invalid, whoever wrote it.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        let is_hex = |text: &str, digits| {
+            (1..=digits).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        if !is_hex(&self.store, 16) || !is_hex(&self.writer, 64) {
+            return Err("its store or its writer is no number in hex".into());
         }
+        if self.manifest.bytes > MANIFEST_BYTES_MAX {
+            return Err(format!(
+                "a manifest of {} bytes, more than {MANIFEST_BYTES_MAX}",
+                self.manifest.bytes
+            ));
+        }
+        let mut names: HashSet<FileId> = HashSet::new();
+        let mut sidecars: HashSet<FileId> = HashSet::new();
+        for file in &self.files {
+            let is_new = match FileKind::parse(&file.name) {
+                Some((id, FileKind::Segment)) => names.insert(id),
+                Some((id, FileKind::Filter)) => file.tail.is_none() && sidecars.insert(id),
+                _ => false,
+            };
+            if !is_new {
+                return Err(format!("{:?} is no file of a store, or is there twice", file.name));
+            }
+            if let Some(tail) = &file.tail
+                && (tail.at > file.object.bytes || !is_sha256(&tail.sha256))
+            {
+                return Err(format!("the end of {} is not in it", file.name));
+            }
+        }
+        if let Some(object) = self.objects().find(|object| !object.is_plain()) {
+            return Err(format!("{:?} is no object of a published store", object.object));
+        }
+        let sizes = self.objects().try_fold(0u64, |sum, object| sum.checked_add(object.bytes));
+        sizes.map(drop).ok_or_else(|| "its sizes add up to more than 2^64".into())
+    }
+}
+
+impl Object {
+    /// Whether the name is one that a publisher gives, and could be that of a file; and whether the hash is one.
+    fn is_plain(&self) -> bool {
+        let is_name = |name: &str| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
+        };
+        let parts = self.object.split_once('/');
+        is_sha256(&self.sha256)
+            && parts.is_some_and(|(folder, name)| FOLDERS.contains(&folder) && is_name(name))
     }
 }
 
 /// The SHA-256 of some bytes, in hex.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+/// Whether this is a SHA-256 as it stands in the names of files.
+pub(crate) fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Bytes as hex digits.
@@ -222,8 +301,73 @@ mod tests {
             assert!(error.starts_with("o "), "{error}");
         }
         assert!(Generation::decode(&bytes, "o", 13).is_err());
-        let mut escaping = generation();
-        escaping.files[0].name = "../000001.segment".into();
-        assert!(Generation::decode(&escaping.encode(), "o", 12).is_err());
+    }
+
+    /// Whether a generation is refused after this change, by its reader and by its writer.
+    fn refuses(change: impl FnOnce(&mut Generation)) -> bool {
+        let mut changed = generation();
+        change(&mut changed);
+        let read = Generation::decode(&changed.encode(), "o", 12);
+        assert_eq!(read.is_err(), changed.check().is_err(), "the writer refuses what the reader does");
+        matches!(read, Err(Error::Damaged { .. }))
+    }
+
+    #[test]
+    fn i11_names_hashes_and_sizes_from_a_bucket_are_checked() {
+        for name in [
+            "../000001.segment",
+            "/etc/passwd",
+            "LOCK",
+            "MANIFEST",
+            "PUBLISHED",
+            "authorized_keys",
+            "000001.wal",
+            "000001.obsolete",
+            "1.segment",
+            "000001.segment\0",
+            "000001.segment\n",
+            "",
+            ".",
+            "..",
+        ] {
+            assert!(refuses(|changed| changed.files[0].name = name.into()), "{name:?}");
+        }
+        for name in [
+            "authorized_keys",
+            "segment/../../x",
+            "segment//x",
+            "segment/",
+            "/segment/x",
+            "segment/x/y",
+            "segment/.x",
+            "segment/..",
+            "segment/a\0",
+            "segment/\u{1b}[2J",
+            "gen/1",
+            "latest",
+            "segment/CON ",
+            "segment\\x",
+        ] {
+            assert!(refuses(|changed| changed.files[0].object.object = name.into()), "{name:?}");
+            assert!(refuses(|changed| changed.manifest.object = name.into()), "{name:?}");
+        }
+        assert!(refuses(|changed| changed.manifest.object = format!("manifest/{}", "x".repeat(129))));
+        for hash in ["", "..", "0", &"A".repeat(64), &"/".repeat(64), &"0".repeat(63)] {
+            assert!(refuses(|changed| changed.files[0].object.sha256 = hash.into()), "{hash:?}");
+            assert!(
+                refuses(|changed| changed.files[0].tail.as_mut().unwrap().sha256 = hash.into()),
+                "{hash:?}"
+            );
+        }
+        assert!(refuses(|changed| changed.files[0].tail.as_mut().unwrap().at = 8));
+        assert!(refuses(|changed| changed.files[0].object.bytes = u64::MAX));
+        assert!(refuses(|changed| changed.manifest.bytes = MANIFEST_BYTES_MAX + 1));
+        assert!(refuses(|changed| changed.files.push(changed.files[0].clone())));
+        assert!(refuses(|changed| changed.files[0].name = "000001.filter".into()), "a filter with a tail");
+        for digits in ["", "x", "\u{1b}[2J", "00000000000000000"] {
+            assert!(refuses(|changed| changed.store = digits.into()), "{digits:?}");
+        }
+        assert!(refuses(|changed| changed.writer = "\n".into()));
+        assert!(!refuses(|_| ()));
     }
 }

@@ -31,10 +31,16 @@ mod error;
 mod find;
 mod fs;
 mod generation;
+#[cfg(test)]
+#[path = "../../../fixtures/golden.rs"]
+mod golden;
 pub mod guard;
+mod kept;
 mod lineage;
 mod local;
+mod mark;
 mod parallel;
+mod private;
 mod publisher;
 mod reader;
 mod remote;

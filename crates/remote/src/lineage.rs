@@ -1,35 +1,127 @@
-//! Which published generation a store's directory descends from, in a small file beside the store's own.
+//! Which published generations a store's directory descends from: the file `PUBLISHED` beside the store's own. Integers are little-endian.
+//!
+//! ```text
+//!  0  8  magic "SBLMPUB\n"
+//!  8  4  version
+//! 12  …  the number of places, a varint; for each of them, by ascending URL:
+//!        the URL, a varint length and bytes
+//!        8  the last generation that the directory descends from; 0 if there was none
+//!        the number of attempts, a varint, and for each of them:
+//!        32 SHA-256 of the generation that was about to be created
+//!     4  CRC-32 of all bytes before
+//! ```
+//! *version*: 1. In every version, magic and version are at these offsets, and the last four bytes are the CRC-32 of all others.
+//!
+//! *URL*: as [`Remote::url`](crate::Remote::url) has it, without keys.
+//!
+//! *attempts*: a process that died before it heard of its success has left one. The newest [`ATTEMPTS_MAX`] are kept.
+//!
+//! Damage is an error wherever the file is read, also before it is changed: a change keeps the other places. The file is replaced whole.
 
 use crate::error::{Error, Result};
-use crate::generation::{Generation, sha256};
-use serde::{Deserialize, Serialize};
+use crate::generation::Generation;
+use crate::private;
+use sha2::{Digest, Sha256};
+use sidebloom::filter::codec::{Decoder, Encode, crc32};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// The name of the file.
 const NAME: &str = "PUBLISHED";
+const MAGIC: &[u8; 8] = b"SBLMPUB\n";
+const VERSION: u32 = 1;
+/// The largest file: hundreds of places.
+const BYTES_MAX: u64 = 16 << 20;
+/// Attempts that are kept for each place.
+const ATTEMPTS_MAX: usize = 1000;
 
 /// What this directory has published to, or was cloned from, by URL.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Lineages(BTreeMap<String, Lineage>);
+type Lineages = BTreeMap<String, Lineage>;
 
 /// What a directory has to do with one URL.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lineage {
     /// The last generation that the directory descends from; 0 if there was none.
     pub generation: u64,
-    /// SHA-256 of each next generation that it was about to create, in hex. A process that died before it heard of its success has left one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub attempts: Vec<String>,
+    /// SHA-256 of each next generation that it was about to create.
+    attempts: Vec<[u8; 32]>,
 }
 
 impl Lineage {
     /// Whether the directory descends from this generation.
     pub fn has(&self, newest: &Generation) -> bool {
-        newest.number == self.generation || self.attempts.contains(&sha256(&newest.encode()))
+        newest.number == self.generation || self.attempts.contains(&digest(newest))
     }
+
+    fn attempt(&mut self, next: [u8; 32]) {
+        let excess = (self.attempts.len() + 1).saturating_sub(ATTEMPTS_MAX);
+        self.attempts.drain(..excess);
+        self.attempts.push(next);
+    }
+}
+
+fn digest(generation: &Generation) -> [u8; 32] {
+    Sha256::digest(generation.encode()).into()
+}
+
+fn encode(lineages: &Lineages) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.put_u32(VERSION);
+    bytes.put_varint(lineages.len() as u64);
+    for (url, lineage) in lineages {
+        bytes.put_bytes(url.as_bytes());
+        bytes.put_u64(lineage.generation);
+        bytes.put_varint(lineage.attempts.len() as u64);
+        lineage.attempts.iter().for_each(|attempt| bytes.extend_from_slice(attempt));
+    }
+    let crc = crc32(&[&bytes]);
+    bytes.put_u32(crc);
+    bytes
+}
+
+fn decode(bytes: &[u8], path: &Path) -> Result<Lineages> {
+    let name = || path.display().to_string();
+    let damaged = |offset: usize, what: &str| {
+        let what = format!("{what}; remove the file, and take over with the next publication");
+        Error::damaged(name(), offset as u64, what)
+    };
+    let (body, crc) = bytes.split_last_chunk().ok_or_else(|| damaged(bytes.len(), "cut short"))?;
+    let mut fields = Decoder::new(body);
+    if fields.take(MAGIC.len()) != Some(MAGIC) {
+        return Err(damaged(0, "it does not begin as such a file does"));
+    }
+    // Before the version, so that a damaged version is not taken for another one.
+    if *crc != crc32(&[body]).to_le_bytes() {
+        return Err(damaged(body.len(), "checksum mismatch"));
+    }
+    let found = fields.u32().unwrap_or_default();
+    if found != VERSION {
+        return Err(Error::UnsupportedVersion { object: name(), found, supported: VERSION });
+    }
+    let lineages = decode_places(&mut fields).ok_or_else(|| damaged(fields.position(), "invalid field"))?;
+    match fields.remaining() {
+        0 => Ok(lineages),
+        _ => Err(damaged(fields.position(), "bytes after the end")),
+    }
+}
+
+fn decode_places(fields: &mut Decoder<'_>) -> Option<Lineages> {
+    let mut lineages = Lineages::new();
+    // Each place and each attempt takes bytes, so a count that is too high ends where they do.
+    for _ in 0..fields.varint()? {
+        let url = std::str::from_utf8(fields.bytes()?).ok()?.to_owned();
+        let generation = fields.u64()?;
+        let mut attempts = Vec::new();
+        for _ in 0..fields.varint()? {
+            attempts.push(fields.take(32)?.try_into().ok()?);
+        }
+        let is_ascending = lineages.last_key_value().is_none_or(|(last, _)| *last < url);
+        if !is_ascending || attempts.len() > ATTEMPTS_MAX {
+            return None;
+        }
+        lineages.insert(url, Lineage { generation, attempts });
+    }
+    Some(lineages)
 }
 
 fn path(dir: &Path) -> PathBuf {
@@ -37,19 +129,16 @@ fn path(dir: &Path) -> PathBuf {
 }
 
 fn read_all(dir: &Path) -> Result<Lineages> {
-    match std::fs::read(path(dir)) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|e| {
-            let what = format!("{e}; remove the file, and take over with the next publication");
-            Error::damaged(path(dir).display().to_string(), e.column() as u64, what)
-        }),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(Lineages::default()),
-        Err(e) => Err(Error::file("read", path(dir))(e)),
+    let path = path(dir);
+    match private::read_at_most(&path, BYTES_MAX).map_err(Error::file("read", &path))? {
+        Some(bytes) => decode(&bytes, &path),
+        None => Ok(Lineages::default()),
     }
 }
 
 /// What the directory has to do with `url`.
 pub(crate) fn read(dir: &Path, url: &str) -> Result<Lineage> {
-    Ok(read_all(dir)?.0.remove(url).unwrap_or_default())
+    Ok(read_all(dir)?.remove(url).unwrap_or_default())
 }
 
 /// Notes durably that the directory descends from this generation.
@@ -59,20 +148,95 @@ pub(crate) fn note(dir: &Path, url: &str, generation: u64) -> Result<()> {
 
 /// Notes durably, before it is created, that the next generation is the directory's own.
 pub(crate) fn note_attempt(dir: &Path, url: &str, next: &Generation) -> Result<()> {
-    change(dir, url, |lineage| lineage.attempts.push(sha256(&next.encode())))
+    change(dir, url, |lineage| lineage.attempt(digest(next)))
 }
 
 fn change(dir: &Path, url: &str, change: impl FnOnce(&mut Lineage)) -> Result<()> {
-    let mut lineages = read_all(dir).unwrap_or_default();
-    change(lineages.0.entry(url.to_owned()).or_default());
-    let temporary = dir.join(format!("{NAME}.tmp"));
-    let bytes = serde_json::to_vec(&lineages).unwrap_or_default(); // Strings and numbers: cannot fail.
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create(&temporary)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, path(dir))?;
-        File::open(dir)?.sync_all()
-    };
-    write().map_err(Error::file("write", path(dir)))
+    let mut lineages = read_all(dir)?;
+    change(lineages.entry(url.to_owned()).or_default());
+    let (path, bytes) = (path(dir), encode(&lineages));
+    if bytes.len() as u64 > BYTES_MAX {
+        let what = format!("it would have {} bytes, more than {BYTES_MAX}: remove it", bytes.len());
+        return Err(Error::damaged(path.display().to_string(), 0, what));
+    }
+    private::replace(&path, &bytes).map_err(Error::file("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_places(dir: &Path) -> Vec<u8> {
+        note(dir, "file:///b", 7).unwrap();
+        change(dir, "file:///a", |lineage| lineage.attempts.push([0xaa; 32])).unwrap();
+        std::fs::read(path(dir)).unwrap()
+    }
+
+    #[test]
+    fn lineages_are_remembered_for_each_place_and_their_bytes_are_these() {
+        let dir = tempfile::tempdir().unwrap();
+        let bytes = two_places(dir.path());
+        let fields = [
+            (8, "magic"),
+            (4, "version"),
+            (1, "two places"),
+            (10, "file:///a"),
+            (8, "no generation"),
+            (1, "one attempt"),
+            (32, "its SHA-256"),
+            (10, "file:///b"),
+            (8, "generation 7"),
+            (1, "no attempt"),
+            (4, "crc"),
+        ];
+        crate::golden::check("published", &bytes, &fields);
+        assert_eq!(read(dir.path(), "file:///b").unwrap().generation, 7);
+        assert_eq!(read(dir.path(), "file:///a").unwrap().attempts, [[0xaa; 32]]);
+        assert_eq!(read(dir.path(), "file:///c").unwrap(), Lineage::default());
+        let mut many = Lineage::default();
+        (0..2 * ATTEMPTS_MAX).for_each(|n| many.attempt([n as u8; 32]));
+        let many = Lineages::from([("x".to_owned(), many)]);
+        assert_eq!(decode(&encode(&many), Path::new("x")).unwrap(), many, "what is kept can be read");
+    }
+
+    #[test]
+    fn i6_a_damaged_published_file_is_named_and_no_place_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let good = two_places(dir.path());
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            assert!(matches!(decode(&bad, Path::new("x")), Err(Error::Damaged { .. })), "bit {bit}");
+        }
+        (0..good.len())
+            .for_each(|len| assert!(decode(&good[..len], Path::new("x")).is_err(), "cut to {len}"));
+        let mut bad = good.clone();
+        bad[20] ^= 1;
+        std::fs::write(path(dir.path()), &bad).unwrap();
+        assert!(note(dir.path(), "file:///c", 1).is_err(), "the other places are not dropped");
+        assert_eq!(std::fs::read(path(dir.path())).unwrap(), bad);
+        let counted = |count: u64, rest: &[u8]| {
+            let mut bytes = [&good[..12], &[][..]].concat();
+            bytes.put_varint(count);
+            bytes.extend_from_slice(rest);
+            let crc = crc32(&[&bytes]);
+            bytes.put_u32(crc);
+            decode(&bytes, Path::new("x"))
+        };
+        assert!(counted(u64::MAX, &[]).is_err() && counted(0, &[0]).is_err() && counted(0, &[]).is_ok());
+    }
+
+    #[test]
+    fn published_and_its_temporary_file_follow_no_link() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let victim = other.path().join("authorized_keys");
+        std::fs::write(&victim, "a key").unwrap();
+        std::os::unix::fs::symlink(&victim, dir.path().join("PUBLISHED.tmp")).unwrap();
+        note(dir.path(), "file:///a", 1).unwrap();
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "a key");
+        std::fs::remove_file(path(dir.path())).unwrap();
+        std::os::unix::fs::symlink(&victim, path(dir.path())).unwrap();
+        assert!(note(dir.path(), "file:///a", 1).is_err());
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "a key");
+    }
 }

@@ -5,10 +5,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many.
-pub(crate) const AT_ONCE: usize = 8;
+pub(crate) const AT_ONCE: usize = if cfg!(fuzzing) { 1 } else { 8 };
 
 /// Does something with each item, with [`AT_ONCE`] at a time. The first error ends it.
 pub(crate) fn for_each<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<()> + Sync) -> Result<()> {
+    // A thread for one at a time would do nothing but wait.
+    if AT_ONCE.min(items.len()) <= 1 {
+        return items.iter().try_for_each(work);
+    }
     let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(items.len()) {

@@ -10,7 +10,7 @@
 //! A crash anywhere leaves the last generation whole, and perhaps objects that nobody names, which [`Publisher::collect`] removes.
 
 use crate::error::{Error, Result};
-use crate::generation::{File, Generation, LATEST, Object, hex, millis, sha256};
+use crate::generation::{BYTES_MAX, File, Generation, LATEST, Object, hex, millis, sha256};
 use crate::remote::{Created, Remote};
 use crate::{lineage, upload};
 use bytes::Bytes;
@@ -22,6 +22,9 @@ use std::time::{Duration, SystemTime};
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
 /// Bytes at the beginning of a sidecar that tell its filter from any other one of the same segment.
 const SIDECAR_HEAD_BYTES: u64 = 4096;
+
+/// How many generations of this publisher may be found under the next numbers: each is one whose answer was lost.
+const OWN_GENERATIONS_MAX: usize = 64;
 
 /// What a publication did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,10 +150,24 @@ impl Core {
 
     /// Publishes the files of a store.
     pub fn publish(&mut self, set: &FileSet, as_of: SystemTime) -> Result<Published> {
-        let number = self.number() + 1;
+        for _ in 0..OWN_GENERATIONS_MAX {
+            if let Some(done) = self.publish_next(set, as_of)? {
+                return Ok(done);
+            }
+        }
+        Err(self.no_number())
+    }
+
+    /// Every number after the newest is taken.
+    fn no_number(&self) -> Error {
+        Error::Endless { url: self.remote.url().to_owned(), from: self.number() }
+    }
+
+    /// Publishes under the next number; `None` if that is one of this publisher, which it has not heard of before.
+    fn publish_next(&mut self, set: &FileSet, as_of: SystemTime) -> Result<Option<Published>> {
+        let number = self.number().checked_add(1).ok_or_else(|| self.no_number())?;
         if let Some(theirs) = self.read(number)? {
-            self.accept(set, theirs)?;
-            return self.publish(set, as_of);
+            return self.accept(set, theirs).map(|()| None);
         }
         let mut done = Published { generation: number, files: 0, bytes: 0 };
         let mut files = Vec::new();
@@ -179,16 +196,26 @@ impl Core {
             manifest,
             files,
         };
+        let encoded = generation.encode();
+        let len = encoded.len() as u64;
+        generation
+            .check()
+            .and_then(|()| match len <= BYTES_MAX {
+                true => Ok(()),
+                false => Err(format!(
+                    "{len} bytes, more than {BYTES_MAX}: raise segment_bytes, so that there are fewer files"
+                )),
+            })
+            .map_err(|what| Error::damaged(self.remote.object(&Generation::name_of(number)), 0, what))?;
         self.check_parent()?;
         lineage::note_attempt(set.dir(), self.remote.url(), &generation)?;
         let name = Generation::name_of(number);
-        match self.remote.create(&name, Bytes::from(generation.encode())) {
+        match self.remote.create(&name, Bytes::from(encoded)) {
             Ok(Created::Yes) => {}
             // Whether it was written is not known, or a retry has found what the first attempt wrote.
             outcome => match self.read(number)? {
                 Some(theirs) if theirs != generation => {
-                    self.accept(set, theirs)?;
-                    return self.publish(set, as_of);
+                    return self.accept(set, theirs).map(|()| None);
                 }
                 Some(_) => {}
                 None => {
@@ -199,7 +226,7 @@ impl Core {
             },
         }
         self.finish(set, generation)?;
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// The next number is taken. A generation of this writer is a success whose answer was lost; any other one fences it.

@@ -4,7 +4,7 @@ use crate::disk_cache::DiskCache;
 use crate::error::{Error, Result};
 use crate::find;
 use crate::fs::RemoteFs;
-use crate::generation::{File, Generation};
+use crate::generation::Generation;
 use crate::local::Local;
 use crate::publisher::CLOCK_TOLERANCE;
 use crate::remote::Remote;
@@ -64,12 +64,14 @@ impl ReaderOptions {
         self
     }
 
-    /// Opens what is published at a place. `dir` is a directory for filters and indexes, 1 to 2 % of the data; several readers of the same
-    /// place may share it.
+    /// Opens what is published at a place. `dir` is a directory for filters and indexes, 1 to 2 % of the data. Each URL has a directory of its
+    /// own in it, so any readers may share it. What is there is hashed before it is used, and what a private bucket holds is private there,
+    /// too.
     ///
     /// # Errors
-    /// [`Error::NotPublished`]; [`Error::Damaged`] for a generation or a file that is not what its writer wrote; the errors of the bucket, of
-    /// the directory and of opening a store.
+    /// [`Error::NotPublished`]; [`Error::Damaged`] for a generation or a file that is not what its writer wrote; [`Error::WentBack`] if the
+    /// bucket shows an older generation than one that was seen from this directory; the errors of the bucket, of the directory and of
+    /// opening a store.
     pub fn open(self, remote: Remote, dir: impl AsRef<Path>) -> Result<Reader> {
         let shared = Arc::new(Shared::open(remote, dir.as_ref(), self.cache_bytes, self.tolerance)?);
         let store = self.store.filesystem(Arc::new(shared.fs.clone())).follow(true);
@@ -157,10 +159,10 @@ impl Reader {
 
 impl Shared {
     pub fn open(remote: Remote, dir: &Path, cache_bytes: u64, tolerance: Duration) -> Result<Self> {
-        let local = Local::open(dir)?;
+        let local = Local::open(dir, &remote)?;
         let cache = match cache_bytes {
             0 => None,
-            bytes => Some(DiskCache::create(dir, bytes)?),
+            bytes => Some(DiskCache::create(local.dir(), bytes)?),
         };
         let (checked, checked_at) = (Instant::now(), SystemTime::now());
         let generation = fetch_newest(&remote, &local, None)?.ok_or_else(|| Error::NotPublished {
@@ -176,10 +178,12 @@ impl Shared {
 
     /// Fetches the newest generation if there is a later one. The caller then lets the store catch up.
     pub fn advance(&self) -> Result<bool> {
-        let now = self.fs.generation().number;
+        let own = self.fs.generation();
+        let now = own.number;
         let (checked, checked_at) = (Instant::now(), SystemTime::now());
         let remote = self.fs.remote();
-        let newest = match find::read(remote, now.saturating_add(1))? {
+        let next = now.checked_add(1).map(|next| find::read(remote, next)).transpose()?.flatten();
+        let newest = match next {
             Some((next, written)) => {
                 self.note_skew(written);
                 fetch_newest(remote, self.fs.local(), Some(next))?
@@ -193,6 +197,15 @@ impl Shared {
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         (checks.checked, checks.checked_at) = (checked, checked_at);
         drop(checks);
+        if let Some(newest) = &newest {
+            if newest.store_id() != own.store_id() {
+                let what = format!("another store since generation {now}: open it anew");
+                return Err(Error::Foreign { url: remote.url().to_owned(), what });
+            }
+            self.fs.local().mark(&own).check(remote, now, newest.number)?;
+        }
+        // The reader's own may have been read anew.
+        let newest = newest.filter(|newest| newest.number > now);
         let is_newer = newest.is_some();
         newest.into_iter().for_each(|generation| self.fs.advance(generation));
         Ok(is_newer)
@@ -240,7 +253,7 @@ impl Shared {
         self.fs.local().clean(&self.fs.local_files())?;
         // Another reader may have been alone for a moment.
         let generation = self.fs.generation();
-        fetch(self.fs.remote(), self.fs.local(), &generation)
+        self.fs.local().fetch(self.fs.remote(), &generation)
     }
 
     pub fn staleness(&self) -> Staleness {
@@ -256,20 +269,34 @@ impl Shared {
     }
 }
 
-fn fetch(remote: &Remote, local: &Local, generation: &Generation) -> Result<()> {
-    let files: Vec<&File> = generation.files.iter().collect();
-    local.fetch(remote, &generation.manifest, &files)
+/// The newest generation, which is never older than one that was seen from this directory.
+fn find_newest(remote: &Remote, local: &Local, from: Option<Generation>) -> Result<Option<Generation>> {
+    let Some(found) = find::newest(remote, from)? else { return Ok(None) };
+    let mark = local.mark(&found);
+    let seen = mark.read()?;
+    if found.number >= seen {
+        return Ok(Some(found));
+    }
+    // Another reader may have seen a later one in between; the bucket has it then.
+    let again = find::newest(remote, None)?;
+    let of_store = again.as_ref().filter(|again| again.store_id() == found.store_id());
+    of_store.map_or(Ok(()), |again| mark.check(remote, seen, again.number))?;
+    Ok(again)
 }
 
 /// The newest generation, with its files here.
 fn fetch_newest(remote: &Remote, local: &Local, mut from: Option<Generation>) -> Result<Option<Generation>> {
     let mut attempt = 1;
     loop {
-        let Some(generation) = find::newest(remote, from.take())? else { return Ok(None) };
-        match fetch(remote, local, &generation) {
+        let Some(generation) = find_newest(remote, local, from.take())? else { return Ok(None) };
+        match local.fetch(remote, &generation) {
             // A later one has been published, and this one collected.
             Err(Error::Expired { .. }) if attempt < ATTEMPTS => attempt += 1,
-            outcome => return outcome.map(|()| Some(generation)),
+            Err(error) => return Err(error),
+            Ok(()) => {
+                local.mark(&generation).raise(generation.number)?;
+                return Ok(Some(generation));
+            }
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use crate::error::{Error, Result};
 use bytes::Bytes;
-use futures_util::TryStreamExt;
+use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
-    GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+    GetOptions, GetRange, GetResult, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
+    PutOptions, PutPayload,
 };
+use sidebloom::show;
 use std::fmt;
 use std::future::Future;
 use std::ops::Range;
@@ -19,6 +21,8 @@ use tokio::runtime::Runtime;
 const NETWORK_THREADS: usize = 2;
 /// The longest wait for one request, retries included; the clients' own limits are lower.
 const LONGEST: Duration = Duration::from_secs(300);
+/// Names in one listing: what a list of them needs of memory is bounded, however many a bucket says that it has.
+const LISTED_MAX: usize = 1 << 20;
 
 /// A place in an object store: a bucket, and a prefix that all objects of one published store have. Clones share their connections.
 #[derive(Clone)]
@@ -55,12 +59,13 @@ pub(crate) struct Found {
 
 impl Remote {
     /// The place that a URL names: `s3://bucket/path`, `gs://`, `az://`, `file:///directory`. Endpoint, region and credentials come from the
-    /// environment (`AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, …), as the crate `object_store` takes them.
+    /// environment (`AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, …), as the crate `object_store` takes them. What a URL has of keys is shown nowhere:
+    /// see [`show::url`](sidebloom::show::url).
     ///
     /// # Errors
     /// [`Error::InvalidUrl`].
     pub fn open(url: &str) -> Result<Self> {
-        let invalid = |what: String| Error::InvalidUrl { url: url.to_owned(), what };
+        let invalid = |what: String| Error::InvalidUrl { url: show::url(url), what: show::message(&what) };
         let parsed = url::Url::parse(url).map_err(|e| invalid(e.to_string()))?;
         // The stores also know their settings without prefixes; as variables, such names may belong to anybody.
         let is_setting = |name: &String| {
@@ -90,16 +95,16 @@ impl Remote {
             .thread_name("sidebloom-remote")
             .enable_all()
             .build()
-            .map_err(|e| sidebloom::Error::io("start threads for", url, e))?;
+            .map_err(|e| sidebloom::Error::io("start threads for", show::url(url), e))?;
         Ok(Remote {
             store,
             prefix,
-            url: url.trim_end_matches('/').into(),
+            url: show::url(url.trim_end_matches('/')).into(),
             runtime: Arc::new(Network(Some(runtime))),
         })
     }
 
-    /// The URL, for messages.
+    /// The URL, for messages: without user, password and query.
     pub fn url(&self) -> &str {
         &self.url
     }
@@ -113,11 +118,18 @@ impl Remote {
         &self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
-        let (sender, receiver) = sync_channel(1);
-        self.runtime.0.as_ref()?.spawn(async move {
-            _ = sender.send(future.await);
-        });
-        receiver.recv_timeout(LONGEST).ok()
+        // A fuzz target's store is in memory, and has every answer at once.
+        #[cfg(fuzzing)]
+        return futures_util::FutureExt::now_or_never(future);
+        #[cfg(not(fuzzing))]
+        {
+            let (sender, receiver) = sync_channel(1);
+            let task = self.runtime.0.as_ref()?.spawn(async move {
+                _ = sender.send(future.await);
+            });
+            // Otherwise a server that never ends an answer would be listened to for ever.
+            receiver.recv_timeout(LONGEST).inspect_err(|_| task.abort()).ok()
+        }
     }
 
     /// Runs an operation on the store, and names the object in its error.
@@ -146,44 +158,52 @@ impl Remote {
         let object = self.object(name);
         match error {
             PermissionDenied { .. } | Unauthenticated { .. } => {
-                Error::AccessDenied { object, what: cause(error) }
+                Error::AccessDenied { object, what: show::message(&cause(error)) }
             }
             NotFound { .. } => Error::Expired { object },
-            _ => Error::Bucket { op, object, what: cause(error) },
+            _ => Error::Bucket { op, object, what: show::message(&cause(error)) },
         }
     }
 
-    /// An object; `None` if there is none.
-    pub(crate) fn get(&self, name: &str) -> Result<Option<Found>> {
-        self.get_at_most(name, u64::MAX)
-    }
-
-    /// An object of at most `max` bytes; `None` if there is none. Of a larger one, nothing is read.
+    /// An object of at most `max` bytes; `None` if there is none. Of a larger one no more is read, whatever the bucket says of its length.
     pub(crate) fn get_at_most(&self, name: &str, max: u64) -> Result<Option<Found>> {
         let found = self.run("read", name, move |store, path| async move {
             match store.get(&path).await {
                 Ok(found) => {
                     let meta = found.meta.clone();
-                    let bytes = if meta.size > max { Bytes::new() } else { found.bytes().await? };
-                    Ok(Some(Found { bytes, meta }))
+                    Ok(Some((body(found, max).await?, meta)))
                 }
                 Err(object_store::Error::NotFound { .. }) => Ok(None),
                 Err(error) => Err(error),
             }
         })?;
-        if let Some(found) = &found {
-            self.check_len(name, found.meta.size, found.bytes.len())?;
-        }
-        Ok(found)
+        let Some((bytes, meta)) = found else { return Ok(None) };
+        let Some(bytes) = bytes else {
+            let what = format!("it has more than {max} bytes, which is more than belongs there");
+            return Err(Error::damaged(self.object(name), max, what));
+        };
+        self.check_len(name, meta.size, bytes.len())?;
+        Ok(Some(Found { bytes, meta }))
+    }
+
+    /// An object of this length.
+    pub(crate) fn get_whole(&self, name: &str, len: u64) -> Result<Bytes> {
+        let found = self.get_at_most(name, len)?;
+        let found = found.ok_or_else(|| Error::Expired { object: self.object(name) })?;
+        self.check_len(name, len, found.bytes.len())?;
+        Ok(found.bytes)
     }
 
     /// A part of an object.
     pub(crate) fn get_range(&self, name: &str, range: Range<u64>) -> Result<Bytes> {
         let due = range.end.saturating_sub(range.start);
-        let bytes = self.run("read", name, |store, path| async move {
+        let bytes = self.run("read", name, move |store, path| async move {
             let options = GetOptions { range: Some(GetRange::Bounded(range)), ..GetOptions::default() };
-            store.get_opts(&path, options).await?.bytes().await
+            body(store.get_opts(&path, options).await?, due).await
         })?;
+        let Some(bytes) = bytes else {
+            return Err(Error::damaged(self.object(name), due, format!("more than {due} bytes came")));
+        };
         self.check_len(name, due, bytes.len())?;
         Ok(bytes)
     }
@@ -227,14 +247,28 @@ impl Remote {
 
     /// The objects whose names begin with `name/`, as names below the prefix.
     pub(crate) fn list(&self, name: &str) -> Result<Vec<(String, ObjectMeta)>> {
-        let found: Vec<ObjectMeta> =
-            self.run("list", name, |store, path| async move { store.list(Some(&path)).try_collect().await })?;
-        let named = |meta: ObjectMeta| {
-            let rest: Vec<_> =
-                meta.location.prefix_match(&self.prefix)?.map(|part| part.as_ref().to_owned()).collect();
-            Some((rest.join("/"), meta))
-        };
+        let found: Vec<ObjectMeta> = self.run("list", name, |store, path| async move {
+            store.list(Some(&path)).take(LISTED_MAX + 1).try_collect().await
+        })?;
+        if found.len() > LISTED_MAX {
+            let what = format!("there are more than {LISTED_MAX} objects; remove those that nobody needs");
+            return Err(Error::Bucket { op: "list", object: self.object(name), what });
+        }
+        let named = |meta: ObjectMeta| Some((below(&self.prefix, &meta)?, meta));
         Ok(found.into_iter().filter_map(named).collect())
+    }
+
+    /// The largest of the numbers in the names that begin with `name/`, however many there are.
+    pub(crate) fn largest(&self, name: &str, number_in: fn(&str) -> Option<u64>) -> Result<Option<u64>> {
+        let prefix = self.prefix.clone();
+        self.run("list", name, move |store, path| async move {
+            let mut names = store.list(Some(&path));
+            let mut largest = None;
+            while let Some(meta) = names.try_next().await? {
+                largest = largest.max(below(&prefix, &meta).and_then(|name| number_in(&name)));
+            }
+            Ok(largest)
+        })
     }
 
     /// Removes an object, if it is there.
@@ -252,6 +286,40 @@ impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Remote").field(&self.url).finish()
     }
+}
+
+/// An object's name below the prefix.
+fn below(prefix: &Path, meta: &ObjectMeta) -> Option<String> {
+    let parts: Vec<_> = meta.location.prefix_match(prefix)?.map(|part| part.as_ref().to_owned()).collect();
+    Some(parts.join("/"))
+}
+
+/// The bytes of an answer; `None`, and no more read, once there are more than `max`. Memory is asked for as they come, not by the length that
+/// the bucket names.
+async fn body(found: GetResult, max: u64) -> object_store::Result<Option<Bytes>> {
+    if found.range.end.saturating_sub(found.range.start) > max {
+        return Ok(None);
+    }
+    let GetResultPayload::Stream(mut pieces) = found.payload else {
+        // A file of this machine, whose length was asked of the system.
+        return found.bytes().await.map(Some);
+    };
+    let (mut first, mut all) = (Bytes::new(), Vec::new());
+    while let Some(piece) = pieces.try_next().await? {
+        if (first.len() + all.len() + piece.len()) as u64 > max {
+            return Ok(None);
+        }
+        match (first.is_empty(), all.is_empty()) {
+            (true, true) => first = piece,
+            (false, _) => {
+                // In most cases there is one piece, which is not copied.
+                all.extend_from_slice(&std::mem::take(&mut first));
+                all.extend_from_slice(&piece);
+            }
+            (true, false) => all.extend_from_slice(&piece),
+        }
+    }
+    Ok(Some(if all.is_empty() { first } else { all.into() }))
 }
 
 /// The whole chain of causes, each once.

@@ -3,21 +3,23 @@
 //!
 //! ```text
 //!  0  8  magic "SBLMLIN\n"
-//!  8 16  the last state known to be published: writer and number
-//! 24 16  the state that was about to be published: writer and number
-//! 40  4  CRC-32 of bytes 0..40
+//!  8  4  version
+//! 12 16  the last state known to be published: writer and number
+//! 28 16  the state that was about to be published: writer and number
+//! 44  4  CRC-32 of bytes 0..44
 //! ```
+//! *version*: 1. Magic, version and the CRC of all other bytes keep their places in every version of this length.
 
 use crate::error::{Error, Result};
 use crate::generation::hex;
+use crate::private;
 use sha2::{Digest, Sha256};
 use sidebloom_filter::codec::{Decoder, Encode, crc32};
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"SBLMLIN\n";
-const BYTES: usize = 44;
+const VERSION: u32 = 1;
+const BYTES: usize = 48;
 
 /// A state: who published it, and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -40,12 +42,9 @@ impl Lineage {
         let hash = Sha256::digest(store.as_bytes());
         let digits = hex(&hash);
         let path = dir.join(format!("PUBLISHED-{}", digits.get(..16).unwrap_or(&digits)));
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Ok(Lineage { path, done: Mark::default(), next: Mark::default() });
-            }
-            Err(error) => return Err(Error::file("read", &path)(error)),
+        let found = private::read_at_most(&path, BYTES as u64).map_err(Error::file("read", &path))?;
+        let Some(bytes) = found else {
+            return Ok(Lineage { path, done: Mark::default(), next: Mark::default() });
         };
         let damaged = |what: &str| {
             Error::damaged(
@@ -63,6 +62,11 @@ impl Lineage {
         }
         let mut fields = Decoder::new(body);
         let magic = fields.take(MAGIC.len());
+        let found = fields.u32().unwrap_or_default();
+        if magic == Some(MAGIC) && found != VERSION {
+            let object = path.display().to_string();
+            return Err(Error::UnsupportedVersion { object, found, supported: VERSION });
+        }
         let mut mark = || Some(Mark { writer: fields.u64()?, number: fields.u64()? });
         match (magic == Some(MAGIC), mark(), mark()) {
             (true, Some(done), Some(next)) => Ok(Lineage { path, done, next }),
@@ -94,29 +98,21 @@ impl Lineage {
 
     fn write(&self) -> Result<()> {
         let mut bytes = MAGIC.to_vec();
+        bytes.put_u32(VERSION);
         for mark in [self.done, self.next] {
             bytes.put_u64(mark.writer);
             bytes.put_u64(mark.number);
         }
         let crc = crc32(&[&bytes]);
         bytes.put_u32(crc);
-        replace(&self.path, &bytes).map_err(Error::file("write", &self.path))
+        private::replace(&self.path, &bytes).map_err(Error::file("write", &self.path))
     }
-}
-
-/// Replaces a file atomically and durably.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let fresh = path.with_extension("new");
-    let mut file = File::create(&fresh)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&fresh, path)?;
-    path.parent().map_or(Ok(()), |dir| File::open(dir)?.sync_all())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_lineage_is_remembered_for_each_store_and_damage_is_named() {
@@ -131,13 +127,26 @@ mod tests {
         assert!(!lineage.ends_with(Mark { writer: 8, number: 5 }));
         assert_eq!((lineage.number(), Lineage::read(dir.path(), "b").unwrap().number()), (5, 0));
         let good = fs::read(&lineage.path).unwrap();
+        crate::golden::check(
+            "published-guard",
+            &good,
+            &[
+                (8, "magic"),
+                (4, "version"),
+                (8, "published by writer 7"),
+                (8, "state 4"),
+                (8, "about to be published by writer 7"),
+                (8, "state 5"),
+                (4, "crc"),
+            ],
+        );
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
             fs::write(&lineage.path, bad).unwrap();
             assert!(matches!(Lineage::read(dir.path(), "a"), Err(Error::Damaged { .. })));
         }
-        fs::write(&lineage.path, &good[..43]).unwrap();
+        fs::write(&lineage.path, &good[..47]).unwrap();
         assert!(Lineage::read(dir.path(), "a").is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! Publishes a guard.
 
 use super::lineage::{Lineage, Mark};
-use super::state::{self, FILTERS, FilterRef, Filters, LATEST, STATES, State, number_in, object};
+use super::state::{self, BYTES_MAX, FILTERS, FilterRef, Filters, LATEST, STATES, State, number_in, object};
 use crate::error::{Error, Result};
 use crate::generation::millis;
 use crate::parallel::{self, AT_ONCE};
@@ -15,6 +15,9 @@ use std::time::{Duration, SystemTime};
 
 /// A refresh that switches over while an image is read makes its files go away; then another image is taken.
 const ATTEMPTS: usize = 3;
+
+/// How many states of this publisher may be found under the next numbers: each is one whose answer was lost.
+const OWN_STATES_MAX: usize = 64;
 
 /// What was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,13 +166,18 @@ impl GuardPublisher {
     /// Creates the next state. Returns its number.
     fn create(&mut self, mut state: State) -> Result<u64> {
         self.check_newest()?;
-        loop {
-            let number = self.number + 1;
+        for _ in 0..OWN_STATES_MAX {
+            let number = self.number.checked_add(1).ok_or_else(|| self.no_number())?;
             state.number = number;
             let mark = Mark { writer: self.writer, number };
             self.lineage.intend(mark)?;
-            let name = object(number);
-            let found = match self.remote.create(&name, state.encode())? {
+            let (name, encoded) = (object(number), state.encode());
+            if encoded.len() as u64 > BYTES_MAX {
+                let what =
+                    format!("{} bytes, more than {BYTES_MAX}: the guard has too many filters", encoded.len());
+                return Err(Error::damaged(self.remote.object(&name), 0, what));
+            }
+            let found = match self.remote.create(&name, encoded)? {
                 Created::Yes => None,
                 Created::Exists => Some(state::read(&self.remote, number)?.ok_or_else(|| {
                     let what = "it was created by somebody and is gone".into();
@@ -192,6 +200,12 @@ impl GuardPublisher {
                 }
             }
         }
+        Err(self.no_number())
+    }
+
+    /// Every number after the newest is taken.
+    fn no_number(&self) -> Error {
+        Error::Endless { url: self.remote.url().to_owned(), from: self.number }
     }
 
     /// Compares this machine's clock with the time that the bucket gave the state.

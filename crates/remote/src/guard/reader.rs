@@ -4,13 +4,15 @@ use super::current::Current;
 use super::download::{clean, fetch};
 use super::options::RemoteGuardOptions;
 use super::publisher::another_guard;
-use super::state::{self, FilterRef, Read, State};
+use super::state::{self, Read, State};
 use crate::error::{Error, Result};
+use crate::kept::Kept;
+use crate::local::dir_of;
+use crate::mark::Mark;
 use crate::remote::Remote;
 use arc_swap::ArcSwap;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Guard, GuardImage, GuardOptions};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -28,11 +30,23 @@ pub struct RemoteGuard {
 
 struct Shared {
     remote: Remote,
-    dir: PathBuf,
+    cache: Cache,
     options: RemoteGuardOptions,
     current: ArcSwap<Current>,
     refreshing: Mutex<()>,
     counters: Counters,
+}
+
+/// The directory for what is published at the URL.
+struct Cache {
+    dir: PathBuf,
+    kept: Kept,
+}
+
+impl Cache {
+    fn mark(&self, state: &State) -> Mark {
+        Mark::new(&self.dir, state.guard_id)
+    }
 }
 
 #[derive(Default)]
@@ -71,22 +85,23 @@ pub struct RemoteGuardStats {
 }
 
 impl RemoteGuard {
-    /// Fetches the newest state into `dir`, which is created, and which several processes may share.
+    /// Fetches the newest state into `dir`, which is created, and which several processes may share: each URL has a directory of its own in it,
+    /// for this user alone.
     ///
     /// # Errors
     /// [`Error::NotPublished`]; [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::Store`] for objects that are no published guard;
-    /// [`Error::Expired`] if the state was collected meanwhile; [`Error::File`]; the errors of the bucket.
+    /// [`Error::Expired`] if the state was collected meanwhile; [`Error::WentBack`] if the newest state is older than one that was seen from
+    /// this directory; [`Error::File`]; the errors of the bucket.
     pub fn open(remote: Remote, dir: impl AsRef<Path>, options: RemoteGuardOptions) -> Result<Self> {
-        let none = || Error::NotPublished {
-            url: remote.url().to_owned(),
-            what: "there is no state of a guard".into(),
-        };
-        let Read { state, modified } = state::newest(&remote)?.ok_or_else(none)?;
-        let dir = dir.as_ref().to_path_buf();
+        let dir = dir_of(dir.as_ref(), "guard", &remote)?;
+        let cache = Cache { kept: Kept::new(&dir), dir };
+        let Read { state, modified } = find_newest(&remote, &cache)?;
         let counters = Counters::default();
-        let guard = open_image(&remote, &dir, &state, &HashSet::new(), &counters)?;
+        let guard = open_image(&remote, &cache, &state, &counters)?;
+        cache.mark(&state).raise(state.number)?;
         let current = ArcSwap::from_pointee(Current::new(guard, state, modified));
-        let shared = Arc::new(Shared { remote, dir, options, current, refreshing: Mutex::new(()), counters });
+        let shared =
+            Arc::new(Shared { remote, cache, options, current, refreshing: Mutex::new(()), counters });
         let stop = options.poll.map(|every| poll(Arc::clone(&shared), every)).transpose()?;
         Ok(RemoteGuard { shared, _stop: Arc::new(stop) })
     }
@@ -181,12 +196,14 @@ impl Shared {
         if state.guard_id != before.state.guard_id {
             return Err(another_guard(&self.remote));
         }
+        // Keys of the state in use may be missing in an older one, which would deny them.
+        let mark = self.cache.mark(&state);
+        mark.check(&self.remote, before.state.number, state.number)?;
         let has_all = before.guard.stats().filters_unavailable == 0;
         let guard = match state.has_keys_of(&before.state) && has_all {
             true => before.guard.clone(),
             false => {
-                let verified = before.state.filters.values().flatten().filter(|_| has_all).copied().collect();
-                let guard = open_image(&self.remote, &self.dir, &state, &verified, &self.counters)?;
+                let guard = open_image(&self.remote, &self.cache, &state, &self.counters)?;
                 let stats = before.guard.stats();
                 self.counters.asked.fetch_add(stats.asked, Relaxed);
                 self.counters.absent.fetch_add(stats.absent, Relaxed);
@@ -199,20 +216,38 @@ impl Shared {
         } else {
             guard.resume()
         }
-        clean(&self.dir, &state);
+        mark.raise(state.number)?;
+        clean(&self.cache.dir, &state);
         self.current.store(Arc::new(Current::new(guard, state, modified)));
         Ok(())
     }
 }
 
-fn open_image(
-    remote: &Remote,
-    dir: &Path,
-    state: &State,
-    verified: &HashSet<FilterRef>,
-    counters: &Counters,
-) -> Result<Guard> {
-    let (files, bytes) = fetch(remote, dir, state, verified)?;
+/// The newest state, which is never older than one that was seen from this directory.
+fn find_newest(remote: &Remote, cache: &Cache) -> Result<Read> {
+    let newest = || {
+        let none = || Error::NotPublished {
+            url: remote.url().to_owned(),
+            what: "there is no state of a guard".into(),
+        };
+        state::newest(remote)?.ok_or_else(none)
+    };
+    let found = newest()?;
+    let mark = cache.mark(&found.state);
+    let seen = mark.read()?;
+    if found.state.number >= seen {
+        return Ok(found);
+    }
+    // Another reader may have seen a later one in between; the store has it then.
+    let again = newest()?;
+    match again.state.guard_id == found.state.guard_id {
+        true => mark.check(remote, seen, again.state.number).map(|()| again),
+        false => Ok(again),
+    }
+}
+
+fn open_image(remote: &Remote, cache: &Cache, state: &State, counters: &Counters) -> Result<Guard> {
+    let (files, bytes) = fetch(remote, &cache.dir, &cache.kept, state)?;
     counters.bytes_fetched.fetch_add(bytes, Relaxed);
     let image = GuardImage::from_parts(state.settings.clone(), state.manifest.clone(), files);
     if image.guard_id()? != state.guard_id {
@@ -229,7 +264,7 @@ fn open_image(
 fn poll(shared: Arc<Shared>, every: Duration) -> Result<Sender<()>> {
     let (stop, stopped): (_, Receiver<()>) = channel();
     let name = "sidebloom-guard-poll".to_owned();
-    let dir = shared.dir.clone();
+    let dir = shared.cache.dir.clone();
     let run = move || {
         while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
             if let Err(error) = shared.refresh() {

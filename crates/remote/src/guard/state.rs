@@ -13,13 +13,14 @@
 //! 36  8  as of: milliseconds since 1970, by the publisher's clock
 //! 44  1  1 if the guard was suspended, else 0
 //! 45  …  the guard's settings, and the manifest: each a varint length and bytes
-//!     …  the number of filters, a varint; for each of them, ascending:
+//!     …  the number of filters, a varint; for each of them, with ascending numbers:
 //!        8 its number, 8 its length in bytes, 32 SHA-256; without a file, the last two are zero
 //!     4  CRC-32 of all bytes before
 //! ```
 //! *version*: 1. In every version, magic and version are at these offsets, and the last four bytes are the CRC-32 of all others.
 
 use crate::error::{Error, Result};
+use crate::find::{HINT_BYTES_MAX, Steps};
 use crate::generation::hex;
 use crate::remote::Remote;
 use bytes::Bytes;
@@ -29,8 +30,8 @@ use std::time::SystemTime;
 
 const MAGIC: &[u8; 8] = b"SBLMSTA\n";
 const VERSION: u32 = 1;
-/// The largest state: a million filters.
-const BYTES_MAX: u64 = 256 << 20;
+/// The largest state: a million filters, and a manifest that lists them.
+pub const BYTES_MAX: u64 = 128 << 20;
 /// The hint.
 pub const LATEST: &str = "guard/latest";
 /// The directories.
@@ -131,6 +132,9 @@ impl State {
         for _ in 0..fields.varint()? {
             let (number, len) = (fields.u64()?, fields.u64()?);
             let sha256 = fields.take(32)?.try_into().ok()?;
+            if filters.last_key_value().is_some_and(|(last, _)| *last >= number) {
+                return None;
+            }
             filters.insert(number, (len > 0).then_some(FilterRef { len, sha256 }));
         }
         Some(State { guard_id, number, writer, as_of_ms, suspended, settings, manifest, filters })
@@ -162,7 +166,7 @@ pub fn read(remote: &Remote, number: u64) -> Result<Option<Read>> {
 
 /// The number of a state that is the newest or was; `None` if there is no such hint.
 pub fn hint(remote: &Remote) -> Result<Option<u64>> {
-    let hint = remote.get(LATEST)?;
+    let hint = remote.get_at_most(LATEST, HINT_BYTES_MAX)?;
     Ok(hint.and_then(|hint| std::str::from_utf8(&hint.bytes).ok()?.parse().ok()))
 }
 
@@ -173,22 +177,28 @@ pub fn newest(remote: &Remote) -> Result<Option<Read>> {
     {
         return Ok(Some(newest));
     }
-    let listed = remote.list(STATES)?;
-    match listed.iter().filter_map(|(name, _)| number_in(name)).max() {
+    match remote.largest(STATES, number_in)? {
         Some(number) => newest_from(remote, number),
         None => Ok(None),
     }
 }
 
 /// The newest state, if there is one with this number. Looks at one after the other.
-pub fn newest_from(remote: &Remote, mut number: u64) -> Result<Option<Read>> {
-    let mut newest = None;
-    while let Some(found) = read(remote, number)? {
-        newest = Some(found);
-        let Some(next) = number.checked_add(1) else { break };
-        number = next;
+pub fn newest_from(remote: &Remote, number: u64) -> Result<Option<Read>> {
+    let Some(mut newest) = read(remote, number)? else { return Ok(None) };
+    let mut steps = Steps::new(number);
+    while let Some(next) = steps.after(remote, newest.state.number)?
+        && let Some(found) = read(remote, next)?
+    {
+        newest = found;
+        if steps.ask_hint()
+            && let Some(number) = hint(remote)?.filter(|number| *number > newest.state.number)
+            && let Some(leap) = read(remote, number)?
+        {
+            newest = leap;
+        }
     }
-    Ok(newest)
+    Ok(Some(newest))
 }
 
 /// The number in the name of a state's object.

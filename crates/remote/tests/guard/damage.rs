@@ -1,6 +1,6 @@
 //! Objects that are damaged, missing or another guard's: a named error or "maybe", never a wrong "absent".
 
-use crate::support::{Published, Watched, all_maybe, by_hand, denied, guard, reader};
+use crate::support::{Published, Watched, all_maybe, by_hand, denied, files_of, guard, reader};
 use sidebloom_remote::guard::{GuardPublisher, RemoteGuard};
 use sidebloom_remote::{Error, TakeOver};
 use std::sync::Arc;
@@ -94,7 +94,8 @@ fn i1_damaged_local_files_are_fetched_again() {
     remote.refresh().unwrap();
     drop(remote);
     let cache = published.dir.path().join("cache");
-    let files: Vec<_> = std::fs::read_dir(&cache).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let files: Vec<_> =
+        files_of(&cache).into_iter().filter(|file| file.file_name().unwrap().len() == 64).collect();
     assert_eq!(files.len(), 3);
     for (file, damage) in files.iter().zip([0usize, 4000, 5000]) {
         let mut bytes = std::fs::read(file).unwrap();

@@ -1,6 +1,7 @@
 //! Guards that are published and read through an object store, in memory or in a directory.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop where it is")]
 
+mod cache;
 mod damage;
 mod one_publisher;
 mod publish;

@@ -32,6 +32,8 @@ pub enum Fault {
     LosesAnswer,
     /// Every state to be created exists already, and is gone when it is read.
     ExistsThenGone,
+    /// There is a state of every number.
+    AlwaysNext,
 }
 
 #[derive(Debug)]
@@ -84,6 +86,22 @@ impl Watched {
             Fault::Unreachable => Err(broken()),
             _ => Ok(()),
         }
+    }
+
+    /// The first state under the name of another one.
+    async fn forge(&self, at: &Path) -> Result<GetResult> {
+        let missing = || Error::NotFound { path: at.to_string(), source: "none".into() };
+        let (before, number) = at.as_ref().rsplit_once("/state/").ok_or_else(missing)?;
+        let number: u64 = number.parse().unwrap();
+        let first = self.store.get(&Path::from(format!("{before}/state/{:020}", 1))).await?;
+        let mut bytes = first.bytes().await?.to_vec();
+        bytes[20..28].copy_from_slice(&number.to_le_bytes());
+        let end = bytes.len() - 4;
+        let crc = sidebloom::filter::codec::crc32(&[&bytes[..end]]);
+        bytes[end..].copy_from_slice(&crc.to_le_bytes());
+        let forged = InMemory::new();
+        forged.put(at, bytes.into()).await?;
+        forged.get(at).await
     }
 
     fn shifted(&self, mut meta: ObjectMeta) -> ObjectMeta {
@@ -150,7 +168,12 @@ impl ObjectStore for Watched {
     async fn get_opts(&self, at: &Path, options: GetOptions) -> Result<GetResult> {
         self.gets.fetch_add(1, Relaxed);
         self.reach()?;
-        let mut got = self.store.get_opts(at, options).await?;
+        let mut got = match self.store.get_opts(at, options).await {
+            Err(Error::NotFound { .. }) if *self.fault.lock().unwrap() == Fault::AlwaysNext => {
+                self.forge(at).await?
+            }
+            got => got?,
+        };
         got.meta = self.shifted(got.meta);
         Ok(got)
     }
@@ -199,6 +222,16 @@ impl Published {
     pub fn publisher(&self, store: &Arc<Watched>) -> GuardPublisher {
         GuardPublisher::new(&self.guard, store.place(), TakeOver::No).unwrap()
     }
+}
+
+/// The files in the only directory of a cache.
+pub fn files_of(cache: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = |dir: &std::path::Path| -> Vec<_> {
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let dirs: Vec<_> = entries(cache).into_iter().filter(|path| path.is_dir()).collect();
+    assert_eq!(dirs.len(), 1, "one directory for the URL: {dirs:?}");
+    entries(&dirs[0])
 }
 
 /// Without a thread: the tests refresh.

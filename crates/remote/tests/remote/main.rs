@@ -4,9 +4,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cache;
 mod damage;
 mod fencing;
 mod generations;
+mod limits;
 mod lookups;
 
 use object_store::ObjectStore;
@@ -59,6 +61,25 @@ impl Bench {
         found.into_iter().map(|meta| meta.location.to_string()).collect()
     }
 
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        let mut found = Vec::new();
+        support::counting::damage(&*self.store.inner, &Path::from(name), |bytes| found = bytes.clone());
+        found
+    }
+
+    /// Writes an object, behind the counters' back.
+    fn put(&self, name: &str, bytes: Vec<u8>) {
+        use object_store::ObjectStoreExt;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(self.store.inner.put(&Path::from(name), bytes.into())).unwrap();
+    }
+
+    fn remove(&self, name: &str) {
+        use object_store::ObjectStoreExt;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(self.store.inner.delete(&Path::from(name))).unwrap();
+    }
+
     fn object(&self, folder: &str) -> Path {
         let name = self.objects().into_iter().find(|name| name.contains(folder)).unwrap();
         Path::from(name)
@@ -68,6 +89,26 @@ impl Bench {
 /// Stores of several segments from few rows.
 fn small() -> Options {
     Options::new().memtable_bytes(64 << 10).segment_bytes(64 << 10)
+}
+
+/// The files in the only directory there.
+fn files_of(cache: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let entries = |dir: &std::path::Path| -> Vec<_> {
+        std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
+    };
+    let dirs: Vec<_> = entries(cache).into_iter().filter(|path| path.is_dir()).collect();
+    assert_eq!(dirs.len(), 1, "one directory for the URL: {dirs:?}");
+    entries(&dirs[0])
+}
+
+/// A generation's object with other contents and a right checksum.
+fn forged(bytes: &[u8], change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
+    let at = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let mut body: serde_json::Value = serde_json::from_slice(&bytes[at..]).unwrap();
+    change(&mut body);
+    let body = serde_json::to_vec(&body).unwrap();
+    let crc = sidebloom::filter::codec::crc32(&[&body]);
+    [format!("sidebloom generation 1 {} {crc:08x}\n", body.len()).into_bytes(), body].concat()
 }
 
 fn contents(db: &Db) -> BTreeMap<Vec<u8>, Vec<u8>> {

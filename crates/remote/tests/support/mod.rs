@@ -1,3 +1,4 @@
 //! What the tests of this crate share.
 
 pub mod counting;
+pub mod hostile;
