@@ -26,6 +26,15 @@ pub enum Error {
         /// The lock file.
         path: PathBuf,
     },
+    /// The lock file of an open store or guard was removed or replaced, or the whole directory was emptied or removed. Another process may
+    /// have the store by now, so nothing more is written or removed, and the store is [`Poisoned`](Self::Poisoned).
+    #[error(
+        "{} was removed or replaced while the store was open, so another process may be writing the store; nothing more is written here: find out what removed it, let one process open the store, and never remove that file", path.display()
+    )]
+    LockLost {
+        /// The lock file.
+        path: PathBuf,
+    },
     /// A checksum or a structural check failed; the value was not returned.
     #[error("{} is damaged at offset {offset}: {what}", file.display())]
     Corruption {

@@ -6,7 +6,7 @@
 use super::inner::Inner;
 use super::names::LOCK;
 use crate::error::{Error, Result};
-use crate::fs::{LockGuard, LockMode, create_dir_durably};
+use crate::fs::{Fs, LockGuard, LockMode, LockedFs, create_dir_durably, open_dir};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, MANIFEST_TMP, Manifest, ManifestState};
 use crate::sync::lock;
@@ -23,7 +23,9 @@ impl Inner {
         if !self.storage.options.read_only {
             self.flush()?;
         }
-        if self.storage.fs.file_len(target)?.is_some() {
+        let fs = &self.storage.fs;
+        let target = &*fs.absolute(target)?;
+        if fs.file_len(target)?.is_some() {
             return Err(Error::AlreadyExists { path: target.to_path_buf() });
         }
         // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps their files while a copy runs,
@@ -34,90 +36,112 @@ impl Inner {
             (state.clone(), self.live())
         };
         let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state };
-        let claimed = create_dir_durably(&*self.storage.fs, target).and_then(|()| self.claim(target));
-        let _lock = match claimed {
-            Ok(lock) => lock,
+        let claimed = create_dir_durably(&**fs, target).and_then(|()| self.claim(target));
+        let (copy, _lock) = match claimed {
+            Ok(claimed) => claimed,
             Err(error) => {
                 // Even a directory that could not be made durable is there. It stays if it is not empty: then somebody else owns it.
-                let _ = self.storage.fs.remove_dir(target);
+                let _ = fs.remove_dir(target);
                 return Err(error);
             }
         };
-        let mut created = vec![target.join(LOCK)];
-        let result = self.fill_checkpoint(&state, target, &mut created);
+        let mut copy = Copy { fs: copy, target, created: vec![target.join(LOCK)] };
+        let result = self.fill_checkpoint(&state, &mut copy);
         if result.is_err() {
-            self.remove_checkpoint(&created, target);
+            self.remove_checkpoint(&copy);
         }
         result
     }
 
-    /// Makes this call the owner of the new directory, or fails if another one came first.
-    fn claim(&self, target: &Path) -> Result<Box<dyn LockGuard>> {
+    /// Makes this call the owner of the new directory, or fails if another one came first. Returns a handle of the directory, which leads to
+    /// the store's as well.
+    fn claim(&self, target: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
+        let fs = open_dir(&self.storage.fs, target)?;
         let path = target.join(LOCK);
-        match self.storage.fs.create(&path) {
+        match fs.create(&path) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
                 return Err(Error::AlreadyExists { path: target.to_path_buf() });
             }
             created => created.map(drop)?,
         }
-        let locked = self.storage.fs.lock(&path, LockMode::Exclusive);
+        let locked = fs.lock(&path, LockMode::Exclusive);
         if let Err(error @ Error::Locked { .. }) = locked {
             return Err(error); // Somebody else has it now.
         }
-        let checked = locked.and_then(|lock| match &*self.storage.fs.list(target)? {
-            [only] if only == LOCK => Ok(lock),
+        let checked = locked.and_then(|lock| match &*fs.list(target)? {
+            [only] if only == LOCK => Ok((LockedFs::wrap(Arc::clone(&fs), target, LOCK, &*lock), lock)),
             _ => Err(Error::AlreadyExists { path: target.to_path_buf() }),
         });
-        checked.inspect_err(|_| self.storage.remove_if_there(&path))
+        checked.inspect_err(|_| {
+            let _ = fs.remove(&path);
+        })
     }
 
-    /// Adds the files that it creates to `created`.
-    fn fill_checkpoint(
-        &self,
-        state: &ManifestState,
-        target: &Path,
-        created: &mut Vec<PathBuf>,
-    ) -> Result<()> {
+    fn fill_checkpoint(&self, state: &ManifestState, copy: &mut Copy<'_>) -> Result<()> {
         for id in state.segments.keys() {
-            self.link_or_copy_segment(*id, target, created)?;
+            self.link_or_copy_segment(*id, copy)?;
             if self.storage.fs.file_len(&self.storage.path_of(*id, FileKind::Filter))?.is_some() {
-                let (from, to) = (
-                    self.storage.path_of(*id, FileKind::Filter),
-                    target.join(id.file_name(FileKind::Filter)),
-                );
-                self.link_or_copy(&from, &to, created)?;
+                let from = self.storage.path_of(*id, FileKind::Filter);
+                copy.link_or_copy(&from, &id.file_name(FileKind::Filter))?;
             }
         }
-        self.storage.fs.sync_dir(target)?; // After a power cut, a manifest without its files would look like a damaged store.
-        created.extend([MANIFEST_TMP, MANIFEST].map(|name| target.join(name)));
-        Manifest::create(Arc::clone(&self.storage.fs), target, state).map(|_| ())
+        copy.fs.sync_dir(copy.target)?; // After a power cut, a manifest without its files would look like a damaged store.
+        copy.created.extend([MANIFEST_TMP, MANIFEST].map(|name| copy.target.join(name)));
+        Manifest::create(Arc::clone(&copy.fs), copy.target, state).map(|_| ())
     }
 
     /// A compaction that finishes meanwhile renames its inputs.
-    fn link_or_copy_segment(&self, id: FileId, target: &Path, created: &mut Vec<PathBuf>) -> Result<()> {
+    fn link_or_copy_segment(&self, id: FileId, copy: &mut Copy<'_>) -> Result<()> {
         let [live, obsolete] =
             [FileKind::Segment, FileKind::Obsolete].map(|kind| self.storage.path_of(id, kind));
-        let to = target.join(id.file_name(FileKind::Segment));
-        match self.link_or_copy(&live, &to, created) {
+        let name = id.file_name(FileKind::Segment);
+        match copy.link_or_copy(&live, &name) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                self.link_or_copy(&obsolete, &to, created)
+                copy.link_or_copy(&obsolete, &name)
             }
             done => done,
         }
     }
 
+    /// Removes the files that a failed checkpoint has created, as far as possible, so that the caller can try again. The lock file, which was
+    /// created first, goes last: until then, nobody else takes the directory.
+    fn remove_checkpoint(&self, copy: &Copy<'_>) {
+        for path in copy.created.iter().rev() {
+            if let Ok(Some(_)) = copy.fs.file_len(path) {
+                let _ = copy.fs.remove(path);
+            }
+        }
+        if !matches!(self.storage.fs.file_len(copy.target), Ok(None))
+            && let Err(error) = self.storage.fs.remove_dir(copy.target)
+        {
+            tracing::warn!(%error, "cannot remove a failed checkpoint; remove it yourself");
+        }
+    }
+}
+
+/// A checkpoint that is being written.
+struct Copy<'a> {
+    /// Leads to the store's directory, too.
+    fs: Arc<dyn Fs>,
+    target: &'a Path,
+    /// The files that were created, or are about to be.
+    created: Vec<PathBuf>,
+}
+
+impl Copy<'_> {
     /// On return the bytes are durable; the name is as durable as its directory.
-    fn link_or_copy(&self, from: &Path, to: &Path, created: &mut Vec<PathBuf>) -> Result<()> {
-        match self.storage.fs.hard_link(from, to) {
-            Err(Error::Io { source, .. }) if has_no_links(source.kind()) => self.copy(from, to, created),
-            linked => linked.map(|()| created.push(to.to_path_buf())),
+    fn link_or_copy(&mut self, from: &Path, name: &str) -> Result<()> {
+        let to = self.target.join(name);
+        match self.fs.hard_link(from, &to) {
+            Err(Error::Io { source, .. }) if has_no_links(source.kind()) => self.copy(from, to),
+            linked => linked.map(|()| self.created.push(to)),
         }
     }
 
-    fn copy(&self, from: &Path, to: &Path, created: &mut Vec<PathBuf>) -> Result<()> {
-        let from = self.storage.fs.open(from)?;
-        let mut copy = self.storage.fs.create(to)?;
-        created.push(to.to_path_buf());
+    fn copy(&mut self, from: &Path, to: PathBuf) -> Result<()> {
+        let from = self.fs.open(from)?;
+        let mut copy = self.fs.create(&to)?;
+        self.created.push(to);
         let len = from.len()?;
         let mut buffer = vec![0; COPY_BYTES.min(usize::try_from(len).unwrap_or(COPY_BYTES))];
         let mut at = 0;
@@ -129,17 +153,6 @@ impl Inner {
             at += piece.len() as u64;
         }
         copy.sync()
-    }
-
-    /// Removes the files that a failed checkpoint has created, as far as possible, so that the caller can try again. The lock file, which was
-    /// created first, goes last: until then, nobody else takes the directory.
-    fn remove_checkpoint(&self, created: &[PathBuf], target: &Path) {
-        created.iter().rev().for_each(|path| self.storage.remove_if_there(path));
-        if !matches!(self.storage.fs.file_len(target), Ok(None))
-            && let Err(error) = self.storage.fs.remove_dir(target)
-        {
-            tracing::warn!(%error, "cannot remove a failed checkpoint; remove it yourself");
-        }
     }
 }
 

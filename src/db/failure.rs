@@ -10,7 +10,7 @@ use super::inner::Inner;
 use super::metrics::add;
 use super::retry::TaskKind;
 use crate::error::{Error, Result};
-use crate::id::{FileKind, TEMPORARY};
+use crate::id::{FileKind, LOCK, TEMPORARY};
 use crate::sync::lock;
 use std::any::Any;
 use std::ffi::OsStr;
@@ -40,6 +40,8 @@ impl Remedy {
             Error::Io { path, .. } if is_sidecar(path) => Remedy::Retry,
             // No memory to build a filter in: nothing was written.
             Error::OutOfMemory { .. } => Remedy::Retry,
+            // Nobody knows whether another process writes the store.
+            Error::Io { op: "inspect", path, .. } if path.ends_with(LOCK) => Remedy::Poison,
             Error::Io { op: "read" | "open" | "map" | "inspect", .. } => Remedy::Quarantine,
             Error::Corruption { .. } | Error::UnsupportedVersion { .. } => Remedy::Quarantine,
             _ => Remedy::Poison,
@@ -188,6 +190,11 @@ mod tests {
         assert_eq!(Remedy::of(&Error::OutOfMemory { bytes: 1 << 40 }), Remedy::Retry);
         assert_eq!(Remedy::of(&io("read", eio)), Remedy::Quarantine);
         assert_eq!(Remedy::of(&Error::corruption("f", 0, "bad")), Remedy::Quarantine);
+        assert_eq!(Remedy::of(&io("inspect", eio)), Remedy::Quarantine);
+        let lock = || Path::new("db").join(LOCK);
+        let unknown = Error::io("inspect", lock(), std::io::Error::from_raw_os_error(eio));
+        assert_eq!(Remedy::of(&unknown), Remedy::Poison);
+        assert_eq!(Remedy::of(&Error::LockLost { path: lock() }), Remedy::Poison);
         assert_eq!(Remedy::of(&Error::InvalidArgument("x".into())), Remedy::Poison);
         assert_eq!(Remedy::of(&Error::Internal("x".into())), Remedy::Poison);
     }

@@ -119,6 +119,9 @@ impl Inner {
     /// they were read. They are in the segments of a manifest whose floor is above the last log that was there before it was read.
     fn advance_to_now(&self, versions: &Arc<Versions>, at: &mut Position) -> Result<()> {
         let (storage, path) = (&self.storage, self.storage.dir.join(MANIFEST));
+        if versions.is_replaced()? {
+            return Err(replaced(storage)); // Its own directory, elsewhere now, may be just as it was.
+        }
         let mut last_log = None;
         let mut attempt = 1;
         loop {
@@ -273,11 +276,13 @@ fn read_version(storage: &Storage, versions: &Versions) -> Result<ManifestState>
     let locked = storage.fs.stamp(&storage.dir.join(LOCK))?.map(|stamp| stamp.file);
     match state.header == storage.header && locked == versions.file {
         true => Ok(state),
-        false => Err(Error::NotAStore {
-            path: storage.dir.clone(),
-            what: "another store has replaced the one that was opened: open it again".into(),
-        }),
+        false => Err(replaced(storage)),
     }
+}
+
+fn replaced(storage: &Storage) -> Error {
+    let what = "another store has replaced the one that was opened: open it again".into();
+    Error::NotAStore { path: storage.dir.clone(), what }
 }
 
 /// Repeats an attempt that has failed because the manifest has changed meanwhile.

@@ -70,6 +70,7 @@ pub use cursor::Cursor;
 pub use file_set::{FileSet, SegmentEntry};
 pub use handle::Db;
 pub(crate) use metrics::add;
+pub(crate) use names::is_of_a_store;
 pub use options::{Durability, Options};
 pub use policy::FilterPolicy;
 pub(crate) use policy::Objective;

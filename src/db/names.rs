@@ -2,11 +2,20 @@
 
 pub(crate) use crate::id::LOCK;
 use crate::id::{FileKind, TEMPORARY};
-use crate::manifest::{MANIFEST_TMP, ManifestState};
+use crate::manifest::{MANIFEST, MANIFEST_TMP, ManifestState};
+
+/// Follows the name of a file that a repair has set aside.
+pub(crate) const DAMAGED: &str = ".damaged";
 
 /// Whether a file still has its temporary name: it is a sidecar or a manifest that was never completed.
 pub(crate) fn is_unfinished(name: &str) -> bool {
     name == MANIFEST_TMP || name.strip_suffix(TEMPORARY).and_then(FileKind::parse).is_some()
+}
+
+/// Whether a store or its repair may have given a file this name.
+pub(crate) fn is_of_a_store(name: &str) -> bool {
+    let name = name.split_once(DAMAGED).map_or(name, |(name, _)| name);
+    name == LOCK || name == MANIFEST || is_unfinished(name) || FileKind::parse(name).is_some()
 }
 
 /// The smallest file number above all that are in use or were ever reserved. A file with the greatest possible number is ignored: no store

@@ -12,7 +12,7 @@ use super::storage::{Storage, open_files};
 use super::versions::Versions;
 use super::view::View;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockMode, create_dir_durably};
+use crate::fs::{Fs, LockMode, LockedFs, create_dir_durably, open_dir};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, check_levels, read_state};
@@ -36,17 +36,23 @@ impl Options {
 }
 
 fn open(path: &Path, mut options: Options) -> Result<Db> {
-    let fs = Arc::clone(&options.fs);
-    let exists = is_store(&*fs, path)?;
+    // The working directory may change, and the directory may be moved: from here on, paths are for messages.
+    let path = &*options.fs.absolute(path)?;
+    let named = options.named_fs();
+    let exists = is_store(&*named, path)?;
     if !exists && (options.read_only || options.follow || !options.create_if_missing) {
         return Err(Error::NotAStore {
             path: path.to_path_buf(),
             what: "nothing has been created there yet".into(),
         });
     }
+    if !exists {
+        create_dir_durably(&*named, path)?;
+    }
+    options.fs = open_dir(&named, path)?;
     if options.follow {
         options.read_only = true;
-        if let Some(locks) = reader_locks(&*fs, path)? {
+        if let Some(locks) = reader_locks(&options.fs, named, path)? {
             let inner = Arc::new(open_following(path, options, locks)?);
             inner.catch_up()?; // The store may have changed while it was read.
             let mut store = OpenStore::new(inner, None);
@@ -56,10 +62,11 @@ fn open(path: &Path, mut options: Options) -> Result<Db> {
         }
     }
     let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
-    if !exists {
-        create_dir_durably(&*fs, path)?;
+    let lock_file = options.fs.lock(&path.join(LOCK), mode)?;
+    if mode == LockMode::Exclusive {
+        options.fs = LockedFs::wrap(options.fs, path, LOCK, &*lock_file);
     }
-    let lock_file = fs.lock(&path.join(LOCK), mode)?;
+    let fs = Arc::clone(&options.fs);
     if !is_store(&*fs, path)? {
         fs.sync_dir(path)?; // After a power cut, a manifest without the lock file would be a store that cannot be opened read-only.
         create(&fs, path, options.key_hash)?;
@@ -133,12 +140,12 @@ fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
     Ok(inner)
 }
 
-/// `None` if the file system has no such locks. Then a lock against writers protects the files.
-fn reader_locks(fs: &dyn Fs, path: &Path) -> Result<Option<Arc<Versions>>> {
+/// `None` if the file system has no such locks. Then a lock against writers protects the files. `named` finds the directory by its path.
+fn reader_locks(fs: &Arc<dyn Fs>, named: Arc<dyn Fs>, path: &Path) -> Result<Option<Arc<Versions>>> {
     let path = path.join(LOCK);
     let file = fs.stamp(&path)?.map(|stamp| stamp.file);
     let Some(locks) = fs.reader_locks(&path)? else { return Ok(None) };
-    let versions = Versions::new(locks, file);
+    let versions = Versions::new(locks, file, named, path);
     match versions.hold(0) {
         Err(Error::Locked { .. }) => Ok(None),
         held => held.map(|_| Some(versions)),

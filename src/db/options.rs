@@ -47,6 +47,7 @@ pub struct Options {
     pub(crate) follow: bool,
     /// Whether there are files of segments. A guard's image has only those of filters.
     pub(crate) has_segments: bool,
+    pub(crate) mode: Option<u32>,
     pub(crate) fs: Arc<dyn Fs>,
 }
 
@@ -71,6 +72,7 @@ impl Default for Options {
             read_only: false,
             follow: false,
             has_segments: true,
+            mode: None,
             fs: Arc::new(RealFs),
         }
     }
@@ -228,13 +230,30 @@ impl Options {
         self
     }
 
+    /// The permission bits of all files that the store creates from now on, as `chmod` takes them: `0o640`, say. Directories can also be
+    /// searched by those who may read. The bits are exact, whatever the process's mask (`umask`) is; the owner needs `0o600`. Default: what
+    /// the mask leaves of `0o666`.
+    ///
+    /// Files that exist keep their permissions, and so do their hard links in a [`checkpoint`](crate::Db::checkpoint). Give the mode at each
+    /// opening: the store does not keep it.
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
     /// The file system to use. Default: the operating system's. For fault injection.
     pub fn filesystem(mut self, fs: Arc<dyn Fs>) -> Self {
         self.fs = fs;
         self
     }
 
-    pub(super) fn validate(&self) -> Result<()> {
+    /// The file system as it was chosen, which finds directories by their paths.
+    pub(crate) fn named_fs(&self) -> Arc<dyn Fs> {
+        let with_mode = self.mode.and_then(|mode| self.fs.with_mode(mode));
+        with_mode.unwrap_or_else(|| Arc::clone(&self.fs))
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
         let check = |ok: bool, what: &str| match ok {
             true => Ok(()),
             false => Err(Error::InvalidArgument(what.to_owned())),
@@ -242,6 +261,11 @@ impl Options {
         check(self.memtable_bytes >= 4096, "memtable_bytes must be at least 4096")?;
         check(self.segment_bytes >= 4096, "segment_bytes must be at least 4096")?;
         check((256..=1 << 20).contains(&self.block_bytes), "block_bytes must be 256 to 1048576")?;
+        let is_usable = |mode: u32| mode & 0o600 == 0o600 && mode <= 0o777;
+        check(
+            self.mode.is_none_or(is_usable),
+            "mode must be 0o600 to 0o777, and the owner must read and write",
+        )?;
         check(self.max_open_files >= 8, "max_open_files must be at least 8")?;
         check(self.max_mapped_filters >= 8, "max_mapped_filters must be at least 8")?;
         check((2..=64).contains(&self.background_threads), "background_threads must be 2 to 64")?;

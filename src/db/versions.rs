@@ -5,9 +5,10 @@
 //! version below the first one without it ([`ReaderLocks`]). So whoever holds a version can read its files, and those of all later versions.
 
 use crate::error::Result;
-use crate::fs::ReaderLocks;
+use crate::fs::{Fs, ReaderLocks};
 use crate::sync::{Mutex, lock};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The versions that one open store holds.
@@ -15,14 +16,28 @@ pub(crate) struct Versions {
     locks: Box<dyn ReaderLocks>,
     /// The file that they are in.
     pub file: Option<u64>,
+    /// The path of that file, and what finds it by this path.
+    path: PathBuf,
+    named: Arc<dyn Fs>,
     /// The number of [`HeldVersion`]s of each.
     held: Mutex<BTreeMap<u64, usize>>,
 }
 
 impl Versions {
-    /// `file` is the [`Stamp::file`](crate::fs::Stamp::file) of the file that the locks are in.
-    pub fn new(locks: Box<dyn ReaderLocks>, file: Option<u64>) -> Arc<Self> {
-        Arc::new(Versions { locks, file, held: Mutex::default() })
+    /// `file` is the [`Stamp::file`](crate::fs::Stamp::file) of the file that the locks are in, which `named` finds at `path`.
+    pub fn new(
+        locks: Box<dyn ReaderLocks>,
+        file: Option<u64>,
+        named: Arc<dyn Fs>,
+        path: PathBuf,
+    ) -> Arc<Self> {
+        Arc::new(Versions { locks, file, path, named, held: Mutex::default() })
+    }
+
+    /// Whether another store is now where this one was opened. One that was only moved away is followed on.
+    pub fn is_replaced(&self) -> Result<bool> {
+        let found = self.named.stamp(&self.path)?.map(|stamp| stamp.file);
+        Ok(found.is_some() && found != self.file)
     }
 
     /// Holds a version until the result is dropped. Version 0 is older than every one.

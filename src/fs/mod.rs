@@ -2,13 +2,17 @@
 //! operation. [`RealFs`] is the operating system's file system.
 
 mod around;
+mod directory;
 mod dirs;
 mod file;
+mod irregular;
+mod locked;
 mod map;
 mod presented;
 #[cfg(target_os = "linux")]
 mod reader_locks;
 mod real;
+mod real_lock;
 mod seam;
 mod sector;
 mod sigbus;
@@ -17,9 +21,11 @@ mod sparing;
 pub(crate) use around::read_around_errors;
 pub use dirs::{create_dir_durably, parent_of};
 pub use file::{AppendFile, ReadFile};
+pub(crate) use locked::LockedFs;
 pub use map::Map;
 pub(crate) use presented::{Presented, PresentedFs};
 pub use real::RealFs;
+pub(crate) use seam::open_dir;
 pub use seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 pub use sector::{SECTOR_BYTES, has_lost_sector};
 pub use sigbus::catch_sigbus;

@@ -1,35 +1,81 @@
 //! [`Fs`] on the operating system.
 
+use super::directory::{At, Directory};
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
+use super::real_lock;
 use super::seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 use crate::error::{Error, Result};
-use std::fs::{File, OpenOptions, TryLockError};
+use rustix::fs::{AtFlags, OFlags, Stat};
+use rustix::io::Errno;
+use std::fmt::Debug;
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The operating system's files.
+/// The operating system's files. New ones have the permissions that the process's mask leaves; [`with_mode`](Fs::with_mode) chooses others.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealFs;
+
+/// [`RealFs`] with a directory of its own, or with other permissions for new files.
+#[derive(Debug, Clone, Default)]
+struct RealDir {
+    dir: Option<Arc<Directory>>,
+    mode: Option<u32>,
+}
+
+/// What tells the operating system's file systems apart.
+pub trait OnDisk: Debug + Send + Sync + 'static {
+    /// Where paths may begin.
+    fn dir(&self) -> Option<&Arc<Directory>> {
+        None
+    }
+    /// The exact permission bits of new files.
+    fn mode(&self) -> Option<u32> {
+        None
+    }
+}
+
+impl OnDisk for RealFs {}
+
+impl OnDisk for RealDir {
+    fn dir(&self) -> Option<&Arc<Directory>> {
+        self.dir.as_ref()
+    }
+
+    fn mode(&self) -> Option<u32> {
+        self.mode
+    }
+}
+
+fn at<'a>(fs: &'a impl OnDisk, path: &'a Path) -> At<'a> {
+    At::new(fs.dir().map(Arc::as_ref), path)
+}
+
+fn create(fs: &impl OnDisk, path: &Path, default: u32) -> Result<Box<dyn AppendFile>> {
+    let file = at(fs, path).create(fs.mode(), default, OFlags::APPEND);
+    let file = file.map_err(|e| Error::io("create", path, e))?;
+    Ok(Box::new(RealFile { path: path.to_path_buf(), file }))
+}
+
+fn stat(fs: &impl OnDisk, path: &Path) -> Result<Option<Stat>> {
+    match at(fs, path).stat(AtFlags::empty()) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(Error::io("inspect", path, errno.into())),
+    }
+}
+
+fn len(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
 
 #[derive(Debug)]
 struct RealFile {
     path: PathBuf,
     file: File,
-}
-
-#[derive(Debug)]
-struct RealLock(RealFile);
-
-impl LockGuard for RealLock {}
-
-impl Drop for RealLock {
-    /// Unlocks explicitly: after a mere close, a process that was forked meanwhile and has not called exec yet would keep the lock.
-    fn drop(&mut self) {
-        let _ = self.0.file.unlock(); // Fails only if the lock is not held.
-    }
 }
 
 impl AppendFile for RealFile {
@@ -68,114 +114,100 @@ impl ReadFile for RealFile {
     }
 }
 
-fn open_with(options: &OpenOptions, op: &'static str, path: &Path) -> Result<RealFile> {
-    let file = options.open(path).map_err(|e| Error::io(op, path, e))?;
-    Ok(RealFile { path: path.to_path_buf(), file })
-}
+impl<T: OnDisk> Fs for T {
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        std::path::absolute(path).map_err(|e| Error::io("find", path, e))
+    }
 
-impl Fs for RealFs {
+    fn open_dir(&self, path: &Path) -> Result<Option<Arc<dyn Fs>>> {
+        let dir = Directory::open(self.dir(), path)?;
+        Ok(Some(Arc::new(RealDir { dir: Some(dir), mode: self.mode() })))
+    }
+
+    fn with_mode(&self, mode: u32) -> Option<Arc<dyn Fs>> {
+        Some(Arc::new(RealDir { dir: self.dir().cloned(), mode: Some(mode) }))
+    }
+
     fn create_dir(&self, path: &Path) -> Result<()> {
-        match std::fs::create_dir(path) {
-            Err(e) if e.kind() != io::ErrorKind::AlreadyExists || !path.is_dir() => {
-                Err(Error::io("create directory", path, e))
-            }
-            _ => Ok(()),
-        }
+        let searchable = self.mode().map(|mode| mode | (mode & 0o444) >> 2);
+        at(self, path)
+            .create_dir(searchable)
+            .map_err(|errno| Error::io("create directory", path, errno.into()))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        let list = || -> io::Result<Vec<String>> {
-            let names = std::fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().into_string().ok()));
-            names.filter_map(Result::transpose).collect()
-        };
-        list().map_err(|e| Error::io("list", dir, e))
+        at(self, dir).list().map_err(|errno| Error::io("list", dir, errno.into()))
     }
 
     fn file_len(&self, path: &Path) -> Result<Option<u64>> {
-        match std::fs::metadata(path) {
-            Ok(metadata) => Ok(Some(metadata.len())),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io("inspect", path, e)),
-        }
+        Ok(stat(self, path)?.map(|stat| len(&stat)))
     }
 
     fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
-        match std::fs::metadata(path) {
-            Ok(its) => {
-                let changed = i128::from(its.ctime()) * 1_000_000_000 + i128::from(its.ctime_nsec());
-                Ok(Some(Stamp { file: its.ino(), len: its.len(), changed }))
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io("inspect", path, e)),
-        }
+        Ok(stat(self, path)?.map(|stat| {
+            let changed = i128::from(stat.st_ctime) * 1_000_000_000 + i128::from(stat.st_ctime_nsec);
+            Stamp { file: stat.st_ino, len: len(&stat), changed }
+        }))
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        Ok(Box::new(open_with(OpenOptions::new().append(true).create_new(true), "create", path)?))
+        create(self, path, 0o666)
+    }
+
+    fn create_private(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        create(self, path, 0o600)
     }
 
     fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        Ok(Box::new(open_with(OpenOptions::new().append(true), "open", path)?))
+        let file = at(self, path).open_regular(OFlags::WRONLY | OFlags::APPEND, path)?;
+        Ok(Box::new(RealFile { path: path.to_path_buf(), file }))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
-        let opened = open_with(OpenOptions::new().read(true), "open", path)?;
+        let file = at(self, path).open_regular(OFlags::RDONLY, path)?;
         // Point reads need one block, and scans request large ranges themselves: the kernel's read-ahead would only read more.
         #[cfg(target_os = "linux")]
-        let _ = rustix::fs::fadvise(&opened.file, 0, None, rustix::fs::Advice::Random);
-        Ok(Arc::new(opened))
+        let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
+        Ok(Arc::new(RealFile { path: path.to_path_buf(), file }))
     }
 
     unsafe fn map(&self, path: &Path) -> Result<Map> {
-        let file = File::open(path).map_err(|e| Error::io("open", path, e))?;
+        let file = at(self, path).open_regular(OFlags::RDONLY, path)?;
         // SAFETY: the caller makes the same promise.
         unsafe { Map::of_file(&file) }.map_err(|e| Error::io("map", path, e))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        std::fs::rename(from, to).map_err(|e| Error::io("rename", from, e))
+        at(self, from).rename(at(self, to)).map_err(|errno| Error::io("rename", from, errno.into()))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        std::fs::remove_file(path).map_err(|e| Error::io("remove", path, e))
+        at(self, path).remove(AtFlags::empty()).map_err(|errno| Error::io("remove", path, errno.into()))
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
-        std::fs::remove_dir(path).map_err(|e| Error::io("remove directory", path, e))
+        let removed = at(self, path).remove(AtFlags::REMOVEDIR);
+        removed.map_err(|errno| Error::io("remove directory", path, errno.into()))
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
-        std::fs::hard_link(from, to).map_err(|e| Error::io("link", to, e))
+        at(self, from).hard_link(at(self, to)).map_err(|errno| Error::io("link", to, errno.into()))
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let sync = || File::open(dir)?.sync_all();
-        sync().map_err(|e| Error::io("sync directory", dir, e))
+        at(self, dir).sync_dir().map_err(|errno| Error::io("sync directory", dir, errno.into()))
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {
-        let mut options = OpenOptions::new();
-        let held = match mode {
-            LockMode::Exclusive => open_with(options.write(true).create(true).truncate(false), "open", path)?,
-            LockMode::Shared => open_with(options.read(true), "open", path)?,
-        };
-        let outcome = match mode {
-            LockMode::Exclusive => held.file.try_lock(),
-            LockMode::Shared => held.file.try_lock_shared(),
-        };
-        match outcome {
-            Ok(()) => Ok(Box::new(RealLock(held))),
-            Err(TryLockError::WouldBlock) => Err(Error::Locked { path: path.to_path_buf() }),
-            Err(TryLockError::Error(e)) => Err(Error::io("lock", path, e)),
-        }
+        real_lock::lock(at(self, path), path, mode, self.mode())
     }
 
     #[cfg(target_os = "linux")]
     fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
-        match File::open(path) {
+        match at(self, path).open_regular(OFlags::RDONLY, path) {
             Ok(file) => Ok(Some(Box::new(super::reader_locks::ByteLocks::new(file, path)))),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io("open", path, e)),
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::file::{AppendFile, ReadFile};
 use super::map::Map;
 use crate::error::Result;
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A file system. Every error carries the path and the operation.
@@ -12,6 +12,22 @@ use std::sync::Arc;
 /// A crash may undo the following, which an implementation for tests should model: bytes appended since the last `sync` of the file, and
 /// creations, renames, links and removals (of directories too) since the last `sync_dir` of the parent directory.
 pub trait Fs: Send + Sync + Debug {
+    /// The path from the root, where a working directory can change. By default the path as it is.
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
+    /// This file system with a handle of the directory `path`: there, paths into that directory lead to it even after it was moved and
+    /// something else was put in its place. All other paths lead to where they lead here. `None` if there are no handles, as by default.
+    fn open_dir(&self, path: &Path) -> Result<Option<Arc<dyn Fs>>> {
+        _ = path;
+        Ok(None)
+    }
+    /// This file system, where new files have these permission bits (those of `chmod`), and new directories may also be searched by those
+    /// who may read. `None` if files have no such bits, as by default.
+    fn with_mode(&self, mode: u32) -> Option<Arc<dyn Fs>> {
+        _ = mode;
+        None
+    }
     /// Creates a directory; its parent must exist, and it may exist already. Stores use [`create_dir_durably`](super::create_dir_durably).
     fn create_dir(&self, path: &Path) -> Result<()>;
     /// The names in a directory, in any order, without those that are not UTF-8 (no store file has such a name).
@@ -22,6 +38,10 @@ pub trait Fs: Send + Sync + Debug {
     fn stamp(&self, path: &Path) -> Result<Option<Stamp>>;
     /// Creates a file for appending; it must not exist.
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
+    /// [`create`](Self::create) for a secret: unless [`with_mode`](Self::with_mode) says who may read it, only the owner may.
+    fn create_private(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        self.create(path)
+    }
     /// Opens an existing file for appending at its end.
     fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
     /// Opens a file for reading at offsets.
@@ -47,7 +67,7 @@ pub trait Fs: Send + Sync + Debug {
     /// Makes the directory's entries durable.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
     /// Locks a file until the returned guard is dropped or the process ends. An exclusive lock creates a missing file. Returns
-    /// [`Error::Locked`](crate::Error::Locked) at once if the lock is held.
+    /// [`Error::Locked`](crate::Error::Locked) at once if the lock is held. When this returns, the path leads to the locked file.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>>;
     /// Opens a file for [`ReaderLocks`]. `None` if it does not exist, or there are no such locks, as by default.
     fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
@@ -91,4 +111,14 @@ pub enum LockMode {
 }
 
 /// A held lock.
-pub trait LockGuard: Send + Sync + Debug {}
+pub trait LockGuard: Send + Sync + Debug {
+    /// The [`Stamp::file`] of the locked file; `None` if nobody can remove or replace it, as by default.
+    fn file(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A handle of a directory ([`Fs::open_dir`]), or `fs` itself if it has none.
+pub fn open_dir(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn Fs>> {
+    Ok(fs.open_dir(path)?.unwrap_or_else(|| Arc::clone(fs)))
+}

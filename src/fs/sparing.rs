@@ -5,7 +5,7 @@ use super::map::Map;
 use super::seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 use crate::error::Result;
 use std::fmt::Debug;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A holder of descriptors that can be reclaimed.
@@ -41,6 +41,24 @@ impl SparingFs {
 }
 
 impl Fs for SparingFs {
+    fn absolute(&self, path: &Path) -> Result<PathBuf> {
+        self.fs.absolute(path)
+    }
+
+    fn open_dir(&self, path: &Path) -> Result<Option<Arc<dyn Fs>>> {
+        let opened = self.run(|fs| fs.open_dir(path))?;
+        Ok(opened.map(|fs| Arc::new(SparingFs { fs, holder: Arc::clone(&self.holder) }) as _))
+    }
+
+    fn with_mode(&self, mode: u32) -> Option<Arc<dyn Fs>> {
+        let fs = self.fs.with_mode(mode)?;
+        Some(Arc::new(SparingFs { fs, holder: Arc::clone(&self.holder) }))
+    }
+
+    fn create_private(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
+        self.run(|fs| fs.create_private(path))
+    }
+
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         self.run(|fs| fs.list(dir))
     }

@@ -36,11 +36,12 @@
 
 use super::canonical::{Canonical, Values};
 use crate::codec::{Decoder, Encode, crc32};
-use crate::db::{FilterPolicy, Objective};
+use crate::db::{FilterPolicy, Objective, is_of_a_store};
 use crate::error::{Error, Result};
-use crate::fs::Fs;
+use crate::fs::{Fs, LockMode, LockedFs, open_dir};
 use crate::hash::{KeyHash, KeyHasher};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The settings file.
 pub(super) const SETTINGS: &str = "GUARD";
@@ -50,8 +51,6 @@ pub(super) const LOCK: &str = "LOCK";
 const GENERATION_SUFFIX: &str = ".keys";
 /// The temporary file of a sort.
 pub(super) const SORT: &str = "hashes.run";
-/// Also the ending of such files in earlier versions.
-const SORT_SUFFIX: &str = ".run";
 
 const MAGIC: &[u8; 8] = b"SBLMGRD\n";
 const VERSION: u32 = 2;
@@ -215,7 +214,7 @@ impl Settings {
         if fs.file_len(&fresh)?.is_some() {
             fs.remove(&fresh)?;
         }
-        let mut file = fs.create(&fresh)?;
+        let mut file = fs.create_private(&fresh)?; // It has the secret key.
         file.append(&self.encode())?;
         file.sync()?;
         drop(file);
@@ -246,14 +245,19 @@ fn canonical_from_bits(bits: u8) -> Option<Canonical> {
 
 /// Whether an interrupted build or refresh may have left this name: a store of keys, settings not yet in place, or a temporary file.
 pub(super) fn is_leftover(name: &str) -> bool {
-    name == FRESH || name.ends_with(GENERATION_SUFFIX) || name.ends_with(SORT_SUFFIX)
+    name == FRESH || name == SORT || is_generation(name)
+}
+
+fn is_generation(name: &str) -> bool {
+    let number = name.strip_suffix(GENERATION_SUFFIX);
+    number.is_some_and(|number| number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Removes what an interrupted build or refresh has left: everything except the live store.
-pub(super) fn remove_leftovers(fs: &dyn Fs, dir: &Path, live: &str) -> Result<()> {
+pub(super) fn remove_leftovers(fs: &Arc<dyn Fs>, dir: &Path, live: &str) -> Result<()> {
     for name in fs.list(dir)?.into_iter().filter(|name| name != live && is_leftover(name)) {
         let path = dir.join(&name);
-        match name.ends_with(GENERATION_SUFFIX) {
+        match is_generation(&name) {
             true => remove_store(fs, &path)?,
             false => fs.remove(&path)?,
         }
@@ -261,12 +265,22 @@ pub(super) fn remove_leftovers(fs: &dyn Fs, dir: &Path, live: &str) -> Result<()
     Ok(())
 }
 
-/// Removes a generation's directory.
-pub(super) fn remove_store(fs: &dyn Fs, path: &Path) -> Result<()> {
-    for name in fs.list(path)? {
+/// Removes the store of a generation, which nobody may have open. A file that is no store's stays, and so does the directory.
+pub(super) fn remove_store(named: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    let fs = open_dir(named, path)?;
+    let lock_path = path.join(LOCK);
+    let lock = fs.lock(&lock_path, LockMode::Exclusive)?;
+    let fs = LockedFs::wrap(fs, path, LOCK, &*lock);
+    let (own, foreign): (Vec<_>, Vec<_>) = fs.list(path)?.into_iter().partition(|name| is_of_a_store(name));
+    for name in own.iter().filter(|name| *name != LOCK) {
         fs.remove(&path.join(name))?;
     }
-    fs.remove_dir(path)
+    fs.remove(&lock_path)?;
+    if let Some(name) = foreign.first() {
+        tracing::warn!(path = %path.display(), name, "a directory of old keys stays, because it has a file of somebody else");
+        return Ok(());
+    }
+    named.remove_dir(path)
 }
 
 /// The code of a filter policy, and its parameter.

@@ -94,7 +94,7 @@ impl Guard {
         self.shared.live.load_full().add_known_absent(hash)
     }
 
-    /// The guard's directory, as it was given when it was opened.
+    /// The guard's directory: the absolute path at which it was opened.
     pub fn path(&self) -> &Path {
         &self.shared.dir
     }

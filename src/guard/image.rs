@@ -66,6 +66,9 @@ impl GuardImage {
     /// guard has them open.
     pub fn from_parts(settings: Vec<u8>, manifest: Vec<u8>, filters: BTreeMap<u64, Option<PathBuf>>) -> Self {
         let fs = Arc::new(crate::fs::RealFs);
+        // The working directory may change before a filter is opened.
+        let absolute = |path: PathBuf| fs.absolute(&path).unwrap_or(path);
+        let filters = filters.into_iter().map(|(number, path)| (number, path.map(absolute))).collect();
         GuardImage { settings, manifest, filters, fs, _kept: None }
     }
 

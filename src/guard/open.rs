@@ -11,7 +11,7 @@ use super::source::{Source, check_equality};
 use super::stored_hash::StoredHash;
 use crate::db::FilterPolicy;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockGuard, LockMode, create_dir_durably};
+use crate::fs::{Fs, LockGuard, LockMode, LockedFs, create_dir_durably, open_dir};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{ArcSwap, Mutex};
 use std::path::Path;
@@ -70,15 +70,17 @@ impl GuardOptions {
 
     /// `stream` visits every key and then returns the note.
     fn build_with(
-        self,
+        mut self,
         dir: &Path,
         stream: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<Option<Vec<u8>>>,
     ) -> Result<Guard> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
-        let fs = Arc::clone(&self.fs);
-        let lock = claim(&*fs, dir)?;
+        self.store.validate()?;
+        let dir = &*self.fs.absolute(dir)?;
+        let (fs, lock) = claim(&self.named_fs(), dir)?;
+        self = self.filesystem(Arc::clone(&fs));
         let policy = self.policy.unwrap_or(FilterPolicy::bits_per_key(Self::BITS_PER_KEY));
         let settings = Settings::new(self.width, self.canonical.unwrap_or_default(), policy)?;
         let build = || {
@@ -97,7 +99,7 @@ impl GuardOptions {
             Err(error) => {
                 // Whatever remains is harmless: without settings the directory is not a guard.
                 let _ = fs.remove(&dir.join(SETTINGS));
-                let _ = remove_leftovers(&*fs, dir, "");
+                let _ = remove_leftovers(&fs, dir, "");
                 let _ = fs.remove(&dir.join(LOCK));
                 Err(error)
             }
@@ -110,12 +112,17 @@ impl GuardOptions {
     /// [`Error::NotAGuard`] if there is no guard, or its canonical form differs from the given one;
     /// [`Error::FeatureMissing`] if its canonical form folds case and this build lacks the feature `unicode`;
     /// [`Error::Locked`] while it is open elsewhere; [`Error::Corruption`] when its settings or its log are damaged.
-    pub fn open(self, path: impl AsRef<Path>) -> Result<Guard> {
-        let dir = path.as_ref();
-        let fs = Arc::clone(&self.fs);
-        Settings::read(&*fs, dir)?;
+    pub fn open(mut self, path: impl AsRef<Path>) -> Result<Guard> {
+        self.store.validate()?;
+        let (dir, named) = (&*self.fs.absolute(path.as_ref())?, self.named_fs());
+        Settings::read(&*named, dir)?;
+        let mut fs = open_dir(&named, dir)?;
         let mode = if self.read_only { LockMode::Shared } else { LockMode::Exclusive };
         let lock = fs.lock(&dir.join(LOCK), mode)?;
+        if !self.read_only {
+            fs = LockedFs::wrap(fs, dir, LOCK, &*lock);
+        }
+        self = self.filesystem(Arc::clone(&fs));
         let mut settings = Settings::read(&*fs, dir)?; // Again: a refresh may have ended while this waited for the lock.
         settings.policy = self.policy.unwrap_or(settings.policy);
         let unusable = |what| Error::NotAGuard { path: dir.to_path_buf(), what };
@@ -127,7 +134,7 @@ impl GuardOptions {
             )));
         }
         if !self.read_only {
-            remove_leftovers(&*fs, dir, &settings.store_name())?;
+            remove_leftovers(&fs, dir, &settings.store_name())?;
         }
         let store = settings.store(dir);
         if fs.file_len(&store)?.is_none() {
@@ -158,7 +165,7 @@ impl GuardOptions {
 }
 
 /// Locks a directory that is missing, empty, or contains only what an interrupted build has left.
-fn claim(fs: &dyn Fs, dir: &Path) -> Result<Box<dyn LockGuard>> {
+fn claim(named: &Arc<dyn Fs>, dir: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
     let check = |names: Vec<String>| {
         let what = if names.iter().any(|name| name == SETTINGS) {
             "there is a guard already; refresh it, or delete the directory first"
@@ -169,12 +176,14 @@ fn claim(fs: &dyn Fs, dir: &Path) -> Result<Box<dyn LockGuard>> {
         };
         Err(Error::NotAGuard { path: dir.to_path_buf(), what: what.into() })
     };
-    create_dir_durably(fs, dir)?;
+    create_dir_durably(&**named, dir)?;
+    let fs = open_dir(named, dir)?;
     check(fs.list(dir)?)?;
     let lock = fs.lock(&dir.join(LOCK), LockMode::Exclusive)?;
+    let fs = LockedFs::wrap(fs, dir, LOCK, &*lock);
     check(fs.list(dir)?)?;
-    remove_leftovers(fs, dir, "")?;
-    Ok(lock)
+    remove_leftovers(&fs, dir, "")?;
+    Ok((fs, lock))
 }
 
 #[cfg(all(test, not(feature = "unicode")))]

@@ -103,6 +103,18 @@ impl GuardOptions {
         self
     }
 
+    /// The permission bits of all files that the guard creates from now on ([`Options::mode`](crate::Options::mode)). Default: what the
+    /// process's mask leaves of `0o666`, and `0o600` for the file `GUARD`, which has the secret key of the hashes.
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.store = self.store.mode(mode);
+        self
+    }
+
+    /// The file system as it was chosen, which finds directories by their paths.
+    pub(super) fn named_fs(&self) -> Arc<dyn Fs> {
+        self.store.named_fs()
+    }
+
     /// The file system to use; by default the operating system's. For fault injection.
     pub fn filesystem(mut self, fs: Arc<dyn Fs>) -> Self {
         self.store = self.store.filesystem(Arc::clone(&fs));

@@ -109,7 +109,7 @@ impl Shared {
             Err(error) => {
                 lock(&self.in_flight).change_log = None;
                 if self.failure.get().is_none()
-                    && let Err(error) = remove_store(&*self.options.fs, &next.store(&self.dir))
+                    && let Err(error) = remove_store(&self.options.fs, &next.store(&self.dir))
                 {
                     tracing::debug!(%error, "cannot remove the files of the failed refresh, if any; the next open will retry");
                 }
@@ -200,7 +200,7 @@ impl Shared {
             }
             crate::sync::sleep(Duration::from_millis(1));
         }
-        if let Err(error) = remove_store(&*self.options.fs, &path) {
+        if let Err(error) = remove_store(&self.options.fs, &path) {
             tracing::warn!(%error, "cannot remove the keys of the previous generation; the next open will retry");
         }
     }

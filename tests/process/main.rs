@@ -15,6 +15,7 @@ mod out_of_descriptors;
 mod out_of_threads;
 #[cfg(target_os = "linux")]
 mod sigbus;
+mod working_directory;
 
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};

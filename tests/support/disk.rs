@@ -162,9 +162,12 @@ pub struct Disk {
     /// The names after a power cut that loses everything in `pending`. May still include the contents of lost directories.
     pub durable: Tree,
     pub pending: Vec<NameOp>,
-    pub locks: BTreeMap<PathBuf, Holder>,
-    /// Lock files, openings of them, and the versions that these hold.
-    pub held_versions: BTreeSet<(PathBuf, u64, u64)>,
+    /// By the numbers of the locked files, which their guards keep.
+    pub locks: BTreeMap<u64, Holder>,
+    /// Numbers of lock files, openings of them, and the versions that these hold.
+    pub held_versions: BTreeSet<(u64, u64, u64)>,
+    /// Where the directories are now that somebody has a handle of.
+    pub handles: BTreeMap<u64, PathBuf>,
     /// The time of directories: how often any name has changed, or the clock's seconds in nanoseconds.
     pub names_changed: u64,
     pub has_coarse_times: bool,

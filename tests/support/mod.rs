@@ -13,6 +13,8 @@ mod faults;
 mod files;
 mod layout;
 mod rng;
+mod sim_dir;
+mod sim_file;
 mod sim_fs;
 mod sim_locks;
 mod sized;

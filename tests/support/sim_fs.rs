@@ -3,6 +3,8 @@
 use super::crash::Crash;
 use super::disk::{Contents, Disk, File, Holder, NameOp};
 use super::faults::{Errno, Fault, OpKind};
+use super::sim_dir::SimDir;
+use super::sim_file::Handle;
 use super::sim_locks::{Lock, VersionLocks};
 use super::watch::{Before, Watcher};
 use sidebloom::fs::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile, ReaderLocks, Stamp};
@@ -129,7 +131,7 @@ impl SimFs {
         }
     }
 
-    fn begin_or_fault(&self, kind: OpKind, path: &Path) -> (MutexGuard<'_, Disk>, Option<Fault>) {
+    pub(super) fn begin_or_fault(&self, kind: OpKind, path: &Path) -> (MutexGuard<'_, Disk>, Option<Fault>) {
         if let Some(before) = self.0.before.0.get() {
             before(self, kind);
         }
@@ -163,6 +165,10 @@ fn refuse<T>(kind: OpKind, path: &Path, why: ErrorKind) -> Result<T> {
 }
 
 impl Fs for SimFs {
+    fn open_dir(&self, path: &Path) -> Result<Option<Arc<dyn Fs>>> {
+        Ok(Some(SimDir::open(self, None, path)?))
+    }
+
     fn create_dir(&self, path: &Path) -> Result<()> {
         let mut disk = self.begin(OpKind::CreateDir, path)?;
         if disk.names.files.contains_key(path) {
@@ -257,6 +263,7 @@ impl Fs for SimFs {
             return refuse(OpKind::Remove, path, ErrorKind::NotFound);
         }
         disk.change_names(NameOp::RemoveDir(path.to_path_buf()));
+        disk.lose(path);
         Ok(())
     }
 
@@ -287,17 +294,17 @@ impl Fs for SimFs {
             self.create(path)?;
         }
         let mut disk = self.begin(OpKind::Lock, path)?;
-        if !disk.names.files.contains_key(path) {
+        let Some(file) = disk.names.files.get(path).cloned() else {
             return refuse(OpKind::Open, path, ErrorKind::NotFound);
-        }
-        let holder = match (mode, disk.locks.get(path)) {
+        };
+        let holder = match (mode, disk.locks.get(&file.number)) {
             (LockMode::Exclusive, None) => Holder::Exclusive,
             (LockMode::Shared, None) => Holder::Shared(1),
             (LockMode::Shared, Some(Holder::Shared(n))) => Holder::Shared(n + 1),
             _ => return Err(Error::Locked { path: path.to_path_buf() }),
         };
-        disk.locks.insert(path.to_path_buf(), holder);
-        Ok(Box::new(Lock::new(self.clone(), path)))
+        disk.locks.insert(file.number, holder);
+        Ok(Box::new(Lock::new(self.clone(), file)))
     }
 
     fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
@@ -306,93 +313,16 @@ impl Fs for SimFs {
             return Ok(None);
         }
         let handle = self.handle(OpKind::Open, path)?;
-        Ok(Some(Box::new(VersionLocks::new(handle.fs, handle.path))))
+        Ok(Some(Box::new(VersionLocks::new(handle.fs, handle.path, handle.file))))
     }
 }
 
-/// An open file. Follows the file, not its name.
-#[derive(Debug)]
-struct Handle {
-    fs: SimFs,
-    path: PathBuf,
-    file: Arc<File>,
-}
-
 impl SimFs {
+    /// Opens a file.
     fn handle(&self, kind: OpKind, path: &Path) -> Result<Handle> {
         match self.begin(kind, path)?.names.files.get(path).cloned() {
             Some(file) => Ok(Handle { fs: self.clone(), path: path.to_path_buf(), file }),
             None => refuse(OpKind::Open, path, ErrorKind::NotFound),
         }
-    }
-}
-
-impl AppendFile for Handle {
-    fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        let (mut disk, fault) = self.fs.begin_or_fault(OpKind::Append, &self.path);
-        let room = disk.space.map_or(bytes.len(), |space| bytes.len().min(space as usize));
-        let (written, errno) = match fault {
-            Some(fault) if fault.short => (room / 2, Some(fault.errno)),
-            Some(fault) => (0, Some(fault.errno)),
-            None if room < bytes.len() => (room, Some(Errno::NoSpace)),
-            None => (room, None),
-        };
-        disk.space = disk.space.map(|space| space - written as u64);
-        let mut contents = self.file.contents();
-        if written > 0 {
-            contents.append(&bytes[..written]);
-        }
-        disk.note_write(&mut contents, &self.path, errno.is_some());
-        errno.map_or(Ok(()), |errno| Err(Error::io("write", &self.path, errno.error())))
-    }
-
-    fn sync(&mut self) -> Result<()> {
-        let (mut disk, fault) = self.fs.begin_or_fault(OpKind::Sync, &self.path);
-        let mut contents = self.file.contents();
-        disk.note_write(&mut contents, &self.path, fault.is_some());
-        if let Some(fault) = fault {
-            contents.sync_failed = true;
-            return Err(Error::io("sync", &self.path, fault.errno.error()));
-        }
-        contents.sync();
-        Ok(())
-    }
-}
-
-impl ReadFile for Handle {
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        let (disk, fault) = self.fs.begin_or_fault(OpKind::Read, &self.path);
-        let end = offset.saturating_add(buf.len() as u64);
-        let is_bad =
-            |(path, bad): &(PathBuf, Range<u64>)| *path == self.path && offset < bad.end && bad.start < end;
-        let bad = disk.unreadable.iter().any(is_bad).then_some(Errno::Io);
-        let ends_early = fault.is_some_and(|fault| fault.short);
-        if let Some(errno) = fault.filter(|fault| !fault.short).map(|fault| fault.errno).or(bad) {
-            return Err(Error::io(OpKind::Read.verb(), &self.path, errno.error()));
-        }
-        drop(disk);
-        let bytes = self.file.contents().bytes.clone();
-        let found = usize::try_from(offset).ok().and_then(|start| bytes.get(start..)).unwrap_or_default();
-        if found.len() >= buf.len() && !ends_early {
-            buf.copy_from_slice(&found[..buf.len()]);
-            return Ok(());
-        }
-        let part = found.len().min(buf.len() / 2);
-        buf[..part].copy_from_slice(&found[..part]);
-        let what = format!("the file ends before the {} bytes that should stand here", buf.len());
-        Err(Error::corruption(&self.path, offset, what))
-    }
-
-    fn will_need(&self, _offset: u64, _bytes: u64) {
-        let ending = self.path.extension().unwrap_or_default().to_owned();
-        *self.fs.0.advised.lock().unwrap().entry(ending).or_default() += 1;
-    }
-
-    fn len(&self) -> Result<u64> {
-        Ok(self.file.contents().bytes.len() as u64)
-    }
-
-    fn path(&self) -> &Path {
-        &self.path
     }
 }

@@ -1,11 +1,12 @@
 //! Locks that are held on a simulated disk.
 
-use super::disk::Holder;
+use super::disk::{File, Holder};
 use super::faults::OpKind;
 use super::sim_fs::SimFs;
 use sidebloom::Result;
 use sidebloom::fs::{LockGuard, ReaderLocks};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Tells the openings of [`VersionLocks`] apart.
@@ -16,30 +17,31 @@ static OPENINGS: AtomicU64 = AtomicU64::new(0);
 pub struct VersionLocks {
     fs: SimFs,
     path: PathBuf,
+    file: Arc<File>,
     opening: u64,
 }
 
 impl VersionLocks {
-    pub fn new(fs: SimFs, path: PathBuf) -> Self {
-        VersionLocks { fs, path, opening: OPENINGS.fetch_add(1, Ordering::Relaxed) }
+    pub fn new(fs: SimFs, path: PathBuf, file: Arc<File>) -> Self {
+        VersionLocks { fs, path, file, opening: OPENINGS.fetch_add(1, Ordering::Relaxed) }
     }
 }
 
 impl ReaderLocks for VersionLocks {
     fn hold(&self, version: u64) -> Result<()> {
-        let held = (self.path.clone(), self.opening, version);
+        let held = (self.file.number, self.opening, version);
         self.fs.begin(OpKind::Lock, &self.path)?.held_versions.insert(held);
         Ok(())
     }
 
     fn release(&self, version: u64) {
-        self.fs.disk().held_versions.remove(&(self.path.clone(), self.opening, version));
+        self.fs.disk().held_versions.remove(&(self.file.number, self.opening, version));
     }
 
     fn held_below(&self, version: u64) -> Result<bool> {
         let disk = self.fs.begin(OpKind::Lock, &self.path)?;
-        let is_below = |(path, opening, held): &(PathBuf, u64, u64)| {
-            *path == self.path && *opening != self.opening && *held < version
+        let is_below = |(file, opening, held): &(u64, u64, u64)| {
+            *file == self.file.number && *opening != self.opening && *held < version
         };
         Ok(disk.held_versions.iter().any(is_below))
     }
@@ -54,24 +56,28 @@ impl Drop for VersionLocks {
 #[derive(Debug)]
 pub struct Lock {
     fs: SimFs,
-    path: PathBuf,
+    file: Arc<File>,
 }
 
 impl Lock {
     /// A lock that was just taken.
-    pub fn new(fs: SimFs, path: &Path) -> Self {
-        Lock { fs, path: path.to_path_buf() }
+    pub fn new(fs: SimFs, file: Arc<File>) -> Self {
+        Lock { fs, file }
     }
 }
 
-impl LockGuard for Lock {}
+impl LockGuard for Lock {
+    fn file(&self) -> Option<u64> {
+        Some(self.file.number)
+    }
+}
 
 impl Drop for Lock {
     fn drop(&mut self) {
         let mut disk = self.fs.disk();
-        match disk.locks.remove(&self.path) {
+        match disk.locks.remove(&self.file.number) {
             Some(Holder::Shared(n)) if n > 1 => {
-                disk.locks.insert(self.path.clone(), Holder::Shared(n - 1));
+                disk.locks.insert(self.file.number, Holder::Shared(n - 1));
             }
             _ => {}
         }

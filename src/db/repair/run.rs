@@ -5,7 +5,7 @@ use super::workspace::Repair;
 use crate::db::names::{LOCK, next_free_id};
 use crate::db::options::Options;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockMode};
+use crate::fs::{Fs, LockMode, LockedFs, open_dir};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
 use crate::segment::is_damage;
@@ -25,17 +25,22 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 }
 
 impl Options {
-    /// Repairs the store in directory `path` on this file system, like [`repair`]. The other settings have no effect.
+    /// Repairs the store in directory `path` on this file system, like [`repair`]. Of the other settings, only the mode has an effect.
     ///
     /// # Errors
     /// The errors of [`repair`].
     pub fn repair(self, path: impl AsRef<Path>) -> Result<RepairReport> {
-        repair_on(self.fs, path.as_ref())
+        let path = self.fs.absolute(path.as_ref())?;
+        repair_on(&self.named_fs(), &path)
     }
 }
 
-/// Repairs the store on `fs`.
-fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
+/// Repairs the store that `named` finds at `path`.
+fn repair_on(named: &Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
+    let fs = match named.file_len(path)? {
+        Some(_) => open_dir(named, path)?,
+        None => Arc::clone(named),
+    };
     let names = match fs.file_len(path)? {
         Some(_) => fs.list(path)?,
         None => Vec::new(),
@@ -44,7 +49,9 @@ fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
         let what = "it contains no store files".to_owned();
         return Err(Error::NotAStore { path: path.to_path_buf(), what });
     }
-    let _lock = fs.lock(&path.join(LOCK), LockMode::Exclusive)?;
+    let lock = fs.lock(&path.join(LOCK), LockMode::Exclusive)?;
+    let fs = LockedFs::wrap(fs, path, LOCK, &*lock);
+    let names = fs.list(path)?; // Again: a store may have been open until it was locked.
     Repair {
         fs,
         path,
@@ -62,6 +69,7 @@ fn repair_on(fs: Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
 
 impl Repair<'_> {
     fn run(mut self) -> Result<RepairReport> {
+        self.set_aside_irregular_logs()?;
         let known = match read_state(&*self.fs, self.path) {
             Ok(state) => self.keep_if_complete(state)?,
             Err(Error::NotAStore { .. }) => None,
@@ -99,6 +107,18 @@ impl Repair<'_> {
         self.repair_logs(&state)?;
         self.fs.sync_dir(self.path)?;
         Ok(self.report)
+    }
+
+    /// Sets aside what has the name of a log and is no regular file: nothing can be read of it.
+    fn set_aside_irregular_logs(&mut self) -> Result<()> {
+        for id in self.files(FileKind::Wal) {
+            if let Err(error @ Error::Corruption { .. }) = self.fs.open(&self.log_path(id)) {
+                let name = id.file_name(FileKind::Wal);
+                self.set_aside(&name, error)?;
+                self.names.retain(|other| *other != name);
+            }
+        }
+        Ok(())
     }
 
     /// The state of the manifest, or `None` if the manifest has lost its last edits. In that case it is set aside.

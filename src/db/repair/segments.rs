@@ -90,7 +90,15 @@ impl Repair<'_> {
         store: StoreIdentity,
         error: Error,
     ) -> Result<Option<SegmentMeta>> {
-        let file = self.fs.open(&self.segment_path(id))?;
+        let file = match self.fs.open(&self.segment_path(id)) {
+            // Not even a regular file.
+            Err(Error::Corruption { .. }) => {
+                self.link_aside(id, error)?;
+                self.report.lost.extend(known.map(|meta| self.whole(meta)));
+                return Ok(None);
+            }
+            opened => opened?,
+        };
         let new_id = self.next_id;
         let mut writer: Option<SegmentWriter> = None;
         let salvaged =

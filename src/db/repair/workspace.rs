@@ -1,6 +1,7 @@
 //! What every step of a repair works on, and how it sets files aside.
 
 use super::report::RepairReport;
+use crate::db::names::DAMAGED;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, read_around_errors};
 use crate::id::{FileId, FileKind};
@@ -99,7 +100,7 @@ impl Repair<'_> {
         let mut number = 1;
         loop {
             let suffix = if number == 1 { String::new() } else { format!(".{number}") };
-            let path = self.path.join(format!("{name}.damaged{suffix}"));
+            let path = self.path.join(format!("{name}{DAMAGED}{suffix}"));
             if self.fs.file_len(&path)?.is_none() {
                 return Ok(path);
             }
