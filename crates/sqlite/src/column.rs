@@ -13,7 +13,7 @@ pub struct Column {
     pub affinity: Affinity,
     /// Which keys the column treats as equal.
     pub equality: Canonical,
-    /// The columns that identify a row, quoted; `None` when other columns hide them.
+    /// The columns that identify a row, quoted and with the table's name; `None` when other columns hide them.
     pub row_id: Option<String>,
 }
 
@@ -41,13 +41,19 @@ impl Column {
         quoted(&self.table)
     }
 
+    /// The column, where rows of the table are read. With the table's name, because SQLite takes a quoted name alone for a string if there
+    /// is no such column any more: every row would then have the column's name as its key.
+    pub fn value_sql(&self) -> String {
+        format!("{}.{}", quoted(&self.table), quoted(&self.name))
+    }
+
     pub fn name_sql(&self) -> String {
         quoted(&self.name)
     }
 
     /// The condition for rows with the key `?1`, also bound as a BLOB `?2` and, if it is one, as an integer `?3`.
     pub fn has_key_sql(&self) -> String {
-        let column = self.name_sql();
+        let column = self.value_sql();
         format!("{column} = ?1 OR {column} = ?2 OR {column} = ?3")
     }
 }
@@ -143,8 +149,8 @@ impl Schema<'_> {
 
     fn row_id(&self, table: &str, without_row_id: bool) -> Result<Option<String>> {
         if without_row_id {
-            let all = "SELECT '\"' || replace(name, '\"', '\"\"') || '\"' FROM pragma_table_xinfo(?1) WHERE pk > 0 ORDER BY pk";
-            return self.list(all, [table]).map(Some);
+            let all = "SELECT ?2 || '.\"' || replace(name, '\"', '\"\"') || '\"' FROM pragma_table_xinfo(?1) WHERE pk > 0 ORDER BY pk";
+            return self.list(all, [table, &*quoted(table)]).map(Some);
         }
         let free = "SELECT value FROM json_each('[\"rowid\", \"_rowid_\", \"oid\"]') \
                     WHERE value NOT IN (SELECT lower(name) FROM pragma_table_xinfo(?1)) LIMIT 1";

@@ -131,7 +131,7 @@ impl Source for SqliteSource {
     fn stream(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let db = connect(&self.path, self.busy_timeout)?;
         let failed = |e| self.failed(&e);
-        let sql = format!("SELECT {} FROM {}", self.column.name_sql(), self.column.table_sql());
+        let sql = format!("SELECT {} FROM {}", self.column.value_sql(), self.column.table_sql());
         let mut select = db.prepare(&sql).map_err(failed)?;
         // A single statement is a transaction of its own, from its first row on.
         let mut rows = select.query([]).map_err(failed)?;

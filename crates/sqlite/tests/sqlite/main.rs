@@ -8,4 +8,5 @@
 
 mod crash;
 mod keys;
+mod quoting;
 mod support;
