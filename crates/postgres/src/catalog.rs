@@ -1,19 +1,22 @@
 //! A follower's triggers in the catalog, found by the numbers of the table and the column, which no rename changes.
 
 use crate::table::{Table, quoted};
+use crate::trust;
 use postgres::{Client, Error, GenericClient};
 
-/// The schema that now has the triggers' function; `None` without triggers.
+/// The schema that now has the triggers' function; `None` without triggers. A role that may create triggers on the table has its own functions.
 pub fn home(client: &mut Client, table: &Table) -> Result<Option<String>, Error> {
     let home = "SELECT n.nspname::text FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-                JOIN pg_namespace n ON n.oid = p.pronamespace WHERE t.tgrelid = $1 AND p.proname = $2 LIMIT 1";
+                JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_class c ON c.oid = t.tgrelid
+                WHERE t.tgrelid = $1 AND p.proname = $2 AND pg_has_role(p.proowner, c.relowner, 'MEMBER')
+                ORDER BY t.oid LIMIT 1";
     Ok(client.query_opt(home, &[&table.oid, &table.prefix])?.map(|row| row.get(0)))
 }
 
 /// The catalog at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalog {
-    /// Why changes bypass the outbox, if they do.
+    /// Why changes bypass the outbox, or others write to it, if so, and what to do.
     pub gap: Option<String>,
     /// Differs whenever changes may have bypassed it: when a trigger is disabled, enabled or recreated, when a partition is added or
     /// removed, and when an enum label is renamed, which renames keys without touching their rows.
@@ -63,16 +66,23 @@ pub fn look(client: &mut impl GenericClient, table: &Table) -> Result<Catalog, E
     };
     let has_triggers: bool = row.get(0);
     let bare_partition: Option<String> = row.get(1);
+    let version = row.get(2);
+    let enable = "enable them (ENABLE ALWAYS TRIGGER), or restart the follower, which installs new ones";
     let gap = match (&names, has_triggers, bare_partition) {
-        (None, ..) => Some(format!("\"{}\".\"{}\" has been dropped", table.name, table.column)),
-        (_, false, _) => Some(format!("the triggers on \"{}\" are missing or disabled", table.name)),
+        (None, ..) => Some(format!("\"{}\".\"{}\" has been dropped: {enable}", table.name, table.column)),
+        (_, false, _) => Some(format!("the triggers on \"{}\" are missing or disabled: {enable}", table.name)),
         (_, true, Some(partition)) => Some(format!(
-            "the triggers on {partition}, a partition of \"{}\", are missing or disabled",
+            "the triggers on {partition}, a partition of \"{}\", are missing or disabled: {enable}",
             table.name
         )),
-        (_, true, None) => None,
+        (_, true, None) => trust::fault(client, table)?.map(|fault| {
+            format!(
+                "the triggers on \"{}\" cannot be trusted: {fault}; restart the follower as the table's owner, which replaces them",
+                table.name
+            )
+        }),
     };
-    Ok(Catalog { gap, version: row.get(2), names })
+    Ok(Catalog { gap, version, names })
 }
 
 /// The schemas and prefixes of what is installed for a column that has this name, or had it at installation. `schema` is optional.
@@ -88,7 +98,8 @@ pub fn find(
          LEFT JOIN pg_trigger t ON t.tgfoid = p.oid AND t.tgname = p.proname || '_rows'
          LEFT JOIN pg_class c ON c.oid = t.tgrelid LEFT JOIN pg_namespace tn ON tn.oid = c.relnamespace
          LEFT JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attnum = t.tgattr[0]
-         WHERE p.proname ~ '^sidebloom_[0-9a-f]{16}$' AND (
+         WHERE p.proname ~ '^sidebloom_[0-9a-f]{16}$' AND pg_has_role(current_user, p.proowner, 'MEMBER')
+         AND NOT pg_is_other_temp_schema(n.oid) AND coalesce(pg_has_role(p.proowner, c.relowner, 'MEMBER'), true) AND (
             c.relname = $2 AND a.attname = $3 AND coalesce(tn.nspname = $1::text, true)
             AND NOT EXISTS (SELECT FROM pg_inherits i JOIN pg_trigger whole ON whole.tgrelid = i.inhparent
                             WHERE i.inhrelid = t.tgrelid AND whole.tgfoid = t.tgfoid)

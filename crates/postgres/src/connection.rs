@@ -6,13 +6,29 @@ use postgres::{Client, Config};
 use sidebloom::{Error, Result};
 use std::str::FromStr;
 
-/// Connects. Rows that a policy hides from the role are an error on this connection, not missing keys.
+/// The search path that the role or the address had set.
+#[derive(Debug, Clone)]
+pub struct SearchPath {
+    /// As `SET` takes it.
+    pub setting: String,
+    /// Its schemas that exist.
+    pub schemas: Vec<String>,
+}
+
+/// Connects. Rows that a policy hides from the role are an error on this connection, not missing keys. Names without a schema are the
+/// server's own: a role that may create objects in a schema of the path could otherwise put a better match for a function or an operator
+/// there, and it would run as the role that connects.
 pub fn open_session(
-    connect: &mut impl FnMut() -> Result<Client, postgres::Error>,
-) -> Result<Client, postgres::Error> {
+    connect: impl FnOnce() -> Result<Client, postgres::Error>,
+) -> Result<(Client, SearchPath), postgres::Error> {
     let mut client = connect()?;
-    client.batch_execute("SET row_security = off")?;
-    Ok(client)
+    let row = client.query_one(
+        "SELECT pg_catalog.current_setting('search_path'), pg_catalog.current_schemas(false)",
+        &[],
+    )?;
+    let path = SearchPath { setting: row.get(0), schemas: row.get(1) };
+    client.batch_execute("SET row_security = off; SET search_path = pg_catalog, pg_temp")?;
+    Ok((client, path))
 }
 
 /// Where a server is, and how to connect.

@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 /// Delay before the first attempt to reconnect.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 
+/// Time between two looks at an empty outbox. Any role may notify.
+const LOOK: Duration = Duration::from_millis(2);
+
 /// Returned by `report`: whether to continue.
 type Flow = ControlFlow<()>;
 
@@ -39,7 +42,8 @@ impl PostgresSource {
         let mut has_failed = false;
         if !outbox::is_installed(&mut self.client, &self.table).map_err(|error| self.failed(&error))? {
             return Err(self.wrong(format!(
-                "the triggers on \"{}\" that a follower needs are missing or disabled: install them (PostgresSource::install_trigger)",
+                "the triggers on \"{}\" that a follower needs are missing, disabled or not safe from other roles: install them \
+                 (PostgresSource::install_trigger)",
                 self.table.name
             )));
         }
@@ -95,6 +99,8 @@ impl PostgresSource {
                 }
                 checked = Some(Instant::now());
             }
+            let looked = Instant::now();
+            self.take_notifications()?;
             // While changes bypass the outbox, applying those in it would not make the guard right: the refresh will count them.
             let applied = if self.is_suspended { None } else { self.follow_batch(guard)? };
             match applied {
@@ -112,6 +118,7 @@ impl PostgresSource {
                         return Ok(());
                     }
                     self.wait(options.poll.min(options.check))?;
+                    std::thread::sleep(LOOK.saturating_sub(looked.elapsed()));
                 }
             }
         }
@@ -135,9 +142,7 @@ impl PostgresSource {
         }
         let has_changed = counted.is_some_and(|version| version != found.version);
         let reason = match (&found.gap, has_changed && !*refresh) {
-            (Some(gap), _) => Some(format!(
-                "{gap}: enable them (ENABLE ALWAYS TRIGGER), or restart the follower, which installs new ones"
-            )),
+            (Some(gap), _) => Some(gap.clone()),
             (None, true) => {
                 Some("triggers, partitions or enum labels have changed: counting all rows again".to_owned())
             }
@@ -233,14 +238,21 @@ impl PostgresSource {
 
     /// Waits for a notification, or for `poll`.
     fn wait(&mut self, poll: Duration) -> Result<()> {
-        let waited = || -> std::result::Result<(), postgres::Error> {
+        let waited = self.client.notifications().timeout_iter(poll).next().map(drop);
+        waited.map_err(|error| self.failed(&error))
+    }
+
+    /// Takes the notifications that have arrived, and not those that keep arriving: a role that notifies without pause would hold the
+    /// follower here.
+    fn take_notifications(&mut self) -> Result<()> {
+        let taken = || -> std::result::Result<(), postgres::Error> {
             let mut notifications = self.client.notifications();
-            notifications.timeout_iter(poll).next()?;
-            let mut more = notifications.iter();
-            while more.next()?.is_some() {}
+            for _ in 0..notifications.len() {
+                notifications.iter().next()?;
+            }
             Ok(())
         }();
-        waited.map_err(|error| self.failed(&error))
+        taken.map_err(|error| self.failed(&error))
     }
 
     /// Whether the schema of the outbox was renamed. Uses the new name from now on.
@@ -264,20 +276,20 @@ impl PostgresSource {
 
     /// `Some(error)` if the server still does not answer.
     fn reconnect(&mut self) -> Result<Option<Error>> {
-        let mut client = match open_session(&mut self.connect) {
-            Ok(client) => client,
+        let (mut client, path) = match open_session(&mut self.connect) {
+            Ok(session) => session,
             Err(error) => return Ok(Some(self.failed(&error))),
         };
-        match Table::find(&mut client, &self.wanted.0, &self.wanted.1) {
+        match Table::find(&mut client, &path, &self.wanted.0, &self.wanted.1) {
             Ok(table) => {
                 self.table = table;
-                self.client = client;
+                (self.client, self.search_path) = (client, path);
                 Ok(None)
             }
             Err(error) => match client.is_valid(Duration::from_secs(2)) {
                 // Renamed or dropped meanwhile: the next check will tell.
                 Ok(()) => {
-                    self.client = client;
+                    (self.client, self.search_path) = (client, path);
                     Ok(None)
                 }
                 Err(_) => Ok(Some(table_error(&self.name, error))),

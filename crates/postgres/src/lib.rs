@@ -53,6 +53,13 @@
 //!
 //! TRUNCATE leaves a mark in the outbox that asks for a refresh.
 //!
+//! # Other roles
+//! What is installed belongs to the role that installs it, and no other role can reach it, whatever default privileges the database has. Of
+//! functions, tables and triggers that are there already, a follower uses those whose owner has the rights of the owner of the table, and no others.
+//! [`PostgresSource::install_trigger`] replaces what other roles could have used; a follower that finds it later suspends the guard.
+//! Roles without rights on the table can neither add changes nor take them away. Owners of the schema can, because they can replace what is in it. Connections to the
+//! server look up names that have no schema in `pg_catalog` alone.
+//!
 //! # Schema changes
 //! The triggers know their column by its number and look up its name, so renaming the column, the table or the schema
 //! breaks no write, and a running follower continues; the next one to start needs the new names. A follower checks the
@@ -75,6 +82,7 @@ mod connection;
 mod copy;
 mod event;
 mod follow;
+mod install;
 mod location;
 mod note;
 mod options;
@@ -84,9 +92,11 @@ mod table;
 mod tls;
 mod transaction;
 mod triggers;
+mod trust;
 
 pub use connection::connect;
 pub use event::FollowEvent;
+pub use install::Installation;
 pub use options::FollowOptions;
 /// The crate that provides the connections and transactions.
 pub use postgres;

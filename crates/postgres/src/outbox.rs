@@ -41,117 +41,21 @@ impl<'r> FromSql<'r> for Raw {
     }
 }
 
-fn outbox(table: &Table) -> String {
+pub fn outbox(table: &Table) -> String {
     format!("{}.{}", quoted(&table.home), quoted(&format!("{}_outbox", table.prefix)))
 }
 
-fn follower(table: &Table) -> String {
+pub fn follower(table: &Table) -> String {
     format!("{}.{}", quoted(&table.home), quoted(&format!("{}_follower", table.prefix)))
 }
 
-fn function(table: &Table) -> String {
+pub fn function(table: &Table) -> String {
     format!("{}.{}", quoted(&table.home), quoted(&table.prefix))
 }
 
 /// The channel that the triggers notify.
 pub fn channel(table: &Table) -> String {
     table.prefix.clone()
-}
-
-/// Creates the outbox and the triggers, unless all of them exist. A guard that followed the column before will be refreshed: changes may
-/// have bypassed the old triggers.
-pub fn install(client: &mut Client, table: &Table) -> Result<(), Error> {
-    let mut tx = client.transaction()?;
-    if is_installed(&mut tx, table)? {
-        return Ok(());
-    }
-    let (prefix, on, column) = (&table.prefix, table.sql(), table.column_sql());
-    let (outbox, follower, function) = (outbox(table), follower(table), function(table));
-    let [new, old] = ["NEW", "OLD"].map(|row| table.key_sql(&format!("{row}.{column}")));
-    let [new_value, old_value] = ["NEW", "OLD"].map(|row| table.value_sql(&format!("{row}.{column}")));
-    let renamed = table.key_sql("($1).%I");
-    let [home, name] = [&table.home, &table.column].map(|name| literal(name));
-    let comment = literal(&format!(
-        "sidebloom guard: writes the changes of {}",
-        catalog::described(Some(&table.schema), &table.name, &table.column)
-    ));
-    let key = if table.is_bytes { "bytea" } else { "text" };
-    let [rows, update, truncate] =
-        ["rows", "update", "truncate"].map(|name| quoted(&format!("{prefix}_{name}")));
-    tx.batch_execute(&format!(
-        "CREATE TABLE IF NOT EXISTS {outbox} (
-            id bigserial PRIMARY KEY,
-            op \"char\" NOT NULL,
-            key {key},
-            at timestamptz NOT NULL DEFAULT clock_timestamp());
-        COMMENT ON TABLE {outbox} IS 'sidebloom guard: changes of a column that its follower has not taken yet';
-        CREATE TABLE IF NOT EXISTS {follower} (token bigint NOT NULL, catalogue text);
-        COMMENT ON TABLE {follower} IS 'sidebloom guard: which guard takes the changes';
-        DELETE FROM {follower};
-        INSERT INTO {follower} VALUES (0);
-        CREATE OR REPLACE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql
-        SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $sidebloom$
-        DECLARE
-            home name;
-            col name;
-            add text;
-        BEGIN
-            -- This trigger names UPDATE OF only so that the catalog records its column's number. The other one handles updates.
-            IF TG_OP = 'UPDATE' AND TG_NAME = '{prefix}_rows' THEN
-                RETURN NULL;
-            END IF;
-            -- The current names of the schema and the column.
-            SELECT n.nspname, a.attname INTO home, col
-            FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid JOIN pg_namespace n ON n.oid = p.pronamespace
-            LEFT JOIN pg_attribute a ON a.attrelid = t.tgrelid AND a.attnum = t.tgattr[0] AND NOT a.attisdropped
-            WHERE t.tgrelid = TG_RELID AND t.tgname = '{prefix}_rows';
-            IF TG_OP <> 'TRUNCATE' AND home = {home} AND col = {name} THEN
-                IF TG_OP <> 'DELETE' THEN
-                    IF NEW.{column} IS NOT NULL THEN
-                        INSERT INTO {outbox} (op, key) VALUES ('+', {new});
-                    END IF;
-                END IF;
-                IF TG_OP <> 'INSERT' THEN
-                    IF OLD.{column} IS NOT NULL THEN
-                        INSERT INTO {outbox} (op, key) VALUES ('-', {old});
-                    END IF;
-                END IF;
-            ELSE
-                add := format('INSERT INTO %I.%I (op, key) ', coalesce(home, {home}), '{prefix}_outbox');
-                IF TG_OP = 'TRUNCATE' OR col IS NULL THEN
-                    EXECUTE add || 'VALUES (''T'', NULL)';
-                ELSE
-                    add := add || format('SELECT $2, {renamed} WHERE ($1).%I IS NOT NULL', col, col);
-                    IF TG_OP <> 'DELETE' THEN
-                        EXECUTE add USING NEW, '+'::\"char\";
-                    END IF;
-                    IF TG_OP <> 'INSERT' THEN
-                        EXECUTE add USING OLD, '-'::\"char\";
-                    END IF;
-                END IF;
-            END IF;
-            PERFORM pg_notify('{prefix}', '');
-            RETURN NULL;
-        END $sidebloom$;
-        COMMENT ON FUNCTION {function}() IS {comment};
-        DROP TRIGGER IF EXISTS {rows} ON {on};
-        DROP TRIGGER IF EXISTS {update} ON {on};
-        DROP TRIGGER IF EXISTS {truncate} ON {on};
-        CREATE TRIGGER {rows} AFTER INSERT OR DELETE OR UPDATE OF {column} ON {on}
-            FOR EACH ROW EXECUTE FUNCTION {function}();
-        CREATE TRIGGER {update} AFTER UPDATE ON {on} FOR EACH ROW
-            WHEN ({old_value} IS DISTINCT FROM {new_value}) EXECUTE FUNCTION {function}();
-        CREATE TRIGGER {truncate} AFTER TRUNCATE ON {on} FOR EACH STATEMENT EXECUTE FUNCTION {function}();
-        ALTER TABLE {on} ENABLE ALWAYS TRIGGER {rows};
-        ALTER TABLE {on} ENABLE ALWAYS TRIGGER {update};
-        ALTER TABLE {on} ENABLE ALWAYS TRIGGER {truncate};"
-    ))?;
-    tx.commit()
-}
-
-/// A string literal in SQL.
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// Removes the outbox with this prefix and all its triggers.
@@ -163,7 +67,7 @@ pub fn remove(client: &mut Client, home: &str, prefix: &str) -> Result<(), Error
     ))
 }
 
-/// Whether the outbox exists and every change of the table goes to it.
+/// Whether the outbox exists, every change of the table goes to it, and nothing else does.
 pub fn is_installed(client: &mut impl GenericClient, table: &Table) -> Result<bool, Error> {
     let found = client.query_one(
         "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL",

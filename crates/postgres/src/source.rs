@@ -1,11 +1,12 @@
 //! The source: all keys of a column, read and changed.
 
-use crate::connection::{Address, failed, message, open_session, wrong};
+use crate::connection::{Address, SearchPath, failed, message, open_session, wrong};
 use crate::copy::{self, CopyError};
 use crate::outbox;
-use crate::table::{Table, TableError};
+use crate::table::{Kind, Table, TableError};
+use bytes::BytesMut;
 use postgres::error::SqlState;
-use postgres::types::ToSql;
+use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use postgres::{Client, IsolationLevel, Transaction};
 use sidebloom::guard::{Canonical, Change, Source};
 use sidebloom::{Error, Result};
@@ -21,6 +22,7 @@ pub struct PostgresSource {
     pub(crate) wanted: (String, String),
     pub(crate) table: Table,
     pub(crate) client: Client,
+    pub(crate) search_path: SearchPath,
     /// Whether the next stream takes over the outbox, for the guard that is being refreshed.
     pub(crate) is_following: bool,
     /// Whether the guard answers "maybe" to everything because changes may have bypassed the triggers.
@@ -52,14 +54,16 @@ impl PostgresSource {
         table: &str,
         column: &str,
     ) -> Result<Self> {
-        let mut client = open_session(&mut connect).map_err(|error| failed(name, &error))?;
-        let found = Table::find(&mut client, table, column).map_err(|error| table_error(name, error))?;
+        let (mut client, search_path) = open_session(&mut connect).map_err(|error| failed(name, &error))?;
+        let found = Table::find(&mut client, &search_path, table, column)
+            .map_err(|error| table_error(name, error))?;
         Ok(PostgresSource {
             connect: Box::new(connect),
             name: name.to_owned(),
             wanted: (table.to_owned(), column.to_owned()),
             table: found,
             client,
+            search_path,
             is_following: false,
             is_suspended: false,
             note: Vec::new(),
@@ -101,6 +105,8 @@ impl PostgresSource {
 
     fn write(&mut self, changes: &[Change<'_>]) -> Result<(), WriteError> {
         let mut tx = self.client.transaction()?;
+        // The table's own triggers may rely on it.
+        tx.execute("SELECT pg_catalog.set_config('search_path', $1, true)", &[&self.search_path.setting])?;
         for change in changes {
             match change {
                 Change::Insert(key) => insert(&mut tx, &self.table, key)?,
@@ -123,7 +129,9 @@ impl Source for PostgresSource {
 
     fn count(&mut self, key: &[u8]) -> Result<u64> {
         let (table, value) = (self.table.sql(), self.table.value_sql(&self.table.column_sql()));
-        let count = format!("SELECT count(*) FROM {table} WHERE {value} = {}", self.table.cast_sql("$1"));
+        let equals = &self.table.equals;
+        let count =
+            format!("SELECT count(*) FROM {table} WHERE {value} {equals} {}", self.table.cast_sql("$1"));
         let Some(parameter) = parameter(&self.table, key) else { return Ok(0) };
         match self.client.query_one(&count, &[&*parameter]) {
             Ok(row) => Ok(row.get::<_, i64>(0).unsigned_abs()),
@@ -172,16 +180,21 @@ fn insert(tx: &mut Transaction<'_>, table: &Table, key: &[u8]) -> Result<(), Wri
     Ok(())
 }
 
-/// Removes one row with this key.
+/// Removes one row with this key. Names every schema: see [`PostgresSource::write`].
 fn remove(tx: &mut Transaction<'_>, table: &Table, key: &[u8]) -> Result<(), WriteError> {
     let no_row = || WriteError::NoRow(key.escape_ascii().to_string());
     let parameter = parameter(table, key).ok_or_else(no_row)?;
     let (name, column, value) = (table.sql(), table.value_sql(&table.column_sql()), table.cast_sql("$1"));
-    let select =
-        format!("SELECT tableoid, ctid::text FROM {name} WHERE {column} = {value} LIMIT 1 FOR UPDATE");
+    let select = format!(
+        "SELECT tableoid, ctid::pg_catalog.text FROM {name} WHERE {column} {} {value} LIMIT 1 FOR UPDATE",
+        table.equals
+    );
     let row = tx.query_opt(&select, &[&*parameter])?.ok_or_else(no_row)?;
     let (partition, ctid): (u32, &str) = (row.get(0), row.get(1));
-    let delete = format!("DELETE FROM {name} WHERE ctid = $1::text::tid AND tableoid = $2");
+    let delete = format!(
+        "DELETE FROM {name} WHERE ctid OPERATOR(pg_catalog.=) $1::pg_catalog.text::pg_catalog.tid \
+         AND tableoid OPERATOR(pg_catalog.=) $2"
+    );
     tx.execute(&delete, &[&ctid, &partition])?;
     Ok(())
 }
@@ -213,11 +226,35 @@ impl From<postgres::Error> for WriteError {
 
 /// A key as a parameter; `None` when the column's type cannot hold it.
 fn parameter<'k>(table: &Table, key: &'k [u8]) -> Option<Box<dyn ToSql + Sync + 'k>> {
-    if table.is_bytes {
+    if table.kind == Kind::Bytes {
         return Some(Box::new(key));
     }
     let text = std::str::from_utf8(key).ok().filter(|text| !text.contains('\0'))?;
-    Some(Box::new(text))
+    Some(match table.kind {
+        Kind::Enum => Box::new(Label(text)),
+        Kind::Bytes | Kind::Base => Box::new(text),
+    })
+}
+
+/// An enum's label, whose binary form is its text.
+#[derive(Debug)]
+struct Label<'k>(&'k str);
+
+impl ToSql for Label<'_> {
+    fn to_sql(
+        &self,
+        _: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        out.extend_from_slice(self.0.as_bytes());
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
 }
 
 /// Why the table cannot be guarded, as an error of the server `name`.

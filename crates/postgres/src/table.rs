@@ -1,5 +1,6 @@
 //! The column that holds the keys, and what its type means for them.
 
+use crate::connection::SearchPath;
 use crate::location::locate;
 use postgres::Client;
 use sidebloom::guard::Canonical;
@@ -17,14 +18,26 @@ pub struct Table {
     pub prefix: String,
     /// The schema where it is installed.
     pub home: String,
-    /// The type that a key given as text is cast to.
+    /// The type beneath all domains, with its schema.
     pub type_name: String,
-    /// Whether keys are the bytes of a `bytea`, rather than text.
-    pub is_bytes: bool,
+    pub kind: Kind,
+    /// The operator that compares two values of that type.
+    pub equals: String,
     pub equality: Canonical,
 }
 
-/// Why a column cannot be guarded.
+/// How values of the key's type become text and are made from it. Casts are not used where the owner of the type can define them: its
+/// function would run as the follower's role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Keys are the bytes of a `bytea`, rather than text.
+    Bytes,
+    /// A type that only superusers can create, or a domain over one.
+    Base,
+    Enum,
+}
+
+/// Why a column cannot be guarded or followed.
 pub enum TableError {
     Database(postgres::Error),
     /// In words.
@@ -40,25 +53,31 @@ impl From<postgres::Error> for TableError {
 /// The name of the keys' type beneath all domains, and its kind: `b` base, `e` enum.
 const COLUMN: &str = "
     WITH RECURSIVE type AS (
-        SELECT t.oid, t.typname, t.typtype, t.typbasetype FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+        SELECT t.oid, t.typname, t.typtype, t.typbasetype, t.typnamespace FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
         WHERE a.attrelid = $1 AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped
         UNION ALL
-        SELECT t.oid, t.typname, t.typtype, t.typbasetype FROM type JOIN pg_type t ON t.oid = type.typbasetype
+        SELECT t.oid, t.typname, t.typtype, t.typbasetype, t.typnamespace FROM type JOIN pg_type t ON t.oid = type.typbasetype
         WHERE type.typtype = 'd')
     SELECT typname::text, typtype::text, format_type(oid, NULL),
         (SELECT a.attnum FROM pg_attribute a WHERE a.attrelid = $1 AND a.attname = $2),
         (SELECT c.collname::text FROM pg_attribute a JOIN pg_collation c ON c.oid = a.attcollation
-         WHERE a.attrelid = $1 AND a.attname = $2 AND NOT c.collisdeterministic)
+         WHERE a.attrelid = $1 AND a.attname = $2 AND NOT c.collisdeterministic),
+        (SELECT n.nspname::text FROM pg_namespace n WHERE n.oid = typnamespace)
     FROM type WHERE typtype <> 'd'";
 
 impl Table {
     /// Finds `TABLE` on the search path, or `SCHEMA.TABLE`; the names are those of the catalog, without quotes.
-    pub fn find(client: &mut Client, table: &str, column: &str) -> Result<Self, TableError> {
-        let (schema, name) = match table.split_once('.') {
-            Some((schema, name)) => (Some(schema), name),
-            None => (None, table),
+    pub fn find(
+        client: &mut Client,
+        path: &SearchPath,
+        table: &str,
+        column: &str,
+    ) -> Result<Self, TableError> {
+        let (schemas, name) = match table.split_once('.') {
+            Some((schema, name)) => (&vec![schema.to_owned()], name),
+            None => (&path.schemas, table),
         };
-        let (oid, schema) = find_table(client, schema, name, table)?;
+        let (oid, schema) = find_table(client, schemas, name, table)?;
         let Some(row) = client.query_opt(COLUMN, &[&oid, &column])? else {
             let all = client.query_one(
                 "SELECT coalesce(string_agg(attname::text, ', ' ORDER BY attnum), 'none') FROM pg_attribute \
@@ -77,7 +96,8 @@ impl Table {
             )));
         }
         let base: &str = row.get(0);
-        let (equality, type_name) = key_type(column, base, row.get(1), row.get(2))?;
+        let equality = key_type(column, base, row.get(1), row.get(2))?;
+        let type_schema: &str = row.get(5);
         let number: i16 = row.get(3);
         let (home, prefix) = locate(client, oid, number, [&schema, name, column])?;
         Ok(Table {
@@ -88,8 +108,17 @@ impl Table {
             number,
             prefix,
             home,
-            type_name: type_name.to_owned(),
-            is_bytes: base == "bytea",
+            type_name: format!("{}.{}", quoted(type_schema), quoted(base)),
+            kind: match (base, row.get(1)) {
+                (_, "e") => Kind::Enum,
+                ("bytea", _) => Kind::Bytes,
+                _ => Kind::Base,
+            },
+            // citext is an extension's, which has its operators in the same schema.
+            equals: match base {
+                "citext" => format!("OPERATOR({}.=)", quoted(type_schema)),
+                _ => "OPERATOR(pg_catalog.=)".to_owned(),
+            },
             equality,
         })
     }
@@ -103,9 +132,14 @@ impl Table {
         quoted(&self.column)
     }
 
-    /// A row's key, given the column's name in that row.
+    /// A row's key, given the column's name in that row, where it is not NULL.
     pub fn key_sql(&self, column: &str) -> String {
-        if self.is_bytes { column.to_owned() } else { format!("{column}::text") }
+        match self.kind {
+            Kind::Bytes => column.to_owned(),
+            Kind::Base => format!("{column}::pg_catalog.text"),
+            // Its output function's text; NULL never comes here.
+            Kind::Enum => format!("pg_catalog.concat({column})"),
+        }
     }
 
     /// The column cast to the type beneath its domains: a domain over an enum has no operators of its own.
@@ -115,9 +149,9 @@ impl Table {
 
     /// A parameter cast to that type.
     pub fn cast_sql(&self, parameter: &str) -> String {
-        match self.is_bytes {
-            true => format!("{parameter}::bytea"),
-            false => format!("{parameter}::text::{}", self.type_name),
+        match self.kind {
+            Kind::Bytes | Kind::Enum => format!("{parameter}::{}", self.type_name),
+            Kind::Base => format!("{parameter}::pg_catalog.text::{}", self.type_name),
         }
     }
 }
@@ -125,16 +159,15 @@ impl Table {
 /// The number and the schema of a table that can be guarded. `given` is its name as the caller wrote it.
 fn find_table(
     client: &mut Client,
-    schema: Option<&str>,
+    schemas: &[String],
     name: &str,
     given: &str,
 ) -> Result<(u32, String), TableError> {
     let found = client.query_opt(
         "SELECT c.oid, n.nspname::text, c.relkind::text, EXISTS (SELECT FROM pg_inherits WHERE inhparent = c.oid)
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-         WHERE c.relname = $1 AND CASE WHEN $2::text IS NULL THEN pg_table_is_visible(c.oid) ELSE n.nspname = $2 END
-         AND c.relkind IN ('r', 'p', 'v', 'm', 'f')",
-        &[&name, &schema],
+         WHERE c.relname = $1 AND n.nspname = ANY($2) ORDER BY array_position($2::text[], n.nspname::text) LIMIT 1",
+        &[&name, &schemas],
     )?;
     let unusable = |what| Err(TableError::Unusable(what));
     let Some(row) = found else {
@@ -151,21 +184,15 @@ fn find_table(
     }
 }
 
-/// Which keys the type treats as equal, and what a key given as text is cast to. `formatted` is the type as SQL writes it.
-fn key_type<'t>(
-    column: &str,
-    base: &str,
-    kind: &str,
-    formatted: &'t str,
-) -> Result<(Canonical, &'t str), TableError> {
+/// Which keys the type treats as equal. `formatted` is the type as SQL writes it.
+fn key_type(column: &str, base: &str, kind: &str, formatted: &str) -> Result<Canonical, TableError> {
     const KEYS: &str = "keys must be text, varchar, char, citext, bytea, an integer type, uuid or an enum";
     match (base, kind) {
-        ("text" | "varchar" | "bytea", "b") | (_, "e") => Ok((Canonical::EXACT, formatted)),
-        ("int2" | "int4" | "int8", "b") => Ok((Canonical::EXACT.integers(), formatted)),
-        ("uuid", "b") => Ok((Canonical::EXACT.uuids(), formatted)),
-        // `character` alone means one character.
-        ("bpchar", "b") => Ok((Canonical::EXACT.trim_padding(), "bpchar")),
-        ("citext", "b") => Ok((Canonical::EXACT.fold_case(), formatted)),
+        ("text" | "varchar" | "bytea", "b") | (_, "e") => Ok(Canonical::EXACT),
+        ("int2" | "int4" | "int8", "b") => Ok(Canonical::EXACT.integers()),
+        ("uuid", "b") => Ok(Canonical::EXACT.uuids()),
+        ("bpchar", "b") => Ok(Canonical::EXACT.trim_padding()),
+        ("citext", "b") => Ok(Canonical::EXACT.fold_case()),
         ("name", "b") => Err(TableError::Unusable(format!(
             "the column \"{column}\" is of type name, which truncates longer texts: {KEYS}"
         ))),

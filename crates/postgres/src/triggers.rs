@@ -1,7 +1,8 @@
 //! Installing and removing the triggers that fill an outbox.
 
-use crate::connection::{Address, failed};
-use crate::source::PostgresSource;
+use crate::connection::{Address, failed, open_session};
+use crate::install::{Installation, install};
+use crate::source::{PostgresSource, table_error};
 use crate::table::Table;
 use crate::{catalog, outbox};
 use postgres::Client;
@@ -13,10 +14,13 @@ impl PostgresSource {
     /// Renaming the column, the table or the schema later breaks no write. Before dropping the column or changing its type,
     /// [`remove_trigger`](Self::remove_trigger): the server refuses both until then.
     ///
+    /// What is there already is replaced if roles without the rights of the table's owner could have used it, as those that sidebloom 0.1
+    /// installed could.
+    ///
     /// # Errors
     /// [`Error::Database`](sidebloom::Error::Database).
-    pub fn install_trigger(&mut self) -> Result<()> {
-        outbox::install(&mut self.client, &self.table).map_err(|error| self.failed(&error))
+    pub fn install_trigger(&mut self) -> Result<Installation> {
+        install(&mut self.client, &self.table).map_err(|error| table_error(&self.name, error))
     }
 
     /// Removes what [`install_trigger`](Self::install_trigger) has created.
@@ -54,7 +58,7 @@ impl PostgresSource {
             None => (None, table),
         };
         let remove = || -> Result<bool, postgres::Error> {
-            let mut client = connect()?;
+            let (mut client, _) = open_session(connect)?;
             let found = catalog::find(&mut client, schema, table, column)?;
             for (home, prefix) in &found {
                 outbox::remove(&mut client, home, prefix)?;

@@ -57,7 +57,7 @@ impl Args {
         use super::publishing::Publishing;
         use sidebloom::guard::Guard;
         use sidebloom_postgres::PostgresSource;
-        use sidebloom_postgres::{FollowEvent, FollowOptions};
+        use sidebloom_postgres::{FollowEvent, FollowOptions, Installation};
         use std::ops::ControlFlow;
 
         let guard = cx.opening(|| Guard::open(&self.dir))?;
@@ -74,7 +74,10 @@ impl Args {
             .map(|url| Publishing::new(&guard, url, self.publish_every))
             .transpose()?;
         let mut source = PostgresSource::connect(&self.postgres, &self.table, &self.column)?;
-        source.install_trigger()?;
+        let installed = source.install_trigger()?;
+        if matches!(installed, Installation::Mended { .. }) {
+            notice(&installed);
+        }
         let mut printed = Ok(());
         source.follow(&guard, FollowOptions::new().refresh(self.refresh), &mut |event| {
             let ends = self.once && matches!(event, FollowEvent::CaughtUp);

@@ -37,7 +37,7 @@ pub fn connect(url: &str, table: &str, column: &str) -> Result<PostgresSource, F
 /// Starts following.
 #[cfg(feature = "postgres")]
 pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failure> {
-    use sidebloom_postgres::{FollowEvent, FollowOptions};
+    use sidebloom_postgres::{FollowEvent, FollowOptions, Installation};
     use std::ops::ControlFlow;
     use std::sync::mpsc::{TryRecvError, channel};
     use std::time::Duration;
@@ -45,7 +45,10 @@ pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failu
     /// How soon it notices that it should stop.
     const POLL: Duration = Duration::from_millis(200);
 
-    source.install_trigger()?;
+    let installed = source.install_trigger()?;
+    if matches!(installed, Installation::Mended { .. }) {
+        tracing::warn!("{installed}");
+    }
     let (stop, stopped) = channel::<()>();
     let (caught_up, ready) = channel();
     let (end, ended) = oneshot::channel();

@@ -11,6 +11,7 @@
 mod catalog;
 mod follow;
 mod spellings;
+mod strangers;
 #[path = "../support/mod.rs"]
 mod support;
 mod tls;
