@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Size of a read, in bytes: large enough for the disk's full throughput.
-const READ_BYTES: usize = 4 << 20;
+pub(crate) const READ_BYTES: usize = 4 << 20;
 
 /// Linux's default limit on the mappings of a process, which include allocations.
 const MAX_MAP_COUNT: usize = 65_530;
@@ -101,17 +101,24 @@ impl Map {
         Ok(Map::of_copy(map))
     }
 
-    /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied) does, without mapping the file.
+    /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied) does, without mapping the file. Passes each
+    /// piece to `check` with its offset, a multiple of [`READ_BYTES`]; after an error of that, no more memory is taken.
     ///
     /// # Errors
-    /// Those of reading the file; [`Error::Io`] if there is not enough memory.
-    pub fn read(file: &dyn ReadFile, bytes: usize) -> Result<Self> {
+    /// Those of reading the file and of `check`; [`Error::Io`] if there is not enough memory.
+    pub fn read<E: From<Error>>(
+        file: &dyn ReadFile,
+        bytes: usize,
+        mut check: impl FnMut(u64, &[u8]) -> Result<(), E>,
+    ) -> Result<Self, E> {
         if bytes == 0 {
             return Ok(Map::EMPTY);
         }
         let mut map = anonymous(bytes).map_err(|e| Error::io("allocate memory to pin", file.path(), e))?;
         for (i, piece) in map.chunks_mut(READ_BYTES).enumerate() {
-            file.read_exact_at(piece, (i * READ_BYTES) as u64)?;
+            let at = (i * READ_BYTES) as u64;
+            file.read_exact_at(piece, at)?;
+            check(at, piece)?;
         }
         Ok(Map::of_copy(map))
     }
@@ -141,18 +148,22 @@ impl Map {
         self.watched.as_ref().is_some_and(WatchedRange::has_faulted)
     }
 
-    /// Reads all pages now, sequentially. Only advice: if the kernel refuses, pages are read on first use.
-    pub fn populate(&self) {
-        if let Backing::File { map, .. } = &self.backing {
+    /// Reads the pages of a range now, sequentially. Only advice: if the kernel refuses, pages are read on first use.
+    pub fn populate(&self, range: Range<usize>) {
+        let (from, len) = (range.start, range.end.min(self.bytes.len()).saturating_sub(range.start));
+        if let Backing::File { map, .. } = &self.backing
+            && len > 0
+        {
             #[cfg(target_os = "linux")]
             {
+                // Of the whole map: it would be two maps if a part of it differed.
                 let _ = map.advise(memmap2::Advice::HugePage);
-                if map.advise(memmap2::Advice::PopulateRead).is_ok() {
+                if map.advise_range(memmap2::Advice::PopulateRead, from, len).is_ok() {
                     return;
                 }
             }
             #[cfg(unix)]
-            let _ = map.advise(memmap2::Advice::WillNeed);
+            let _ = map.advise_range(memmap2::Advice::WillNeed, from, len);
         }
     }
 }
@@ -216,7 +227,8 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let file = RealFs.open(&path).unwrap();
         for len in [0, 1000, READ_BYTES, READ_BYTES + 1, bytes.len()] {
-            assert!(*Map::read(&*file, len).unwrap() == bytes[..len], "{len} bytes");
+            let read = Map::read(&*file, len, |_, _| Ok::<_, Error>(()));
+            assert!(*read.unwrap() == bytes[..len], "{len} bytes");
         }
     }
 }

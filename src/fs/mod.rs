@@ -8,6 +8,7 @@ mod file;
 mod irregular;
 mod locked;
 mod map;
+mod pieces;
 mod presented;
 #[cfg(target_os = "linux")]
 mod reader_locks;
@@ -23,6 +24,8 @@ pub use dirs::{create_dir_durably, parent_of};
 pub use file::{AppendFile, ReadFile};
 pub(crate) use locked::LockedFs;
 pub use map::Map;
+pub(crate) use map::READ_BYTES;
+pub(crate) use pieces::{HOLE_BYTES, Pieces};
 pub(crate) use presented::{Presented, PresentedFs};
 pub use real::RealFs;
 pub(crate) use seam::open_dir;

@@ -3,11 +3,11 @@
 use super::unusable::Unusable;
 use super::writer::{fill, finish};
 use crate::error::{Error, Result};
-use crate::filter::format::groups::{CHECKSUM_BYTES, Seal};
+use crate::filter::format::groups::{CHECKSUM_BYTES, GROUP_BYTES, Seal};
 use crate::filter::format::parts::{Parts, filter_of, parts_of};
 use crate::filter::format::{HEADER_BYTES, Header, small};
 use crate::filter::{AnyFilter, Lines};
-use crate::fs::{AppendFile, Fs, RealFs, parent_of};
+use crate::fs::{AppendFile, Fs, READ_BYTES, RealFs, parent_of};
 use crate::id::{FileId, TEMPORARY};
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -93,13 +93,17 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
             FileId(binding.segment)
         )));
     }
-    // The file has the length that the header says, so this allocates no more than that.
+    // Zeroed memory is taken when it is written to: piece by piece, after the piece before has matched its checksums.
     let mut lines = Lines::zeroed(usize::try_from(header.lines).unwrap_or(usize::MAX))?;
-    file.read_exact_at(lines.as_flattened_mut(), HEADER_BYTES as u64)?;
-    let mut checksums = vec![0; header.groups() * CHECKSUM_BYTES];
-    file.read_exact_at(&mut checksums, header.checksums_at())?;
-    if let Some(group) = Seal::of(&page).first_bad_group(lines.as_flattened(), &checksums) {
-        return Err(damaged(Unusable::bad_group(group)));
+    let (seal, mut checksums) = (Seal::of(&page), Vec::new());
+    for (number, piece) in lines.as_flattened_mut().chunks_mut(READ_BYTES).enumerate() {
+        file.read_exact_at(piece, (HEADER_BYTES + number * READ_BYTES) as u64)?;
+        let first = number * (READ_BYTES / GROUP_BYTES);
+        checksums.resize(piece.len().div_ceil(GROUP_BYTES) * CHECKSUM_BYTES, 0);
+        file.read_exact_at(&mut checksums, header.checksums_at() + (first * CHECKSUM_BYTES) as u64)?;
+        if let Some(group) = seal.first_bad_group(first, piece, &checksums) {
+            return Err(damaged(Unusable::bad_group(group)));
+        }
     }
     filter_of(&header, lines).map_err(|bad| damaged(bad.into()))
 }

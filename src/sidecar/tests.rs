@@ -1,4 +1,5 @@
 mod groups;
+mod holes;
 mod prefixes;
 
 use super::verify::Verification;

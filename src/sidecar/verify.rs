@@ -6,9 +6,12 @@ use super::unusable::Unusable;
 use crate::error::Error;
 use crate::filter::format::HEADER_BYTES;
 use crate::filter::format::groups::{CHECKSUM_BYTES, GROUP_BYTES, Seal};
-use crate::fs::Map;
+use crate::fs::{Map, READ_BYTES, ReadFile};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::io::ErrorKind;
+
+/// Groups whose pages are read ahead, 64 MiB: the next ones only once these have matched their checksums.
+const POPULATED_GROUPS: usize = (64 << 20) / GROUP_BYTES;
 
 /// The outcome of [`Sidecar::verify`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,8 +145,14 @@ impl Sidecar {
             Err(reason) if reason.is_passing() => return self.check_unmapped(),
             mapped => mapped?,
         };
-        bytes.map.populate();
-        match (0..self.facts()?.header.groups()).find(|&group| !self.believe(bytes, group)) {
+        let believe = |group: usize| {
+            if group.is_multiple_of(POPULATED_GROUPS) {
+                let from = HEADER_BYTES + group * GROUP_BYTES;
+                bytes.map.populate(from..from + POPULATED_GROUPS * GROUP_BYTES);
+            }
+            self.believe(bytes, group)
+        };
+        match (0..self.facts()?.header.groups()).find(|&group| !believe(group)) {
             None => {
                 let _ = self.trust.compare_exchange(BY_GROUP, WHOLE, AcqRel, Acquire);
                 Ok(())
@@ -153,7 +162,18 @@ impl Sidecar {
     }
 
     fn check_unmapped(&self) -> Result<(), Unusable> {
-        self.read_all()?;
+        let facts = self.facts()?;
+        let file = self.maps.fs.open(&self.path)?;
+        facts.header.check_length(file.len()?)?;
+        let (mut at, end) = (0, facts.header.checksums_at());
+        let mut piece = vec![0; READ_BYTES.min(usize::try_from(end).unwrap_or(READ_BYTES))];
+        while at < end {
+            let len = (end - at).min(READ_BYTES as u64) as usize;
+            let piece = piece.get_mut(..len).unwrap_or_default();
+            file.read_exact_at(piece, at)?;
+            facts.check_piece(&*file, at, piece)?;
+            at += len as u64;
+        }
         self.checked.store(true, Release);
         Ok(())
     }
@@ -168,32 +188,49 @@ impl Sidecar {
         Ok(())
     }
 
-    /// Copies the file into anonymous memory and verifies all checksums of the copy.
+    /// Copies the file into anonymous memory and verifies all checksums of the copy, piece by piece.
     fn read_all(&self) -> Result<Map, Unusable> {
         let facts = self.facts()?;
         let file = self.maps.fs.open(&self.path)?;
         facts.header.check_length(file.len()?)?;
-        let map = Map::read(&*file, facts.header.file_bytes() as usize)?;
+        let bytes = usize::try_from(facts.header.file_bytes()).unwrap_or(usize::MAX);
+        let map = Map::read(&*file, bytes, |at, piece| facts.check_piece(&*file, at, piece))?;
         facts.check_same(&map)?;
-        let (lines, checksums) = map.split_at(facts.header.checksums_at() as usize);
-        match facts.seal.first_bad_group(&lines[HEADER_BYTES..], checksums) {
-            Some(group) => Err(Unusable::bad_group(group)),
-            None => Ok(map),
-        }
+        Ok(map)
     }
 }
 
 impl Facts {
+    /// Checks a piece of the file, which begins at a multiple of a page: the header page by its seal, and groups by their checksums.
+    fn check_piece(&self, file: &dyn ReadFile, at: u64, piece: &[u8]) -> Result<(), Unusable> {
+        let skip = match at {
+            0 if piece.get(..HEADER_BYTES).map(Seal::of) != Some(self.seal) => return Err(replaced()),
+            0 => HEADER_BYTES,
+            _ => 0,
+        };
+        let lines_end = self.header.checksums_at().saturating_sub(at).min(piece.len() as u64) as usize;
+        let lines = piece.get(skip..lines_end).unwrap_or_default();
+        let first = (at + skip as u64).saturating_sub(HEADER_BYTES as u64) as usize / GROUP_BYTES;
+        let mut checksums = vec![0; lines.len().div_ceil(GROUP_BYTES) * CHECKSUM_BYTES];
+        file.read_exact_at(&mut checksums, self.header.checksums_at() + (first * CHECKSUM_BYTES) as u64)?;
+        match self.seal.first_bad_group(first, lines, &checksums) {
+            Some(group) => Err(Unusable::bad_group(group)),
+            None => Ok(()),
+        }
+    }
+
     /// Checks by length and header page that these are the bytes of the file that was opened.
     fn check_same(&self, map: &Map) -> Result<(), Unusable> {
         self.header.check_length(map.len() as u64)?;
         let same = map.get(..HEADER_BYTES).map(Seal::of) == Some(self.seal);
         match (map.has_faulted(), same) {
             (true, _) => Err(Unusable::Faulted),
-            (_, false) => {
-                Err(Unusable::Invalid { offset: 0, what: "the file was replaced after it was opened".into() })
-            }
+            (_, false) => Err(replaced()),
             _ => Ok(()),
         }
     }
+}
+
+fn replaced() -> Unusable {
+    Unusable::Invalid { offset: 0, what: "the file was replaced after it was opened".into() }
 }

@@ -73,6 +73,8 @@ impl Drop for File {
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
     pub bytes: Arc<Vec<u8>>,
+    /// Zeros after them.
+    pub hole: u64,
     /// The number of durable bytes.
     pub synced: usize,
     /// The ends of the appends that are not durable.

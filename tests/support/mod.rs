@@ -11,6 +11,7 @@ mod crash;
 mod disk;
 mod faults;
 mod files;
+mod holes;
 mod layout;
 mod rng;
 mod sim_dir;

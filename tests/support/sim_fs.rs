@@ -195,14 +195,14 @@ impl Fs for SimFs {
 
     fn file_len(&self, path: &Path) -> Result<Option<u64>> {
         let disk = self.begin(OpKind::Inspect, path)?;
-        let len = |file: &Arc<File>| file.contents().bytes.len() as u64;
+        let len = |file: &Arc<File>| file.contents().len();
         Ok(disk.names.files.get(path).map(len).or(disk.names.dirs.contains(path).then_some(0)))
     }
 
     fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
         let disk = self.begin(OpKind::Inspect, path)?;
         let of_file = |file: &Arc<File>| {
-            let len = file.contents().bytes.len() as u64;
+            let len = file.contents().len();
             Stamp { file: file.number, len, changed: 0 }
         };
         let of_dir = || Stamp { file: 0, len: 0, changed: disk.names_changed.into() };
@@ -232,8 +232,11 @@ impl Fs for SimFs {
     }
 
     unsafe fn map(&self, path: &Path) -> Result<Map> {
-        let bytes = self.handle(OpKind::Map, path)?.file.contents().bytes.clone();
-        Map::copied(&bytes).map_err(|e| Error::io("map", path, e))
+        let contents = self.handle(OpKind::Map, path)?.file.contents().clone();
+        if contents.hole > 0 {
+            return refuse(OpKind::Map, path, ErrorKind::OutOfMemory);
+        }
+        Map::copied(&contents.bytes).map_err(|e| Error::io("map", path, e))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {

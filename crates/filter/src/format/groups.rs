@@ -31,13 +31,14 @@ impl Seal {
         digest_at(lines, self.0.wrapping_add(group as u64))
     }
 
-    /// The first group of `lines` (which start at the first group of the file) whose checksum differs from the one in `checksums`.
-    pub fn first_bad_group(self, lines: &[u8], checksums: &[u8]) -> Option<usize> {
+    /// The first group of `lines`, which start at group `first` of the file, whose checksum differs from the one in `checksums`, which start
+    /// there, too.
+    pub fn first_bad_group(self, first: usize, lines: &[u8], checksums: &[u8]) -> Option<usize> {
         let stored = checksums.as_chunks::<CHECKSUM_BYTES>().0;
         let groups = lines.chunks(GROUP_BYTES).enumerate();
         groups
-            .map(|(group, lines)| (group, self.checksum(group, lines).to_le_bytes()))
-            .find_map(|(group, found)| (stored.get(group) != Some(&found)).then_some(group))
+            .map(|(at, lines)| (at, self.checksum(first + at, lines).to_le_bytes()))
+            .find_map(|(at, found)| (stored.get(at) != Some(&found)).then_some(first + at))
     }
 }
 
