@@ -13,6 +13,17 @@ pub(crate) const TEMPORARY: &str = ".tmp";
 pub struct FileId(pub u64);
 
 impl FileId {
+    /// No manifest names a file with a larger number.
+    pub(crate) const LARGEST: FileId = FileId(1 << 62);
+    /// A store whose next number is larger than this takes no writes before it is repaired: so numbers never run out, and none exceeds
+    /// [`LARGEST`](Self::LARGEST). At a million files a second this takes 70,000 years.
+    pub(crate) const LARGEST_NEW: FileId = FileId(1 << 61);
+
+    /// Whether a store may have given the number to a file.
+    pub(crate) fn is_usual(self) -> bool {
+        self <= FileId::LARGEST_NEW
+    }
+
     /// The file name for this number and kind: at least six digits, and the kind's extension.
     pub fn file_name(self, kind: FileKind) -> String {
         format!("{:06}.{}", self.0, kind.extension())

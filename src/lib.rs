@@ -110,14 +110,16 @@ pub mod fuzzing {
     };
     pub use crate::hash::{digest, digest_at};
     pub use crate::key::{Entry, EntryKind};
-    pub use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
+    pub use crate::manifest::{MANIFEST, Manifest, ManifestState, VERSION as MANIFEST_VERSION, read_state};
     pub use crate::ranges::RangeTombstones;
     pub use crate::segment::format as segment_format;
     pub use crate::segment::{
         Access, BlockCache, Direction, Properties, PropertiesBuilder, Segment, StoreIdentity,
     };
     pub use crate::sidecar::{Binding, Expect, Maps, Sidecar};
-    pub use crate::wal::{ExpectedLog, LogEnd, LogRecord, LogWriter, identify, ops, replay};
+    pub use crate::wal::{
+        ExpectedLog, LogEnd, LogRecord, LogWriter, VERSION as LOG_VERSION, identify, ops, replay,
+    };
 }
 
 /// The private items that `benches/` use, behind the feature `bench-support`. Not part of the public API.

@@ -1,8 +1,10 @@
 //! The names of a store's files, apart from the numbered ones in [`FileKind`].
 
+use crate::error::Error;
 pub(crate) use crate::id::LOCK;
 use crate::id::{FileKind, TEMPORARY};
 use crate::manifest::{MANIFEST, MANIFEST_TMP, ManifestState};
+use std::path::PathBuf;
 
 /// Follows the name of a file that a repair has set aside.
 pub(crate) const DAMAGED: &str = ".damaged";
@@ -18,12 +20,16 @@ pub(crate) fn is_of_a_store(name: &str) -> bool {
     name == LOCK || name == MANIFEST || is_unfinished(name) || FileKind::parse(name).is_some()
 }
 
-/// The smallest file number above all that are in use or were ever reserved. A file with the greatest possible number is ignored: no store
-/// creates one.
+/// The smallest file number above all that are in use or were ever reserved. Numbers that no store gives are ignored.
 pub(crate) fn next_free_id(state: &ManifestState, names: &[String]) -> u64 {
-    let seen =
-        names.iter().filter_map(|name| FileKind::parse(name)).filter_map(|(id, _)| id.0.checked_add(1)).max();
+    let ids = names.iter().filter_map(|name| FileKind::parse(name)).map(|(id, _)| id);
+    let seen = ids.filter(|id| id.is_usual()).map(|id| id.0 + 1).max();
     seen.unwrap_or(1).max(state.next_id.0).max(1)
+}
+
+/// The error for a file whose number no store gives.
+pub(crate) fn unusual_number(path: PathBuf) -> Error {
+    Error::corruption(path, 0, "no store gives a file such a large number; run `sidebloom repair`")
 }
 
 #[cfg(test)]
@@ -32,9 +38,9 @@ mod tests {
     use crate::segment::StoreIdentity;
 
     #[test]
-    fn a_file_with_the_greatest_number_leaves_numbers_for_new_files() {
+    fn files_with_enormous_numbers_leave_numbers_for_new_files() {
         let state = ManifestState::new(StoreIdentity { store_id: 1, hasher: 2.into() });
-        let names = ["000041.wal", "18446744073709551615.wal"].map(String::from);
+        let names = ["000041.wal", "2305843009213693953.wal", "18446744073709551615.wal"].map(String::from);
         assert_eq!(next_free_id(&state, &names), 42);
     }
 }

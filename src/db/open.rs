@@ -5,7 +5,7 @@ use super::close::OpenStore;
 use super::follow::{Followed, start_following};
 use super::handle::Db;
 use super::inner::{Inner, Writable};
-use super::names::{LOCK, is_unfinished, next_free_id};
+use super::names::{LOCK, is_unfinished, next_free_id, unusual_number};
 use super::options::Options;
 use super::recover::Recovery;
 use super::storage::{Storage, open_files};
@@ -119,6 +119,9 @@ fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
     let (manifest, state) = Manifest::open(Arc::clone(&options.fs), path)?;
     let work = Arc::new(Condvar::new());
     let first_own_id = FileId(next_free_id(&state, &names));
+    if !first_own_id.is_usual() {
+        return Err(unusual_number(path.join(MANIFEST)));
+    }
     let storage = Storage::new(path, options, state.header, files, first_own_id, &work);
     let recovery = Recovery { storage: &storage, names: &names };
     let live = recovery.open_segments(&state)?;

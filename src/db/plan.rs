@@ -108,7 +108,9 @@ impl LevelSizes {
         let (keys, members) = live
             .segments()
             .filter_map(|s| Some((s.meta.entries, known(s)?)))
-            .fold((0, 0), |sum, (keys, members)| (sum.0 + keys, sum.1 + members));
+            .fold((0u64, 0u64), |sum, (keys, members)| {
+                (sum.0.saturating_add(keys), sum.1.saturating_add(members))
+            });
         let prefixes_per_key =
             if keys == 0 { 0.0 } else { members.saturating_sub(keys) as f64 / keys as f64 };
         let mut sizes = LevelSizes { prefixes_per_key, ..LevelSizes::default() };
@@ -127,7 +129,7 @@ impl LevelSizes {
 
     /// How many members the filter of so many keys may have.
     fn estimate(&self, keys: u64) -> u64 {
-        keys + (keys as f64 * self.prefixes_per_key) as u64
+        keys.saturating_add((keys as f64 * self.prefixes_per_key) as u64)
     }
 
     /// Adds keys, and the prefixes that they may have, to a level.
@@ -138,7 +140,7 @@ impl LevelSizes {
     /// Adds members to a level: as one more run in level 0, to the only run of any other level.
     fn add(&mut self, level: u8, keys: u64) {
         if let Some(of) = self.levels.get_mut(usize::from(level)) {
-            of.keys += keys;
+            of.keys = of.keys.saturating_add(keys);
             of.runs = if level == 0 { of.runs + 1 } else { 1 };
         }
     }

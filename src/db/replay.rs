@@ -1,5 +1,6 @@
 //! Replays the logs that a manifest needs, in order, and decides whether a crash can explain what is missing from them.
 
+use super::names::unusual_number;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::id::{FileId, FileKind};
@@ -64,6 +65,9 @@ pub(crate) fn replay_all(
     let mut outcome = ReplayOutcome { next_seq: state.last_seq + 1, ..ReplayOutcome::default() };
     for (i, id) in logs.into_iter().enumerate() {
         let (is_first, path) = (i == 0, path_of(id));
+        if !id.is_usual() {
+            return Err(unusual_number(path));
+        }
         let synced = mark.filter(|mark| mark.log == id).map_or(0, |mark| mark.bytes);
         let expected =
             ExpectedLog { id, store_id: state.header.store_id, next_seq: outcome.next_seq, synced };

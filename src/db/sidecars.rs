@@ -314,7 +314,8 @@ impl Inner {
                 Ok(Some(sidecar)) => {
                     report.segments += 1;
                     report.keys += segment.meta.entries;
-                    report.filter_bytes += sidecar.facts().map_or(0, |facts| facts.filter_bytes());
+                    let bytes = sidecar.facts().map_or(0, |facts| facts.filter_bytes());
+                    report.filter_bytes = report.filter_bytes.saturating_add(bytes);
                     if !prefixes.is_empty() {
                         // The new filter tells how many prefixes the others may get.
                         plan = policy.plan(&self.level_sizes(&self.live())).unwrap_or(plan);

@@ -150,7 +150,7 @@ impl Generation {
             };
             match kind {
                 _ if !applies => {}
-                ChangeKind::Insert | ChangeKind::InsertNew => count.1 += 1,
+                ChangeKind::Insert | ChangeKind::InsertNew => count.1 = count.1.saturating_add(1),
                 ChangeKind::Remove => count.1 -= 1,
             }
             done.push(applies);
@@ -165,8 +165,8 @@ impl Generation {
             }
             let stripe = hash.stripe(STRIPES);
             let (rows, keys) = totals.entry(stripe).or_insert_with(|| self.totals_of(stripe));
-            *rows = (*rows + now).saturating_sub(before);
-            *keys = (*keys + u64::from(now > 0)).saturating_sub(u64::from(before > 0));
+            *rows = rows.saturating_add(now).saturating_sub(before);
+            *keys = keys.saturating_add(u64::from(now > 0)).saturating_sub(u64::from(before > 0));
         }
         totals.iter().for_each(|(stripe, totals)| self.put_totals(&mut batch, *stripe, *totals));
         if let Some(note) = note {
@@ -228,7 +228,9 @@ impl Generation {
 
     /// Rows and distinct keys.
     pub fn totals(&self) -> (u64, u64) {
-        (0..STRIPES).map(|stripe| self.totals_of(stripe)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1))
+        (0..STRIPES)
+            .map(|stripe| self.totals_of(stripe))
+            .fold((0u64, 0u64), |a, b| (a.0.saturating_add(b.0), a.1.saturating_add(b.1)))
     }
 
     /// The last note written.

@@ -58,9 +58,13 @@ impl Guard {
             rows,
             keys,
             filters: store.levels.iter().map(|level| level.segments as u64).sum(),
-            filter_bytes: store.levels.iter().map(|level| level.filter_bytes).sum(),
+            filter_bytes: store.levels.iter().map(|level| level.filter_bytes).fold(0, u64::saturating_add),
             memtable_bytes: store.memtable_bytes,
-            disk_bytes: store.levels.iter().map(|level| level.data_bytes + level.filter_bytes).sum(),
+            disk_bytes: store
+                .levels
+                .iter()
+                .map(|level| level.data_bytes.saturating_add(level.filter_bytes))
+                .fold(0, u64::saturating_add),
             expected_fpr: store.expected_false_positives().min(1.0),
             suspended: self.is_suspended(),
             filters_unavailable: store.filters_unavailable,

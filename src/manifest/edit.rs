@@ -135,6 +135,28 @@ impl ManifestState {
         Ok(())
     }
 
+    /// Checks that sums over all segments are far from overflowing.
+    ///
+    /// # Errors
+    /// A message that says what is impossible.
+    pub fn check_totals(&self) -> Result<(), String> {
+        const TOTAL_MAX: u64 = 1 << 56;
+        type Number = fn(&SegmentMeta) -> u64;
+        let numbers: [(&str, Number); 4] = [
+            ("entries", |meta| meta.entries),
+            ("ranges", |meta| meta.ranges),
+            ("bytes", |meta| meta.file_bytes),
+            ("bytes before compression", |meta| meta.raw_bytes),
+        ];
+        for (what, number) in numbers {
+            let total = self.segments.values().map(number).fold(0, u64::saturating_add);
+            if total > TOTAL_MAX {
+                return Err(format!("its segments have {total} {what}, more than is possible"));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks that the levels below 0 are sorted runs (I10): no two segments of such a level overlap.
     ///
     /// # Errors

@@ -35,7 +35,8 @@
 //!   The log exists unless it is below the log floor. A log that is missing or ends before its mark was damaged.
 //! - *payload length*: covered by the head's own checksum, which tells an edit that is cut short by the end of the file from a damaged one.
 //! - *fields*: in any order, each any number of times. Removals apply first; of repeated numbers the last one counts. Invalid: a smallest
-//!   key or sequence number above the largest, more tombstones than entries, or a longer run. A level is 0 to 6, or 64 + 8 × l + d for a quarantined
+//!   key or sequence number above the largest, a key over 64 KiB, more tombstones than entries, a longer run, or more data bytes
+//!   than file bytes. A file number is at most 2⁶², and the sums of each count and length over all segments are below 2⁵⁶. A level is 0 to 6, or 64 + 8 × l + d for a quarantined
 //!   segment, which could not be read in full and belongs to no level: it left level l, and newer entries of its range have reached level
 //!   d since, or none has gone deeper and d is l. A sequence number is below 2⁶³, which leaves room for later ones.
 
@@ -45,7 +46,7 @@ use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
 use crate::id::FileId;
-use crate::key::Seq;
+use crate::key::{MAX_KEY_BYTES, Seq};
 use crate::segment::{SegmentSummary, StoreIdentity};
 use std::path::Path;
 
@@ -56,8 +57,11 @@ pub(super) const HEADER_BYTES: usize = 44;
 /// Size of a version 1 header, which is recognized only to name its version.
 const HEADER_BYTES_1: usize = 32;
 pub(super) const EDIT_HEAD_BYTES: usize = 16;
+/// No field is longer: a segment of two keys, a digest, and numbers of 10 bytes.
+pub(super) const FIELD_BYTES_MAX: usize = 2 * MAX_KEY_BYTES + 200;
 const MAGIC: &[u8; 8] = b"SBLMMAN\n";
-const VERSION: u32 = 3;
+/// The format version.
+pub const VERSION: u32 = 3;
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 8 + 4 + 16 + 4 && EDIT_HEAD_BYTES == 4 * 4);
 
 const REMOVED: u8 = 1;
@@ -194,29 +198,39 @@ fn encode_segment(buf: &mut Vec<u8>, meta: &SegmentMeta) {
 }
 
 /// Decodes an edit; `None` when the payload is invalid.
+#[cfg(test)]
 pub(super) fn decode_payload(payload: &[u8]) -> Option<Edit> {
-    let mut d = Decoder::new(payload);
-    let mut edit = Edit::default();
-    loop {
-        match d.u8()? {
-            REMOVED => edit.removed.push(FileId(d.varint()?)),
-            ADDED => edit.added.push(decode_segment(&mut d)?),
-            LOG_FLOOR => edit.log_floor = Some(FileId(d.varint()?)),
-            NEXT_ID => edit.next_id = Some(FileId(d.varint()?)),
-            LOG_MARK => {
-                let (log, bytes) = (FileId(d.varint()?), d.varint()?);
-                let next_seq = d.varint().filter(|&seq| seq <= MAX_SEQ)?;
-                edit.log_mark = Some(LogMark { log, bytes, next_seq });
-            }
-            LAST_SEQ => edit.last_seq = Some(d.varint().filter(|&seq| seq <= MAX_SEQ)?),
-            END => return (d.remaining() == 0).then_some(edit),
-            _ => return None,
+    let (mut d, mut edit) = (Decoder::new(payload), Edit::default());
+    while decode_field(&mut d, &mut edit)? {}
+    (d.remaining() == 0).then_some(edit)
+}
+
+/// Adds the next field of a payload to the edit. `false` at the end of the edit; `None` when the field is invalid or cut short. No field is
+/// longer than [`FIELD_BYTES_MAX`].
+pub(super) fn decode_field(d: &mut Decoder<'_>, edit: &mut Edit) -> Option<bool> {
+    match d.u8()? {
+        REMOVED => edit.removed.push(file_id(d)?),
+        ADDED => edit.added.push(decode_segment(d)?),
+        LOG_FLOOR => edit.log_floor = Some(file_id(d)?),
+        NEXT_ID => edit.next_id = Some(file_id(d)?),
+        LOG_MARK => {
+            let (log, bytes) = (file_id(d)?, d.varint()?);
+            let next_seq = d.varint().filter(|&seq| seq <= MAX_SEQ)?;
+            edit.log_mark = Some(LogMark { log, bytes, next_seq });
         }
+        LAST_SEQ => edit.last_seq = Some(d.varint().filter(|&seq| seq <= MAX_SEQ)?),
+        END => return Some(false),
+        _ => return None,
     }
+    Some(true)
+}
+
+fn file_id(d: &mut Decoder<'_>) -> Option<FileId> {
+    d.varint().map(FileId).filter(|id| *id <= FileId::LARGEST)
 }
 
 fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
-    let (id, level) = (FileId(d.varint()?), d.u8()?);
+    let (id, level) = (file_id(d)?, d.u8()?);
     let summary = SegmentSummary {
         id,
         digest: d.u64()?,
@@ -224,8 +238,8 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         tombstones: d.varint()?,
         longest_run: d.varint()?,
         ranges: d.varint()?,
-        smallest: d.bytes()?.to_vec(),
-        largest: d.bytes()?.to_vec(),
+        smallest: d.bytes().filter(|key| key.len() <= MAX_KEY_BYTES)?.to_vec(),
+        largest: d.bytes().filter(|key| key.len() <= MAX_KEY_BYTES)?.to_vec(),
         min_seq: d.varint()?,
         max_seq: d.varint()?,
         file_bytes: d.varint()?,
@@ -238,6 +252,7 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         && meta.min_seq <= meta.max_seq
         && meta.max_seq <= MAX_SEQ
         && meta.tombstones <= meta.entries
-        && meta.longest_run <= meta.tombstones;
+        && meta.longest_run <= meta.tombstones
+        && meta.data_bytes <= meta.file_bytes;
     is_sound.then_some(meta)
 }

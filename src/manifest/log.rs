@@ -1,20 +1,16 @@
-//! Reads and writes the manifest file.
+//! Writes the manifest file.
 //!
-//! Every edit is synced before the next one is written, so a crash can only cut short the last edit. A last edit that was cut short never
-//! took effect; any other damage is [`Error::Corruption`]. The file is never modified in place: a rewrite goes to a new file, which is
-//! synced and renamed over it.
+//! Every edit is synced before the next one is written, so a crash can only cut short the last edit. The file is never modified in place: a
+//! rewrite goes to a new file, which is synced and renamed over it.
 
 use super::edit::{Edit, ManifestState};
-use super::format::{
-    EDIT_HEAD_BYTES, EditHead, HEADER_BYTES, decode_header, decode_payload, encode_edit, encode_header, tag,
-};
+use super::format::{encode_edit, encode_header, tag};
+use super::reader::{MANIFEST, read_state};
 use crate::error::{Error, Result};
-use crate::fs::{AppendFile, Fs, has_lost_sector};
+use crate::fs::{AppendFile, Fs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Name of the manifest in a store's directory.
-pub const MANIFEST: &str = "MANIFEST";
 /// Name of a manifest that is being written. One left by a crash is ignored.
 pub const MANIFEST_TMP: &str = "MANIFEST.tmp";
 /// The manifest is rewritten when it is longer than this, in bytes, …
@@ -107,19 +103,6 @@ pub fn check_levels(state: &ManifestState, dir: &Path) -> Result<()> {
     state.check_levels().map_err(overlap)
 }
 
-/// The state of the store in `dir`, without writing anything. Returns the errors of [`Manifest::open`].
-pub fn read_state(fs: &dyn Fs, dir: &Path) -> Result<ManifestState> {
-    let path = dir.join(MANIFEST);
-    if fs.file_len(&path)?.is_none() {
-        let what = format!("it contains no {MANIFEST}");
-        return Err(Error::NotAStore { path: dir.to_path_buf(), what });
-    }
-    let file = fs.open(&path)?;
-    let mut bytes = vec![0; file.len()? as usize];
-    file.read_exact_at(&mut bytes, 0)?;
-    replay(&bytes, &path)
-}
-
 /// The contents of a manifest that holds only `state`.
 pub fn encode_snapshot(state: &ManifestState) -> Result<Vec<u8>> {
     let mut bytes = encode_header(state.header);
@@ -144,47 +127,4 @@ fn write_snapshot(fs: &dyn Fs, dir: &Path, state: &ManifestState) -> Result<(Box
         renamed => file = renamed?,
     }
     Ok((file, bytes.len() as u64))
-}
-
-/// Folds the edits of a whole manifest.
-fn replay(bytes: &[u8], path: &Path) -> Result<ManifestState> {
-    let header = decode_header(bytes, path)?;
-    let mut state = ManifestState::new(header);
-    let mut at = HEADER_BYTES;
-    loop {
-        let damage =
-            |what: &str| Error::corruption(path, at as u64, format!("{what}; run `sidebloom repair`"));
-        // The snapshot was synced before the file was renamed, so no crash cuts it short.
-        let is_snapshot = at == HEADER_BYTES;
-        let Some(payload) = payload_at(bytes, at, tag(header)) else {
-            let ends_here = at == bytes.len() || was_cut_short(bytes, at, tag(header));
-            return if ends_here && !is_snapshot { Ok(state) } else { Err(damage("edit checksum mismatch")) };
-        };
-        let edit = decode_payload(payload).ok_or_else(|| damage("the edit is invalid"))?;
-        state.apply(&edit).map_err(|what| damage(&what))?;
-        at += EDIT_HEAD_BYTES + payload.len();
-    }
-}
-
-/// The payload of the edit at `at`; `None` unless it is complete and valid.
-fn payload_at(bytes: &[u8], at: usize, tag: u32) -> Option<&[u8]> {
-    let edit = bytes.get(at..)?;
-    let head = EditHead::decode(edit, tag)?;
-    let payload = edit.get(EDIT_HEAD_BYTES..)?.get(..head.payload_len)?;
-    (crate::codec::crc32(&[payload]) == head.payload_crc).then_some(payload)
-}
-
-/// Whether the invalid edit at `at` is the last one and was cut short by a crash: the file ends within it, or one of its sectors was
-/// lost. If its head is damaged, its end is unknown, but no valid head may follow it.
-fn was_cut_short(bytes: &[u8], at: usize, tag: u32) -> bool {
-    let rest = &bytes[at..];
-    match EditHead::decode(rest, tag) {
-        Some(head) if rest.len() - EDIT_HEAD_BYTES < head.payload_len => true,
-        Some(head) => rest.len() - EDIT_HEAD_BYTES == head.payload_len && has_lost_sector(rest, at as u64),
-        None if rest.len() < EDIT_HEAD_BYTES => true,
-        None => {
-            let is_head = |later: &[u8]| EditHead::decode(later, tag).is_some();
-            has_lost_sector(rest, at as u64) && !rest.windows(EDIT_HEAD_BYTES).any(is_head)
-        }
-    }
 }

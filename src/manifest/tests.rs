@@ -1,5 +1,6 @@
 //! The guarantees of a manifest, on a simulated disk.
 
+mod extremes;
 mod golden;
 mod versions;
 
@@ -312,7 +313,7 @@ fn any_segment() -> impl Strategy<Value = SegmentMeta> {
             keys.sort();
             let [smallest, largest] = keys;
             let summary = SegmentSummary {
-                id: FileId(id),
+                id: file_id(id),
                 digest,
                 entries: u64::from(entries) + u64::from(deleted),
                 tombstones: u64::from(deleted),
@@ -322,13 +323,17 @@ fn any_segment() -> impl Strategy<Value = SegmentMeta> {
                 largest,
                 min_seq: seqs[0],
                 max_seq: seqs[1],
-                file_bytes,
-                data_bytes,
+                file_bytes: file_bytes.max(data_bytes),
+                data_bytes: file_bytes.min(data_bytes),
                 raw_bytes,
             };
             SegmentMeta { level, summary }
         },
     )
+}
+
+fn file_id(number: u64) -> FileId {
+    FileId(number >> 2)
 }
 
 proptest! {
@@ -340,12 +345,12 @@ proptest! {
         mark: Option<(u64, u64, u64)>,
     ) {
         let edit = Edit {
-            removed: removed.into_iter().map(FileId).collect(),
+            removed: removed.into_iter().map(file_id).collect(),
             added,
-            log_floor: numbers[0].map(FileId),
-            next_id: numbers[1].map(FileId),
+            log_floor: numbers[0].map(file_id),
+            next_id: numbers[1].map(file_id),
             last_seq: numbers[2].map(|seq| seq >> 1),
-            log_mark: mark.map(|(log, bytes, seq)| LogMark { log: FileId(log), bytes, next_seq: seq >> 1 }),
+            log_mark: mark.map(|(log, bytes, seq)| LogMark { log: file_id(log), bytes, next_seq: seq >> 1 }),
         };
         let encoded = encode_edit(&edit, tag(HEADER)).unwrap();
         let payload = &encoded[format::EDIT_HEAD_BYTES..];

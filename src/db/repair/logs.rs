@@ -11,7 +11,7 @@
 
 use super::report::{LogSalvage, LostRange};
 use super::workspace::Repair;
-use crate::db::names::next_free_id;
+use crate::db::names::{next_free_id, unusual_number};
 use crate::db::replay::{needed_logs, replay_all};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind, TEMPORARY};
@@ -68,7 +68,9 @@ impl Repair<'_> {
             let found = if self.is_store_unknown { wal::find_tag(&*self.fs, &log_path)? } else { None };
             let tag = found.unwrap_or_else(|| LogHeader::tag(log, state.header.store_id));
             let unreadable = wal::salvage(&*self.fs, &log_path, from, tag, &mut keep)?;
-            if let Some(offset) = unreadable.first {
+            if !log.is_usual() {
+                damaged.push((log, unusual_number(log_path)));
+            } else if let Some(offset) = unreadable.first {
                 merged.salvage.bytes_unreadable += unreadable.bytes;
                 let what = format!("cannot read {} bytes of the log", unreadable.bytes);
                 damaged.push((log, Error::corruption(&log_path, offset, what)));

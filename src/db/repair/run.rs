@@ -2,7 +2,7 @@
 
 use super::report::{LogSalvage, LostRange, RepairReport};
 use super::workspace::Repair;
-use crate::db::names::{LOCK, next_free_id};
+use crate::db::names::{LOCK, next_free_id, unusual_number};
 use crate::db::options::Options;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, LockedFs, open_dir};
@@ -92,7 +92,7 @@ impl Repair<'_> {
             }
         };
         self.report.segments = state.segments.len() as u64;
-        self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
+        self.report.entries = state.segments.values().map(|meta| meta.entries).fold(0, u64::saturating_add);
         self.report.rebuilt = changed;
         let next_id = FileId(next_free_id(&state, &self.names).max(self.next_id.0));
         let state = if changed { ManifestState { next_id, ..state } } else { state };
@@ -124,6 +124,10 @@ impl Repair<'_> {
     /// The state of the manifest, or `None` if the manifest has lost its last edits. In that case it is set aside.
     fn keep_if_complete(&mut self, state: ManifestState) -> Result<Option<ManifestState>> {
         let manifest = self.path.join(MANIFEST);
+        if !state.next_id.is_usual() {
+            self.set_aside(MANIFEST, unusual_number(manifest))?;
+            return Ok(None);
+        }
         for id in state.segments.keys() {
             if self.fs.file_len(&self.path.join(id.file_name(FileKind::Segment)))?.is_none() {
                 self.set_aside(
