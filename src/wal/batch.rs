@@ -9,8 +9,8 @@ use crate::ranges::{DeletedRange, RangeTombstones};
 use bytes::{Buf, Bytes};
 use std::fmt;
 
-/// Largest encoded batch, in bytes.
-const MAX_BATCH_BYTES: usize = 1 << 30;
+/// Largest encoded batch, in bytes. No log has a longer record.
+pub(super) const MAX_BATCH_BYTES: usize = 1 << 30;
 /// Most bytes of ranges to delete, as a segment stores them. Those of a memtable must fit into one block.
 const MAX_RANGE_BYTES: usize = 32 << 20;
 

@@ -26,7 +26,7 @@
 //! - *tag*: 32 bits derived from store id and log id. Bytes of other logs, which a file system may leave after the end, do not carry it,
 //!   and a search for records after damage computes few checksums at wrong offsets. Every byte of the tag is at least two bit flips away
 //!   from zero, so that the start of a record never looks like a lost sector.
-//! - *payload length*: a record ends within its file. The head has its own checksum, which tells a record that is cut short by the end
+//! - *payload length*: at most 1 GiB, and a record ends within its file. The head has its own checksum, which tells a record that is cut short by the end
 //!   of the file from one with a damaged payload.
 //! - *number of operations*: exactly as many as the payload holds. 0 in a *gap*, which has no payload: the numbers before it belong to rows
 //!   that were ingested, or to operations that a repair could not read.
@@ -57,7 +57,8 @@ pub(super) const RECORD_HEAD_BYTES: usize = 36;
 /// Size of a record without its payload: head and end.
 pub(super) const RECORD_FRAME_BYTES: usize = RECORD_HEAD_BYTES + 1;
 const MAGIC: &[u8; 8] = b"SBLMWAL\n";
-const VERSION: u32 = 3;
+/// The format version.
+pub const VERSION: u32 = 3;
 const END: u8 = 0xff;
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 3 * 8 + 4 && RECORD_HEAD_BYTES == 5 * 4 + 2 * 8);
 
@@ -167,13 +168,6 @@ pub(super) fn encode_record(
     buf.put_u32(head_crc);
     buf.extend_from_slice(payload);
     buf.put_u8(END);
-}
-
-/// The payload of `bytes`, a whole record with this head; `None` when it is damaged.
-pub(super) fn payload_of<'a>(head: &RecordHead, bytes: &'a [u8]) -> Option<&'a [u8]> {
-    let covered = bytes.get(RECORD_HEAD_BYTES..)?;
-    let (_, payload) = covered.split_last()?;
-    (crc32(&[covered]) == head.payload_crc).then_some(payload)
 }
 
 /// What an operation does. The codes are those of the log.

@@ -12,17 +12,15 @@
 //!
 //! [`format`](super::format) lists what remains ambiguous.
 
-use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed, payload_of};
+use super::batch::MAX_BATCH_BYTES;
+use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed};
 use crate::error::{Error, Result};
-use crate::fs::{Fs, ReadFile, SECTOR_BYTES, read_around_errors};
+use crate::fs::{Fs, HOLE_BYTES, Pieces, ReadFile, SECTOR_BYTES};
 use crate::id::FileId;
 use crate::key::Seq;
 use bytes::Bytes;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Bytes read at a time; a longer record is read whole.
-const CHUNK_BYTES: usize = 1 << 20;
 
 /// The outcome of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,16 +131,14 @@ pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<LogHeader>> {
     LogReader::open(fs, path, 0)?.header()
 }
 
-/// Reads a log file through a window that moves forward.
+/// Reads a log file through a window that moves forward. A record is read whole only once its checksum has matched.
 pub(super) struct LogReader {
-    file: Arc<dyn ReadFile>,
+    pieces: Pieces,
     pub len: u64,
     pub tag: u32,
-    window: Vec<u8>,
-    window_at: u64,
     had_synced: bool,
-    /// Unreadable bytes count as zeros.
-    around_errors: bool,
+    /// A hole of the file ended a search for records.
+    met_hole: bool,
 }
 
 impl LogReader {
@@ -154,8 +150,7 @@ impl LogReader {
 
     /// Reads the first `len` bytes of an open log.
     pub fn of(file: Arc<dyn ReadFile>, len: u64, tag: u32) -> Self {
-        let (window, window_at) = (Vec::new(), 0);
-        LogReader { file, len, tag, window, window_at, had_synced: false, around_errors: false }
+        LogReader { pieces: Pieces::new(file, len), len, tag, had_synced: false, met_hole: false }
     }
 
     /// Checks that the header is that of this log of this store.
@@ -171,27 +166,17 @@ impl LogReader {
 
     /// For salvage: treats unreadable bytes as damage.
     pub fn open_around_errors(fs: &dyn Fs, path: &Path, tag: u32) -> Result<Self> {
-        Ok(LogReader { around_errors: true, ..LogReader::open(fs, path, tag)? })
+        let log = LogReader::open(fs, path, tag)?;
+        Ok(LogReader { pieces: log.pieces.around_errors(), ..log })
     }
 
     fn corruption(&self, offset: u64, what: impl Into<String>) -> Error {
-        Error::corruption(self.file.path(), offset, what)
+        Error::corruption(self.pieces.path(), offset, what)
     }
 
-    /// At least `n` bytes from `at` on, which must be within the file.
+    /// At least `n` bytes from `at` on, or all up to the end of the log.
     pub fn view(&mut self, at: u64, n: usize) -> Result<&[u8]> {
-        let inside =
-            at.checked_sub(self.window_at).is_some_and(|skip| skip + n as u64 <= self.window.len() as u64);
-        if !inside {
-            let size = (n.max(CHUNK_BYTES) as u64).min(self.len - at);
-            self.window.resize(size as usize, 0);
-            self.window_at = at;
-            match self.around_errors {
-                true => read_around_errors(&*self.file, &mut self.window, at),
-                false => self.file.read_exact_at(&mut self.window, at)?,
-            }
-        }
-        Ok(&self.window[(at - self.window_at) as usize..])
+        self.pieces.view(at, n)
     }
 
     /// The header; `None` when a crash at creation left none.
@@ -199,9 +184,10 @@ impl LogReader {
         if self.len < HEADER_BYTES as u64 {
             return Ok(None);
         }
-        let path = self.file.clone();
-        let bytes = &self.view(0, HEADER_BYTES)?[..HEADER_BYTES];
-        let decoded = LogHeader::decode(bytes, path.path())?;
+        let path = self.pieces.path().to_path_buf();
+        let bytes = self.view(0, HEADER_BYTES)?;
+        let bytes = bytes.get(..HEADER_BYTES).unwrap_or(bytes);
+        let decoded = LogHeader::decode(bytes, &path)?;
         let was_written = bytes.iter().any(|&byte| byte != 0);
         if decoded.is_none() && was_written {
             return Err(self.corruption(0, "log header checksum mismatch; run `sidebloom repair`"));
@@ -249,14 +235,14 @@ impl LogReader {
     /// The payload of the valid record at `at`.
     pub fn payload(&mut self, at: u64, head: &RecordHead) -> Result<&[u8]> {
         let record = self.view(at, head.record_len() as usize)?;
-        Ok(&record[RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + head.payload_len as usize])
+        Ok(record
+            .get(RECORD_HEAD_BYTES..)
+            .and_then(|rest| rest.get(..head.payload_len as usize))
+            .unwrap_or_default())
     }
 
     /// The head of a record of this log at `at`; the record may extend beyond the end of the file.
     fn head(&mut self, at: u64) -> Result<Option<RecordHead>> {
-        if self.len - at < RECORD_HEAD_BYTES as u64 {
-            return Ok(None);
-        }
         let tag = self.tag;
         Ok(RecordHead::decode(self.view(at, RECORD_HEAD_BYTES)?).filter(|head| head.tag == tag))
     }
@@ -264,15 +250,17 @@ impl LogReader {
     /// The record of this log at `at`, if it is valid and has a sequence number of at least `least`, with the sequence number after it.
     /// The payload's checksum is computed last, when everything else fits.
     pub fn record(&mut self, at: u64, least: Seq) -> Result<Option<(RecordHead, Seq)>> {
-        let room = self.len - at;
-        let fits =
-            |head: &RecordHead| head.record_len() <= room && head.first_seq >= least && head.synced <= at;
+        let room = self.len.saturating_sub(at);
+        let fits = |head: &RecordHead| {
+            let is_possible = head.record_len() <= room && head.payload_len as usize <= MAX_BATCH_BYTES;
+            is_possible && head.first_seq >= least && head.synced <= at
+        };
         let head = self.head(at)?.filter(fits);
         let Some((head, after)) = head.and_then(|head| Some((head, head.next_seq()?))) else {
             return Ok(None);
         };
-        let record_len = head.record_len() as usize;
-        if payload_of(&head, &self.view(at, record_len)?[..record_len]).is_none() {
+        let (from, to) = (at + RECORD_HEAD_BYTES as u64, at + head.record_len());
+        if self.pieces.crc(from, to)? != head.payload_crc {
             return Ok(None);
         }
         self.had_synced |= head.synced > 0;
@@ -283,7 +271,10 @@ impl LogReader {
     fn end_at(&mut self, offset: u64, next: Seq) -> Result<LogEnd> {
         let may_be_torn = self.may_be_torn(offset, next)?;
         let Some((first_later, mut head, mut after)) = self.find_record(offset, next)? else {
-            return if may_be_torn {
+            return if self.met_hole {
+                let what = "no record, and more zeros than any crash leaves; run `sidebloom repair`";
+                Err(self.corruption(offset, what))
+            } else if may_be_torn {
                 Ok(LogEnd::Torn { offset })
             } else {
                 let what = "checksum mismatch in the last record, which was written whole: the log was damaged later; run `sidebloom \
@@ -310,13 +301,15 @@ impl LogReader {
         if may_be_torn { Ok(LogEnd::Lost { offset }) } else { Err(self.corruption(offset, damage(""))) }
     }
 
-    /// The first valid record at or after `at`, at any offset.
+    /// The first valid record at or after `at`, at any offset. A hole of the file ends the search.
     pub fn find_record(&mut self, mut at: u64, least: Seq) -> Result<Option<(u64, RecordHead, Seq)>> {
         let tag = self.tag.to_le_bytes();
         while at + RECORD_HEAD_BYTES as u64 <= self.len {
+            let Some(behind) = self.behind_zeros(at)? else { return Ok(None) };
+            at = behind;
             let view = self.view(at, RECORD_HEAD_BYTES)?;
             let Some(skip) = view.windows(tag.len()).position(|bytes| bytes == tag) else {
-                at += (view.len() - (tag.len() - 1)) as u64;
+                at += (view.len() + 1).saturating_sub(tag.len()).max(1) as u64;
                 continue;
             };
             at += skip as u64;
@@ -326,6 +319,13 @@ impl LogReader {
             at += 1;
         }
         Ok(None)
+    }
+
+    /// The first byte from `at` on that is not zero; `None` behind a hole. No tag has a byte that is zero.
+    pub fn behind_zeros(&mut self, at: u64) -> Result<Option<u64>> {
+        let zeros = self.pieces.zeros(at)?;
+        self.met_hole |= zeros > HOLE_BYTES;
+        Ok((!self.met_hole).then_some(at + zeros))
     }
 
     /// Whether a crash explains that there is no valid record (at 0: no header) at `offset`: the file ends within it, or one of its
@@ -352,7 +352,7 @@ impl LogReader {
         while from < end {
             let to = (from / SECTOR_BYTES as u64 + 1) * SECTOR_BYTES as u64;
             let size = (to.min(self.len) - from) as usize;
-            if self.view(from, size)?[..size].iter().all(|&byte| byte == 0) {
+            if self.view(from, size)?.iter().take(size).all(|&byte| byte == 0) {
                 return Ok(true);
             }
             from = to;

@@ -71,6 +71,8 @@ pub fn find_tag(fs: &dyn Fs, path: &Path) -> Result<Option<u32>> {
     let mut log = LogReader::open_around_errors(fs, path, 0)?;
     let mut at = 0;
     while at + RECORD_HEAD_BYTES as u64 <= log.len {
+        let Some(behind) = log.behind_zeros(at)? else { return Ok(None) };
+        at = behind;
         let Some(head) = RecordHead::decode(log.view(at, RECORD_HEAD_BYTES)?) else {
             at += 1;
             continue;
