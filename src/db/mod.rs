@@ -62,6 +62,8 @@ mod warm;
 mod write;
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod level_tests;
 
 #[cfg(feature = "bench-support")]

@@ -75,14 +75,22 @@ impl ReadsOfThread {
 /// same number.
 pub(super) type SegmentIdentity = (FileId, u64);
 
-/// Decompressed and verified blocks by segment and offset, within a byte budget that the pinned index partitions share. One cache serves one
+/// Decompressed and verified blocks by segment and offset, within a byte budget that indexes outside the cache share. One cache serves one
 /// store, since file numbers are unique only within a store.
 pub struct BlockCache {
     blocks: Cache<(SegmentIdentity, u64), CachedBlock, BlockWeight, Neighbours, Recycling>,
     capacity: u64,
-    /// Bytes of pinned index partitions, which the blocks in the cache leave free.
-    pinned: Mutex<u64>,
+    indexes: Mutex<IndexBytes>,
     largest_block: usize,
+}
+
+/// Bytes of indexes outside the cache, which the blocks in it leave free, up to their share.
+#[derive(Default)]
+struct IndexBytes {
+    /// Of pinned partitions.
+    pinned: u64,
+    /// Of the top indexes of open segments.
+    open: u64,
 }
 
 #[derive(Clone)]
@@ -104,8 +112,10 @@ struct Recycling;
 struct Evicted([Option<CachedBlock>; 4]);
 
 const OVERHEAD_BYTES: usize = 100;
-/// Pinned index partitions take at most this share of the cache: a quarter.
-const PINNED_SHARE: u64 = 4;
+/// Pinned partitions take at most this share of the cache, a quarter, and top indexes another.
+const INDEX_SHARE: u64 = 4;
+/// The top indexes of open segments may have this much, however small the cache is: those of 1000 segments of 64 MiB.
+const OPEN_BYTES_MIN: u64 = 8 << 20;
 /// Assumed block size, to size the cache's tables: the default.
 const TYPICAL_BLOCK_BYTES: u64 = 4096;
 
@@ -151,19 +161,25 @@ impl BlockCache {
         let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
         let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
         let blocks = Cache::with(items, capacity, BlockWeight, Neighbours, Recycling);
-        BlockCache { blocks, capacity, pinned: Mutex::default(), largest_block }
+        BlockCache { blocks, capacity, indexes: Mutex::default(), largest_block }
     }
 
     #[cfg(test)]
     /// The bytes in use.
     pub fn weight(&self) -> u64 {
-        self.blocks.weight() + *lock(&self.pinned)
+        self.blocks.weight() + lock(&self.indexes).pinned
     }
 
     #[cfg(test)]
     /// The bytes of pinned partitions.
     pub fn pinned(&self) -> u64 {
-        *lock(&self.pinned)
+        lock(&self.indexes).pinned
+    }
+
+    #[cfg(test)]
+    /// The bytes of the top indexes of open segments.
+    pub fn opened(&self) -> u64 {
+        lock(&self.indexes).open
     }
 
     /// Whether a sixteenth of the cache is free, so that a block can be added that nobody has asked for twice.
@@ -171,22 +187,52 @@ impl BlockCache {
         self.blocks.weight() < self.blocks.capacity() / 16 * 15
     }
 
-    /// Takes `bytes` of the budget for memory outside the cache; `false` if less is left for that.
+    /// What pinned partitions may take, and top indexes again.
+    fn index_share(&self) -> u64 {
+        self.capacity / INDEX_SHARE
+    }
+
+    /// Leaves free in the cache what indexes take.
+    fn make_room(&self, indexes: &IndexBytes) {
+        let taken = indexes.pinned.saturating_add(indexes.open.min(self.index_share()));
+        self.blocks.set_capacity(self.capacity.saturating_sub(taken));
+    }
+
+    /// Takes `bytes` of the budget for a partition outside the cache; `false` if less is left for that.
     pub(super) fn pin(&self, bytes: usize) -> bool {
-        let mut pinned = lock(&self.pinned);
-        let fits = *pinned + bytes as u64 <= self.capacity / PINNED_SHARE;
+        let mut indexes = lock(&self.indexes);
+        let fits = indexes.pinned.saturating_add(bytes as u64) <= self.index_share();
         if fits {
-            *pinned += bytes as u64;
-            self.blocks.set_capacity(self.capacity - *pinned);
+            indexes.pinned += bytes as u64;
+            self.make_room(&indexes);
         }
         fits
     }
 
     /// Gives back what [`pin`](Self::pin) took.
     pub(super) fn unpin(&self, bytes: usize) {
-        let mut pinned = lock(&self.pinned);
-        *pinned = pinned.saturating_sub(bytes as u64);
-        self.blocks.set_capacity(self.capacity - *pinned);
+        let mut indexes = lock(&self.indexes);
+        indexes.pinned = indexes.pinned.saturating_sub(bytes as u64);
+        self.make_room(&indexes);
+    }
+
+    /// Counts the top index of a segment that was opened.
+    pub(super) fn open(&self, bytes: usize) {
+        let mut indexes = lock(&self.indexes);
+        indexes.open = indexes.open.saturating_add(bytes as u64);
+        self.make_room(&indexes);
+    }
+
+    /// Counts it no more.
+    pub(super) fn close(&self, bytes: usize) {
+        let mut indexes = lock(&self.indexes);
+        indexes.open = indexes.open.saturating_sub(bytes as u64);
+        self.make_room(&indexes);
+    }
+
+    /// Whether the top indexes of open segments take more than they may, so that some segments should be closed.
+    pub(super) fn is_overdrawn(&self) -> bool {
+        lock(&self.indexes).open > self.index_share().max(OPEN_BYTES_MIN)
     }
 
     /// A data block. `used` says that eviction should count the use.

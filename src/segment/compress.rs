@@ -1,6 +1,6 @@
 //! Block compression.
 
-use super::format::{Compression, LZ4_MAX_RATIO, Location, MAX_BLOCK_BYTES};
+use super::format::{Compression, DATA_BYTES_MAX, LZ4_MAX_RATIO, Location};
 use super::payload::Payload;
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
@@ -70,7 +70,7 @@ impl Compressor {
     }
 }
 
-/// Decompresses a payload whose crc has been checked.
+/// Decompresses the payload of a data block whose crc has been checked.
 pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Result<Payload> {
     if kind == Compression::None {
         return Ok(payload.into());
@@ -79,8 +79,8 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
     let len = fields.u32().ok_or_else(|| location.damaged("the compressed block lacks its length"))? as usize;
     let packed = fields.take(fields.remaining()).unwrap_or_default();
     let bound = match kind {
-        Compression::Lz4 => packed.len().saturating_mul(LZ4_MAX_RATIO).min(MAX_BLOCK_BYTES),
-        _ => MAX_BLOCK_BYTES,
+        Compression::Lz4 => packed.len().saturating_mul(LZ4_MAX_RATIO).min(DATA_BYTES_MAX),
+        _ => DATA_BYTES_MAX,
     };
     if len > bound {
         return Err(location.damaged(format!(

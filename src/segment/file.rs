@@ -2,8 +2,8 @@
 //! of segments.
 //!
 //! 1. A [`SegmentFile`] opens its file on first use and keeps it open. A read of an open one takes no lock.
-//! 2. Opening one beyond the budget closes another, chosen by the clock algorithm: the hand goes round the open segments and closes the
-//!    first that was not read since its last pass. Active readers keep their segments, so more may be open for as long as they run.
+//! 2. Opening one beyond the budget, or beyond the memory for top indexes ([`BlockCache`]), closes others, chosen by the clock algorithm: the
+//!    hand goes round the open segments and closes the first that was not read since its last pass. Active readers keep their segments, so more may be open for as long as they run.
 //! 3. When the process or the system is out of descriptors, half of the open segments are closed and the open is retried.
 
 use super::access::{Access, Direction};
@@ -87,6 +87,12 @@ impl OpenFiles {
         self.clock().open.iter().filter(|slot| is_open(slot)).count()
     }
 
+    /// Bytes of the top indexes of open segments.
+    #[cfg(test)]
+    pub fn index_bytes(&self) -> u64 {
+        self.cache.opened()
+    }
+
     /// The files that are to be removed.
     pub fn leftovers(&self) -> &Leftovers {
         &self.leftovers
@@ -133,6 +139,11 @@ impl OpenFiles {
         let mut clock = self.clock();
         if let Some(first) = slot.segment.load_full() {
             return first;
+        }
+        // The top index of `segment` counts already.
+        while self.cache.is_overdrawn() && !clock.open.is_empty() {
+            let at = clock.vacate();
+            clock.open.swap_remove(at);
         }
         match clock.open.len() < self.budget {
             true => clock.open.push(Arc::downgrade(slot)),

@@ -48,8 +48,11 @@
 //! **index.** Each separator stands for one block. It is at least the block's last key and less than the first key of the next block.
 //! The first block starts at `base`, each other block where the previous one ends; `length` includes payload, type and crc. A
 //! partition indexes data blocks; the top index indexes partitions. The last separator of a partition equals the partition's
-//! separator in the top index, and the last one of all is the largest key. Invalid: no separator, separators that do not strictly
-//! increase, or a block that extends beyond the area of its kind.
+//! separator in the top index, and the last one of all is the largest key. So a separator of the top index is shorter than its partition
+//! by 20 bytes or more, and the top index, with all prefixes repeated, is no longer than all partitions. A partition ends when its separators,
+//! with all prefixes repeated and 20 bytes for each, have 4 KiB. Invalid: no separator, separators that do not strictly
+//! increase or are longer than that, a key over 64 KiB, a data block over 64 MiB and the largest key, or a block that extends beyond the area of
+//! its kind.
 //!
 //! **ranges.** The range tombstones, if there are any, as a step function: from key `from` on, up to the next one, entries with sequence
 //! numbers below `seq` are deleted, in this segment and in all older ones. 0 deletes nothing. `mark` is 2⁶⁴ - 1, which no index has as its
@@ -69,6 +72,7 @@
 use crate::codec::{Crc32, Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
+use crate::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::ranges::RangeTombstones;
 use std::path::Path;
 
@@ -79,6 +83,12 @@ pub type Parsed<T> = std::result::Result<T, &'static str>;
 pub const TRAILER_BYTES: usize = 5;
 /// Largest block. Fits the largest entry (64 MiB and a key) and the top index of a 5 TB segment.
 pub const MAX_BLOCK_BYTES: usize = 128 << 20;
+/// Largest data block, before and after decompression: one entry of the largest key and the largest value.
+pub(super) const DATA_BYTES_MAX: usize = MAX_VALUE_BYTES + MAX_KEY_BYTES + 4096;
+/// Largest data block as stored, with its trailer and padding.
+pub(super) const DATA_STORED_MAX: usize = DATA_BYTES_MAX + TRAILER_BYTES + 2 + u16::MAX as usize;
+/// Largest properties block, with its trailer: two keys and numbers.
+const PROPERTIES_STORED_MAX: usize = 2 * MAX_KEY_BYTES + 256;
 /// Size of the footer.
 pub const FOOTER_BYTES: usize = 56;
 /// The smallest separator: three varints and no bytes.
@@ -93,7 +103,7 @@ const MAGIC_AT: usize = 44;
 const CRC_AT: usize = 52;
 const _: () =
     assert!(CRC_AT + 4 == FOOTER_BYTES && MAGIC_AT + MAGIC.len() == CRC_AT && VERSION_AT + 4 == MAGIC_AT);
-const _: () = assert!(MAX_BLOCK_BYTES > crate::key::MAX_VALUE_BYTES + crate::key::MAX_KEY_BYTES + 4096);
+const _: () = assert!(MAX_BLOCK_BYTES > DATA_STORED_MAX);
 
 /// How the data blocks of new segments are compressed. Every build reads `None` and `Lz4`; `Zstd` needs the feature `zstd` for both
 /// writing and reading.
@@ -319,6 +329,14 @@ impl Footer {
         if footer.top.end() != footer.properties.offset || footer.properties.end() != location.offset {
             return Err(location
                 .damaged("the footer's offsets leave a gap or overlap: bytes are missing or were added"));
+        }
+        // Every partition has a separator of the top index, and more besides.
+        let top_max = footer.top.offset.min((MAX_BLOCK_BYTES + TRAILER_BYTES) as u64);
+        if u64::from(footer.top.len) > top_max || footer.properties.len as usize > PROPERTIES_STORED_MAX {
+            return Err(location.damaged(format!(
+                "a top index of {} bytes and properties of {} bytes are too long for this file",
+                footer.top.len, footer.properties.len
+            )));
         }
         Ok(footer)
     }

@@ -1,13 +1,35 @@
 //! Index blocks: separators of consecutive blocks. Partitions and the top index have the same form.
 
-use super::format::{BlockHandle, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, Parsed, TRAILER_BYTES};
+use super::format::{
+    BlockHandle, DATA_STORED_MAX, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, Parsed, TRAILER_BYTES,
+};
 use crate::codec::{Decoder, Encode};
-use crate::key::{common_prefix, prefix8, same_bytes};
+use crate::key::{MAX_KEY_BYTES, common_prefix, prefix8, same_bytes};
 use std::ops::Range;
 
 /// Memory of an [`Index`] besides its separators, in bytes per separator.
 const SEPARATOR_OVERHEAD_BYTES: usize = 20;
-const MAX_STORED_BYTES: u64 = (MAX_BLOCK_BYTES + TRAILER_BYTES) as u64;
+/// A partition ends when it has this [`weight`](IndexBuilder::weight).
+pub(super) const PARTITION_BYTES: usize = 4 << 10;
+/// What a partition weighs at most: less than that, and one more separator.
+const PARTITION_WEIGHT_MAX: usize = PARTITION_BYTES + MAX_KEY_BYTES + SEPARATOR_OVERHEAD_BYTES;
+/// Length of an index block besides its separators: base, count and trailer.
+const INDEX_FRAME_BYTES: usize = 8 + 4 + TRAILER_BYTES;
+/// A separator takes less in the block than in memory.
+const PARTITION_STORED_MAX: usize = INDEX_FRAME_BYTES + PARTITION_WEIGHT_MAX;
+/// How much longer a partition is, at least, than its separator in the top index: its separators have every byte of the last one.
+const PARTITION_EXCESS_BYTES: usize = INDEX_FRAME_BYTES + MIN_SEPARATOR_BYTES;
+/// Room for separators before the first one was read. A damaged count asks for no more than that.
+const SEPARATORS_AHEAD: usize = 1 << 10;
+
+/// What the blocks of an index are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Indexed {
+    /// Data blocks: the index is a partition.
+    Data,
+    /// Partitions: it is the top index.
+    Partitions,
+}
 
 /// Collects the separators of one index block.
 pub struct IndexBuilder {
@@ -78,8 +100,9 @@ pub struct Index {
 }
 
 impl Index {
-    /// Parses a payload whose crc has been checked.
-    pub fn parse(payload: &[u8]) -> Parsed<Self> {
+    /// Parses a payload whose crc has been checked. It takes no more memory than the file justifies: a partition is small, and the top index
+    /// repeats what the partitions have.
+    pub fn parse(payload: &[u8], of: Indexed) -> Parsed<Self> {
         let mut fields = Decoder::new(payload);
         let (Some(mut offset), Some(count)) = (fields.u64(), fields.u32()) else {
             return Err("the index block is too short");
@@ -89,13 +112,24 @@ impl Index {
         if count == 0 || count > fields.remaining() / MIN_SEPARATOR_BYTES {
             return Err("the index block has an impossible count");
         }
-        let (mut keys, mut ends) = (Vec::with_capacity(payload.len()), Vec::with_capacity(count));
-        let mut offsets = Vec::with_capacity(count + 1);
+        let ahead = count.min(SEPARATORS_AHEAD);
+        let mut keys = Vec::with_capacity(payload.len().min(PARTITION_WEIGHT_MAX));
+        let (mut ends, mut offsets) = (Vec::with_capacity(ahead), Vec::with_capacity(ahead + 1));
         offsets.push(offset);
         let mut last = 0..0;
         while ends.len() < count {
             let len = append_separator(&mut fields, &mut keys, &last)?;
             let next = last.end..keys.len();
+            let weight = keys.len() + (ends.len() + 1) * SEPARATOR_OVERHEAD_BYTES;
+            let is_justified = match of {
+                Indexed::Data => weight <= PARTITION_WEIGHT_MAX && len <= DATA_STORED_MAX as u64,
+                Indexed::Partitions => {
+                    len >= (next.len() + PARTITION_EXCESS_BYTES) as u64 && len <= PARTITION_STORED_MAX as u64
+                }
+            };
+            if !is_justified {
+                return Err("a separator or its block is longer than any writer makes it");
+            }
             if !ends.is_empty() && keys[last] >= keys[next.clone()] {
                 return Err("the separators are out of order");
             }
@@ -202,7 +236,7 @@ fn append_separator(fields: &mut Decoder<'_>, keys: &mut Vec<u8>, before: &Range
     let mut decode = || Some((fields.length()?, fields.length()?, fields.varint()?));
     let (shared, rest, len) = decode().ok_or("a separator does not parse")?;
     let rest = fields.take(rest).ok_or("a separator is cut short")?;
-    if shared > before.len() || len <= TRAILER_BYTES as u64 || len > MAX_STORED_BYTES {
+    if shared > before.len() || shared + rest.len() > MAX_KEY_BYTES || len <= TRAILER_BYTES as u64 {
         return Err("a separator has impossible lengths");
     }
     if keys.len() + shared + rest.len() > MAX_BLOCK_BYTES {
@@ -224,7 +258,7 @@ mod tests {
         separators.into_iter().enumerate().for_each(|(i, key)| builder.append(&key, 10 + i as u32));
         let mut payload = Vec::new();
         builder.finish_into(&mut payload);
-        Index::parse(&payload).unwrap()
+        Index::parse(&payload, Indexed::Data).unwrap()
     }
 
     proptest! {
@@ -287,12 +321,32 @@ mod tests {
     }
 
     #[test]
+    fn i6_an_index_expands_to_no_more_than_its_file_justifies() {
+        let key = |n: u8| [&[7; 60_000][..], &[n]].concat();
+        let parsed = |keys: u8, block_len: u32, of| {
+            let mut builder = IndexBuilder::new(0);
+            (0..keys).for_each(|n| builder.append(&key(n), block_len));
+            let mut payload = Vec::new();
+            builder.finish_into(&mut payload);
+            Index::parse(&payload, of).map(|index| index.weight())
+        };
+        let justified = (60_001 + PARTITION_EXCESS_BYTES) as u32;
+        assert_eq!(parsed(9, justified, Indexed::Partitions), Ok(9 * (60_001 + SEPARATOR_OVERHEAD_BYTES)));
+        assert!(parsed(9, justified - 1, Indexed::Partitions).is_err(), "longer than its partition");
+        assert!(parsed(9, 1 << 20, Indexed::Partitions).is_err(), "a partition of a megabyte");
+        assert!(parsed(1, 10, Indexed::Data).is_ok());
+        assert!(parsed(2, 10, Indexed::Data).is_err(), "more than a partition has");
+        assert!(parsed(1, DATA_STORED_MAX as u32 + 1, Indexed::Data).is_err());
+    }
+
+    #[test]
     fn i6_index_payloads_cut_anywhere_are_refused() {
         let mut builder = IndexBuilder::new(0);
         (0..20u8).for_each(|i| builder.append(&[7, 7, i], 100));
         let mut payload = Vec::new();
         builder.finish_into(&mut payload);
-        assert!(Index::parse(&payload).is_ok());
-        (0..payload.len()).for_each(|n| assert!(Index::parse(&payload[..n]).is_err(), "cut at {n}"));
+        assert!(Index::parse(&payload, Indexed::Data).is_ok());
+        (0..payload.len())
+            .for_each(|n| assert!(Index::parse(&payload[..n], Indexed::Data).is_err(), "cut at {n}"));
     }
 }

@@ -4,9 +4,10 @@ use super::block::Block;
 use super::cache::{BlockCache, ReadCounters, SegmentIdentity};
 use super::compress::unpack;
 use super::format::{
-    BlockHandle, Compression, FOOTER_BYTES, Footer, Location, Parsed, open_block, parse_ranges,
+    BlockHandle, Compression, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, Parsed, TRAILER_BYTES,
+    open_block, parse_ranges,
 };
-use super::index::Index;
+use super::index::{Index, Indexed};
 use super::pinned::PinnedPartition;
 use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
@@ -29,6 +30,8 @@ pub struct Segment {
     pub(super) file: Arc<dyn ReadFile>,
     pub(super) tail: SegmentTail,
     pub(super) top: Index,
+    /// Memory of the top index and of the list of its partitions.
+    top_bytes: usize,
     /// The partitions of `top` that were read so far, as far as the cache lets them be pinned.
     partitions: Box<[PinnedPartition]>,
     pub(super) cache: Arc<BlockCache>,
@@ -59,8 +62,10 @@ impl Segment {
     ) -> Result<Self> {
         let file = fs.open(path)?;
         let (tail, top) = read_tail(&*file, id)?;
-        let partitions = (0..top.len()).map(|_| PinnedPartition::default()).collect();
-        Ok(Segment { file, tail, top, partitions, cache, counters })
+        let partitions: Box<[_]> = (0..top.len()).map(|_| PinnedPartition::default()).collect();
+        let top_bytes = top.weight() + size_of_val(&*partitions);
+        cache.open(top_bytes);
+        Ok(Segment { file, tail, top, top_bytes, partitions, cache, counters })
     }
 
     /// Its file number.
@@ -166,7 +171,7 @@ impl Segment {
     /// Checks and parses a stored index partition.
     pub(super) fn parse_partition(&self, handle: BlockHandle, stored: &[u8]) -> Result<Index> {
         let location = self.location(handle.offset);
-        let index = parse_index(location, stored)?;
+        let index = parse_index(location, stored, Indexed::Data)?;
         match index.area().end <= self.tail.summary.data_bytes {
             true => Ok(index),
             false => Err(location.damaged("the index partition points beyond the data blocks")),
@@ -245,6 +250,7 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         self.partitions.iter().for_each(|pinned| pinned.release(&self.cache));
+        self.cache.close(self.top_bytes);
     }
 }
 
@@ -258,15 +264,16 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     let mut footer = [0; FOOTER_BYTES];
     file.read_exact_at(&mut footer, footer_at)?;
     let footer = Footer::decode(location(footer_at), &footer)?;
-    // The footer's decoder has checked that both blocks are within the file and adjacent.
+    // The footer's decoder has checked that both blocks are within the file, adjacent, and no longer than a writer makes them.
     let mut blocks = vec![0; (footer_at - footer.top.offset) as usize];
     file.read_exact_at(&mut blocks, footer.top.offset)?;
     let (top, properties) = blocks.split_at(footer.top.len as usize);
-    let top = parse_index(location(footer.top.offset), top)?;
+    let top = parse_index(location(footer.top.offset), top, Indexed::Partitions)?;
     let properties_location = location(footer.properties.offset);
     let (_, payload) = open_block(properties_location, properties)?;
     let properties = Properties::decode(payload).map_err(|what| properties_location.damaged(what))?;
     let gap = footer.top.offset.checked_sub(top.area().end);
+    let gap = gap.filter(|gap| *gap <= (MAX_BLOCK_BYTES + TRAILER_BYTES) as u64);
     if gap.is_none_or(|gap| (gap > 0) != (properties.ranges > 0)) {
         let what = "the index partitions do not end where the range tombstones or the top index start";
         return Err(location(footer.top.offset).damaged(what));
@@ -285,14 +292,15 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
 /// Where the range tombstones lie, if there are any: between the last partition and the top index.
 pub(super) fn ranges_handle(footer: &Footer, top: &Index) -> BlockHandle {
     let offset = top.area().end;
-    BlockHandle { offset, len: footer.top.offset.saturating_sub(offset) as u32 }
+    let len = footer.top.offset.saturating_sub(offset);
+    BlockHandle { offset, len: u32::try_from(len).unwrap_or(u32::MAX) }
 }
 
 /// Checks and parses a stored index block.
-pub(super) fn parse_index(location: Location<'_>, stored: &[u8]) -> Result<Index> {
+pub(super) fn parse_index(location: Location<'_>, stored: &[u8], of: Indexed) -> Result<Index> {
     let (kind, payload) = open_block(location, stored)?;
     match kind {
-        Compression::None => Index::parse(payload).map_err(|what| location.damaged(what)),
+        Compression::None => Index::parse(payload, of).map_err(|what| location.damaged(what)),
         _ => Err(location.damaged("the index block is compressed")),
     }
 }

@@ -14,16 +14,17 @@ use super::format::{
     BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, RANGES_MARK, TRAILER_BYTES, block_len,
     open_block, parse_ranges,
 };
-use super::index::Index;
+use super::index::{Index, Indexed};
 use super::payload::Payload;
 use super::properties::Properties;
 use super::reader::{parse_index, ranges_handle};
 use crate::error::{Error, Result};
-use crate::fs::{ReadFile, read_around_errors};
+use crate::fs::{HOLE_BYTES, Pieces, ReadFile, read_around_errors};
 use crate::id::FileId;
 use crate::key::{EntryKind, Seq};
 use crate::ranges::RangeTombstones;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Receives each row: key, sequence number, kind, value.
 pub type OnRow<'a> = dyn FnMut(&[u8], Seq, EntryKind, &[u8]) -> Result<()> + 'a;
@@ -53,7 +54,9 @@ pub struct Gap {
 /// A block after a damaged one is looked for up to this size, or more once larger blocks were seen.
 const WINDOW_BYTES: usize = 64 << 10;
 /// Limit on the bytes hashed in search of blocks after damaged ones: about ten seconds.
-const SEARCH_BYTES: usize = 1 << 30;
+const SEARCH_BYTES: usize = if cfg!(fuzzing) { 1 << 20 } else { 1 << 30 };
+/// The end of a block is first looked for in this many bytes, then in eight times as many, and so on.
+const FIRST_LOOK_BYTES: usize = 1 << 20;
 
 /// Passes every readable row of segment `id` to `on_row`, in key order. `data_bytes` is the length of the data blocks if the manifest
 /// knows it.
@@ -61,7 +64,7 @@ const SEARCH_BYTES: usize = 1 << 30;
 /// # Errors
 /// Those of `on_row`, and a file whose length cannot be read. Damage is reported in the result.
 pub fn salvage(
-    file: &dyn ReadFile,
+    file: &Arc<dyn ReadFile>,
     id: FileId,
     data_bytes: Option<u64>,
     on_row: &mut OnRow<'_>,
@@ -74,7 +77,9 @@ pub fn salvage(
     let mut end = tail.top.as_ref().map(|top| top.area().start).or(data_bytes);
     if tail.top.is_none() {
         let found = salvager.find(end.unwrap_or(0)..len);
-        partitions.extend(found.iter().filter_map(|handle| Some((handle.offset, salvager.index(*handle)?))));
+        partitions.extend(
+            found.iter().filter_map(|handle| Some((handle.offset, salvager.index(*handle, Indexed::Data)?))),
+        );
         let ranges = found.iter().find_map(|handle| salvager.ranges(*handle));
         // If every byte up to the footer belongs to a block that was found, there are no others.
         let (from, to) = (end.unwrap_or(0), len.saturating_sub(FOOTER_BYTES as u64));
@@ -110,13 +115,13 @@ pub fn salvage(
 }
 
 /// The properties of segment `id`, if they are readable. Other parts of it may be damaged.
-pub fn read_properties(file: &dyn ReadFile, id: FileId) -> Option<Properties> {
+pub fn read_properties(file: &Arc<dyn ReadFile>, id: FileId) -> Option<Properties> {
     let salvager = Salvager { file, id, largest: 0, effort: 0, last_key: None };
     salvager.tail(file.len().ok()?).properties
 }
 
 struct Salvager<'a> {
-    file: &'a dyn ReadFile,
+    file: &'a Arc<dyn ReadFile>,
     id: FileId,
     /// The largest block to look for.
     largest: usize,
@@ -137,10 +142,10 @@ impl Salvager<'_> {
         Location { path: self.file.path(), id: self.id, offset }
     }
 
-    /// The bytes of a range. Unreadable parts are zeros, which fail every checksum.
+    /// The bytes of a range, no longer than a block. Unreadable parts are zeros, which fail every checksum.
     fn read(&self, range: Range<u64>) -> Vec<u8> {
         let mut bytes = vec![0; range.end.saturating_sub(range.start) as usize];
-        read_around_errors(self.file, &mut bytes, range.start);
+        read_around_errors(&**self.file, &mut bytes, range.start);
         bytes
     }
 
@@ -148,8 +153,8 @@ impl Salvager<'_> {
         self.read(handle.offset..handle.end())
     }
 
-    fn index(&self, handle: BlockHandle) -> Option<Index> {
-        parse_index(self.location(handle.offset), &self.stored(handle)).ok()
+    fn index(&self, handle: BlockHandle, of: Indexed) -> Option<Index> {
+        parse_index(self.location(handle.offset), &self.stored(handle), of).ok()
     }
 
     fn properties(&self, handle: BlockHandle) -> Option<Properties> {
@@ -172,7 +177,7 @@ impl Salvager<'_> {
             return SurvivingTail::default();
         };
         let properties = self.properties(footer.properties);
-        let top = self.index(footer.top);
+        let top = self.index(footer.top, Indexed::Partitions);
         let none = properties.as_ref().is_some_and(|of| of.ranges == 0).then(RangeTombstones::default);
         let ranges = none.or_else(|| match ranges_handle(&footer, top.as_ref()?) {
             BlockHandle { len: 0, .. } => Some(RangeTombstones::default()),
@@ -184,7 +189,7 @@ impl Salvager<'_> {
     /// The readable partitions in the top index, with their offsets.
     fn partitions(&self, top: Option<&Index>) -> Vec<(u64, Index)> {
         let handles = top.into_iter().flat_map(|top| (0..top.len()).map(|at| top.handle(at)));
-        handles.filter_map(|handle| Some((handle.offset, self.index(handle)?))).collect()
+        handles.filter_map(|handle| Some((handle.offset, self.index(handle, Indexed::Data)?))).collect()
     }
 
     /// All blocks before `end`, in order and without overlap: those that an index lists, and those found where none does.
@@ -206,35 +211,54 @@ impl Salvager<'_> {
         blocks
     }
 
-    /// Finds the blocks of a range that starts at a block boundary, without an index.
+    /// Finds the blocks of a range that starts at a block boundary, without an index. A hole of the file ends the search.
     fn find(&mut self, range: Range<u64>) -> Vec<BlockHandle> {
-        let bytes = if range.is_empty() { Vec::new() } else { self.read(range.clone()) };
-        let (mut found, mut at, mut at_boundary) = (Vec::new(), 0, true);
-        while at < bytes.len() {
-            let offset = range.start + at as u64;
+        let mut pieces = Pieces::new(Arc::clone(self.file), range.end).around_errors();
+        let (mut found, mut at, mut at_boundary) = (Vec::new(), range.start, true);
+        while at < range.end {
+            // A block begins with a number, of which three bytes may be zero.
+            match pieces.zeros(at) {
+                Ok(zeros) if zeros <= HOLE_BYTES => {
+                    at += if at_boundary { 0 } else { zeros.saturating_sub(3) }
+                }
+                _ => break,
+            }
             let most = match at_boundary && self.effort > 0 {
-                true => MAX_BLOCK_BYTES + TRAILER_BYTES,
+                true => (MAX_BLOCK_BYTES + TRAILER_BYTES).min(self.effort),
                 false => self.largest,
             };
-            let candidate = &bytes[at..bytes.len().min(at + most)];
-            let len = match at_boundary || self.may_begin(candidate) {
-                true => block_len(self.id, offset, candidate),
-                false => None,
-            };
-            if at_boundary && len.is_none() {
-                self.effort = self.effort.saturating_sub(candidate.len());
-            }
-            at_boundary = len.is_some();
-            match len {
+            let found_len = self.block_at(&mut pieces, at, most, at_boundary);
+            at_boundary = found_len.is_some();
+            match found_len {
                 Some(len) => {
-                    found.push(BlockHandle { offset, len: len as u32 });
+                    found.push(BlockHandle { offset: at, len: len as u32 });
                     self.largest = self.largest.max(2 * len);
-                    at += len;
+                    at += len as u64;
                 }
                 None => at += 1,
             }
         }
         found
+    }
+
+    /// The length of the block at `at`, of at most `most` bytes. Looks into more and more of the file. Charges the effort.
+    fn block_at(&mut self, pieces: &mut Pieces, at: u64, most: usize, at_boundary: bool) -> Option<usize> {
+        let mut look = FIRST_LOOK_BYTES.min(most);
+        loop {
+            let view = pieces.view(at, look).ok()?;
+            let candidate = view.get(..look).unwrap_or(view);
+            if !at_boundary && !self.may_begin(candidate) {
+                return None;
+            }
+            let len = block_len(self.id, at, candidate);
+            if at_boundary && len.is_none() {
+                self.effort = self.effort.saturating_sub(candidate.len());
+            }
+            if len.is_some() || look >= most || candidate.len() < look {
+                return len;
+            }
+            look = look.saturating_mul(8).min(most);
+        }
     }
 
     /// Whether a block may start here: its first integer must be a plausible count or length, or the mark of range tombstones. Charges the

@@ -6,7 +6,7 @@ use super::compress::Compressor;
 use super::format::{
     BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, TRAILER_BYTES, block_crc, put_ranges, put_type,
 };
-use super::index::{IndexBuilder, separator};
+use super::index::{IndexBuilder, PARTITION_BYTES, separator};
 use super::packing::Packing;
 use super::properties::{PropertiesBuilder, StoreIdentity};
 use super::summary::SegmentSummary;
@@ -36,8 +36,7 @@ impl Default for WriterOptions {
 }
 
 const BLOCK_BYTES: RangeInclusive<usize> = 64..=16 << 20;
-/// Memory of a parsed index partition. Small blocks make small partitions, so that tests see many.
-const PARTITION_BYTES: usize = 4 << 10;
+/// Small blocks make small partitions, so that tests see many.
 const PARTITION_BLOCKS: usize = 4;
 
 /// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an unfinished file that no reader

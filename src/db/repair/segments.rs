@@ -2,7 +2,7 @@
 
 use super::report::LostRange;
 use super::workspace::{Repair, ReplacedSegment};
-use crate::db::names::next_free_id;
+use crate::db::names::{next_free_id, unusual_number};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::EntryKind;
@@ -68,6 +68,9 @@ impl Repair<'_> {
         store: Option<StoreIdentity>,
     ) -> Result<(SegmentMeta, StoreIdentity)> {
         let path = self.segment_path(id);
+        if !id.is_usual() {
+            return Err(unusual_number(path)); // Its rows get another number.
+        }
         let (cache, counters) = (Arc::new(BlockCache::new(0)), Arc::new(ReadCounters::default()));
         let segment = Segment::open(&*self.fs, &path, id, cache, counters)?;
         let found = segment.store();
@@ -79,7 +82,7 @@ impl Repair<'_> {
 
     /// A segment's properties, if they are readable.
     pub(super) fn properties(&self, id: FileId) -> Option<Properties> {
-        read_properties(&*self.fs.open(&self.segment_path(id)).ok()?, id)
+        read_properties(&self.fs.open(&self.segment_path(id)).ok()?, id)
     }
 
     /// Writes the readable rows of a damaged segment to a new one; `None` if there are none. `known` is its entry in the manifest.
@@ -102,7 +105,7 @@ impl Repair<'_> {
         let new_id = self.next_id;
         let mut writer: Option<SegmentWriter> = None;
         let salvaged =
-            salvage(&*file, id, known.map(|meta| meta.data_bytes), &mut |key, seq, kind, value| {
+            salvage(&file, id, known.map(|meta| meta.data_bytes), &mut |key, seq, kind, value| {
                 let writer = match &mut writer {
                     Some(writer) => writer,
                     None => {
@@ -125,7 +128,7 @@ impl Repair<'_> {
             self.rescue_ranges(&mut writer, new_id, store, ranges, largest)?;
         }
         let summary = writer.map(SegmentWriter::finish).transpose()?;
-        self.next_id = FileId(new_id.0 + 1);
+        self.next_id = FileId(new_id.0.saturating_add(1));
         self.link_aside(id, error)?;
 
         let is_foreign = salvaged.properties.as_ref().is_some_and(|own| own.store.store_id != store.store_id)

@@ -255,3 +255,21 @@ fn i6_nonsense_under_sound_checksums_never_panics() {
     }
     assert!(found > 1000 / step as u32, "verify found only {found} of the changes");
 }
+
+#[test]
+fn i6_a_footer_that_claims_gigabytes_is_refused_unread() {
+    let dir = crate::support::fast_dir();
+    for (top, properties) in [(u32::MAX, 500), (500, u32::MAX), (u32::MAX, u32::MAX), (200 << 20, 500)] {
+        let path = dir.path().join("segment");
+        let top = BlockHandle { offset: 16, len: top };
+        let properties = BlockHandle { offset: top.end(), len: properties };
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(properties.end()).unwrap();
+        let footer = format::Footer { id: ID, top, properties, digest: 1 };
+        file.write_all_at(&footer.encode(), properties.end()).unwrap();
+        let cache = Arc::new(BlockCache::new(0));
+        let opened = Segment::open(&RealFs, &path, ID, cache, Arc::default());
+        let error = opened.map(drop).unwrap_err().to_string();
+        assert!(error.contains("too long for this file"), "{error}");
+    }
+}
