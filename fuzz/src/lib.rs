@@ -5,6 +5,8 @@
 //! an attacker could produce. Answers may then be wrong, but nothing panics, no allocation is larger than the file justifies (run with
 //! `-malloc_limit_mb`), and all ways of reading agree if `verify` finds no problem.
 
+pub mod directory;
+pub mod memory;
 pub mod repair;
 pub mod segment;
 
@@ -16,7 +18,10 @@ pub mod disk {
     #[allow(clippy::module_inception, reason = "the name of the tests' file")]
     mod disk;
     mod faults;
+    mod holes;
     mod rng;
+    mod sim_dir;
+    mod sim_file;
     mod sim_fs;
     mod sim_locks;
     mod struck;

@@ -24,7 +24,8 @@ fn u64_at(file: &[u8], at: usize) -> Option<u64> {
 
 /// A log: its header, and every record as delimited by its length field.
 pub fn wal(file: &mut [u8]) -> Option<()> {
-    put(file, 0, b"SBLMWAL\n\x02\0\0\0")?;
+    put(file, 0, b"SBLMWAL\n")?;
+    put_u32(file, 8, fuzzing::LOG_VERSION)?;
     let (id, store) = (u64_at(file, 12)?, u64_at(file, 20)?);
     let crc = crc32(&[file.get(..36)?]);
     put_u32(file, 36, crc)?;
@@ -44,7 +45,8 @@ pub fn wal(file: &mut [u8]) -> Option<()> {
 
 /// A manifest: its header, and every edit as delimited by its length field.
 pub fn manifest(file: &mut [u8]) -> Option<()> {
-    put(file, 0, b"SBLMMAN\n\x02\0\0\0")?;
+    put(file, 0, b"SBLMMAN\n")?;
+    put_u32(file, 8, fuzzing::MANIFEST_VERSION)?;
     let crc = crc32(&[file.get(..40)?]);
     put_u32(file, 40, crc)?;
     let tag = crc32(&[file.get(12..20)?]) | 0x0303_0303;
