@@ -39,8 +39,21 @@ impl Column {
 
     /// Its index among the columns of a row, from 0.
     fn index(&self, width: usize, header: Option<&[&[u8]]>) -> Result<usize, String> {
-        let by_name = header.and_then(|names| names.iter().position(|name| *name == self.name().as_bytes()));
-        match (by_name, self) {
+        let wanted = self.name();
+        let found: Vec<usize> = header
+            .unwrap_or_default()
+            .iter()
+            .enumerate()
+            .filter_map(|(index, name)| (*name == wanted.as_bytes()).then_some(index))
+            .collect();
+        if let [first, second, ..] = &found[..] {
+            return Err(format!(
+                "the header has the column {wanted:?} more than once, as columns {} and {}: without names, columns can be chosen by number",
+                first + 1,
+                second + 1
+            ));
+        }
+        match (found.first().copied(), self) {
             (Some(index), _) => Ok(index),
             (None, Column::Number(number)) if *number <= width => Ok(number - 1),
             (None, Column::Number(number)) => {
@@ -142,6 +155,15 @@ mod tests {
         assert_eq!(layout(&["title"], &["artist"], true), Ok((vec![1], vec![0], false)));
         // A header that names a column "1" wins over the place.
         assert_eq!(layout(&["1"], &["2"], true), Ok((vec![2], vec![1], false)));
+    }
+
+    #[test]
+    fn a_column_that_occurs_twice_in_the_header_is_refused() {
+        let twice: [&[u8]; 3] = [b"title", b"artist", b"title"];
+        let why = chosen(&["title"], &[], true).find(&twice).unwrap_err();
+        assert!(why.contains("\"title\" more than once, as columns 1 and 3"), "{why}");
+        assert!(chosen(&["artist"], &["title"], true).find(&twice).is_err());
+        assert!(chosen(&["artist"], &[], true).find(&twice).is_ok());
     }
 
     #[test]

@@ -5,8 +5,11 @@
 use super::columns::ColumnChoice;
 use super::source::{LineReader, Row, RowError, Rows};
 use crate::hex;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::BufRead;
 
 /// A reader of this format.
@@ -18,6 +21,36 @@ pub struct Jsonl<R> {
 
 /// Fields keep their text: a number stays as it was written.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
+
+/// [`Fields`] of which no two have one name.
+struct Distinct<'a>(Fields<'a>);
+
+impl<'a> Deserialize<'a> for Distinct<'a> {
+    fn deserialize<D: Deserializer<'a>>(input: D) -> Result<Self, D::Error> {
+        input.deserialize_map(DistinctVisitor)
+    }
+}
+
+struct DistinctVisitor;
+
+impl<'a> Visitor<'a> for DistinctVisitor {
+    type Value = Distinct<'a>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_map<M: MapAccess<'a>>(self, mut input: M) -> Result<Self::Value, M::Error> {
+        let mut fields = Fields::new();
+        while let Some((name, value)) = input.next_entry::<String, &RawValue>()? {
+            if fields.contains_key(&name) {
+                return Err(M::Error::custom(format!("the field {name:?} occurs twice")));
+            }
+            fields.insert(name, value);
+        }
+        Ok(Distinct(fields))
+    }
+}
 
 impl<R: BufRead> Jsonl<R> {
     /// Reads `input`.
@@ -42,7 +75,7 @@ impl<R: BufRead> Rows for Jsonl<R> {
 }
 
 fn parse(line: &[u8]) -> Result<Fields<'_>, String> {
-    serde_json::from_slice(line).map_err(|error| {
+    serde_json::from_slice::<Distinct<'_>>(line).map(|distinct| distinct.0).map_err(|error| {
         // The error's own line number is always 1; the caller adds the file's.
         let text = error.to_string();
         let what = text.split(" at line ").next().unwrap_or(&text);

@@ -7,9 +7,14 @@ use std::io::BufRead;
 pub struct LineRows<R>(LineReader<R>);
 
 impl<R: BufRead> LineRows<R> {
-    /// Reads `input`.
+    /// Reads `input`, which is text.
     pub fn new(input: R) -> Self {
-        LineRows(LineReader::bytes(input))
+        LineRows(LineReader::without_nul(input))
+    }
+
+    /// Reads keys of any bytes that end in `end`.
+    pub fn ending_in(input: R, end: u8) -> Self {
+        LineRows(LineReader::ending_in(input, end))
     }
 }
 

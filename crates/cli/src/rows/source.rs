@@ -49,18 +49,39 @@ pub struct LineReader<R> {
     line: Vec<u8>,
     number: u64,
     max_bytes: usize,
+    /// The byte that ends a line.
+    end: u8,
     skips_mark: bool,
+    refuses_nul: bool,
 }
 
 impl<R: BufRead> LineReader<R> {
     /// Reads text, skipping a UTF-8 byte-order mark at the start.
     pub fn text(input: R) -> Self {
-        LineReader { skips_mark: true, ..LineReader::bytes(input) }
+        LineReader { skips_mark: true, ..LineReader::without_nul(input) }
+    }
+
+    /// Reads lines of which none may have a NUL byte, as no text has.
+    pub fn without_nul(input: R) -> Self {
+        LineReader { refuses_nul: true, ..LineReader::bytes(input) }
+    }
+
+    /// Reads lines that end in this byte.
+    pub fn ending_in(input: R, end: u8) -> Self {
+        LineReader { end, ..LineReader::bytes(input) }
     }
 
     /// Reads bytes as they are.
     pub fn bytes(input: R) -> Self {
-        LineReader { input, line: Vec::new(), number: 0, max_bytes: MAX_LINE_BYTES, skips_mark: false }
+        LineReader {
+            input,
+            line: Vec::new(),
+            number: 0,
+            max_bytes: MAX_LINE_BYTES,
+            end: b'\n',
+            skips_mark: false,
+            refuses_nul: false,
+        }
     }
 
     /// The next line without its LF, and its number. `None` at the end.
@@ -86,7 +107,7 @@ impl<R: BufRead> LineReader<R> {
     fn read(&mut self) -> Result<bool, RowError> {
         self.line.clear();
         let mut limited = (&mut self.input).take(self.max_bytes as u64 + 1);
-        if limited.read_until(b'\n', &mut self.line)? == 0 {
+        if limited.read_until(self.end, &mut self.line)? == 0 {
             return Ok(false);
         }
         self.number += 1;
@@ -96,11 +117,15 @@ impl<R: BufRead> LineReader<R> {
                 self.number, self.max_bytes
             )));
         }
+        if self.refuses_nul && self.line.contains(&0) {
+            let why = "there is a NUL byte, so this is not a line of text (--format lines takes any bytes, -0 keys that end in NUL)";
+            return Err(RowError::Bad { line: self.number, why: why.to_owned() });
+        }
         Ok(true)
     }
 
     fn line(&self) -> &[u8] {
-        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        let line = self.line.strip_suffix(&[self.end]).unwrap_or(&self.line);
         if self.number == 1 && self.skips_mark {
             line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
         } else {

@@ -12,6 +12,7 @@ mod guard_serve;
 mod guard_serve_hostile;
 mod guard_serve_transactions;
 mod load;
+mod load_files;
 #[cfg(feature = "postgres")]
 #[path = "../../../postgres/tests/support/mod.rs"]
 mod postgres_support;

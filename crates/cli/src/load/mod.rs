@@ -1,0 +1,264 @@
+//! `sidebloom load`: rows of files into the store.
+
+mod batch;
+mod files;
+mod format;
+mod input;
+mod sniff;
+
+use crate::context::{Context, Failure, Outcome};
+use crate::notice::notice;
+use crate::rows::{Column, ColumnChoice, Row, RowError};
+use crate::{hex, human};
+use batch::{PendingBatch, Report};
+use files::{Files, Stop};
+use format::Format;
+use sidebloom::{Db, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Load rows from files
+///
+/// Creates the store if it is missing. Rows are written in batches, in the order of the files. A malformed line ends the load with an
+/// error that gives its number; the rows before it stay loaded, except with --bulk. Files compressed with gzip (or zstd, if built with
+/// the feature zstd) are read as they are. Archives, UTF-16 and other files that are no text are refused.
+///
+/// Formats: `lines`: each line is a key, with an empty value. `tsv`, `csv`: columns; every row must have as many as the first.
+/// `jsonl`: one JSON object per line; without --key, as `scan --json` prints them. `scan`: KEY TAB VALUE, escaped as `scan`
+/// prints it.
+///
+/// In `lines` and `scan`, as in `sidebloom filter` and `sidebloom guard`, a line is all bytes up to LF, including any CR or
+/// byte-order mark, and an empty line is the empty key. `tsv`, `csv` and `jsonl` are text: lines may end in CR LF, a byte-order
+/// mark is skipped, and so are blank lines. A line with a NUL byte is malformed, except with --format lines.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The files; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The files' format [default: from the extension of each (.txt .tsv .csv .jsonl .ndjson, and .gz or .zst after it), else lines]
+    #[arg(long)]
+    format: Option<Format>,
+    /// In lines, keys end in NUL instead of LF
+    #[arg(short = '0', long)]
+    null: bool,
+    /// Column of the key: a number from 1, or a name from the header; for jsonl, a field that holds a string, number or boolean.
+    /// May be repeated; the columns are then joined by TABs [default: column 1]
+    #[arg(long, value_name = "COLUMN")]
+    key: Vec<Column>,
+    /// Column of the value, likewise [default: the other columns of the row, in the file's format; for jsonl, the whole line]
+    #[arg(long, value_name = "COLUMN")]
+    value: Vec<Column>,
+    /// The first row of a tsv or csv file names its columns; implied when --key or --value is a name
+    #[arg(long)]
+    header: bool,
+    /// Skip malformed lines; the first few are reported on standard error
+    #[arg(long)]
+    skip_bad: bool,
+    /// Keys and values in the file are hex digits
+    #[arg(long)]
+    hex: bool,
+    /// Do not count rows that overwrite others. Counting costs a lookup per row, which may read the disk: loading the same rows
+    /// again took 2.2 times as long, and new rows cost a sixth more
+    #[arg(long)]
+    blind: bool,
+    /// Return only when all rows are on stable storage
+    #[arg(long)]
+    sync: bool,
+    /// Sort the rows and add all of them at once, past the log: faster for many rows. A malformed line ends the load with nothing
+    /// loaded. All rows are on stable storage at the end; those that overwrote others are not counted. What does not fit into memory is sorted
+    /// in temporary files beside the store's
+    #[arg(long, conflicts_with_all = ["blind", "sync"])]
+    bulk: bool,
+}
+
+/// Approximate size of a batch: large enough that the log is written in large pieces, small enough that Ctrl-C loses little.
+const BATCH_BYTES: usize = 256 << 10;
+/// Skipped lines reported one by one.
+const SKIPPED_LINES_NAMED: u64 = 10;
+
+impl Args {
+    pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        for file in &self.files {
+            self.check_options(file)?;
+        }
+        if self.files.iter().filter(|file| input::is_stdin(file)).count() > 1 {
+            return Err(Failure::message("standard input (-) can be read only once"));
+        }
+        let start = Instant::now();
+        // Before there is a store: for the first file, all that is wrong with it is known now.
+        let mut files = Files::open(&self)?;
+        let db = cx.open_to_write(true)?;
+        let counts = !self.blind && !self.bulk;
+        let mut report = Report { overwritten: counts.then_some(0), ..Report::default() };
+        let ended = match self.bulk {
+            true => self.load_at_once(&db, &mut files, &mut report),
+            false => self.load(&db, &mut files, &mut report),
+        };
+        files.finish();
+        if self.sync {
+            db.sync()?;
+        }
+        report.seconds = start.elapsed().as_secs_f64();
+        if ended.is_ok() || report.loaded > 0 || report.skipped > 0 {
+            cx.report(&report, |out| report.print(out))?;
+        }
+        ended.map(|()| Outcome::Found)
+    }
+
+    fn format_of(&self, file: &Path) -> Format {
+        self.format.unwrap_or_else(|| Format::of(file))
+    }
+
+    /// Whether lines are keys as they are, whatever bytes they have.
+    fn is_literal(&self) -> bool {
+        self.null || self.format == Some(Format::Lines)
+    }
+
+    fn check_options(&self, file: &Path) -> Result<(), Failure> {
+        let format = self.format_of(file);
+        let refuse = |option: &str| {
+            let what = match self.format {
+                Some(format) => format!("--format {}", format.name()),
+                None if input::is_stdin(file) => {
+                    "standard input, which is taken for lines: choose its --format".to_owned()
+                }
+                None => format!(
+                    "{}, which is taken for {} by its name: choose its --format",
+                    file.display(),
+                    format.name()
+                ),
+            };
+            Err(Failure::message(format!("{option} does not apply to {what}")))
+        };
+        match format {
+            Format::Lines | Format::Scan if !self.key.is_empty() => refuse("--key"),
+            Format::Lines | Format::Scan if !self.value.is_empty() => refuse("--value"),
+            Format::Lines | Format::Scan | Format::Jsonl if self.header => refuse("--header"),
+            Format::Jsonl if self.key.is_empty() && !self.value.is_empty() => {
+                Err(Failure::message("--value needs --key for jsonl"))
+            }
+            Format::Tsv | Format::Csv | Format::Jsonl | Format::Scan if self.null => refuse("--null"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Which columns are wanted.
+    fn columns(&self) -> ColumnChoice {
+        let named = self.key.iter().chain(&self.value).any(Column::is_name);
+        ColumnChoice { key: self.key.clone(), value: self.value.clone(), header: self.header || named }
+    }
+
+    fn load(&self, db: &Db, rows: &mut Files<'_>, report: &mut Report) -> Result<(), Failure> {
+        let mut pending = PendingBatch::default();
+        let mut row = Row::default();
+        loop {
+            match self.next(rows, &mut row, report) {
+                Ok(true) => {
+                    if !self.blind {
+                        pending.look_up(db, &row)?;
+                    }
+                    pending.add(&row);
+                }
+                Ok(false) => return pending.write(db, report),
+                Err(error) => {
+                    pending.write(db, report)?;
+                    return Err(self.failure(rows.path(), error, report.loaded));
+                }
+            }
+            if pending.bytes >= BATCH_BYTES {
+                pending.write(db, report)?;
+            }
+        }
+    }
+
+    /// Loads all rows or none.
+    fn load_at_once(&self, db: &Db, rows: &mut Files<'_>, report: &mut Report) -> Result<(), Failure> {
+        let (mut read, mut failure) = (Report::default(), None);
+        let good = std::iter::from_fn(|| {
+            let mut row = Row::default();
+            match self.next(rows, &mut row, &mut read) {
+                Ok(true) => {
+                    read.loaded += 1;
+                    read.key_bytes += row.key.len() as u64;
+                    read.value_bytes += row.value.len() as u64;
+                    Some(Ok((row.key, row.value)))
+                }
+                Ok(false) => None,
+                Err(error) => {
+                    failure = Some(self.failure(rows.path(), error, 0));
+                    Some(Err(sidebloom::Error::InvalidArgument("a row cannot be read".into()))) // `failure` says why.
+                }
+            }
+        });
+        let done = db.ingest_unsorted(good);
+        report.skipped = read.skipped;
+        failure.map_or(Ok(()), Err)?;
+        done?;
+        *report = read;
+        Ok(())
+    }
+
+    /// Reads the next row; `false` at the end. Skips malformed lines if asked to.
+    fn next(&self, rows: &mut Files<'_>, row: &mut Row, report: &mut Report) -> Result<bool, Stop> {
+        loop {
+            let read = rows.next(row).and_then(|more| match more {
+                true => self.check(row).map(|()| true).map_err(Stop::Row),
+                false => Ok(false),
+            });
+            match read {
+                Err(Stop::Row(RowError::Bad { line, why })) if self.skip_bad => {
+                    report.skipped += 1;
+                    name_skipped(rows.path(), report.skipped, line, &why);
+                }
+                read => return read,
+            }
+        }
+    }
+
+    /// Decodes hex digits if asked to, and checks sizes here, where the line number is known.
+    fn check(&self, row: &mut Row) -> Result<(), RowError> {
+        let line = row.line;
+        let bad = |why: String| RowError::Bad { line, why };
+        if self.hex {
+            row.key = hex::decode(&row.key).map_err(|why| bad(format!("key: {why}")))?;
+            row.value = hex::decode(&row.value).map_err(|why| bad(format!("value: {why}")))?;
+        }
+        let too_large = |name: &str, len: usize, max: usize| {
+            if len > max {
+                Err(bad(format!("{name} too large: {len} bytes (at most {max})")))
+            } else {
+                Ok(())
+            }
+        };
+        too_large("key", row.key.len(), MAX_KEY_BYTES)?;
+        too_large("value", row.value.len(), MAX_VALUE_BYTES)
+    }
+
+    fn failure(&self, file: &Path, error: Stop, loaded: u64) -> Failure {
+        let file = file.display();
+        let loaded = human::count(loaded);
+        let (before, in_all) = match self.bulk {
+            true => ("no row was loaded".into(), "no row was loaded".into()),
+            false => {
+                (format!("the {loaded} rows before it were loaded"), format!("{loaded} rows were loaded"))
+            }
+        };
+        match error {
+            Stop::Row(RowError::Bad { line, why }) => Failure::message(format!(
+                "{file}: line {line}: {why}; {before} (--skip-bad skips such lines)"
+            )),
+            Stop::Row(RowError::Input(why)) => Failure::message(format!("{file}: {why}; {in_all}")),
+            Stop::Open(failure) => Failure::message(format!("{failure}; {in_all}")),
+        }
+    }
+}
+
+fn name_skipped(file: &Path, nth: u64, line: u64, why: &str) {
+    match nth {
+        n if n <= SKIPPED_LINES_NAMED => {
+            notice(format_args!("{}: line {line}: {why}; skipped", file.display()))
+        }
+        n if n == SKIPPED_LINES_NAMED + 1 => notice("further malformed lines are skipped without a message"),
+        _ => {}
+    }
+}
