@@ -1,13 +1,12 @@
 //! The rows of several files, one file after another.
 
-use super::Args;
 use super::format::Format;
 use super::input::{self, Text, is_stdin};
 use crate::context::Failure;
-use crate::rows::{Row, RowError, Rows, csv, jsonl, lines, scanned, tsv};
+use crate::rows::{ColumnChoice, Row, RowError, Rows, csv, jsonl, lines, scanned, tsv};
 use indicatif::ProgressBar;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Why there is no next row.
 pub enum Stop {
@@ -17,24 +16,41 @@ pub enum Stop {
     Open(Failure),
 }
 
+/// How to read the files.
+pub struct Reading {
+    /// `None` for the format that each file's name tells.
+    pub format: Option<Format>,
+    /// Whether keys in lines end in NUL.
+    pub null: bool,
+    /// The columns wanted.
+    pub columns: ColumnChoice,
+}
+
+impl Reading {
+    /// Whether lines are keys as they are, whatever bytes they have.
+    fn is_literal(&self) -> bool {
+        self.null || self.format == Some(Format::Lines)
+    }
+}
+
 /// The files that are left.
 pub struct Files<'a> {
-    args: &'a Args,
-    left: std::slice::Iter<'a, std::path::PathBuf>,
+    reading: Reading,
+    left: std::slice::Iter<'a, PathBuf>,
     path: &'a Path,
     rows: Option<(Box<dyn Rows>, ProgressBar)>,
 }
 
 impl<'a> Files<'a> {
     /// Opens the first file, and sees that the others are there.
-    pub fn open(args: &'a Args) -> Result<Self, Failure> {
-        for file in args.files.iter().filter(|file| !is_stdin(file)) {
+    pub fn open(paths: &'a [PathBuf], reading: Reading) -> Result<Self, Failure> {
+        for file in paths.iter().filter(|file| !is_stdin(file)) {
             let meta = std::fs::metadata(file).map_err(|e| Failure::file("open", file, e))?;
             if meta.is_dir() {
                 return Err(Failure::file("read", file, ErrorKind::IsADirectory.into()));
             }
         }
-        let mut files = Files { args, left: args.files.iter(), path: Path::new("-"), rows: None };
+        let mut files = Files { reading, left: paths.iter(), path: Path::new("-"), rows: None };
         files.open_next()?;
         Ok(files)
     }
@@ -66,17 +82,17 @@ impl<'a> Files<'a> {
         self.finish();
         let Some(path) = self.left.next() else { return Ok(()) };
         self.path = path;
-        let (format, columns) = (self.args.format_of(path), self.args.columns());
-        let (text, bar) = input::open(path, format, self.args.is_literal(), columns.header)?;
+        let format = self.reading.format.unwrap_or_else(|| Format::of(path));
+        let (text, bar) = input::open(path, format, self.reading.is_literal(), self.reading.columns.header)?;
         self.rows = Some((self.reader(format, text), bar));
         Ok(())
     }
 
     fn reader(&self, format: Format, text: Text) -> Box<dyn Rows> {
-        let columns = self.args.columns();
+        let columns = self.reading.columns.clone();
         match format {
-            Format::Lines if self.args.null => Box::new(lines::LineRows::ending_in(text, 0)),
-            Format::Lines if self.args.is_literal() => Box::new(lines::LineRows::ending_in(text, b'\n')),
+            Format::Lines if self.reading.null => Box::new(lines::LineRows::ending_in(text, 0)),
+            Format::Lines if self.reading.is_literal() => Box::new(lines::LineRows::ending_in(text, b'\n')),
             Format::Lines => Box::new(lines::LineRows::new(text)),
             Format::Scan => Box::new(scanned::Scanned::new(text)),
             Format::Tsv => Box::new(tsv::Tsv::new(text, columns)),

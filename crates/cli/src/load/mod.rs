@@ -11,7 +11,7 @@ use crate::notice::notice;
 use crate::rows::{Column, ColumnChoice, Row, RowError};
 use crate::{hex, human};
 use batch::{PendingBatch, Report};
-use files::{Files, Stop};
+use files::{Files, Reading, Stop};
 use format::Format;
 use sidebloom::{Db, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ impl Args {
         }
         let start = Instant::now();
         // Before there is a store: for the first file, all that is wrong with it is known now.
-        let mut files = Files::open(&self)?;
+        let mut files = Files::open(&self.files, self.reading())?;
         let db = cx.open_to_write(true)?;
         let counts = !self.blind && !self.bulk;
         let mut report = Report { overwritten: counts.then_some(0), ..Report::default() };
@@ -105,17 +105,8 @@ impl Args {
         ended.map(|()| Outcome::Found)
     }
 
-    fn format_of(&self, file: &Path) -> Format {
-        self.format.unwrap_or_else(|| Format::of(file))
-    }
-
-    /// Whether lines are keys as they are, whatever bytes they have.
-    fn is_literal(&self) -> bool {
-        self.null || self.format == Some(Format::Lines)
-    }
-
     fn check_options(&self, file: &Path) -> Result<(), Failure> {
-        let format = self.format_of(file);
+        let format = self.format.unwrap_or_else(|| Format::of(file));
         let refuse = |option: &str| {
             let what = match self.format {
                 Some(format) => format!("--format {}", format.name()),
@@ -142,10 +133,11 @@ impl Args {
         }
     }
 
-    /// Which columns are wanted.
-    fn columns(&self) -> ColumnChoice {
+    fn reading(&self) -> Reading {
         let named = self.key.iter().chain(&self.value).any(Column::is_name);
-        ColumnChoice { key: self.key.clone(), value: self.value.clone(), header: self.header || named }
+        let columns =
+            ColumnChoice { key: self.key.clone(), value: self.value.clone(), header: self.header || named };
+        Reading { format: self.format, null: self.null, columns }
     }
 
     fn load(&self, db: &Db, rows: &mut Files<'_>, report: &mut Report) -> Result<(), Failure> {
