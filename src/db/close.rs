@@ -9,7 +9,7 @@ use super::inner::Inner;
 use super::log::{ActiveLog, Log, LogHealth};
 use super::recent;
 use super::recover::LOG_KEPT_BYTES;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::LockGuard;
 use crate::sync::{JoinHandle, lock};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use std::sync::Arc;
 pub(crate) struct OpenStore {
     pub inner: Arc<Inner>,
     pub threads: Vec<JoinHandle<()>>,
+    is_closed: bool,
     /// `None` in a store that follows another process.
     _lock: Option<Box<dyn LockGuard>>,
 }
@@ -25,12 +26,14 @@ pub(crate) struct OpenStore {
 impl OpenStore {
     /// A store without threads yet.
     pub fn new(inner: Arc<Inner>, lock: Option<Box<dyn LockGuard>>) -> Self {
-        OpenStore { inner, threads: Vec::new(), _lock: lock }
+        OpenStore { inner, threads: Vec::new(), is_closed: false, _lock: lock }
     }
-}
 
-impl Drop for OpenStore {
-    fn drop(&mut self) {
+    /// Ends the threads and makes everything durable. Does nothing the second time.
+    pub fn close(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.is_closed, true) {
+            return Ok(());
+        }
         lock(&self.inner.control).closing = true;
         self.inner.work.notify_all();
         self.inner.progress.notify_all();
@@ -42,19 +45,29 @@ impl Drop for OpenStore {
         if let Some(following) = &self.inner.following {
             following.leave_to(&self.inner.live());
         }
-        if let Err(error) = self.inner.sync_or_flush().and_then(|()| self.inner.relieve_level0()) {
-            tracing::error!(%error, "cannot close the store cleanly");
-        }
+        let closed = match self.inner.check_writable() {
+            Err(Error::ReadOnly) => Ok(()),
+            writable => {
+                writable.and_then(|()| self.inner.sync_or_flush()).and_then(|()| self.inner.relieve_level0())
+            }
+        };
         recent::forget(self.inner.current.store);
+        closed
+    }
+}
+
+impl Drop for OpenStore {
+    fn drop(&mut self) {
+        match self.close() {
+            Ok(()) | Err(Error::Poisoned { .. }) => {} // The failure was reported when it happened.
+            Err(error) => tracing::error!(%error, "cannot close the store cleanly"),
+        }
     }
 }
 
 impl Inner {
     /// Makes everything durable: in the log if little is in memory, in segments otherwise.
     fn sync_or_flush(&self) -> Result<()> {
-        if self.check_writable().is_err() {
-            return Ok(());
-        }
         let mut log = lock(&self.log);
         if matches!(&*log, Log::Inherited(_)) {
             return Ok(());

@@ -42,6 +42,14 @@ impl Db {
         Db { store: Arc::new(store) }
     }
 
+    /// Closes the store if this is its last handle, as dropping does, and says whether that has made everything durable.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`](crate::Error::Poisoned) if an earlier write or a background thread has failed; the errors of [`flush`](Self::flush).
+    pub fn close(self) -> Result<()> {
+        Arc::into_inner(self.store).map_or(Ok(()), |mut store| store.close())
+    }
+
     pub(super) fn inner(&self) -> &Inner {
         &self.store.inner
     }

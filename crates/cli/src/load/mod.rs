@@ -98,7 +98,11 @@ impl Args {
         if self.sync {
             db.sync()?;
         }
+        let closed = db.close();
         report.seconds = start.elapsed().as_secs_f64();
+        if ended.is_ok() {
+            closed?; // Rows that were lost were not loaded.
+        }
         if ended.is_ok() || report.loaded > 0 || report.skipped > 0 {
             cx.report(&report, |out| report.print(out))?;
         }

@@ -18,6 +18,7 @@ mod load_files;
 mod postgres_support;
 mod readme;
 mod remote;
+mod removed_store;
 mod rows;
 mod sandbox;
 mod server;
