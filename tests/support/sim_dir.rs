@@ -6,8 +6,8 @@ use super::sim_fs::SimFs;
 use sidebloom::Result;
 use sidebloom::fs::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile, ReaderLocks, Stamp};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 /// Tells handles apart.
 static HANDLES: AtomicU64 = AtomicU64::new(0);
@@ -34,6 +34,7 @@ impl Drop for Handle {
 impl SimDir {
     /// Opens the directory `path` on a disk, where other paths lead where `outside` leads.
     pub fn open(fs: &SimFs, outside: Option<&SimDir>, path: &Path) -> Result<Arc<dyn Fs>> {
+        let _still = fs.0.moving.read().unwrap_or_else(PoisonError::into_inner);
         let now = outside.map_or_else(|| path.to_path_buf(), |outside| outside.now(path));
         let mut disk = fs.begin(OpKind::Open, &now)?;
         if !disk.names.has_dir(&now) {
@@ -44,6 +45,12 @@ impl SimDir {
         drop(disk);
         let (fs, path, outside) = (fs.clone(), path.to_path_buf(), outside.cloned());
         Ok(Arc::new(SimDir(Arc::new(Handle { fs, path, number, outside }))))
+    }
+
+    /// Does something while no directory is moved.
+    fn while_still<T>(&self, operation: impl FnOnce(&SimFs) -> T) -> T {
+        let _still = self.0.fs.0.moving.read().unwrap_or_else(PoisonError::into_inner);
+        operation(&self.0.fs)
     }
 
     /// Where a path leads now.
@@ -64,6 +71,7 @@ impl SimFs {
     /// Moves a directory that exists to a path that does not, durably at once. Handles go with it.
     pub fn move_dir(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) {
         let (from, to) = (from.as_ref(), to.as_ref());
+        let _alone = self.0.moving.write().unwrap_or_else(PoisonError::into_inner);
         let disk = &mut *self.disk();
         assert!(disk.names.has_dir(from) && !disk.names.has_dir(to));
         disk.relocate(|path| match path.strip_prefix(from) {
@@ -109,63 +117,63 @@ impl Fs for SimDir {
     }
 
     fn create_dir(&self, path: &Path) -> Result<()> {
-        self.0.fs.create_dir(&self.now(path))
+        self.while_still(|fs| fs.create_dir(&self.now(path)))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.0.fs.list(&self.now(dir))
+        self.while_still(|fs| fs.list(&self.now(dir)))
     }
 
     fn file_len(&self, path: &Path) -> Result<Option<u64>> {
-        self.0.fs.file_len(&self.now(path))
+        self.while_still(|fs| fs.file_len(&self.now(path)))
     }
 
     fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
-        self.0.fs.stamp(&self.now(path))
+        self.while_still(|fs| fs.stamp(&self.now(path)))
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        self.0.fs.create(&self.now(path))
+        self.while_still(|fs| fs.create(&self.now(path)))
     }
 
     fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        self.0.fs.append(&self.now(path))
+        self.while_still(|fs| fs.append(&self.now(path)))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
-        self.0.fs.open(&self.now(path))
+        self.while_still(|fs| fs.open(&self.now(path)))
     }
 
     unsafe fn map(&self, path: &Path) -> Result<Map> {
         // SAFETY: the caller makes the same promise.
-        unsafe { self.0.fs.map(&self.now(path)) }
+        self.while_still(|fs| unsafe { fs.map(&self.now(path)) })
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.0.fs.rename(&self.now(from), &self.now(to))
+        self.while_still(|fs| fs.rename(&self.now(from), &self.now(to)))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.0.fs.remove(&self.now(path))
+        self.while_still(|fs| fs.remove(&self.now(path)))
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
-        self.0.fs.remove_dir(&self.now(path))
+        self.while_still(|fs| fs.remove_dir(&self.now(path)))
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.0.fs.hard_link(&self.now(from), &self.now(to))
+        self.while_still(|fs| fs.hard_link(&self.now(from), &self.now(to)))
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        self.0.fs.sync_dir(&self.now(dir))
+        self.while_still(|fs| fs.sync_dir(&self.now(dir)))
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {
-        self.0.fs.lock(&self.now(path), mode)
+        self.while_still(|fs| fs.lock(&self.now(path), mode))
     }
 
     fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
-        self.0.fs.reader_locks(&self.now(path))
+        self.while_still(|fs| fs.reader_locks(&self.now(path)))
     }
 }

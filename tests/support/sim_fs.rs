@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 /// The file system. Clones share the disk.
 #[derive(Debug, Clone, Default)]
@@ -22,6 +22,8 @@ pub struct SimFs(pub(super) Arc<Shared>);
 
 #[derive(Debug, Default)]
 pub(super) struct Shared {
+    /// Held while a directory is moved, and for reading by whoever has a handle of one and is about to use it.
+    pub moving: RwLock<()>,
     pub disk: Mutex<Disk>,
     pub released: Condvar,
     pub before: Before,

@@ -33,7 +33,8 @@ pub fn objection(call: Call, error: &Error, strikes: &[Strike]) -> Option<String
         }),
         Error::Poisoned { cause } => {
             let writes = !matches!(call, Call::Read | Call::Open | Call::Repair);
-            writes && strikes.iter().any(|strike| poisons(strike) && text_of(strike) == **cause)
+            let may_poison = |strike: &Strike| poisons(strike) || is_of_lock(strike);
+            writes && strikes.iter().any(|strike| may_poison(strike) && text_of(strike) == **cause)
         }
         _ => false,
     };
@@ -61,6 +62,11 @@ fn is_manifest(strike: &Strike) -> bool {
     name(&strike.path).starts_with("MANIFEST")
 }
 
+/// A writer that cannot tell whether its lock holds must stop, unless it was only about to remove something.
+fn is_of_lock(strike: &Strike) -> bool {
+    name(&strike.path) == "LOCK" && strike.kind == OpKind::Inspect
+}
+
 fn is_in_copy(strike: &Strike) -> bool {
     strike.path.to_string_lossy().contains("copy")
 }
@@ -72,7 +78,7 @@ fn is_of_a_write(strike: &Strike) -> bool {
     ours && match strike.kind {
         Append | Sync | Create | SyncDir => true,
         // A manifest whose last edit failed is replaced.
-        Rename | Remove | Inspect | Open => is_manifest(strike),
+        Rename | Remove | Inspect | Open => is_manifest(strike) || is_of_lock(strike),
         _ => false,
     }
 }

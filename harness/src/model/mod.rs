@@ -3,6 +3,7 @@
 
 mod blob;
 mod cursors;
+mod intruders;
 mod keys;
 mod place;
 mod player;

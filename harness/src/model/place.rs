@@ -6,6 +6,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// The contents of files that are not the store's.
+const THEIRS: &[u8] = b"theirs";
+
 pub enum Place {
     Simulated(SimFs),
     Real(tempfile::TempDir),
@@ -48,6 +51,42 @@ impl Place {
         match self {
             Place::Simulated(fs) => fs.publications(),
             Place::Real(_) => 0,
+        }
+    }
+
+    /// Moves a directory to a name that is free.
+    pub fn move_dir(&self, from: &str, to: &str) {
+        let (from, to) = (self.path(from), self.path(to));
+        match self {
+            Place::Simulated(fs) => fs.move_dir(from, to),
+            Place::Real(_) => std::fs::rename(from, to).unwrap(),
+        }
+    }
+
+    /// Removes the lock file of the store, whoever has locked it.
+    pub fn remove_lock(&self) {
+        self.fs().remove(&self.store().join("LOCK")).unwrap();
+    }
+
+    /// Puts files of somebody else where the store's next ones should go.
+    pub fn take_names(&self) -> Vec<PathBuf> {
+        let (fs, dir) = (self.fs(), self.store());
+        let numbers =
+            fs.list(&dir).unwrap().into_iter().filter_map(|name| name.split('.').next()?.parse().ok());
+        let last: u64 = numbers.max().unwrap_or(0);
+        let names =
+            (last + 1..last + 40).flat_map(|n| [".wal", ".segment"].map(|kind| format!("{n:06}{kind}")));
+        let taken: Vec<_> = names.map(|name| dir.join(name)).collect();
+        taken.iter().for_each(|path| fs.create(path).unwrap().append(THEIRS).unwrap());
+        taken
+    }
+
+    /// Checks that these files are as they were, and removes them.
+    pub fn give_back(&self, taken: &[PathBuf]) {
+        for path in taken {
+            let is_there = self.fs().file_len(path).unwrap().is_some();
+            assert!(is_there && self.read(path) == THEIRS, "{} is somebody else's", path.display());
+            self.fs().remove(path).unwrap();
         }
     }
 

@@ -32,6 +32,7 @@ impl Player<'_> {
             14 => self.ok("warm", self.db().warm()),
             15 => self.verify(),
             16 | 17 => self.checkpoint(),
+            18 => super::intruders::move_away(self),
             _ => self.check_all(),
         }
         if self.rng.percent(30) {
@@ -115,7 +116,7 @@ impl Player<'_> {
     }
 
     /// Another opening holds the model's contents.
-    fn check_other(&mut self, db: &Db) {
+    pub fn check_other(&mut self, db: &Db) {
         let turns = self.rng.next();
         Walk::new(db.iter(), &Span::All, &self.model).finish(turns, || self.what(), |_| ());
         for _ in 0..5 {
@@ -127,6 +128,12 @@ impl Player<'_> {
     }
 
     pub fn reopen(&mut self) {
+        if self.rng.percent(15) {
+            super::intruders::lose_lock(self);
+        }
+        if self.rng.percent(10) {
+            super::intruders::take_names(self);
+        }
         self.close();
         if self.rng.percent(40) {
             self.damaged += self.place.damage_sidecars(&mut self.rng);
