@@ -99,6 +99,13 @@ pub enum Error {
         /// The text of the first failure.
         cause: Arc<str>,
     },
+    /// The store, or the guard, was opened by a process that this one was forked from. It stays that process's: here, reads may be served as of
+    /// the fork, and nothing is written, waited for or removed. Open it anew in this process, once the other one has closed it and the copy
+    /// here is dropped; or read-only, or as a follower.
+    #[error(
+        "the store was opened before this process was forked, and belongs to the parent process; drop it here, and open it anew once the parent has closed it"
+    )]
+    Forked,
     /// The last handle of the store was dropped while this call waited for background work.
     #[error("the store is closing; reopen it to continue")]
     Closing,

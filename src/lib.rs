@@ -51,11 +51,17 @@
 //! - **I10** The segments of a level below 0 are disjoint. Checked at every publication, when the store is opened, and by [`Db::verify`].
 //! - **I11** Keys chosen by outsiders never change an answer. A hash that affects more than speed, such as a guard's, is a keyed PRF.
 //! - **I12** [`Options`] bound the open files, the maps and the memory of compactions, whatever the size of the store.
+//! - **I13** A store acts in the process that opened it. A process that was forked from that one gets [`Error::Forked`] and changes nothing.
 //!
 //! # Limits
 //! Keys have 0 to [`MAX_KEY_BYTES`] bytes and are ordered bytewise; the empty key is valid. Values have up to
 //! [`MAX_VALUE_BYTES`] bytes, and batches up to 1 GiB. One process at a time can write; read-only opens can share a
 //! store. Unix only: the store uses positioned reads, memory maps and file locks.
+//!
+//! After a fork, the store is the parent's. In the child, reads are served as of the fork, for as long as the parent keeps the files that they
+//! need; everything else returns [`Error::Forked`], and a guard answers "maybe". Dropping the handles there closes nothing for the parent. To
+//! work in both, open the store in each process after the fork: once for writing, elsewhere with [`Options::follow`]. A daemon forks first and
+//! then opens, or drops all handles and opens again once its parent has ended.
 //!
 //! Sidecars are mapped by default. As with every mapped file, the process dies of SIGBUS if somebody truncates a sidecar while the store is
 //! open, or if the disk fails to read its pages. [`Residency`] and [`fs::catch_sigbus`] describe how to avoid that.

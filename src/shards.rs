@@ -3,8 +3,10 @@
 //! A locked addition delays every later load. So each thread has a shard of its own and increments it with a plain load and store. Once
 //! these shards run out, further threads share the last one, with locked additions.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
+};
 
 /// The number of shards. The last one is shared.
 const SHARDS: usize = 64;
@@ -67,31 +69,28 @@ impl<S> OwnShard<'_, S> {
     }
 }
 
-/// The number of a thread's shard, released when the thread ends. The lock of `FREE` orders the additions of one owner before those of the
-/// next.
+/// The number of a thread's shard, released when the thread ends. That orders the additions of one owner before those of the next.
 struct ShardNumber(usize);
 
-/// Not behind the seam of [`crate::sync`]: it outlives stores and schedules.
-static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
-static NEXT: AtomicUsize = AtomicUsize::new(0);
-
-fn free() -> MutexGuard<'static, Vec<usize>> {
-    FREE.lock().unwrap_or_else(PoisonError::into_inner)
-}
+/// A bit for each shard that a thread has to itself. No lock: a forked process would find it locked for good if another thread held it.
+static TAKEN: AtomicU64 = AtomicU64::new(0);
+const _: () = assert!(SHARED < u64::BITS as usize);
 
 thread_local!(static MINE: ShardNumber = ShardNumber::take());
 
 impl ShardNumber {
     fn take() -> Self {
-        let free = free().pop();
-        ShardNumber(free.unwrap_or_else(|| NEXT.fetch_add(1, Relaxed).min(SHARED)))
+        let number = |taken: u64| taken.trailing_ones() as usize;
+        let with_one_more = |taken| (number(taken) < SHARED).then(|| taken | (1 << number(taken)));
+        let before = TAKEN.fetch_update(AcqRel, Acquire, with_one_more);
+        ShardNumber(before.map_or(SHARED, number))
     }
 }
 
 impl Drop for ShardNumber {
     fn drop(&mut self) {
         if self.0 != SHARED {
-            free().push(self.0);
+            TAKEN.fetch_and(!(1 << self.0), Release);
         }
     }
 }
@@ -100,6 +99,7 @@ impl Drop for ShardNumber {
 mod tests {
     use super::*;
     use std::sync::Barrier;
+    use std::sync::atomic::AtomicUsize;
 
     #[derive(Default)]
     struct Counter(AtomicU64);

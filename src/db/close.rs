@@ -4,6 +4,8 @@
 //! 2. A short log is synced and kept. A long one is flushed, so that the next open is quick. After a clean close and an open without writes,
 //!    there is nothing to do: every file stays as it is.
 //! 3. A level 0 over its limit is merged: a store that is never open for long would not get to that otherwise.
+//!
+//! A process that was forked from the one that opened the store closes nothing (I13): see [`Process`](crate::fs::Process).
 
 use super::inner::Inner;
 use super::log::{ActiveLog, Log, LogHealth};
@@ -29,10 +31,24 @@ impl OpenStore {
         OpenStore { inner, threads: Vec::new(), is_closed: false, _lock: lock }
     }
 
+    /// What a close does in a forked process, which has the store's memory but neither its threads nor what they have locked: the drop of the
+    /// locks' files unlocks nothing, and all else is left alone.
+    fn leave_to_parent(&mut self) {
+        // Not even detached: the C library may have reused the memory that tells of them.
+        std::mem::forget(std::mem::take(&mut self.threads));
+        if let Some(following) = &self.inner.following {
+            following.versions.abandon();
+        }
+    }
+
     /// Ends the threads and makes everything durable. Does nothing the second time.
     pub fn close(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
+        }
+        if !self.inner.storage.process.is_current() {
+            self.leave_to_parent();
+            return Err(Error::Forked);
         }
         lock(&self.inner.control).closing = true;
         self.inner.work.notify_all();
@@ -59,7 +75,8 @@ impl OpenStore {
 impl Drop for OpenStore {
     fn drop(&mut self) {
         match self.close() {
-            Ok(()) | Err(Error::Poisoned { .. }) => {} // The failure was reported when it happened.
+            Ok(()) | Err(Error::Forked) => {}
+            Err(Error::Poisoned { .. }) => {} // The failure was reported when it happened.
             Err(error) => tracing::error!(%error, "cannot close the store cleanly"),
         }
     }

@@ -121,6 +121,9 @@ impl Inner {
     }
 
     pub fn stop_writing(&self, cause: String) {
+        if !self.storage.process.is_current() {
+            return; // Nothing is written anyway, and a thread of the parent may have held the lock.
+        }
         let cause: Arc<str> = cause.into();
         if self.failure.set(Arc::clone(&cause)).is_ok() {
             tracing::error!(%cause, "store is read-only until it is reopened");

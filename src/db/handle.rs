@@ -24,6 +24,17 @@ use std::sync::Arc;
 /// 20 segments or more, that waits for their merge.
 ///
 /// One process at a time can open a store for writing. Reads never wait for writes, flushes or compactions.
+///
+/// # Forks
+/// A process that is forked from this one has a copy of the handle, but none of the store's threads, and shares its locks. There:
+/// - [`get`](Self::get), [`range`](Self::range) and the other reads see the store as it was at the fork. They use no cache. If the parent has
+///   removed a file since, they fail with [`Error::Io`](crate::Error::Io).
+/// - Everything else returns [`Error::Forked`](crate::Error::Forked) and changes nothing.
+/// - Dropping handles, snapshots and iterators waits for nothing, and neither unlocks nor removes anything. Once the child has dropped all of
+///   its handles and the parent is gone or has closed the store, the child can open it.
+///
+/// A child that keeps a handle keeps the lock if its parent is killed. The child of `vfork` shares the parent's memory, so it must not touch
+/// the store at all.
 #[derive(Clone)]
 pub struct Db {
     store: Arc<OpenStore>,
@@ -46,12 +57,21 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::Poisoned`](crate::Error::Poisoned) if an earlier write or a background thread has failed; the errors of [`flush`](Self::flush).
+    /// [`Error::Forked`](crate::Error::Forked) in a forked process, for which it closes nothing but its copy.
     pub fn close(self) -> Result<()> {
-        Arc::into_inner(self.store).map_or(Ok(()), |mut store| store.close())
+        let is_own = self.own().map(drop);
+        Arc::into_inner(self.store).map_or(is_own, |mut store| store.close())
     }
 
     pub(super) fn inner(&self) -> &Inner {
         &self.store.inner
+    }
+
+    /// The store, for what only the process that opened it may do: threads that are not here hold its locks, or are waited for.
+    fn own(&self) -> Result<&Inner> {
+        let inner = self.inner();
+        inner.storage.process.check()?;
+        Ok(inner)
     }
 
     /// Sets `key` to `value`.
@@ -175,7 +195,7 @@ impl Db {
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
-        self.inner().ingest(&mut rows.into_iter())
+        self.own()?.ingest(&mut rows.into_iter())
     }
 
     /// [`ingest`](Self::ingest) for rows in any order. Of rows with the same key, the last one counts. They are sorted in as much memory as
@@ -189,7 +209,7 @@ impl Db {
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
-        self.inner().ingest_unsorted(&mut rows.into_iter())
+        self.own()?.ingest_unsorted(&mut rows.into_iter())
     }
 
     /// The values of several keys, in the order of `keys`, all as of one moment. Prefetches the filter lines of many keys at once.
@@ -244,7 +264,7 @@ impl Db {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), after which writes fail with [`Error::Poisoned`](crate::Error::Poisoned) unless the disk was full.
     pub fn sync(&self) -> Result<()> {
-        self.inner().sync()
+        self.own()?.sync()
     }
 
     /// Writes the memtables to segments and waits until that is done.
@@ -252,7 +272,7 @@ impl Db {
     /// # Errors
     /// The errors of [`sync`](Self::sync).
     pub fn flush(&self) -> Result<()> {
-        self.inner().flush()
+        self.own()?.flush()
     }
 
     /// Flushes, then merges everything written before this call into one sorted run without tombstones. The store stays
@@ -264,7 +284,7 @@ impl Db {
     /// The errors of [`sync`](Self::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is damaged: it
     /// goes to quarantine, and the next call skips it.
     pub fn compact(&self) -> Result<()> {
-        self.inner().compact_range((..).into_bounds())
+        self.own()?.compact_range((..).into_bounds())
     }
 
     /// Like [`compact`](Self::compact), but only for segments with keys in this range. An empty range changes nothing.
@@ -272,7 +292,7 @@ impl Db {
     /// # Errors
     /// The errors of [`compact`](Self::compact).
     pub fn compact_range(&self, range: impl KeyBounds) -> Result<()> {
-        self.inner().compact_range(range.into_bounds())
+        self.own()?.compact_range(range.into_bounds())
     }
 
     /// Waits until the background threads have nothing left to flush or to compact.
@@ -280,7 +300,7 @@ impl Db {
     /// # Errors
     /// The error of background work that failed; [`Error::Poisoned`](crate::Error::Poisoned) once the store is read-only.
     pub fn wait_for_compaction(&self) -> Result<()> {
-        self.inner().wait_for_compaction()
+        self.own()?.wait_for_compaction()
     }
 
     /// Gives every segment the filter that `policy` asks for, and uses the policy for new segments from now on. The store can be used
@@ -305,7 +325,7 @@ impl Db {
         policy: FilterPolicy,
         mut progress: impl FnMut(&RebuildReport) -> ControlFlow<()>,
     ) -> Result<RebuildReport> {
-        self.inner().rebuild_filters(policy, &mut progress)
+        self.own()?.rebuild_filters(policy, &mut progress)
     }
 
     /// Reads and verifies all filters and index partitions now. Otherwise a background thread does so after the open.
@@ -313,7 +333,7 @@ impl Db {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) if an index is damaged.
     pub fn warm(&self) -> Result<()> {
-        self.inner().warm()
+        self.own()?.warm()
     }
 
     /// In a store that [follows](Options::follow) another process: makes everything visible that was written before this call. In any other
@@ -323,7 +343,7 @@ impl Db {
     /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) for a damaged manifest or log. What was visible
     /// stays so.
     pub fn catch_up(&self) -> Result<()> {
-        self.inner().catch_up()
+        self.own()?.catch_up()
     }
 
     /// Creates a copy of the store in a new directory. Hard links let both stores share the segment files. On another
@@ -333,7 +353,7 @@ impl Db {
     /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists. [`Error::Io`](crate::Error::Io),
     /// after which the target is removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        self.inner().checkpoint(target.as_ref())
+        self.own()?.checkpoint(target.as_ref())
     }
 
     /// Flushes everything written so far and returns the files that hold it, to be copied elsewhere while the store goes on.
@@ -341,7 +361,7 @@ impl Db {
     /// # Errors
     /// [`Error::ReadOnly`](crate::Error::ReadOnly), also in a store that follows another process; the errors of [`flush`](Self::flush).
     pub fn file_set(&self) -> Result<FileSet> {
-        self.inner().file_set()
+        self.own()?.file_set()
     }
 
     /// Lets the store take no more writes until it is opened again, as after a failed write: they fail with
@@ -355,7 +375,7 @@ impl Db {
     /// # Errors
     /// Only if the check itself fails. What it finds is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.inner().verify()
+        self.own()?.verify()
     }
 
     /// Counters since the store was opened, and the current state of its levels.

@@ -117,6 +117,7 @@ impl Inner {
 
     /// Fails if the store takes no writes.
     pub fn check_writable(&self) -> Result<()> {
+        self.storage.process.check()?;
         match self.failure.get() {
             Some(cause) => Err(Error::Poisoned { cause: Arc::clone(cause) }),
             None if self.storage.options.read_only => Err(Error::ReadOnly),

@@ -6,7 +6,7 @@ use super::options::Options;
 use super::prefixes::Prefixes;
 use crate::error::{Error, Result};
 use crate::filter::{FilterSpec, PrefixSet};
-use crate::fs::{Fs, SparingFs};
+use crate::fs::{Fs, Process, SparingFs};
 use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::manifest::SegmentMeta;
 use crate::segment::{OpenFiles, StoreIdentity};
@@ -19,6 +19,8 @@ use std::sync::Arc;
 /// What is fixed when a store is opened, and the means to work on its files.
 pub(crate) struct Storage {
     pub fs: Arc<dyn Fs>,
+    /// The process that opened the store, which alone changes it.
+    pub process: Process,
     pub dir: PathBuf,
     pub options: Options,
     pub header: StoreIdentity,
@@ -39,7 +41,7 @@ pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
     let fs = Arc::clone(&options.fs);
     let files =
         Arc::new(OpenFiles::new(Arc::clone(&fs), path, options.block_cache_bytes, options.max_open_files));
-    options.fs = Arc::new(SparingFs { fs, holder: Arc::clone(&files) as _ });
+    options.fs = Arc::new(SparingFs { fs, holder: Arc::clone(&files) as _, process: Process::current() });
     files
 }
 
@@ -60,8 +62,8 @@ impl Storage {
         let maps = Arc::new(Maps::new(Arc::clone(&fs), options.max_mapped_filters, Arc::clone(work)));
         let (metrics, next_id) = (Metrics::default(), AtomicU64::new(first_own_id.0));
         let prefixes = Prefixes::new(&options, header.hasher);
-        let dir = path.to_path_buf();
-        Storage { fs, dir, options, header, files, maps, metrics, prefixes, next_id, first_own_id }
+        let (dir, process) = (path.to_path_buf(), Process::current());
+        Storage { fs, process, dir, options, header, files, maps, metrics, prefixes, next_id, first_own_id }
     }
 
     pub fn path_of(&self, id: FileId, kind: FileKind) -> PathBuf {
@@ -183,7 +185,8 @@ impl Storage {
 
     /// Removes a file that this store has created. If that fails, the next open removes it.
     pub fn remove_if_there(&self, path: &Path) {
-        if let Ok(Some(_)) = self.fs.file_len(path)
+        if self.process.is_current()
+            && let Ok(Some(_)) = self.fs.file_len(path)
             && let Err(error) = self.fs.remove(path)
         {
             tracing::warn!(%error, "cannot remove an unneeded file; the next open will retry");

@@ -5,7 +5,7 @@
 //! version below the first one without it ([`ReaderLocks`]). So whoever holds a version can read its files, and those of all later versions.
 
 use crate::error::Result;
-use crate::fs::{Fs, ReaderLocks};
+use crate::fs::{Fs, Process, ReaderLocks};
 use crate::sync::{Mutex, lock};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 /// The versions that one open store holds.
 pub(crate) struct Versions {
     locks: Box<dyn ReaderLocks>,
+    /// The process that holds them. A forked one shares the locks, so it must not release them.
+    process: Process,
     /// The file that they are in.
     pub file: Option<u64>,
     /// The path of that file, and what finds it by this path.
@@ -31,7 +33,7 @@ impl Versions {
         named: Arc<dyn Fs>,
         path: PathBuf,
     ) -> Arc<Self> {
-        Arc::new(Versions { locks, file, path, named, held: Mutex::default() })
+        Arc::new(Versions { locks, process: Process::current(), file, path, named, held: Mutex::default() })
     }
 
     /// Whether another store is now where this one was opened. One that was only moved away is followed on.
@@ -47,6 +49,11 @@ impl Versions {
         *held.entry(version).or_default() += 1;
         Ok(Arc::new(HeldVersion { versions: Arc::clone(self), version }))
     }
+
+    /// Gives up a forked process's share of the locks. They stay those of its parent.
+    pub fn abandon(&self) {
+        self.locks.abandon();
+    }
 }
 
 /// A version that is held.
@@ -57,6 +64,9 @@ pub(crate) struct HeldVersion {
 
 impl Drop for HeldVersion {
     fn drop(&mut self) {
+        if !self.versions.process.is_current() {
+            return;
+        }
         let mut held = lock(&self.versions.held);
         let holders = held.entry(self.version).or_default();
         *holders = holders.saturating_sub(1);

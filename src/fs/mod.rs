@@ -8,8 +8,10 @@ mod file;
 mod irregular;
 mod locked;
 mod map;
+mod own;
 mod pieces;
 mod presented;
+mod process;
 #[cfg(target_os = "linux")]
 mod reader_locks;
 mod real;
@@ -27,6 +29,7 @@ pub use map::Map;
 pub(crate) use map::READ_BYTES;
 pub(crate) use pieces::{HOLE_BYTES, Pieces};
 pub(crate) use presented::{Presented, PresentedFs};
+pub use process::Process;
 pub use real::RealFs;
 pub(crate) use seam::open_dir;
 pub use seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};

@@ -7,6 +7,7 @@
 
 use super::seam::ReaderLocks;
 use crate::error::{Error, Result};
+use arc_swap::ArcSwapOption;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -14,18 +15,20 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub(super) struct ByteLocks {
-    file: File,
+    /// `None` once it was abandoned.
+    file: ArcSwapOption<File>,
     path: PathBuf,
 }
 
 impl ByteLocks {
     /// Locks bytes of an open file. `path` is for messages.
     pub fn new(file: File, path: &Path) -> Self {
-        ByteLocks { file, path: path.to_path_buf() }
+        ByteLocks { file: ArcSwapOption::from_pointee(file), path: path.to_path_buf() }
     }
 
     /// Calls fcntl for the bytes from `start` on; 0 for `len` means up to the end.
     fn fcntl(&self, command: libc::c_int, kind: libc::c_int, start: u64, len: u64) -> Result<libc::flock> {
+        let Some(file) = self.file.load_full() else { return Err(Error::Forked) };
         // SAFETY: a plain C structure for which all zeros is valid. F_OFD commands need a process number of 0.
         let mut lock: libc::flock = unsafe { std::mem::zeroed() };
         lock.l_type = kind as libc::c_short;
@@ -33,8 +36,8 @@ impl ByteLocks {
         lock.l_start = offset(start);
         lock.l_len = offset(len);
         loop {
-            // SAFETY: the descriptor is open for as long as `self` lives, and the pointer is valid.
-            if unsafe { libc::fcntl(self.file.as_raw_fd(), command, &mut lock) } == 0 {
+            // SAFETY: the descriptor is open for as long as `file` lives, and the pointer is valid.
+            if unsafe { libc::fcntl(file.as_raw_fd(), command, &mut lock) } == 0 {
                 return Ok(lock);
             }
             let error = io::Error::last_os_error();
@@ -70,6 +73,10 @@ impl ReaderLocks for ByteLocks {
         }
         let found = self.fcntl(libc::F_OFD_GETLK, libc::F_WRLCK, 0, version)?;
         Ok(libc::c_int::from(found.l_type) != libc::F_UNLCK)
+    }
+
+    fn abandon(&self) {
+        self.file.store(None);
     }
 }
 

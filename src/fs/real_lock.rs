@@ -1,6 +1,7 @@
 //! Locks on the operating system's files.
 
 use super::directory::At;
+use super::process::Process;
 use super::seam::{LockGuard, LockMode};
 use crate::error::{Error, Result};
 use rustix::fs::{AtFlags, OFlags};
@@ -16,6 +17,7 @@ const ATTEMPTS: usize = 100;
 struct RealLock {
     file: File,
     number: u64,
+    process: Process,
 }
 
 impl LockGuard for RealLock {
@@ -26,8 +28,11 @@ impl LockGuard for RealLock {
 
 impl Drop for RealLock {
     /// Unlocks explicitly: after a mere close, a process that was forked meanwhile and has not called exec yet would keep the lock.
+    /// That process itself only closes the file: it shares the lock, so unlocking would release that of its parent.
     fn drop(&mut self) {
-        let _ = self.file.unlock(); // Fails only if the lock is not held.
+        if self.process.is_current() {
+            let _ = self.file.unlock(); // Fails only if the lock is not held.
+        }
     }
 }
 
@@ -52,7 +57,7 @@ pub fn lock(at: At<'_>, path: &Path, lock_mode: LockMode, mode: Option<u32>) -> 
             Err(TryLockError::Error(e)) => return Err(Error::io("lock", path, e)),
         }
         let locked = file.metadata().map_err(|e| Error::io("inspect", path, e))?;
-        let lock = RealLock { file, number: locked.ino() };
+        let lock = RealLock { file, number: locked.ino(), process: Process::current() };
         if at.stat(AtFlags::empty()).is_ok_and(|now| (now.st_dev, now.st_ino) == (locked.dev(), locked.ino()))
         {
             return Ok(Box::new(lock));

@@ -99,6 +99,9 @@ pub trait ReaderLocks: Send + Sync + Debug {
     fn release(&self, version: u64);
     /// Whether anybody else has marked a version below this one.
     fn held_below(&self, version: u64) -> Result<bool>;
+    /// Closes the file without releasing anything, for a forked process, which shares the locks with its parent. Not used again after that.
+    /// By default it does nothing: then the locks last until the forked process ends.
+    fn abandon(&self) {}
 }
 
 /// The kind of lock.

@@ -23,6 +23,8 @@ const SLOTS: usize = 1 << 16;
 /// Low bits of a slot's word: the map's length in 4 KiB pages. The bits above hold the number of the first page.
 const LENGTH_BITS: u32 = 27;
 const PAGE_BITS: u32 = 12;
+/// Slots of a word of [`TAKEN`].
+const WORD: usize = u64::BITS as usize;
 
 /// "Action optional": memory is bad, but the signaled thread has not touched it (Linux, `asm-generic/siginfo.h`).
 const BUS_MCEERR_AO: c_int = 5;
@@ -30,10 +32,12 @@ const BUS_MCEERR_AO: c_int = 5;
 /// The range of each map; 0 in a free slot.
 static RANGES: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 static FAULTED: [AtomicBool; SLOTS] = [const { AtomicBool::new(false) }; SLOTS];
-/// The number of slots ever used.
+/// One more than the highest slot ever used.
 static SLOTS_USED: AtomicUsize = AtomicUsize::new(0);
-/// Slots that are free again. Never locked in the handler.
-static FREE: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+/// A bit for each slot that is taken. No lock: a forked process would find it locked for good if another thread held it.
+static TAKEN: [AtomicU64; SLOTS / WORD] = [const { AtomicU64::new(0) }; SLOTS / WORD];
+/// A word of `TAKEN` before which few slots are free.
+static FREE_FROM: AtomicUsize = AtomicUsize::new(0);
 /// Faults in our maps since the process started.
 static FAULTS: AtomicUsize = AtomicUsize::new(0);
 /// The previous action; null until our handler is installed.
@@ -109,13 +113,8 @@ impl WatchedRange {
         if page >> (u64::BITS - LENGTH_BITS) != 0 || pages >> LENGTH_BITS != 0 || pages == 0 {
             return None;
         }
-        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = match free.pop() {
-            Some(slot) => slot,
-            None => SLOTS_USED
-                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |n| (n < SLOTS).then_some(n + 1))
-                .ok()?,
-        };
+        let slot = take_slot()?;
+        SLOTS_USED.fetch_max(slot + 1, Ordering::AcqRel);
         FAULTED.get(slot)?.store(false, Ordering::Relaxed);
         RANGES.get(slot)?.store(page << LENGTH_BITS | pages, Ordering::Release);
         Some(WatchedRange(slot))
@@ -138,7 +137,27 @@ impl Drop for WatchedRange {
         if let Some(range) = RANGES.get(self.0) {
             range.store(0, Ordering::Release);
         }
-        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(self.0);
+        give_back(self.0);
+    }
+}
+
+/// Takes a free slot, one of the lowest.
+fn take_slot() -> Option<usize> {
+    let from = FREE_FROM.load(Ordering::Relaxed);
+    for (number, word) in TAKEN.iter().enumerate().cycle().skip(from).take(TAKEN.len()) {
+        let with_one_more = |taken: u64| (taken != u64::MAX).then(|| taken | (taken + 1));
+        if let Ok(before) = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, with_one_more) {
+            FREE_FROM.store(number, Ordering::Relaxed);
+            return Some(number * WORD + before.trailing_ones() as usize);
+        }
+    }
+    None
+}
+
+fn give_back(slot: usize) {
+    if let Some(word) = TAKEN.get(slot / WORD) {
+        word.fetch_and(!(1 << (slot % WORD)), Ordering::AcqRel);
+        FREE_FROM.fetch_min(slot / WORD, Ordering::Relaxed);
     }
 }
 

@@ -1,7 +1,9 @@
-//! A file system that frees descriptors when they run out.
+//! The file system of an open store: it frees descriptors when they run out, and changes nothing in a forked process.
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
+use super::own::OwnFile;
+use super::process::Process;
 use super::seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 use crate::error::Result;
 use std::fmt::Debug;
@@ -25,18 +27,32 @@ pub fn with_descriptor<T>(holder: &dyn Reclaim, operation: impl Fn() -> Result<T
     }
 }
 
-/// Wraps a file system and runs every operation that needs a descriptor in [`with_descriptor`].
+/// Wraps a file system and runs every operation that needs a descriptor in [`with_descriptor`]. In a process that was forked from its own,
+/// every operation that changes something fails with [`Error::Forked`](crate::Error::Forked).
 #[derive(Debug)]
 pub struct SparingFs {
     /// The wrapped file system.
     pub fs: Arc<dyn Fs>,
     /// Closes descriptors on demand.
     pub holder: Arc<dyn Reclaim>,
+    /// The process that may change files.
+    pub process: Process,
 }
 
 impl SparingFs {
     fn run<T>(&self, operation: impl Fn(&dyn Fs) -> Result<T>) -> Result<T> {
         with_descriptor(&*self.holder, || operation(&*self.fs))
+    }
+
+    /// The file system, for an operation that changes something.
+    fn own(&self) -> Result<&dyn Fs> {
+        self.process.check()?;
+        Ok(&*self.fs)
+    }
+
+    fn open_own(&self, open: impl Fn(&dyn Fs) -> Result<Box<dyn AppendFile>>) -> Result<Box<dyn AppendFile>> {
+        self.own()?;
+        Ok(Box::new(OwnFile::new(self.run(open)?, self.process)))
     }
 }
 
@@ -47,16 +63,18 @@ impl Fs for SparingFs {
 
     fn open_dir(&self, path: &Path) -> Result<Option<Arc<dyn Fs>>> {
         let opened = self.run(|fs| fs.open_dir(path))?;
-        Ok(opened.map(|fs| Arc::new(SparingFs { fs, holder: Arc::clone(&self.holder) }) as _))
+        Ok(opened.map(|fs| {
+            Arc::new(SparingFs { fs, holder: Arc::clone(&self.holder), process: self.process }) as _
+        }))
     }
 
     fn with_mode(&self, mode: u32) -> Option<Arc<dyn Fs>> {
         let fs = self.fs.with_mode(mode)?;
-        Some(Arc::new(SparingFs { fs, holder: Arc::clone(&self.holder) }))
+        Some(Arc::new(SparingFs { fs, holder: Arc::clone(&self.holder), process: self.process }))
     }
 
     fn create_private(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        self.run(|fs| fs.create_private(path))
+        self.open_own(|fs| fs.create_private(path))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
@@ -64,11 +82,11 @@ impl Fs for SparingFs {
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        self.run(|fs| fs.create(path))
+        self.open_own(|fs| fs.create(path))
     }
 
     fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        self.run(|fs| fs.append(path))
+        self.open_own(|fs| fs.append(path))
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
@@ -81,10 +99,12 @@ impl Fs for SparingFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
+        self.own()?;
         self.run(|fs| fs.sync_dir(dir))
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {
+        self.own()?;
         self.run(|fs| fs.lock(path, mode))
     }
 
@@ -93,7 +113,7 @@ impl Fs for SparingFs {
     }
 
     fn create_dir(&self, path: &Path) -> Result<()> {
-        self.fs.create_dir(path)
+        self.own()?.create_dir(path)
     }
 
     fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
@@ -105,18 +125,18 @@ impl Fs for SparingFs {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.fs.rename(from, to)
+        self.own()?.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.fs.remove(path)
+        self.own()?.remove(path)
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
-        self.fs.remove_dir(path)
+        self.own()?.remove_dir(path)
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
-        self.fs.hard_link(from, to)
+        self.own()?.hard_link(from, to)
     }
 }

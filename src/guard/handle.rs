@@ -30,7 +30,8 @@ impl Guard {
     }
 
     /// Whether a row may have this key, from memory alone. [`Verdict::Absent`] is certain. A key that the guard's [`Canonical`] form does
-    /// not allow (one that is not UTF-8, when case is folded) is "maybe": the database decides.
+    /// not allow (one that is not UTF-8, when case is folded) is "maybe": the database decides. So is every key in a process that was forked
+    /// from the one that opened the guard, because what is inserted there is not known here.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let verdict = match self.shared.hash(key.as_ref()) {
@@ -61,7 +62,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not allow; the
-    /// errors of [`Db::get`](crate::Db::get).
+    /// errors of [`Db::get`](crate::Db::get). [`Error::Forked`](crate::Error::Forked).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.count(key)? > 0)
     }
@@ -71,6 +72,7 @@ impl Guard {
     /// # Errors
     /// The errors of [`contains`](Self::contains).
     pub fn count(&self, key: impl AsRef<[u8]>) -> Result<u64> {
+        self.shared.process.check()?;
         let hash = self.shared.hash(key.as_ref())?;
         self.shared.live.load_full().count(hash)
     }
@@ -107,8 +109,9 @@ impl Guard {
     /// The note that the last [`Changes::note`](super::Changes::note) wrote: a caller's position in a stream of changes.
     ///
     /// # Errors
-    /// The errors of [`Db::get`](crate::Db::get).
+    /// The errors of [`Db::get`](crate::Db::get). [`Error::Forked`](crate::Error::Forked).
     pub fn note(&self) -> Result<Option<Vec<u8>>> {
+        self.shared.process.check()?;
         self.shared.live.load_full().note()
     }
 
@@ -123,10 +126,10 @@ impl Guard {
         self.shared.suspended.store(false, Ordering::Release);
     }
 
-    /// Whether every answer is currently "maybe".
+    /// Whether every answer is currently "maybe": after [`suspend`](Self::suspend), and in a forked process.
     #[inline]
     pub fn is_suspended(&self) -> bool {
-        self.shared.suspended.load(Ordering::Acquire)
+        self.shared.suspended.load(Ordering::Acquire) || !self.shared.process.is_current()
     }
 
     /// Makes all changes so far durable; for a guard with [`Durability::Os`](crate::Durability::Os).

@@ -11,7 +11,7 @@ use super::source::{Source, check_equality};
 use super::stored_hash::StoredHash;
 use crate::db::FilterPolicy;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockGuard, LockMode, LockedFs, create_dir_durably, open_dir};
+use crate::fs::{Fs, LockGuard, LockMode, LockedFs, Process, create_dir_durably, open_dir};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{ArcSwap, Mutex};
 use std::path::Path;
@@ -159,6 +159,7 @@ impl GuardOptions {
             counters: GuardCounters::default(),
             suspended: AtomicBool::new(false),
             failure: OnceLock::new(),
+            process: Process::current(),
             _lock: lock,
         })
     }

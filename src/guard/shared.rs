@@ -7,7 +7,7 @@ use super::generation::{Generation, STRIPES};
 use super::options::GuardOptions;
 use super::stored_hash::StoredHash;
 use crate::error::{Error, Result};
-use crate::fs::LockGuard;
+use crate::fs::{LockGuard, Process};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{ArcSwap, Mutex};
 use std::collections::HashMap;
@@ -30,6 +30,8 @@ pub(super) struct Shared {
     pub suspended: AtomicBool,
     /// Why the guard can no longer be changed: it is unknown which generation it would have when reopened.
     pub failure: OnceLock<Arc<str>>,
+    /// The process that opened the guard. Others do not learn what it inserts.
+    pub process: Process,
     pub _lock: Box<dyn LockGuard>,
 }
 
@@ -61,6 +63,7 @@ impl Shared {
     }
 
     pub fn check_writable(&self) -> Result<()> {
+        self.process.check()?;
         match self.failure.get() {
             Some(cause) => Err(Error::Poisoned { cause: Arc::clone(cause) }),
             None if self.options.read_only => Err(Error::ReadOnly),

@@ -132,6 +132,10 @@ struct OpenTransaction<'g> {
 
 impl Drop for OpenTransaction<'_> {
     fn drop(&mut self) {
-        lock(&self.guard.shared().in_flight).open.remove(&self.id);
+        let shared = self.guard.shared();
+        // In a forked process, another thread may have locked it for good.
+        if shared.process.is_current() {
+            lock(&shared.in_flight).open.remove(&self.id);
+        }
     }
 }

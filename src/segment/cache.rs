@@ -4,6 +4,7 @@ use super::block::Block;
 use super::index::Index;
 use super::neighbours::Neighbours;
 use super::payload::keep_spare;
+use crate::fs::Process;
 use crate::id::FileId;
 use crate::shards::Shards;
 use crate::sync::{Mutex, lock};
@@ -82,6 +83,8 @@ pub struct BlockCache {
     capacity: u64,
     indexes: Mutex<IndexBytes>,
     largest_block: usize,
+    /// The process whose threads may hold the cache's locks. In a forked one they may be locked for good, so the cache stays unused.
+    process: Process,
 }
 
 /// Bytes of indexes outside the cache, which the blocks in it leave free, up to their share.
@@ -161,7 +164,7 @@ impl BlockCache {
         let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
         let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
         let blocks = Cache::with(items, capacity, BlockWeight, Neighbours, Recycling);
-        BlockCache { blocks, capacity, indexes: Mutex::default(), largest_block }
+        BlockCache { blocks, capacity, indexes: Mutex::default(), largest_block, process: Process::current() }
     }
 
     #[cfg(test)]
@@ -182,9 +185,14 @@ impl BlockCache {
         lock(&self.indexes).open
     }
 
+    #[inline]
+    fn is_used(&self) -> bool {
+        self.process.is_current()
+    }
+
     /// Whether a sixteenth of the cache is free, so that a block can be added that nobody has asked for twice.
     pub(super) fn has_room(&self) -> bool {
-        self.blocks.weight() < self.blocks.capacity() / 16 * 15
+        self.is_used() && self.blocks.weight() < self.blocks.capacity() / 16 * 15
     }
 
     /// What pinned partitions may take, and top indexes again.
@@ -200,6 +208,9 @@ impl BlockCache {
 
     /// Takes `bytes` of the budget for a partition outside the cache; `false` if less is left for that.
     pub(super) fn pin(&self, bytes: usize) -> bool {
+        if !self.is_used() {
+            return false;
+        }
         let mut indexes = lock(&self.indexes);
         let fits = indexes.pinned.saturating_add(bytes as u64) <= self.index_share();
         if fits {
@@ -211,6 +222,9 @@ impl BlockCache {
 
     /// Gives back what [`pin`](Self::pin) took.
     pub(super) fn unpin(&self, bytes: usize) {
+        if !self.is_used() {
+            return;
+        }
         let mut indexes = lock(&self.indexes);
         indexes.pinned = indexes.pinned.saturating_sub(bytes as u64);
         self.make_room(&indexes);
@@ -218,6 +232,9 @@ impl BlockCache {
 
     /// Counts the top index of a segment that was opened.
     pub(super) fn open(&self, bytes: usize) {
+        if !self.is_used() {
+            return;
+        }
         let mut indexes = lock(&self.indexes);
         indexes.open = indexes.open.saturating_add(bytes as u64);
         self.make_room(&indexes);
@@ -225,6 +242,9 @@ impl BlockCache {
 
     /// Counts it no more.
     pub(super) fn close(&self, bytes: usize) {
+        if !self.is_used() {
+            return;
+        }
         let mut indexes = lock(&self.indexes);
         indexes.open = indexes.open.saturating_sub(bytes as u64);
         self.make_room(&indexes);
@@ -232,12 +252,15 @@ impl BlockCache {
 
     /// Whether the top indexes of open segments take more than they may, so that some segments should be closed.
     pub(super) fn is_overdrawn(&self) -> bool {
-        lock(&self.indexes).open > self.index_share().max(OPEN_BYTES_MIN)
+        self.is_used() && lock(&self.indexes).open > self.index_share().max(OPEN_BYTES_MIN)
     }
 
     /// A data block. `used` says that eviction should count the use.
     #[inline]
     pub(super) fn data(&self, of: SegmentIdentity, offset: u64, used: bool) -> Option<Block> {
+        if !self.is_used() {
+            return None;
+        }
         let key = (of, offset);
         match if used { self.blocks.get(&key) } else { self.blocks.peek(&key) } {
             Some(CachedBlock::Data(block)) => Some(block),
@@ -247,6 +270,9 @@ impl BlockCache {
 
     #[inline]
     pub(super) fn index(&self, of: SegmentIdentity, offset: u64) -> Option<Arc<Index>> {
+        if !self.is_used() {
+            return None;
+        }
         match self.blocks.get(&(of, offset)) {
             Some(CachedBlock::Index(index)) => Some(index),
             _ => None,
@@ -262,7 +288,7 @@ impl BlockCache {
     }
 
     fn keep(&self, of: SegmentIdentity, offset: u64, cached: CachedBlock) {
-        if cached.bytes() <= self.largest_block {
+        if cached.bytes() <= self.largest_block && self.is_used() {
             self.blocks.insert((of, offset), cached);
         }
     }

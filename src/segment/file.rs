@@ -12,7 +12,7 @@ use super::cursor::SegmentCursor;
 use super::leftovers::Leftovers;
 use super::reader::Segment;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, Reclaim, with_descriptor};
+use crate::fs::{Fs, Process, Reclaim, with_descriptor};
 use crate::id::{FileId, FileKind};
 use crate::key::Entry;
 use crate::ranges::RangeTombstones;
@@ -20,7 +20,7 @@ use crate::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::sync::{Mutex, MutexGuard, lock};
+use crate::sync::{Mutex, MutexGuard, lock, try_lock};
 use arc_swap::ArcSwapOption;
 use std::any::Any;
 use std::fmt;
@@ -36,6 +36,7 @@ pub struct OpenFiles {
     counters: Arc<ReadCounters>,
     budget: usize,
     clock: Mutex<Clock>,
+    process: Process,
     openings: AtomicU64,
     leftovers: Leftovers,
 }
@@ -66,6 +67,7 @@ impl OpenFiles {
             counters: Arc::default(),
             budget: budget.max(1),
             clock: Mutex::default(),
+            process: Process::current(),
             openings: AtomicU64::new(0),
         }
     }
@@ -84,7 +86,7 @@ impl OpenFiles {
     pub fn open_now(&self) -> usize {
         let is_open =
             |slot: &Weak<OpenSlot>| slot.upgrade().is_some_and(|slot| slot.segment.load().is_some());
-        self.clock().open.iter().filter(|slot| is_open(slot)).count()
+        self.clock().map_or(0, |clock| clock.open.iter().filter(|slot| is_open(slot)).count())
     }
 
     /// Bytes of the top indexes of open segments.
@@ -129,14 +131,15 @@ impl OpenFiles {
         with_descriptor(self, open)
     }
 
-    fn clock(&self) -> MutexGuard<'_, Clock> {
-        lock(&self.clock)
+    /// `None` in a forked process whose parent had it locked at that moment: it stays locked there.
+    fn clock(&self) -> Option<MutexGuard<'_, Clock>> {
+        if self.process.is_current() { Some(lock(&self.clock)) } else { try_lock(&self.clock) }
     }
 
     /// Stores `segment` in `slot`, closing another one if too many are open. Returns the segment to use: another thread may have stored
     /// its own first.
     fn keep(&self, slot: &Arc<OpenSlot>, segment: Arc<Segment>) -> Arc<Segment> {
-        let mut clock = self.clock();
+        let Some(mut clock) = self.clock() else { return segment };
         if let Some(first) = slot.segment.load_full() {
             return first;
         }
@@ -167,7 +170,7 @@ fn is_missing(error: &Error) -> bool {
 impl Reclaim for OpenFiles {
     /// Closes half of the open segments, the least recently read first.
     fn close_some(&self) -> bool {
-        let mut clock = self.clock();
+        let Some(mut clock) = self.clock() else { return false };
         let half = clock.open.len().div_ceil(2);
         for _ in 0..half {
             let at = clock.vacate();

@@ -4,7 +4,7 @@
 //! they are done; the writer looks again every second, and the next writer does so after a crash.
 
 use crate::error::Result;
-use crate::fs::{Fs, ReaderLocks};
+use crate::fs::{Fs, Process, ReaderLocks};
 use crate::id::{FileId, FileKind, LOCK};
 use crate::sync::{Instant, Mutex, lock};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub struct Leftovers {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
+    process: Process,
     waiting: Mutex<Waiting>,
 }
 
@@ -34,11 +35,15 @@ struct Waiting {
 impl Leftovers {
     /// Those of the store in `dir`.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path) -> Self {
-        Leftovers { fs, dir: dir.to_path_buf(), waiting: Mutex::default() }
+        Leftovers { fs, dir: dir.to_path_buf(), process: Process::current(), waiting: Mutex::default() }
     }
 
-    /// Removes the files of a segment, which no version of the store from `gone_since` on has, now or once nobody needs them.
+    /// Removes the files of a segment, which no version of the store from `gone_since` on has, now or once nobody needs them. Leaves that to the
+    /// parent in a forked process.
     pub fn remove(&self, id: FileId, gone_since: u64) {
+        if !self.process.is_current() {
+            return;
+        }
         if gone_since > 0 {
             let mut waiting = lock(&self.waiting);
             if self.is_needed(&mut waiting, gone_since) {

@@ -22,7 +22,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
     ),
 ];
 /// Every file of these crates that has unsafe code, and what for.
-const UNSAFE_HOMES: [(&str, &str); 22] = [
+const UNSAFE_HOMES: [(&str, &str); 23] = [
     ("crates/filter/src/blocked/eights.rs", "SIMD loads"),
     ("crates/filter/src/blocked/entry.rs", "functions compiled for an instruction set"),
     ("crates/filter/src/huge_pages.rs", "the advice for huge pages"),
@@ -38,6 +38,7 @@ const UNSAFE_HOMES: [(&str, &str); 22] = [
     ("crates/filter/src/prober.rs", "calls of SIMD functions that detection has allowed"),
     ("src/fs/map.rs", "the mapping"),
     ("src/fs/seam.rs", "the contract of a mapping"),
+    ("src/fs/process.rs", "the page that a fork wipes, and pthread_atfork"),
     ("src/fs/real.rs", "the mapping"),
     ("src/fs/sparing.rs", "the contract of a mapping, passed on"),
     ("src/fs/locked.rs", "the contract of a mapping, passed on"),

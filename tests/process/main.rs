@@ -9,6 +9,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[cfg(target_os = "linux")]
+mod fork;
 mod i4_sigkill;
 mod out_of_descriptors;
 #[cfg(target_os = "linux")]

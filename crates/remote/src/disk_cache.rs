@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::private;
 use sidebloom::filter::codec::crc32;
+use sidebloom::fs::Process;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -19,6 +20,8 @@ pub(crate) struct DiskCache {
     path: PathBuf,
     bytes_max: u64,
     ring: Mutex<Ring>,
+    /// The process whose file it is. One that was forked from it neither uses nor removes the file.
+    owner: Process,
 }
 
 #[derive(Default)]
@@ -37,7 +40,7 @@ impl DiskCache {
     pub fn create(dir: &Path, bytes_max: u64) -> Result<Self> {
         let created = private::create_unique(dir, |unique| format!("blocks-{unique}.cache"));
         let (file, path) = created.map_err(Error::file("create a file in", dir))?;
-        Ok(DiskCache { file, path, bytes_max, ring: Mutex::default() })
+        Ok(DiskCache { file, path, bytes_max, ring: Mutex::default(), owner: Process::current() })
     }
 
     pub fn path(&self) -> &Path {
@@ -46,6 +49,9 @@ impl DiskCache {
 
     /// Fills `buf` with a block of that length, if it is here and as it was written.
     pub fn get(&self, object: &str, offset: u64, buf: &mut [u8]) -> bool {
+        if !self.owner.is_current() {
+            return false;
+        }
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let place = ring.objects.get(object).and_then(|object| ring.blocks.get(&(*object, offset)).copied());
         let Some((at, len, crc)) = place else { return false };
@@ -56,7 +62,8 @@ impl DiskCache {
     /// Keeps a block. If it cannot be written, it is not kept.
     pub fn put(&self, object: &str, offset: u64, block: &[u8]) {
         let len = block.len() as u64;
-        let (Ok(short), true) = (u32::try_from(len), len <= self.bytes_max) else { return };
+        let fits = len <= self.bytes_max && self.owner.is_current();
+        let (Ok(short), true) = (u32::try_from(len), fits) else { return };
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let room = len.max(BLOCK_BYTES_MIN);
         let at = if ring.next + room <= self.bytes_max { ring.next } else { 0 };
@@ -82,7 +89,9 @@ impl DiskCache {
 
 impl Drop for DiskCache {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        if self.owner.is_current() {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::generation::Generation;
 use crate::local::Local;
 use crate::publisher::CLOCK_TOLERANCE;
 use crate::remote::Remote;
+use sidebloom::fs::Process;
 use sidebloom::{Db, Options};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -303,6 +304,8 @@ fn fetch_newest(remote: &Remote, local: &Local, mut from: Option<Generation>) ->
 
 /// A thread that looks for generations until it is dropped.
 struct Polling {
+    /// The process that has the thread.
+    process: Process,
     stop: Option<std::sync::mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -327,12 +330,17 @@ impl Polling {
         };
         let thread = std::thread::Builder::new().name("sidebloom-poll".into()).spawn(poll);
         let thread = thread.map_err(|e| sidebloom::Error::io("start a thread for", "a reader", e))?;
-        Ok(Polling { stop: Some(stop), thread: Some(thread) })
+        Ok(Polling { process: Process::current(), stop: Some(stop), thread: Some(thread) })
     }
 }
 
 impl Drop for Polling {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            // There is no such thread in a forked process.
+            std::mem::forget((self.stop.take(), self.thread.take()));
+            return;
+        }
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
             _ = thread.join();

@@ -8,6 +8,7 @@ use object_store::{
     GetOptions, GetRange, GetResult, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
     PutOptions, PutPayload,
 };
+use sidebloom::fs::Process;
 use sidebloom::show;
 use std::fmt;
 use std::future::Future;
@@ -33,13 +34,18 @@ pub struct Remote {
     runtime: Arc<Network>,
 }
 
-/// The threads. `None` only while they are ended.
-struct Network(Option<Runtime>);
+/// The threads, which only the process that started them has. `None` only while they are ended.
+struct Network(Option<Runtime>, Process);
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // Waiting for them would be a panic in a thread of another runtime.
-        self.0.take().into_iter().for_each(Runtime::shutdown_background);
+        let Network(runtime, process) = self;
+        match process.is_current() {
+            // Waiting for them would be a panic in a thread of another runtime.
+            true => runtime.take().into_iter().for_each(Runtime::shutdown_background),
+            // The threads stayed in the parent process, perhaps with a lock of the runtime.
+            false => std::mem::forget(runtime.take()),
+        }
     }
 }
 
@@ -100,7 +106,7 @@ impl Remote {
             store,
             prefix,
             url: show::url(url.trim_end_matches('/')).into(),
-            runtime: Arc::new(Network(Some(runtime))),
+            runtime: Arc::new(Network(Some(runtime), Process::current())),
         })
     }
 
@@ -142,6 +148,7 @@ impl Remote {
     where
         F: Future<Output = object_store::Result<T>> + Send + 'static,
     {
+        self.runtime.1.check()?;
         let outcome = self.wait(operation(Arc::clone(&self.store), self.path(name)));
         match outcome {
             Some(outcome) => outcome.map_err(|error| self.error(op, name, &error)),

@@ -1,8 +1,9 @@
 //! The process that is killed: checks what the one before it left, then writes from several threads, beside flushes, compactions,
-//! checkpoints and new filters; closes, repairs, opens under other options, and goes on.
+//! checkpoints, new filters and forked processes; closes, repairs, opens under other options, and goes on.
 
 use super::check::{check, check_copy, settle};
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
+use super::fork;
 use crate::config;
 use crate::contents::{Change, Span, batch_of};
 use crate::support::Rng;
@@ -16,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// Nobody has killed the child after this time, so its parent is gone.
 const LIVES: Duration = Duration::from_secs(30);
+/// What it says when another process was forked and has ended.
+pub const FORKED: &str = "forked";
 
 /// What the child does more often, since it is to be killed there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -247,6 +250,11 @@ impl Child {
                 6 => self.checkpoint(db, &mut rng),
                 7 => db.wait_for_compaction(),
                 8 => db.warm(),
+                9 => {
+                    fork::fork(db, &self.store(), &mut rng, &self.what);
+                    say(FORKED);
+                    Ok(())
+                }
                 _ => {
                     std::thread::sleep(Duration::from_micros(rng.below(3000)));
                     Ok(())

@@ -4,8 +4,9 @@
 mod check;
 mod child;
 mod expected;
+mod fork;
 
-use child::Aim;
+use child::{Aim, FORKED};
 pub use child::{ChildArgs, child};
 
 use crate::config;
@@ -51,6 +52,7 @@ const FLOORS: &[(&str, u64)] = &[
     ("checkpoints beside writers", 90),
     ("checkpoints that a kill left", 30),
     ("half checkpoints that a kill left", 15),
+    ("forked processes", 300),
 ];
 
 pub fn harness(args: &Args) -> ExitCode {
@@ -155,10 +157,11 @@ fn count(lines: &[String], counts: &Counts) {
             "checked a checkpoint" => counts.add("checkpoints beside writers", 1),
             "a whole checkpoint" => counts.add("checkpoints that a kill left", 1),
             "half a checkpoint" => counts.add("half checkpoints that a kill left", 1),
+            FORKED => counts.add("forked processes", 1),
             _ => {}
         }
     }
-    let moment = match lines.last().map(String::as_str) {
+    let moment = match lines.iter().map(String::as_str).rfind(|line| *line != FORKED) {
         Some("writes") => "kills while writing",
         Some("checkpoint") => "kills in or after a checkpoint",
         Some("repair") => "kills in or after a repair",
