@@ -12,7 +12,7 @@ use super::storage::{Storage, open_files};
 use super::versions::Versions;
 use super::view::View;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockMode, LockedFs, create_dir_durably, open_dir};
+use crate::fs::{Fs, LockMode, LockedFs, create_dir_durably, has_no_reader_locks, open_dir};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, check_levels, read_state};
@@ -143,7 +143,7 @@ fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
     Ok(inner)
 }
 
-/// `None` if the file system has no such locks. Then a lock against writers protects the files. `named` finds the directory by its path.
+/// `None` if the system or the file system has no such locks. Then a lock against writers protects the files. `named` finds the directory by its path.
 fn reader_locks(fs: &Arc<dyn Fs>, named: Arc<dyn Fs>, path: &Path) -> Result<Option<Arc<Versions>>> {
     let path = path.join(LOCK);
     let file = fs.stamp(&path)?.map(|stamp| stamp.file);
@@ -151,6 +151,7 @@ fn reader_locks(fs: &Arc<dyn Fs>, named: Arc<dyn Fs>, path: &Path) -> Result<Opt
     let versions = Versions::new(locks, file, named, path);
     match versions.hold(0) {
         Err(Error::Locked { .. }) => Ok(None),
+        Err(error) if has_no_reader_locks(&error) => Ok(None),
         held => held.map(|_| Some(versions)),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -92,6 +92,9 @@ pub struct Stamp {
 
 /// Locks by which the processes that read a store beside its writer tell it which version of the store they read. They do not exclude
 /// each other, and end with the process.
+///
+/// An error of the kind `InvalidInput` (EINVAL) or `Unsupported` (ENOSYS) says that the system has no such locks, as in gVisor and proot. Then
+/// nobody can hold one.
 pub trait ReaderLocks: Send + Sync + Debug {
     /// Marks a version as read, until it is released. A version that is marked already stays marked.
     fn hold(&self, version: u64) -> Result<()>;
@@ -102,6 +105,12 @@ pub trait ReaderLocks: Send + Sync + Debug {
     /// Closes the file without releasing anything, for a forked process, which shares the locks with its parent. Not used again after that.
     /// By default it does nothing: then the locks last until the forked process ends.
     fn abandon(&self) {}
+}
+
+/// Whether an error of [`ReaderLocks`] says that nobody can hold such a lock.
+pub(crate) fn has_no_reader_locks(error: &Error) -> bool {
+    use std::io::ErrorKind::{InvalidInput, Unsupported};
+    matches!(error, Error::Io { op: "lock", source, .. } if matches!(source.kind(), InvalidInput | Unsupported))
 }
 
 /// The kind of lock.

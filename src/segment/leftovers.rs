@@ -4,7 +4,7 @@
 //! they are done; the writer looks again every second, and the next writer does so after a crash.
 
 use crate::error::Result;
-use crate::fs::{Fs, Process, ReaderLocks};
+use crate::fs::{Fs, Process, ReaderLocks, has_no_reader_locks};
 use crate::id::{FileId, FileKind, LOCK};
 use crate::sync::{Instant, Mutex, lock};
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ struct Waiting {
     segments: Vec<(FileId, u64)>,
     /// When they are next looked at.
     due: Option<Instant>,
+    /// Users know that files stay because the versions cannot be looked up.
+    has_warned: bool,
 }
 
 impl Leftovers {
@@ -78,10 +80,17 @@ impl Leftovers {
             Some(locks) => locks.held_below(gone_since),
             None => Ok(false),
         });
-        needed.unwrap_or_else(|error| {
-            tracing::debug!(%error, "cannot find out whether other processes need an obsolete segment");
-            true
-        })
+        match needed {
+            Err(error) if has_no_reader_locks(&error) => false,
+            Err(error) => {
+                if !std::mem::replace(&mut waiting.has_warned, true) {
+                    let file = self.dir.join(LOCK);
+                    tracing::warn!(file = %file.display(), %error, "cannot find out whether other processes read obsolete segments, so these stay on disk");
+                }
+                true
+            }
+            Ok(needed) => needed,
+        }
     }
 
     fn locks<'a>(&self, waiting: &'a mut Waiting) -> Result<Option<&'a dyn ReaderLocks>> {

@@ -46,6 +46,7 @@ mod mapped_filters;
 mod meanwhile;
 mod model;
 mod modes;
+mod no_reader_locks;
 mod open_files;
 mod panics;
 mod prefixes;

@@ -67,6 +67,10 @@ pub enum Errno {
     TooManyFilesInSystem,
     /// Out of memory (ENOMEM), for example for another map.
     NoMemory,
+    /// A request that the kernel does not know (EINVAL).
+    Invalid,
+    /// A system call that the kernel does not have (ENOSYS).
+    NoSuchCall,
     /// No error: the operation panics, like a bug in its thread.
     Panic,
 }
@@ -81,6 +85,8 @@ impl Errno {
             Errno::TooManyFiles => 24,
             Errno::TooManyFilesInSystem => 23,
             Errno::NoMemory => 12,
+            Errno::Invalid => 22,
+            Errno::NoSuchCall => 38,
             Errno::Panic => panic!("a planned panic"),
         }
     }
