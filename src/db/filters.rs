@@ -96,7 +96,7 @@ impl Filters {
 
     /// Whether no memtable has the key.
     #[inline(always)]
-    fn memtables_deny(&self, hash: u64) -> bool {
+    pub fn memtables_deny(&self, hash: u64) -> bool {
         self.used.on && self.memtables.iter().all(|table| table.is_unused() || table.denies(hash))
     }
 

@@ -107,8 +107,10 @@ impl Inner {
     /// Replaces the view. The caller holds `control`, so only one thread at a time does so.
     pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) {
         let view = self.view.load_full().changed(change);
-        self.view.store(Arc::new(view));
+        let before = self.view.swap(Arc::new(view));
         self.current.number.fetch_add(1, Ordering::Release);
+        // Not earlier: its memtables' filters deny everything once they are gone, and readers must know by then that the view has changed.
+        drop(before);
     }
 
     pub fn live(&self) -> Arc<LiveSet> {

@@ -16,6 +16,7 @@ use crate::segment::{Access, Direction};
 use crate::sync::atomic::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::fence;
 
 /// Keys of a multi-key read whose blocks are read from files at the same time.
 const READS_AHEAD: usize = 64;
@@ -161,10 +162,17 @@ impl Inner {
     /// What `ask` says of the current view's filters.
     #[inline(always)]
     fn ask_filters<R>(&self, ask: impl Fn(&Filters) -> R) -> R {
-        // Loaded before the view, so that a thread never takes an old view for a new one.
-        let number = self.current.number.load(Ordering::Acquire);
-        let load = || Arc::clone(&self.view.load().filters);
-        recent::with(self.current.store, number, load, ask)
+        loop {
+            // Loaded before the view, so that a thread never takes an old view for a new one.
+            let number = self.current.number.load(Ordering::Acquire);
+            let load = || Arc::clone(&self.view.load().filters);
+            let answer = recent::with(self.current.store, number, load, &ask);
+            // Filters of memtables that are gone deny everything. If one is gone, the view has changed before.
+            fence(Ordering::Acquire);
+            if self.current.number.load(Ordering::Relaxed) == number {
+                return answer;
+            }
+        }
     }
 
     /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the filters of an older view.
@@ -173,5 +181,43 @@ impl Inner {
             true => route,
             false => view.filters.route(key, counters),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::support::fast_dir;
+    use std::cell::Cell;
+
+    #[test]
+    fn i1_a_filter_whose_memtable_goes_while_it_is_asked_is_not_believed() {
+        let dir = fast_dir();
+        let db = Options::new().open(dir.path()).unwrap();
+        (0..1000).for_each(|i| db.put(format!("key {i}"), "").unwrap());
+        let (inner, asked) = (db.inner(), Cell::new(0));
+        let key = inner.hash_key(b"key 7");
+        assert!(db.get("key 7").unwrap().is_some(), "this thread keeps the filter");
+        let route = inner.ask_filters(|filters| {
+            if asked.replace(asked.get() + 1) == 0 {
+                db.flush().unwrap();
+            }
+            filters.route(key, inner.counters())
+        });
+        assert_eq!((asked.get(), matches!(route, Route::Runs(_))), (2, true), "{route:?}");
+    }
+
+    #[test]
+    fn filters_that_idle_threads_keep_are_empty_once_their_memtable_is_gone() {
+        let dir = fast_dir();
+        let db = Options::new().open(dir.path()).unwrap();
+        db.put("a", "").unwrap();
+        assert!(db.get("b").unwrap().is_none()); // Now this thread keeps the filters.
+        let filters = Arc::clone(&db.inner().view.load().filters);
+        let hash = db.inner().hash_key(b"a").hash;
+        assert!(!filters.memtables_deny(hash));
+        drop(db);
+        assert!(filters.memtables_deny(hash));
     }
 }

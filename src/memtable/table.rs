@@ -29,6 +29,15 @@ pub struct Memtable {
     last_seq: AtomicU64,
 }
 
+impl Drop for Memtable {
+    fn drop(&mut self) {
+        // Otherwise the memory is about to be freed anyway.
+        if Arc::strong_count(&self.filter) > 1 {
+            self.filter.retire();
+        }
+    }
+}
+
 impl Memtable {
     /// An empty memtable with a filter sized for `budget_bytes` of entries. More entries work, but give more false positives.
     pub fn new(budget_bytes: u64) -> Result<Self> {

@@ -25,7 +25,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
 const UNSAFE_HOMES: [(&str, &str); 23] = [
     ("crates/filter/src/blocked/eights.rs", "SIMD loads"),
     ("crates/filter/src/blocked/entry.rs", "functions compiled for an instruction set"),
-    ("crates/filter/src/huge_pages.rs", "the advice for huge pages"),
+    ("crates/filter/src/huge_pages.rs", "advice about pages"),
     ("crates/filter/src/lines.rs", "aligned lines as bytes"),
     ("crates/filter/src/parity/avx2.rs", "SIMD loads"),
     ("crates/filter/src/parity/avx512.rs", "SIMD loads"),

@@ -6,6 +6,8 @@
 //! line come from other bits. [`blocked`](crate::blocked) takes the low 32 bits; with at most 2³² lines, the hashes that share a
 //! line still take every value of them. [`parity`](crate::parity) takes the fraction that the shift drops and a mix of all bits.
 
+use std::sync::atomic::AtomicU64;
+
 /// The size of a line in bytes. It is one cache line, so one probe costs one cache miss.
 pub const LINE_BYTES: usize = 64;
 
@@ -17,6 +19,13 @@ pub const MAX_LINES: u64 = 1 << 32;
 
 /// One line: 512 bits. Bit `p` is bit `p % 8` of byte `p / 8`.
 pub type Line = [u8; LINE_BYTES];
+
+/// A line that several threads change.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub(crate) struct AtomicLine(pub [AtomicU64; LINE_BYTES / 8]);
+
+const _: () = assert!(size_of::<AtomicLine>() == LINE_BYTES);
 
 /// The line of a hash among `lines`, which must not be 0.
 #[inline]

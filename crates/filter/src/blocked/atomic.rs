@@ -3,15 +3,12 @@
 use super::bits::positions;
 use super::sizing;
 use crate::error::Result;
-use crate::line::{LINE_BYTES, line_of};
+use crate::huge_pages::zero_pages;
+use crate::line::{AtomicLine, LINE_BYTES, line_of};
 use crate::prefetch::prefetch;
 use crate::verdict::Verdict;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-#[derive(Default)]
-#[repr(align(64))]
-struct AtomicLine([AtomicU64; LINE_BYTES / 8]);
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A Bloom filter of fixed size that many threads can insert into and probe at once.
 ///
@@ -71,6 +68,15 @@ impl AtomicBloom {
             if four.fold(1, |all, p| all & bit(p)) & 1 == 0 {
                 return Verdict::Absent;
             }
+        }
+    }
+
+    /// Forgets all keys and gives the memory of a large filter back to the kernel. The filter can be used on. A probe meanwhile may return either
+    /// verdict.
+    pub fn clear(&self) {
+        let zero = zero_pages(&self.lines);
+        for (_, AtomicLine(words)) in self.lines.iter().enumerate().filter(|(at, _)| !zero.contains(at)) {
+            words.iter().for_each(|word| word.store(0, Relaxed));
         }
     }
 
