@@ -5,12 +5,12 @@
 //! 3. Segments in quarantine belong to no level, so they are searched last; the newest entry wins.
 
 use super::filters::{HashedKey, Route, RunNumber};
-use super::metrics::FilterCounters;
+use super::metrics::{FilterCounters, QUARANTINE};
 use super::view::View;
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Entry, EntryKind, Seq, Value};
-use crate::manifest::{LEVELS, LiveSegment};
+use crate::manifest::LiveSegment;
 use crate::sidecar::Sidecar;
 
 /// A key to look up in a view, as of a sequence number.
@@ -139,15 +139,13 @@ impl Lookup<'_> {
             if best.as_ref().is_some_and(|best| best.seq >= segment.meta.max_seq) {
                 break; // The remaining segments are older still.
             }
-            let level = usize::from(segment.meta.level) % LEVELS;
-            best = newer(best, self.read(segment, level, self.ask(segment, level))?);
+            best = newer(best, self.read(segment, QUARANTINE, self.ask(segment, QUARANTINE))?);
         }
         Ok(best)
     }
 
     fn ask_quarantine(&self) -> Verdict {
-        let denies =
-            |s: &LiveSegment| self.ask(s, usize::from(s.meta.level) % LEVELS) == Some(Verdict::Absent);
+        let denies = |s: &LiveSegment| self.ask(s, QUARANTINE) == Some(Verdict::Absent);
         match self.view.live.suspects(self.key.key).all(denies) {
             true => Verdict::Absent,
             false => Verdict::Maybe,

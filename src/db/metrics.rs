@@ -5,16 +5,21 @@ use crate::manifest::{LEVELS, LevelCounts};
 use crate::shards::{OwnShard, Shards};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+/// In place of a level: segments in quarantine belong to none.
+pub(super) const QUARANTINE: usize = LEVELS;
+/// The levels, and quarantine.
+const COUNTED: usize = LEVELS + 1;
+
 /// The filter counters of the read path.
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct FilterCounts {
     /// Probes of sidecars, by level, without those in `denials`.
-    probes: [AtomicU64; LEVELS],
+    probes: [AtomicU64; COUNTED],
     /// How many of them returned "maybe".
-    maybes: [AtomicU64; LEVELS],
+    maybes: [AtomicU64; COUNTED],
     /// How many "maybe"s were wrong: the segment did not have the key.
-    false_positives: [AtomicU64; LEVELS],
+    false_positives: [AtomicU64; COUNTED],
     /// The latest probes that returned "absent", as [`LevelCounts`].
     denials: AtomicU64,
 }
@@ -23,7 +28,7 @@ pub(crate) struct FilterCounts {
 pub(crate) type FilterCounters<'m> = OwnShard<'m, FilterCounts>;
 
 impl FilterCounters<'_> {
-    /// Counts a probe of a filter in a level.
+    /// Counts a probe of a filter in a level or in [`QUARANTINE`].
     pub fn probe(&self, level: usize, verdict: Verdict) {
         self.count(&self.shard.probes, level, 1);
         if verdict == Verdict::Maybe {
@@ -56,19 +61,19 @@ impl FilterCounters<'_> {
         }
     }
 
-    fn count(&self, levels: &[AtomicU64; LEVELS], level: usize, n: u64) {
+    fn count(&self, levels: &[AtomicU64; COUNTED], level: usize, n: u64) {
         if let Some(counter) = levels.get(level) {
             self.add(counter, n);
         }
     }
 }
 
-/// The sums of the filter counters, by level.
+/// The sums of the filter counters, by level, and last those of quarantine.
 #[derive(Default)]
 pub(crate) struct FilterSums {
-    pub probes: [u64; LEVELS],
-    pub maybes: [u64; LEVELS],
-    pub false_positives: [u64; LEVELS],
+    pub probes: [u64; COUNTED],
+    pub maybes: [u64; COUNTED],
+    pub false_positives: [u64; COUNTED],
 }
 
 #[derive(Default)]
@@ -102,8 +107,9 @@ impl Metrics {
         let mut sums = FilterSums::default();
         for shard in self.shards.iter() {
             let denials = LevelCounts::from_bits(shard.denials.load(Relaxed));
-            for level in 0..LEVELS {
-                sums.probes[level] += shard.probes[level].load(Relaxed) + denials.of(level);
+            for level in 0..COUNTED {
+                let denied = if level == QUARANTINE { 0 } else { denials.of(level) };
+                sums.probes[level] += shard.probes[level].load(Relaxed) + denied;
                 sums.maybes[level] += shard.maybes[level].load(Relaxed);
                 sums.false_positives[level] += shard.false_positives[level].load(Relaxed);
             }

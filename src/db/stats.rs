@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Probes that sidecars answered.
+    /// Probes that sidecars answered, those of segments in quarantine included, which belong to no level.
     pub filter_probes: u64,
     /// Probes answered "absent". Each one saved a read of a segment.
     pub filter_negatives: u64,

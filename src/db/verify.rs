@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::filter::{DistinctPrefixes, PrefixSet, Verdict};
 use crate::id::FileKind;
 use crate::manifest::{LiveSegment, SegmentMeta, check_levels, read_state};
-use crate::segment::OnEntry;
+use crate::segment::{DamagedBlocks, OnDamage, OnEntry};
 use crate::sidecar::{Residency, Sidecar};
 
 /// What [`Db::verify`](crate::Db::verify) read and found.
@@ -14,15 +14,19 @@ use crate::sidecar::{Residency, Sidecar};
 pub struct VerifyReport {
     /// Segments read.
     pub segments: u64,
-    /// Entries in them.
+    /// Entries in them that are readable.
     pub entries: u64,
+    /// Entries in them that are not readable, for damage in their blocks.
+    pub unreadable_entries: u64,
+    /// Blocks that are not readable, without those in index partitions that are not, which are unknown.
+    pub unreadable_blocks: u64,
     /// Entries that are only in memory and in the logs. The logs' checksums are verified when the store is opened.
     pub log_entries: u64,
     /// Bytes of the segments.
     pub bytes: u64,
     /// Filters that were probed for every key of their segment.
     pub filters: u64,
-    /// Damage to the data, each with its file and offset.
+    /// Damage to the data, each with its file and offset. For unreadable blocks also with the keys that they may hold.
     pub problems: Vec<Error>,
     /// Missing or unusable filters, with the reason. Answers are right without them. Opening the store for writing rebuilds them.
     pub unusable_filters: Vec<String>,
@@ -75,7 +79,13 @@ impl Inner {
         let mut prefixes = DistinctPrefixes::new(&own_prefixes.unwrap_or(PrefixSet::EMPTY), hasher);
         let mut denied: Option<Vec<u8>> = None;
         let mut entries = 0;
-        let checked = self.check_whole(meta, &mut |key, _, _| {
+        let (mut problems, mut blocks) = (Vec::new(), 0);
+        let mut on_damage = |damaged: DamagedBlocks| {
+            blocks += damaged.blocks.unwrap_or(0);
+            problems.push(described(damaged));
+            Ok(())
+        };
+        let mut on_entry = |key: &[u8], _, _| {
             entries += 1;
             let is_denied = |hash| sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent);
             let mut any_denied = is_denied(hasher.hash(key));
@@ -84,7 +94,8 @@ impl Inner {
                 denied.get_or_insert_with(|| key.to_vec());
             }
             Ok(())
-        });
+        };
+        let checked = self.check_around(meta, &mut on_entry, &mut on_damage);
         if live.file.is_obsolete() {
             return; // It was compacted away meanwhile and no longer belongs to the store.
         }
@@ -93,9 +104,16 @@ impl Inner {
         {
             report.unusable_filters.push(format!("{}: {reason}", path.display()));
         }
+        report.problems.extend(problems);
         report.problems.extend(checked.err());
+        report.unreadable_blocks += blocks;
+        report.unreadable_entries += meta.entries.saturating_sub(entries);
         if entries != meta.entries {
-            let what = format!("{entries} entries are readable, but the manifest says {}", meta.entries);
+            let all = meta.entries;
+            let what = match all.checked_sub(entries) {
+                Some(missing) => format!("{missing} of {all} entries are not readable"),
+                None => format!("{entries} entries are readable, but the manifest says {all}"),
+            };
             report.problems.push(Error::corruption(
                 self.storage.path_of(meta.id, FileKind::Segment),
                 0,
@@ -118,13 +136,45 @@ impl Inner {
     /// Reads a whole segment, bypassing every cache, and passes each entry to `on_entry`. Fails unless everything in it is as its writer and
     /// the manifest say.
     pub fn check_whole(&self, meta: &SegmentMeta, on_entry: &mut OnEntry<'_>) -> Result<()> {
+        self.check_around(meta, on_entry, &mut |damaged| Err(damaged.error))
+    }
+
+    /// [`check_whole`](Self::check_whole), but goes on behind blocks that cannot be read.
+    fn check_around(
+        &self,
+        meta: &SegmentMeta,
+        on_entry: &mut OnEntry<'_>,
+        on_damage: &mut OnDamage<'_>,
+    ) -> Result<()> {
         self.storage.check_segment_file(meta)?;
         let segment = self.storage.files.open_apart(meta.id, meta.digest)?;
-        segment.verify(on_entry)?;
+        segment.verify_around(on_entry, on_damage)?;
         if *segment.summary() != meta.summary {
             let what = "the manifest has other bounds or counts for this segment; run `sidebloom repair`";
             return Err(Error::corruption(self.storage.path_of(meta.id, FileKind::Segment), 0, what));
         }
         Ok(())
+    }
+}
+
+/// The error for unreadable blocks, with the keys that they may hold.
+fn described(damaged: DamagedBlocks) -> Error {
+    let DamagedBlocks { error, blocks, after, up_to } = damaged;
+    let blocks = match blocks {
+        Some(1) => "one block".to_owned(),
+        Some(blocks) => format!("{blocks} blocks"),
+        None => "all blocks of an index partition".to_owned(),
+    };
+    let after =
+        after.map_or(String::new(), |after| format!("greater than \"{}\" and ", after.escape_ascii()));
+    let keys = format!("{blocks} with keys {after}up to \"{}\"", up_to.escape_ascii());
+    match error {
+        Error::Corruption { file, offset, what } => {
+            Error::Corruption { file, offset, what: format!("{what}; not readable: {keys}") }
+        }
+        Error::Io { path, source, .. } => {
+            Error::corruption(path, 0, format!("{source}; not readable: {keys}"))
+        }
+        other => other,
     }
 }

@@ -51,5 +51,5 @@ pub use properties::{Properties, StoreIdentity};
 pub use reader::Segment;
 pub use salvage::{Gap, is_damage, read_properties, salvage};
 pub use summary::SegmentSummary;
-pub use verify::OnEntry;
+pub use verify::{DamagedBlocks, OnDamage, OnEntry};
 pub use writer::{SegmentWriter, WriterOptions};

@@ -8,12 +8,28 @@ use super::properties::PropertiesBuilder;
 use super::reader::{Segment, read_tail};
 use super::summary::SegmentSummary;
 use super::window::{READ_BYTES, Window};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::Digest;
 use crate::key::{EntryKind, Seq};
 
 /// Receives each entry's key, sequence number and kind. Its error ends the check.
 pub type OnEntry<'a> = dyn FnMut(&[u8], Seq, EntryKind) -> Result<()> + 'a;
+
+/// Neighbouring data blocks that cannot be read, with the keys that they may hold.
+#[derive(Debug, Clone)]
+pub struct DamagedBlocks {
+    /// The first error.
+    pub error: Error,
+    /// How many blocks; `None` if an index partition is damaged, so that nothing tells.
+    pub blocks: Option<u64>,
+    /// The blocks' keys are greater than this; `None` if they may begin with the first key.
+    pub after: Option<Vec<u8>>,
+    /// The greatest key that they may hold.
+    pub up_to: Vec<u8>,
+}
+
+/// Receives what cannot be read. Its error ends the check.
+pub type OnDamage<'a> = dyn FnMut(DamagedBlocks) -> Result<()> + 'a;
 
 impl Segment {
     /// Reads the whole file, bypassing the cache and using memory for a few of its largest blocks, and checks that
@@ -27,7 +43,15 @@ impl Segment {
     /// 6. the digest is right.
     ///
     /// `on_entry` receives every entry in key order, for checks against other data such as a filter.
+    ///
+    /// # Errors
+    /// The first of what is wrong.
     pub fn verify(&self, on_entry: &mut OnEntry<'_>) -> Result<()> {
+        self.verify_around(on_entry, &mut |damaged| Err(damaged.error))
+    }
+
+    /// [`verify`](Self::verify), but goes on behind blocks that cannot be read. Then it compares neither the totals nor the digest.
+    pub fn verify_around(&self, on_entry: &mut OnEntry<'_>, on_damage: &mut OnDamage<'_>) -> Result<()> {
         let (tail, top) = read_tail(&*self.file, self.id())?;
         let footer = tail.footer;
         let footer_location = self.location(footer.properties.end());
@@ -40,7 +64,7 @@ impl Segment {
             segment: self,
             window: Window::uncounted(),
             digest: Digest::default(),
-            offset: 0,
+            offset: Some(0),
             found: PropertiesBuilder::new(self.store(), self.compression()),
             last_key: Vec::new(),
             key: Vec::new(),
@@ -48,9 +72,18 @@ impl Segment {
             on_entry,
             builder: BlockBuilder::default(),
             rebuilt: Vec::new(),
+            damaged: None,
+            is_damaged: false,
+            stopped: None,
         };
         for at in 0..top.len() {
-            verifier.partition(&top, at)?;
+            verifier.partition(&top, at, on_damage)?;
+        }
+        if let Some(damaged) = verifier.damaged.take() {
+            on_damage(damaged)?;
+        }
+        if verifier.is_damaged {
+            return Ok(());
         }
         verifier.finish(&footer, tail.summary.file_bytes)
     }
@@ -60,8 +93,8 @@ struct Verifier<'a, 'b> {
     segment: &'a Segment,
     window: Window,
     digest: Digest,
-    /// Data blocks before this offset are checked.
-    offset: u64,
+    /// Data blocks before this offset are checked; `None` if a damaged partition hides it.
+    offset: Option<u64>,
     found: PropertiesBuilder,
     last_key: Vec<u8>,
     key: Vec<u8>,
@@ -69,26 +102,75 @@ struct Verifier<'a, 'b> {
     on_entry: &'a mut OnEntry<'b>,
     builder: BlockBuilder,
     rebuilt: Vec<u8>,
+    /// The blocks just before that could not be read.
+    damaged: Option<DamagedBlocks>,
+    /// Some block could not be read.
+    is_damaged: bool,
+    /// The error of `on_entry`.
+    stopped: Option<Error>,
 }
 
 impl Verifier<'_, '_> {
-    fn partition(&mut self, top: &Index, number: usize) -> Result<()> {
+    fn partition(&mut self, top: &Index, number: usize, on_damage: &mut OnDamage<'_>) -> Result<()> {
+        let partition = match self.read_partition(top, number) {
+            Ok(partition) => partition,
+            Err(error) => {
+                self.note_damage(error, None, top.separator(number));
+                // The blocks of the next one begin somewhere behind.
+                self.offset = None;
+                return Ok(());
+            }
+        };
+        for at in 0..partition.len() {
+            match self.block(&partition, at) {
+                Ok(()) => {
+                    if let Some(damaged) = self.damaged.take() {
+                        on_damage(damaged)?;
+                    }
+                }
+                Err(error) => self.note_damage(error, Some(1), partition.separator(at)),
+            }
+            if let Some(error) = self.stopped.take() {
+                return Err(error);
+            }
+            self.offset = Some(partition.handle(at).end());
+            self.last_separator = Some(partition.separator(at).to_vec());
+        }
+        Ok(())
+    }
+
+    /// Blocks that follow each other count as one damage.
+    fn note_damage(&mut self, error: Error, blocks: Option<u64>, separator: &[u8]) {
+        let after = self.last_separator.replace(separator.to_vec());
+        let blocks_before = self.damaged.as_ref().map_or(Some(0), |damaged| damaged.blocks);
+        let blocks = blocks_before.zip(blocks).map(|(before, more)| before + more);
+        let first = self.damaged.take().map(|damaged| (damaged.error, damaged.after));
+        let (error, after) = first.unwrap_or((error, after));
+        self.damaged = Some(DamagedBlocks { error, blocks, after, up_to: separator.to_vec() });
+        self.is_damaged = true;
+        self.last_key.clear(); // It may be one of the damaged block; the separator bounds what follows.
+    }
+
+    fn read_partition(&mut self, top: &Index, number: usize) -> Result<Index> {
         let handle = top.handle(number);
         let mut stored = vec![0; handle.len as usize];
         self.segment.file.read_exact_at(&mut stored, handle.offset)?;
         let partition = self.segment.parse_partition(handle, &stored)?;
         let location = self.segment.location(handle.offset);
-        if partition.area().start != self.offset {
+        if self.offset.is_some_and(|offset| partition.area().start != offset) {
             return Err(location.damaged("the index partition skips or repeats data blocks"));
         }
         if partition.separator(partition.len() - 1) != top.separator(number) {
             return Err(location.damaged("the last separator differs from the one in the top index"));
         }
-        (0..partition.len()).try_for_each(|at| self.block(&partition, at))
+        Ok(partition)
     }
 
     fn block(&mut self, partition: &Index, at: usize) -> Result<()> {
         let (handle, separator) = (partition.handle(at), partition.separator(at));
+        if self.window.stored(self.segment, partition, at, false).is_err() {
+            self.window.start_over(); // It reads many blocks at once, and perhaps another one cannot be read.
+        }
         let stored = self.window.stored(self.segment, partition, at, false)?;
         self.digest.update(stored);
         let rows = self.segment.decode_block(handle, stored)?.rows();
@@ -97,12 +179,10 @@ impl Verifier<'_, '_> {
         if *self.last_key > *separator {
             return Err(location.damaged("keys greater than the block's separator in the index"));
         }
-        self.last_separator = Some(separator.to_vec());
         let hasher = self.segment.store().hasher;
         if !rows.is_as_written(Some(hasher), &mut self.builder, &mut self.rebuilt) {
             return Err(location.damaged("a data block in a form that no writer gives it"));
         }
-        self.offset = handle.end();
         Ok(())
     }
 
@@ -115,7 +195,10 @@ impl Verifier<'_, '_> {
             }
             let (seq, kind) = (rows.seq(at), rows.kind(at));
             self.found.count(&self.key, seq, kind, rows.value(at).len());
-            (self.on_entry)(&self.key, seq, kind)?;
+            if let Err(error) = (self.on_entry)(&self.key, seq, kind) {
+                self.stopped = Some(error);
+                return Ok(());
+            }
             std::mem::swap(&mut self.key, &mut self.last_key);
         }
         Ok(())
@@ -125,13 +208,14 @@ impl Verifier<'_, '_> {
     fn finish(mut self, footer: &Footer, file_bytes: u64) -> Result<()> {
         let data_bytes = self.segment.summary().data_bytes;
         let location = self.segment.location(footer.properties.end());
-        if self.offset != data_bytes {
-            return Err(self.segment.location(self.offset).damaged("data blocks are missing from the index"));
+        let mut offset = self.offset.unwrap_or(data_bytes);
+        if offset != data_bytes {
+            return Err(self.segment.location(offset).damaged("data blocks are missing from the index"));
         }
-        while self.offset < location.offset {
-            let end = location.offset.min(self.offset + READ_BYTES);
-            self.digest.update(self.window.read(self.segment, self.offset..end)?);
-            self.offset = end;
+        while offset < location.offset {
+            let end = location.offset.min(offset + READ_BYTES);
+            self.digest.update(self.window.read(self.segment, offset..end)?);
+            offset = end;
         }
         let found = self.found.finish(&self.segment.read_ranges()?, self.last_key);
         if SegmentSummary::new(footer, found, data_bytes, file_bytes) != *self.segment.summary() {

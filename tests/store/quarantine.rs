@@ -272,6 +272,20 @@ fn provoke(db: &Db, path: &Path) {
 }
 
 #[test]
+fn probes_of_a_segment_in_quarantine_count_for_no_level() {
+    let (fs, path, _) = two_versions();
+    let db = options(&fs).open(STORE).unwrap();
+    provoke(&db, &path);
+    let beside_levels = || {
+        let stats = db.stats();
+        stats.filter_probes - stats.levels.iter().map(|level| level.filter_probes).sum::<u64>()
+    };
+    let before = beside_levels();
+    (0..200).for_each(|i| drop(db.get(numbered(i))));
+    assert_eq!(beside_levels() - before, 200);
+}
+
+#[test]
 fn a_key_in_a_damaged_block_gives_the_error_and_never_the_older_version_below_it() {
     let (fs, path, mut expected) = two_versions();
     let db = options(&fs).open(STORE).unwrap();

@@ -1,6 +1,6 @@
 //! `Db::verify` while other parts of the store replace the files that it reads.
 
-use crate::support::{OpKind, STORE, SimFs, tiny_on};
+use crate::support::{Layout, OpKind, STORE, SimFs, tiny_on};
 use sidebloom::fs::Fs;
 use sidebloom::{Db, FilterPolicy};
 use std::path::PathBuf;
@@ -75,4 +75,40 @@ fn a_segment_that_is_compacted_away_while_verify_runs_is_not_reported_nor_is_its
         assert_eq!(report.unusable_filters, [""; 0], "before opening {open}");
         assert!(db.verify().unwrap().is_ok());
     }
+}
+
+#[test]
+fn verify_goes_on_behind_bad_blocks_and_says_what_is_unreadable() {
+    let fs = SimFs::new();
+    let options = || tiny_on(&fs).block_bytes(256).segment_bytes(1 << 20).memtable_bytes(1 << 20);
+    let db = options().open(STORE).unwrap();
+    (0..2000).for_each(|n| db.put(format!("key{n:04}"), [7; 8]).unwrap());
+    db.flush().unwrap();
+    db.compact().unwrap();
+    drop(db);
+    let path =
+        fs.files().into_iter().find(|path| path.extension().is_some_and(|its| its == "segment")).unwrap();
+    let sound = fs.read(&path).unwrap();
+    let blocks = Layout::of(&sound).data;
+    assert!(blocks.len() > 50);
+    // Two neighbours, one alone, and the last one.
+    let mut bytes = sound.clone();
+    for bad in [3, 4, 20, blocks.len() - 1] {
+        bytes[blocks[bad].bytes.start + 9] ^= 4;
+    }
+    fs.write(&path, bytes);
+    let db = options().read_only(true).open(STORE).unwrap();
+    let unreadable = (0..2000).filter(|n| db.get(format!("key{n:04}")).is_err()).count() as u64;
+    let report = db.verify().unwrap();
+    assert!(unreadable > 4 && report.unreadable_entries == unreadable, "{unreadable}: {report:?}");
+    assert_eq!((report.entries, report.unreadable_blocks), (2000 - unreadable, 4));
+    let problems: Vec<_> = report.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems.len(), 4, "three places and the sum: {problems:?}");
+    for (problem, blocks) in problems.iter().zip(["2 blocks", "one block", "one block"]) {
+        assert!(
+            problem.contains(&format!("not readable: {blocks} with keys greater than \"key")),
+            "{problem}"
+        );
+    }
+    assert!(problems[3].contains(&format!("{unreadable} of 2000 entries are not readable")), "{problems:?}");
 }
