@@ -335,7 +335,7 @@ fn forge_top(segment: &mut Vec<u8>, separators: u16, key_bytes: u16, block_bytes
     let counts = old.take(8 * 8 + 1 + 16)?.to_vec();
     let compression = old.bytes()?.to_vec();
     let count = 1 + u32::from(separators % 2048);
-    let (shared, block_bytes) = (usize::from(key_bytes % 4096), usize::from(block_bytes));
+    let (shared, block_bytes) = (usize::from(key_bytes % 4096), usize::from(block_bytes % 4096));
     let mut file = vec![0; 16 + count as usize * block_bytes];
     let top_at = file.len() as u64;
     file.put_u64(16);
