@@ -1,10 +1,12 @@
 //! What a store costs that has as many segments as a large one, measured with small segments: opening, memory, maps, descriptors, and
-//! publishing a change of the set of segments. `docs/durability.md` compares the output with what is computed for 1 and 10 TB.
+//! publishing a change of the set of segments, and a step of compaction. `docs/durability.md` compares the output with what is computed for
+//! 1 and 10 TB.
 //!
 //! ```text
-//! cargo run --release --example many_segments -- 16000 DIR
+//! cargo run --release --features bench-support --example many_segments -- 16000 DIR
 //! ```
 //!
+//! Without the feature, it does not say how long the lock was held that background threads share with writers.
 //! Fails if the store takes more descriptors or maps than its options allow. DIR must not exist. It is best in memory (`/dev/shm`): the cost is the process's own then.
 
 use sidebloom::{Db, Options, Result};
@@ -15,6 +17,8 @@ use std::time::{Duration, Instant};
 /// The smallest allowed.
 const SEGMENT_BYTES: u64 = 4096;
 const VALUE_BYTES: usize = 100;
+/// Rows of a segment. Keys compress a little.
+const ROWS_EACH: u64 = SEGMENT_BYTES / (24 + VALUE_BYTES as u64) + 5;
 /// How often a change is published, for the median.
 const PUBLICATIONS: u32 = 21;
 /// The defaults of `max_open_files` and `max_mapped_filters`.
@@ -73,8 +77,7 @@ fn value(row: u64) -> Vec<u8> {
 fn build(segments: u64, dir: &Path) -> Result<()> {
     let began = Instant::now();
     let db = options().create_if_missing(true).open(dir)?;
-    let rows_each = SEGMENT_BYTES / (24 + VALUE_BYTES as u64) + 5; // Keys compress a little.
-    db.ingest((0..segments * rows_each).map(|row| Ok((key(row), value(row)))))?;
+    db.ingest((0..segments * ROWS_EACH).map(|row| Ok((key(row), value(row)))))?;
     println!("built in {:.1} s", began.elapsed().as_secs_f64());
     Ok(())
 }
@@ -127,6 +130,7 @@ fn measure(dir: &Path) -> Result<()> {
     within("maps of filters", db.stats().filters_mapped as usize, MAPPED_FILTERS_MAX)?;
 
     let here = publish(&db)?;
+    steps(&db, segments as u64)?;
     let began = Instant::now();
     drop(db);
     println!("close: {:.3} s", began.elapsed().as_secs_f64());
@@ -143,6 +147,36 @@ fn within(what: &str, found: usize, limit: usize) -> Result<()> {
         false => Err(sidebloom::Error::Internal(format!("{found} {what}, more than {limit}"))),
     }
 }
+
+/// Compacts rows that overlap every fifth segment's worth of all others, and prints what one step takes. A step merges one segment with what
+/// it overlaps: five others or so.
+fn steps(db: &Db, segments: u64) -> Result<()> {
+    let upper = |db: &Db| {
+        let levels = db.stats().levels;
+        let above = levels.len().saturating_sub(1);
+        levels.iter().take(above).map(|level| level.segments).sum::<usize>()
+    };
+    db.wait_for_compaction()?;
+    print_longest_under_lock(db, "before");
+    db.ingest((0..segments * ROWS_EACH).step_by(5).map(|row| Ok((key(row) + "x", value(row)))))?;
+    let (before, cpu) = (upper(db), Process::now().cpu_ticks);
+    let began = Instant::now();
+    db.wait_for_compaction()?;
+    let done = before.saturating_sub(upper(db)).max(1);
+    let cpu = (Process::now().cpu_ticks - cpu) as f64 * TICK_MS / done as f64;
+    let each = began.elapsed().as_secs_f64() * 1e3 / done as f64;
+    println!("compaction: {done} steps of {each:.2} ms ({cpu:.2} ms of the CPU)");
+    print_longest_under_lock(db, "during compaction");
+    Ok(())
+}
+
+#[cfg(feature = "bench-support")]
+fn print_longest_under_lock(db: &Db, when: &str) {
+    println!("longest under the lock {when}: {:.1} µs of the CPU", db.take_longest_under_lock() as f64 / 1e3);
+}
+
+#[cfg(not(feature = "bench-support"))]
+fn print_longest_under_lock(_: &Db, _: &str) {}
 
 /// The time of a flush of one row: the median, and the mean time of the CPU, of all threads.
 fn publish(db: &Db) -> Result<String> {

@@ -9,6 +9,7 @@
 
 #[cfg(sidebloom_schedules)]
 mod scheduled;
+mod short;
 
 #[cfg(not(sidebloom_schedules))]
 pub(crate) use arc_swap::ArcSwap;
@@ -22,6 +23,8 @@ pub(crate) use std::{
     thread::{Builder, JoinHandle, sleep},
     time::Instant,
 };
+
+pub(crate) use short::{ShortLock, assert_unlocked};
 
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;

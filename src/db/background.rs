@@ -1,14 +1,17 @@
 //! The background threads. Each takes the most urgent task, or sleeps. `failure.rs` decides what an error or a panic means.
 
+use super::compaction::Compaction;
 use super::control::{Control, TombstoneFlush};
 use super::inner::Inner;
-use super::pick::{Compaction, pick};
+use super::pick::pick;
 use super::retry::TaskKind;
 use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
 use crate::fs::sigbus_faults;
 use crate::id::FileId;
+use crate::manifest::LiveSet;
 use crate::memtable::Memtable;
+use crate::sync::atomic::Ordering;
 use crate::sync::{self, Instant, JoinHandle, lock};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +31,8 @@ enum BackgroundTask {
     UnmapCold,
     RemoveLeftovers,
     FreeMemtables,
+    QueueBadSidecars,
+    QueueMissingSidecars,
     Flush(Arc<Memtable>, FileId),
     /// Hands a memtable with many tombstones over to a flush.
     RotateTombstones,
@@ -43,9 +48,11 @@ impl BackgroundTask {
     /// The kind whose retries its outcome counts for; `None` if it cannot fail.
     fn kind(&self) -> Option<TaskKind> {
         match self {
-            BackgroundTask::UnmapCold | BackgroundTask::RemoveLeftovers | BackgroundTask::FreeMemtables => {
-                None
-            }
+            BackgroundTask::UnmapCold
+            | BackgroundTask::RemoveLeftovers
+            | BackgroundTask::FreeMemtables
+            | BackgroundTask::QueueBadSidecars
+            | BackgroundTask::QueueMissingSidecars => None,
             BackgroundTask::Flush(..) | BackgroundTask::RotateTombstones => Some(TaskKind::Flush),
             BackgroundTask::Compact(_) | BackgroundTask::TakeBack(_) => Some(TaskKind::Compaction),
             BackgroundTask::CheckSidecar(..)
@@ -54,13 +61,14 @@ impl BackgroundTask {
         }
     }
 
-    /// Clears the marks that `next_task` set. If the task must run `again` and nothing else would remember it, queues it.
-    fn hand_back(self, control: &mut Control, failed: bool, again: bool) {
+    /// Clears the marks that `next_task` set. If the task must run `again` and nothing else would remember it, queues it. The caller drops
+    /// the task without the lock: that may free a memtable or remove files.
+    fn hand_back(&self, control: &mut Control, failed: bool, again: bool) {
         match self {
             BackgroundTask::Flush(table, next_log) => {
                 control.flushing = None;
                 if failed {
-                    control.to_flush.push_front((table, next_log));
+                    control.to_flush.push_front((Arc::clone(table), *next_log));
                 }
             }
             BackgroundTask::RotateTombstones if control.tombstone_flush == TombstoneFlush::Starting => {
@@ -71,22 +79,22 @@ impl BackgroundTask {
             }
             BackgroundTask::RotateTombstones => {} // It is due again: the next memtable has many, too, or the log was locked.
             BackgroundTask::RemoveLeftovers | BackgroundTask::FreeMemtables => {}
+            BackgroundTask::QueueBadSidecars | BackgroundTask::QueueMissingSidecars => {}
             BackgroundTask::UnmapCold => {
                 control.unmap_from.get_or_insert_with(Instant::now);
             }
             BackgroundTask::CheckSidecar(id, _) => {
                 control.checking_sidecars = false;
-                control.sidecars_to_check.extend(again.then_some(id));
-                control.indexes_to_warm.extend((!failed).then_some(id));
+                control.sidecars_to_check.extend(again.then_some(*id));
+                control.indexes_to_warm.extend((!failed).then_some(*id));
             }
             BackgroundTask::WarmIndexes(ids) => {
                 control.checking_sidecars = false;
-                control.indexes_to_warm.extend(ids.into_iter().filter(|_| again));
+                control.indexes_to_warm.extend(ids.iter().filter(|_| again));
             }
             BackgroundTask::Retune(..) => control.checking_sidecars = false,
             BackgroundTask::Compact(compaction) | BackgroundTask::TakeBack(compaction) => {
-                let done = compaction.reservation();
-                control.running.retain(|running| Some(running) != done.as_ref());
+                control.running.retain(|running| running != compaction.reservation());
             }
         }
     }
@@ -129,12 +137,14 @@ impl Inner {
             let result = self.guarded(|| self.perform(&task)).unwrap_or_else(|| self.check_writable());
             let failed = result.is_err();
             let failure = result.err().filter(|error| !self.quarantine(error)).map(|error| self.fail(error));
-            let mut control = lock(&self.control);
+            let mut control = self.control.lock();
             if let Some(kind) = task.kind() {
                 self.record_attempt(&mut control, kind, failure.as_ref());
             }
             task.hand_back(&mut control, failed, failure.is_some());
+            control.finished += 1;
             drop(control);
+            drop(task);
             self.work.notify_all();
             self.progress.notify_all();
         }
@@ -153,8 +163,16 @@ impl Inner {
                 Ok(())
             }
             BackgroundTask::FreeMemtables => {
-                let retired = std::mem::take(&mut lock(&self.control).retired);
+                let retired = std::mem::take(&mut self.control.lock().retired);
                 drop(retired); // Without the lock.
+                Ok(())
+            }
+            BackgroundTask::QueueBadSidecars => {
+                self.queue_bad();
+                Ok(())
+            }
+            BackgroundTask::QueueMissingSidecars => {
+                self.queue_missing_sidecars();
                 Ok(())
             }
             BackgroundTask::CheckSidecar(id, ahead) => {
@@ -170,25 +188,101 @@ impl Inner {
 
     /// Waits for a task; `None` once the store is closing.
     fn next_task(&self) -> Option<BackgroundTask> {
-        let mut control = lock(&self.control);
+        let mut control = self.control.lock();
+        // What there was when this thread last looked for a compaction and found none.
+        let mut looked = None;
         loop {
             if control.closing {
                 return None;
             }
-            // One time for both calls: a pause that ended between them would go unnoticed.
+            // One time for all: a pause that ended between two calls would go unnoticed.
             let now = Instant::now();
             if let Some(task) = self.choose(&mut control, now) {
                 return Some(task);
             }
-            let mut later = self.until_next_task(&control, now);
+            let until_idle = control.until_idle();
+            if self.may_compact(&control, now) {
+                let number = self.current.number.load(Ordering::Acquire);
+                let seen = (number, control.finished, until_idle.is_zero());
+                if looked.replace(seen) != Some(seen) {
+                    drop(control);
+                    if let Some(task) = self.look_for_work() {
+                        return Some(task);
+                    }
+                    control = self.control.lock();
+                    continue; // Something may have happened meanwhile.
+                }
+            }
+            let mut later = self.until_next_task(&control, now, until_idle);
             if sigbus_faults().is_some() {
                 later = Some(later.map_or(LOOK_FOR_FAULTS_EVERY, |time| time.min(LOOK_FOR_FAULTS_EVERY)));
             }
             control = match later {
-                None => sync::wait(&self.work, control),
-                Some(time) => sync::wait_timeout(&self.work, &self.control, control, time),
+                None => control.wait(&self.work),
+                Some(time) => control.wait_timeout(&self.work, time),
             };
+            looked = None;
         }
+    }
+
+    /// Whether a thread is free for a compaction. One stays free, so that no flush waits for a long compaction.
+    fn may_compact(&self, control: &Control, now: Instant) -> bool {
+        let spare = self.storage.options.background_threads - 1;
+        self.failure.get().is_none()
+            && !self.storage.options.read_only
+            && control.compaction_retries.pause(now).is_zero()
+            && control.running.len() - control.manual < spare
+    }
+
+    /// The most urgent compaction, which is reserved, or else a filter to replace.
+    fn look_for_work(&self) -> Option<BackgroundTask> {
+        let mut costs = lock(&self.costs);
+        let is_idle = |control: &Control| control.until_idle().is_zero();
+        loop {
+            let (live, running, idle) = {
+                let control = self.control.lock();
+                (self.live(), control.running.clone(), is_idle(&control))
+            };
+            let Some(picked) = pick(&mut costs, &live, &self.storage.options, &running, idle) else { break };
+            let mut control = self.control.lock();
+            if control.closing || !self.may_compact(&control, Instant::now()) {
+                return None;
+            }
+            if self.reserve_if_current(&mut control, &live, &picked) {
+                return Some(BackgroundTask::Compact(picked));
+            }
+        }
+        let may_retune = |control: &Control| {
+            is_idle(control)
+                && control.running.is_empty()
+                && !control.checking_sidecars
+                && control.sidecar_retries.pause(Instant::now()).is_zero()
+        };
+        if !may_retune(&self.control.lock()) {
+            return None;
+        }
+        let (id, spec) = self.segment_to_retune()?;
+        let mut control = self.control.lock();
+        if control.closing || !may_retune(&control) {
+            return None;
+        }
+        control.checking_sidecars = true;
+        Some(BackgroundTask::Retune(id, spec))
+    }
+
+    /// Reserves a compaction that was chosen without the lock. Does not if another one has taken what it needs, or the live set is not the
+    /// one that it was chosen for.
+    pub fn reserve_if_current(
+        &self,
+        control: &mut Control,
+        live: &Arc<LiveSet>,
+        chosen: &Compaction,
+    ) -> bool {
+        let wanted = chosen.reservation();
+        let is_free = !control.running.iter().any(|other| other.conflicts_with(wanted));
+        let is_current = is_free && Arc::ptr_eq(&self.view.load().live, live);
+        control.running.extend(is_current.then(|| wanted.clone()));
+        is_current
     }
 
     fn choose(&self, control: &mut Control, now: Instant) -> Option<BackgroundTask> {
@@ -216,8 +310,15 @@ impl Inner {
             control.tombstone_flush = TombstoneFlush::Starting;
             return Some(BackgroundTask::RotateTombstones);
         }
-        self.queue_bad(control);
-        self.queue_missing_sidecars(control);
+        let faults = sigbus_faults().unwrap_or(0);
+        if self.storage.maps.had_bad() || faults != control.faults_seen {
+            control.faults_seen = faults;
+            return Some(BackgroundTask::QueueBadSidecars);
+        }
+        if control.until_missing_sidecars().is_some_and(|wait| wait.is_zero()) {
+            control.missing_sidecars_due = None;
+            return Some(BackgroundTask::QueueMissingSidecars);
+        }
         self.queue_suspects(control);
         let sidecars_pause = !control.sidecar_retries.pause(now).is_zero();
         if !control.checking_sidecars && !sidecars_pause {
@@ -230,34 +331,17 @@ impl Inner {
                 return task;
             }
         }
-        if !control.compaction_retries.pause(now).is_zero() {
+        if !self.may_compact(control, now) {
             return None;
         }
-        // One thread stays free, so that no flush waits for a long compaction.
-        let spare = self.storage.options.background_threads - 1;
-        if self.storage.options.read_only || control.running.len() - control.manual >= spare {
-            return None;
-        }
-        if let Some(compaction) = self.next_suspect(control) {
-            control.running.extend(compaction.reservation());
-            return Some(BackgroundTask::TakeBack(compaction));
-        }
-        let is_idle = control.until_idle().is_zero();
-        if let Some(compaction) = pick(&self.live(), &self.storage.options, &control.running, is_idle) {
-            control.running.extend(compaction.reservation());
-            return Some(BackgroundTask::Compact(compaction));
-        }
-        if !is_idle || sidecars_pause || control.checking_sidecars || !control.running.is_empty() {
-            return None;
-        }
-        let (id, spec) = self.segment_to_retune()?;
-        control.checking_sidecars = true;
-        Some(BackgroundTask::Retune(id, spec))
+        let compaction = self.next_suspect(control)?;
+        control.running.push(compaction.reservation().clone());
+        Some(BackgroundTask::TakeBack(compaction))
     }
 
     /// How long until there may be a task that nobody signals: a pause after a failure ends, a check is due again, or
     /// the store becomes idle with something to compact.
-    fn until_next_task(&self, control: &Control, now: Instant) -> Option<Duration> {
+    fn until_next_task(&self, control: &Control, now: Instant, until_idle: Duration) -> Option<Duration> {
         let leftovers = self.storage.files.leftovers().until_look(now);
         if self.failure.get().is_some() {
             return leftovers;
@@ -266,18 +350,10 @@ impl Inner {
         let retries = [&control.flush_retries, &control.compaction_retries, &control.sidecar_retries];
         let pauses = retries.map(|retries| retries.pause(now));
         let pauses: Vec<Duration> = pauses.into_iter().filter(|pause| !pause.is_zero()).collect();
-        let idle = if pauses.is_empty() { self.until_idle_task(control) } else { None };
+        // There may be something to do that waits for that.
+        let may_compact = control.running.is_empty() && !self.storage.options.read_only;
+        let idle = (pauses.is_empty() && may_compact && !until_idle.is_zero()).then_some(until_idle);
         let tombstones = control.until_tombstone_flush(now);
         checks.into_iter().flatten().chain(pauses).chain(idle).chain(tombstones).chain(leftovers).min()
-    }
-
-    fn until_idle_task(&self, control: &Control) -> Option<Duration> {
-        let may_compact = control.running.is_empty() && !self.storage.options.read_only;
-        let until_idle = control.until_idle();
-        if !may_compact || until_idle.is_zero() {
-            return None;
-        }
-        let compaction = pick(&self.live(), &self.storage.options, &control.running, true).map(|_| ());
-        compaction.or_else(|| self.segment_to_retune().map(|_| ())).map(|()| until_idle)
     }
 }

@@ -18,6 +18,13 @@ pub struct SegmentFilter {
 }
 
 impl Db {
+    /// The longest time for which a thread worked under the lock that background threads, writers and waiters share, since the last call: in
+    /// nanoseconds of the CPU.
+    #[doc(hidden)]
+    pub fn take_longest_under_lock(&self) -> u64 {
+        self.inner().control.take_longest_nanos()
+    }
+
     /// The filters of all segments in the order in which a lookup asks them, and the hash that they share.
     #[doc(hidden)]
     pub fn segment_filters(&self) -> (Vec<SegmentFilter>, KeyHasher) {

@@ -50,7 +50,7 @@ impl OpenStore {
             self.leave_to_parent();
             return Err(Error::Forked);
         }
-        lock(&self.inner.control).closing = true;
+        self.inner.control.lock().closing = true;
         self.inner.work.notify_all();
         self.inner.progress.notify_all();
         for thread in self.threads.drain(..) {
@@ -90,7 +90,7 @@ impl Inner {
             return Ok(());
         }
         let log = self.active_log(&mut log)?;
-        let waiting: usize = lock(&self.control).to_flush.iter().map(|(table, _)| table.bytes()).sum();
+        let waiting: usize = self.control.lock().to_flush.iter().map(|(table, _)| table.bytes()).sum();
         if log.health == LogHealth::Sound && waiting + log.memtable.bytes() < LOG_KEPT_BYTES {
             self.sync_log(log)?;
             return self.publish_log_mark();
@@ -111,7 +111,7 @@ impl Inner {
             self.rotate(log)?;
         }
         loop {
-            let next = lock(&self.control).to_flush.pop_front();
+            let next = self.control.lock().to_flush.pop_front();
             let Some((table, next_log)) = next else { return Ok(()) };
             self.flush_one(&table, next_log)?;
         }

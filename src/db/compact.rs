@@ -3,11 +3,13 @@
 //! Readers hold the segments that they started with, so a compaction keeps no old entries for them: it writes one entry per key, and a
 //! tombstone, of a key or of a range, only if a deeper level may have an entry that it hides.
 
+use super::compaction::Compaction;
 use super::control::TombstoneFlush;
+use super::failure::AwaitedWork;
 use super::inner::Inner;
 use super::metrics::add;
 use super::output::CompactionOutput;
-use super::pick::{Compaction, pick, pick_level0};
+use super::pick::{pick, pick_level0};
 use super::plan::LevelSizes;
 use super::publish::LiveSetChange;
 use super::retry::TaskKind;
@@ -20,8 +22,10 @@ use crate::manifest::{LiveSegment, RangedRuns};
 use crate::merge::{MergeCursor, MergeSource, RunCursor};
 use crate::ranges::{RangeTombstones, Span};
 use crate::segment::{Access, Direction};
+use crate::sync::atomic::Ordering;
 use crate::sync::lock;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 
 /// How many entries are merged between two checks whether the store is closing.
@@ -33,15 +37,12 @@ impl Inner {
         if compaction.drops {
             return self.drop_covered(compaction);
         }
-        if compaction.is_move()
-            && !(compaction.bottom && compaction.upper.iter().any(|s| s.meta.has_tombstones()))
-        {
+        if compaction.is_move() {
             let upper = &compaction.upper;
             return self.publish_if(|live| {
                 // What went to quarantine meanwhile stays there: nobody has read it.
-                let is_as_planned = |s: &LiveSegment| {
-                    live.segments().any(|now| (now.meta.id, now.meta.level) == (s.meta.id, s.meta.level))
-                };
+                let is_as_planned =
+                    |s: &LiveSegment| live.now(&s.meta).is_some_and(|now| now.meta.level == s.meta.level);
                 upper.iter().all(is_as_planned).then(|| LiveSetChange {
                     added: upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
                     removed: upper.clone(),
@@ -58,7 +59,8 @@ impl Inner {
     /// Removes segments of which range tombstones delete everything, without reading them.
     fn drop_covered(&self, compaction: &Compaction) -> Result<()> {
         self.publish_if(|live| {
-            let are_covered = compaction.upper.iter().all(|s| live.segments().any(|now| now.meta == s.meta));
+            let are_covered =
+                compaction.upper.iter().all(|s| live.now(&s.meta).is_some_and(|now| now.meta == s.meta));
             let removed = compaction.upper.clone();
             are_covered.then(|| LiveSetChange { removed, ..LiveSetChange::default() })
         })
@@ -124,7 +126,7 @@ impl Inner {
         let relieves = || {
             self.level0_is_over_limit() && compaction.inputs().any(|s| s.meta.level < compaction.output_level)
         };
-        lock(&self.control).closing && !relieves()
+        self.control.lock().closing && !relieves()
     }
 
     /// Whether level 0 has enough segments to slow writers down.
@@ -136,7 +138,7 @@ impl Inner {
     /// Merges level 0 until it is within its limit. Only for a closing store, in which nothing else compacts.
     pub fn relieve_level0(&self) -> Result<()> {
         while self.check_writable().is_ok() && self.level0_is_over_limit() {
-            let Some(compaction) = pick_level0(&self.live(), &[]) else { break };
+            let Some(compaction) = pick_level0(&self.live(), &self.storage.options, &[]) else { break };
             self.compact_one(&compaction)?;
         }
         Ok(())
@@ -146,19 +148,39 @@ impl Inner {
     pub fn wait_for_compaction(&self) -> Result<()> {
         self.check_writable()?;
         let _wait = CompactionWait::begin(self);
-        self.wait_for_work(|control| {
+        let mut awaited = AwaitedWork::default();
+        loop {
+            let seen = (self.current.number.load(Ordering::Acquire), self.control.lock().finished);
+            let Some(kind) = self.work_left() else { return Ok(()) };
+            let mut control = self.control.lock();
+            self.check_writable()?;
+            if control.closing {
+                return Err(Error::Closing);
+            }
+            self.check_awaited(&mut awaited, &mut control, kind)?;
+            if seen == (self.current.number.load(Ordering::Acquire), control.finished) {
+                let _control = control.wait(&self.progress);
+            }
+        }
+    }
+
+    /// What there is to do, or is being done, in a store that counts as idle.
+    fn work_left(&self) -> Option<TaskKind> {
+        {
+            let control = self.control.lock();
             let rotates = control.tombstone_flush != TombstoneFlush::NotNeeded;
             if control.flushing.is_some() || !control.to_flush.is_empty() || rotates {
                 return Some(TaskKind::Flush);
             }
-            let compacts = !control.running.is_empty()
-                || pick(&self.live(), &self.storage.options, &control.running, true).is_some();
-            if compacts {
+            if !control.running.is_empty() {
                 return Some(TaskKind::Compaction);
             }
-            let retunes = control.checking_sidecars || self.segment_to_retune().is_some();
-            retunes.then_some(TaskKind::Sidecars)
-        })
+        }
+        if pick(&mut lock(&self.costs), &self.live(), &self.storage.options, &[], true).is_some() {
+            return Some(TaskKind::Compaction);
+        }
+        let retunes = self.control.lock().checking_sidecars || self.segment_to_retune().is_some();
+        retunes.then_some(TaskKind::Sidecars)
     }
 }
 
@@ -175,16 +197,17 @@ fn newest_at(deleted: &RangeTombstones, at: SplitKey<'_>, span: &mut Option<Span
     }
 }
 
-/// One cursor per segment of level 0 or in quarantine, and one per sorted run. So memory does not grow with the number of segments.
-/// Segments of which everything is deleted are left out, unread.
+/// One cursor for each segment in quarantine and for each sorted run. Segments of level 0 that do not overlap share a run: a repair may have
+/// put very many there. So memory does not grow with the number of segments. Segments of which everything is deleted are left out, unread.
 fn sources(compaction: &Compaction, deleted: &RangeTombstones) -> Vec<MergeSource> {
     let mut runs: BTreeMap<u8, Vec<&LiveSegment>> = BTreeMap::new();
-    let mut alone = Vec::new();
+    let (mut level0, mut alone) = (Vec::new(), Vec::new());
     let stays = |s: &&LiveSegment| !deleted.cover(&s.meta.smallest, &s.meta.largest, s.meta.max_seq);
     for input in compaction.inputs().filter(stays) {
-        match input.meta.level == 0 || input.is_quarantined() {
-            true => alone.push(vec![input]),
-            false => runs.entry(input.meta.level).or_default().push(input),
+        match input.meta.level {
+            _ if input.is_quarantined() => alone.push(vec![input]),
+            0 => level0.push(input),
+            level => runs.entry(level).or_default().push(input),
         }
     }
     let source = |mut run: Vec<&LiveSegment>| {
@@ -192,7 +215,28 @@ fn sources(compaction: &Compaction, deleted: &RangeTombstones) -> Vec<MergeSourc
         let walk = RunWalk::of(run.into_iter().cloned().collect(), Direction::Forward);
         MergeSource::Run(RunCursor::new(Box::new(walk), Direction::Forward, Bound::Unbounded, Access::Scan))
     };
-    alone.into_iter().chain(runs.into_values()).map(source).collect()
+    alone.into_iter().chain(disjoint_runs(level0)).chain(runs.into_values()).map(source).collect()
+}
+
+/// Distributes segments over as few runs as possible, so that no two of a run overlap.
+fn disjoint_runs(mut segments: Vec<&LiveSegment>) -> Vec<Vec<&LiveSegment>> {
+    segments.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
+    let mut runs: Vec<Vec<&LiveSegment>> = Vec::new();
+    // The runs by their largest keys, smallest first.
+    let mut ends: BinaryHeap<Reverse<(&[u8], usize)>> = BinaryHeap::new();
+    for segment in segments {
+        let begins_behind = |end: &Reverse<(&[u8], usize)>| end.0.0 < segment.meta.smallest.as_slice();
+        let run = match ends.peek().is_some_and(begins_behind).then(|| ends.pop()).flatten() {
+            Some(Reverse((_, run))) => run,
+            None => {
+                runs.push(Vec::new());
+                runs.len() - 1
+            }
+        };
+        ends.push(Reverse((&segment.meta.largest, run)));
+        runs[run].push(segment);
+    }
+    runs
 }
 
 /// While it lives, the background threads treat the store as idle and compact everything.
@@ -200,7 +244,7 @@ struct CompactionWait<'a>(&'a Inner);
 
 impl<'a> CompactionWait<'a> {
     fn begin(inner: &'a Inner) -> Self {
-        lock(&inner.control).compaction_waiters += 1;
+        inner.control.lock().compaction_waiters += 1;
         inner.work.notify_all();
         CompactionWait(inner)
     }
@@ -208,6 +252,6 @@ impl<'a> CompactionWait<'a> {
 
 impl Drop for CompactionWait<'_> {
     fn drop(&mut self) {
-        lock(&self.0.control).compaction_waiters -= 1;
+        self.0.control.lock().compaction_waiters -= 1;
     }
 }

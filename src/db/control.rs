@@ -44,6 +44,8 @@ pub(crate) struct Control {
     pub running: Vec<Reservation>,
     /// How many of them are steps of manual compactions, which use no background thread.
     pub manual: usize,
+    /// Tasks that have ended, of background threads and others.
+    pub finished: u64,
     /// Segments whose sidecars wait to be verified or rebuilt.
     pub sidecars_to_check: SidecarQueue,
     pub checking_sidecars: bool,
@@ -82,6 +84,7 @@ impl Control {
             compaction_waiters: 0,
             running: Vec::new(),
             manual: 0,
+            finished: 0,
             sidecars_to_check: SidecarQueue::default(),
             checking_sidecars: false,
             indexes_to_warm: VecDeque::new(),

@@ -11,12 +11,12 @@ use super::metrics::add;
 use super::retry::TaskKind;
 use crate::error::{Error, Result};
 use crate::id::{FileKind, LOCK, TEMPORARY};
-use crate::sync::lock;
 use std::any::Any;
 use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What to do about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +61,10 @@ fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
+/// The kind of work that a caller waits for, and how many attempts at it had failed before.
+#[derive(Default)]
+pub(crate) struct AwaitedWork(Option<(TaskKind, u64)>);
+
 impl Inner {
     /// Applies an error's remedy and returns the error. With [`Remedy::Poison`] the store becomes read-only (I5).
     pub fn fail(&self, error: Error) -> Error {
@@ -100,24 +104,43 @@ impl Inner {
     }
 
     /// Waits until `wanted` returns `None`. Fails if an attempt at the kind of work that it returned fails meanwhile.
-    pub fn wait_for_work(&self, mut wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
-        let (mut seen, mut outcome) = (None, Ok(()));
-        self.wait_until(|control| {
+    pub fn wait_for_work(&self, wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
+        self.wait_for_work_within(None, wanted).map(|_| ())
+    }
+
+    /// [`wait_for_work`](Self::wait_for_work), but not for longer than the limit; `false` if that has passed.
+    pub fn wait_for_work_within(
+        &self,
+        limit: Option<Duration>,
+        mut wanted: impl FnMut(&mut Control) -> Option<TaskKind>,
+    ) -> Result<bool> {
+        let (mut awaited, mut outcome) = (AwaitedWork::default(), Ok(()));
+        let is_over = self.wait_until_within(limit, |control| {
             let Some(kind) = wanted(control) else { return true };
-            let retries = control.retries(kind);
-            let before = match seen {
-                Some((of, before)) if of == kind => before,
-                _ => {
-                    retries.hurry();
-                    self.work.notify_all();
-                    retries.failures()
-                }
-            };
-            seen = Some((kind, before));
-            outcome = retries.check_since(before);
+            outcome = self.check_awaited(&mut awaited, control, kind);
             outcome.is_err()
         })?;
-        outcome
+        outcome.map(|()| is_over)
+    }
+
+    /// Hurries work that a caller waits for. Fails if an attempt at it has failed since the first call.
+    pub fn check_awaited(
+        &self,
+        awaited: &mut AwaitedWork,
+        control: &mut Control,
+        kind: TaskKind,
+    ) -> Result<()> {
+        let retries = control.retries(kind);
+        let before = match awaited.0 {
+            Some((of, before)) if of == kind => before,
+            _ => {
+                retries.hurry();
+                self.work.notify_all();
+                retries.failures()
+            }
+        };
+        awaited.0 = Some((kind, before));
+        retries.check_since(before)
     }
 
     pub fn stop_writing(&self, cause: String) {
@@ -128,7 +151,7 @@ impl Inner {
         if self.failure.set(Arc::clone(&cause)).is_ok() {
             tracing::error!(%cause, "store is read-only until it is reopened");
         }
-        let _control = lock(&self.control); // A thread that has just checked `failure` must not miss the wake-up.
+        let _control = self.control.lock(); // A thread that has just checked `failure` must not miss the wake-up.
         self.work.notify_all();
         self.progress.notify_all();
     }

@@ -39,7 +39,7 @@ impl Inner {
     /// a range that was just deleted covers a whole segment. `tombstones` is their number before and after the last write.
     pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
         if covers_segment || tombstones.start < TOMBSTONE_RUN && tombstones.end >= TOMBSTONE_RUN {
-            lock(&self.control).tombstone_flush = TombstoneFlush::Due(Instant::now());
+            self.control.lock().tombstone_flush = TombstoneFlush::Due(Instant::now());
             self.work.notify_all();
         }
     }
@@ -48,7 +48,7 @@ impl Inner {
     /// a flush, and so for this thread.
     pub fn rotate_tombstones(&self) -> Result<()> {
         let Some(mut log) = try_lock(&self.log) else {
-            lock(&self.control).tombstone_flush = TombstoneFlush::Due(Instant::now() + LOCKED_PAUSE);
+            self.control.lock().tombstone_flush = TombstoneFlush::Due(Instant::now() + LOCKED_PAUSE);
             return Ok(());
         };
         match &mut *log {
@@ -97,7 +97,7 @@ mod tests {
         let db = Options::new().background_threads(2).open(dir.path().join("store")).unwrap();
         db.put("a", "1").unwrap();
         let inner = db.inner();
-        lock(&inner.control).compaction_waiters += 1; // The store counts as idle.
+        inner.control.lock().compaction_waiters += 1; // The store counts as idle.
         let mut log = lock(&inner.log);
         for _ in 0..2 {
             inner.note_tombstones(true, 0..0); // For each thread, as two writers do.
@@ -109,7 +109,7 @@ mod tests {
         drop(log);
         db.delete_range("a".."b").unwrap();
         eventually("the flush of the tombstones", || inner.live().max_seq() == 2);
-        eventually("its end", || lock(&inner.control).tombstone_flush == TombstoneFlush::NotNeeded);
-        lock(&inner.control).compaction_waiters -= 1;
+        eventually("its end", || inner.control.lock().tombstone_flush == TombstoneFlush::NotNeeded);
+        inner.control.lock().compaction_waiters -= 1;
     }
 }

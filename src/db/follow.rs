@@ -27,7 +27,8 @@ use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet, MANIFEST, ManifestState, check_levels, read_state};
 use crate::memtable::Memtable;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Instant, Mutex, lock, wait_timeout};
+use crate::sync::{Instant, Mutex, lock};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -95,8 +96,8 @@ impl Inner {
     /// Catches up regularly until the store is closed.
     pub fn follow_until_closed(&self) {
         loop {
-            let control = lock(&self.control);
-            if control.closing || wait_timeout(&self.work, &self.control, control, LOOK_EVERY).closing {
+            let control = self.control.lock();
+            if control.closing || control.wait_timeout(&self.work, LOOK_EVERY).closing {
                 return;
             }
             let outcome = self.guarded(|| self.catch_up().inspect(|()| self.look_at_filters()));
@@ -158,14 +159,14 @@ impl Inner {
 
     /// Reads these sidecars anew.
     fn reopen_filters(&self, ids: &BTreeSet<FileId>) {
-        self.change_view(&mut lock(&self.control), |view| {
+        let reopened = |live: &Arc<LiveSet>| {
             let renewed = |s: &LiveSegment| LiveSegment {
                 sidecar: Some(Arc::new(self.storage.unopened_sidecar(&s.meta))),
                 ..s.clone()
             };
-            let renewed = view.live.segments().filter(|s| ids.contains(&s.meta.id)).map(renewed).collect();
-            view.live = Arc::new(view.live.with(renewed, ids));
-        });
+            Some(live.replaced(live.segments().filter(|s| ids.contains(&s.meta.id)).map(renewed).collect()))
+        };
+        self.change_live(reopened, |_| {});
         self.queue_unverified();
     }
 
@@ -227,7 +228,7 @@ impl Inner {
             }
         }
         // Freeing a full memtable takes a tenth of a second, so another thread does it.
-        lock(&self.control).retired.extend(gone);
+        self.control.lock().retired.extend(gone);
         self.work.notify_all();
         new.problem.map_or(Ok(()), Err)
     }
@@ -248,21 +249,24 @@ impl Inner {
             memtables.push(Arc::new(Memtable::new(self.storage.options.memtable_bytes)?));
         }
         let active = memtables.remove(0);
-        let mut control = lock(&self.control);
-        let before = self.live();
         let stays = |s: &LiveSegment| {
             let meta = at.state.segments.get(&s.meta.id).filter(|meta| meta.digest == s.meta.digest)?;
             Some(if meta.level == s.meta.level { s.clone() } else { s.at_level(meta.level) })
         };
-        for gone in before.segments().filter(|s| stays(s).is_none()) {
-            gone.file.hold(Arc::clone(&at.version) as _);
-        }
-        let live = Arc::new(LiveSet::new(before.segments().filter_map(stays).chain(opened)));
-        // Lower than before only if the last log had an operation that failed in the writer. Then the number moves first, too.
-        self.visible.store(at.logs.last_seq().max(live.max_seq()), Ordering::Release);
-        self.change_view(&mut control, |view| {
-            view.logs_reach_back = at.logs.reach_back(&live);
-            (view.active, view.immutable, view.live) = (active, memtables, live);
+        let found = Cell::new((false, 0));
+        let next = |before: &Arc<LiveSet>| {
+            for gone in before.segments().filter(|s| stays(s).is_none()) {
+                gone.file.hold(Arc::clone(&at.version) as _);
+            }
+            let live = LiveSet::new(before.segments().filter_map(stays).chain(opened.iter().cloned()));
+            found.set((at.logs.reach_back(&live), at.logs.last_seq().max(live.max_seq())));
+            Some(live)
+        };
+        self.change_live(next, |view| {
+            let (logs_reach_back, visible) = found.get();
+            // Lower than before only if the last log had an operation that failed in the writer. Then the number moves first, too.
+            self.visible.store(visible, Ordering::Release);
+            (view.active, view.immutable, view.logs_reach_back) = (active, memtables, logs_reach_back);
         });
         Ok(())
     }

@@ -12,7 +12,7 @@
 use super::inner::Inner;
 use super::log::{ActiveLog, Log};
 use super::metrics::add;
-use super::place::{Placed, place};
+use super::place::Placed;
 use super::plan::LevelSizes;
 use super::publish::{FlushedMemtable, LiveSetChange};
 use super::retry::TaskKind;
@@ -93,9 +93,8 @@ impl Inner {
         };
         let mut placed = None;
         let published = self.publish_if(|live| {
-            let mut control = lock(&self.control);
-            let added = place(live, &built.take(), &self.storage.options, &control.running);
-            placed = Some(Placed::reserve(self, &mut control, &added));
+            let (added, owned) = Placed::place(self, live, &built.take());
+            placed = Some(owned);
             Some(LiveSetChange { added, flushed: Some(before), ..LiveSetChange::default() })
         });
         drop(placed);

@@ -3,11 +3,13 @@
 //! Three locks, always taken in this order. Readers take none of them.
 //! 1. `log`: held by the writer at the head of the queue. Protects the write-ahead log and the active memtable.
 //! 2. `manifest`: held while segments or sidecars are published.
-//! 3. `control`: held briefly, never during I/O. Whoever holds it may replace the view and assign background work.
+//! 3. `control`: held briefly, never during I/O or work that grows with the store. Whoever holds it may replace the view and assign
+//!    background work.
 
 use super::control::Control;
 use super::following::Following;
 use super::log::{InheritedLogs, Log, QueuedBatch};
+use super::merge_costs::MergeCosts;
 use super::policy::FilterPolicy;
 use super::storage::Storage;
 use super::view::View;
@@ -16,10 +18,11 @@ use crate::id::FileId;
 use crate::key::Seq;
 use crate::manifest::{LiveSet, Manifest, ManifestState};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{self, ArcSwap, Condvar, Mutex, lock};
+use crate::sync::{ArcSwap, Condvar, Instant, Mutex, ShortLock};
 use crate::wal;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Stores opened by this process.
 static OPENED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
@@ -48,7 +51,9 @@ pub(crate) struct Inner {
     pub unsynced: Mutex<Vec<(FileId, wal::LogWriter)>>,
     /// `None` in a read-only store.
     pub manifest: Mutex<Option<(Manifest, ManifestState)>>,
-    pub control: Mutex<Control>,
+    pub control: ShortLock<Control>,
+    /// What the last pick has found out about the levels. Held by the thread that looks for a compaction; locked before `control`.
+    pub costs: Mutex<MergeCosts>,
     /// Signals background threads that there may be work.
     pub work: Arc<Condvar>,
     /// Signals stalled writers and other waiters that background work has finished.
@@ -87,7 +92,8 @@ impl Inner {
             write_queue: Mutex::new(Vec::new()),
             unsynced: Mutex::new(Vec::new()),
             manifest: Mutex::new(manifest),
-            control: Mutex::new(Control::new(before_own_logs)),
+            control: ShortLock::new(Control::new(before_own_logs)),
+            costs: Mutex::default(),
             work,
             progress: Condvar::new(),
             failure: OnceLock::new(),
@@ -104,13 +110,39 @@ impl Inner {
         (view, self.visible.load(Ordering::Acquire))
     }
 
-    /// Replaces the view. The caller holds `control`, so only one thread at a time does so.
-    pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) {
+    /// Replaces the view. The caller holds `control`, so only one thread at a time does so. Returns the view before, which may be the last to
+    /// have its memtables and segments. It is dropped without the lock, and not earlier: its memtables' filters deny everything once they are
+    /// gone, and readers must know by then that the view has changed.
+    #[must_use]
+    pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) -> Arc<View> {
         let view = self.view.load_full().changed(change);
         let before = self.view.swap(Arc::new(view));
         self.current.number.fetch_add(1, Ordering::Release);
-        // Not earlier: its memtables' filters deny everything once they are gone, and readers must know by then that the view has changed.
-        drop(before);
+        before
+    }
+
+    /// Replaces the live set by what `next` makes of it without the lock, and once more if another thread has replaced it meanwhile. `along`
+    /// changes the rest of the view at the same time. `None` changes nothing.
+    pub fn change_live(
+        &self,
+        mut next: impl FnMut(&Arc<LiveSet>) -> Option<LiveSet>,
+        along: impl FnOnce(&mut View),
+    ) -> bool {
+        loop {
+            let before = self.live();
+            let Some(live) = next(&before).map(Arc::new) else { return false };
+            let mut control = self.control.lock();
+            if Arc::ptr_eq(&self.view.load().live, &before) {
+                let change = |view: &mut View| {
+                    view.live = live;
+                    along(view);
+                };
+                let previous = self.change_view(&mut control, change);
+                drop(control);
+                drop(previous);
+                return true;
+            }
+        }
     }
 
     pub fn live(&self) -> Arc<LiveSet> {
@@ -128,15 +160,29 @@ impl Inner {
     }
 
     /// Waits until `done` returns true. Fails if the store becomes read-only or closes first.
-    pub fn wait_until(&self, mut done: impl FnMut(&mut Control) -> bool) -> Result<()> {
-        let mut control = lock(&self.control);
+    pub fn wait_until(&self, done: impl FnMut(&mut Control) -> bool) -> Result<()> {
+        self.wait_until_within(None, done).map(|_| ())
+    }
+
+    /// [`wait_until`](Self::wait_until), but not for longer than the limit; `false` if that has passed.
+    pub fn wait_until_within(
+        &self,
+        limit: Option<Duration>,
+        mut done: impl FnMut(&mut Control) -> bool,
+    ) -> Result<bool> {
+        let began = Instant::now();
+        let mut control = self.control.lock();
         while !done(&mut control) {
             self.check_writable()?;
             if control.closing {
                 return Err(Error::Closing);
             }
-            control = sync::wait(&self.progress, control);
+            control = match limit.map(|limit| limit.saturating_sub(began.elapsed())) {
+                None => control.wait(&self.progress),
+                Some(left) if left.is_zero() => return Ok(false),
+                Some(left) => control.wait_timeout(&self.progress, left),
+            };
         }
-        Ok(())
+        Ok(true)
     }
 }

@@ -7,17 +7,19 @@
 //!    level 0 needs compaction, every other step does that, or waits for the thread that does: writers wait for one step at most (I7).
 //! 4. Each finished step is published. After a crash, the next call continues with what remains.
 
-use super::control::Control;
+use super::compaction::Compaction;
 use super::inner::Inner;
-use super::pick::{Compaction, deepest_bytes_max, level0_is_due, pick_level0};
+use super::pick::{deepest_bytes_max, level0_is_due, pick_level0};
+use super::reserve::Reservation;
 use crate::bounds::{KeyRange, is_empty};
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::manifest::{LEVELS, LiveSegment, LiveSet};
+use crate::sync::assert_unlocked;
 use crate::sync::atomic::Ordering;
-use crate::sync::lock;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// A manual compaction in progress.
 struct ManualCompaction {
@@ -52,8 +54,8 @@ impl ManualCompaction {
         from && to && meta.min_seq <= self.newest
     }
 
-    fn next(&self, live: &LiveSet, control: &Control) -> NextStep {
-        let running = &control.running;
+    fn next(&self, live: &LiveSet, running: &[Reservation]) -> NextStep {
+        assert_unlocked();
         let target = self.level.max(live.deepest());
         let mut levels = live.levels().iter().enumerate().take(target);
         let covered = |s: &LiveSegment| self.covers(s);
@@ -88,10 +90,10 @@ struct ReservedStep<'a> {
 
 impl Drop for ReservedStep<'_> {
     fn drop(&mut self) {
-        let mut control = lock(&self.inner.control);
-        let done = self.compaction.reservation();
-        control.running.retain(|running| Some(running) != done.as_ref());
+        let mut control = self.inner.control.lock();
+        control.running.retain(|running| running != self.compaction.reservation());
         control.manual -= 1;
+        control.finished += 1;
         drop(control);
         self.inner.work.notify_all();
         self.inner.progress.notify_all();
@@ -138,18 +140,16 @@ impl Inner {
             let Some(suspect) = live.quarantined().iter().find(|s| s.meta.id == id) else { return true };
             let back = |running: &[_]| Compaction::back(&live, suspect, &self.storage.options, running);
             match back(&control.running) {
-                Some(compaction) => step = Some(self.reserve(control, compaction)),
+                Some(compaction) => {
+                    control.running.push(compaction.reservation().clone());
+                    control.manual += 1;
+                    step = Some(ReservedStep { inner: self, compaction });
+                }
                 None => return back(&[]).is_none(),
             }
             true
         })?;
         Ok(step)
-    }
-
-    fn reserve(&self, control: &mut Control, compaction: Compaction) -> ReservedStep<'_> {
-        control.running.extend(compaction.reservation());
-        control.manual += 1;
-        ReservedStep { inner: self, compaction }
     }
 
     fn note_failure(&self, outcome: Result<()>) -> Result<()> {
@@ -166,36 +166,42 @@ impl Inner {
         manual: &ManualCompaction,
         level0_was_last: &mut bool,
     ) -> Result<Option<ReservedStep<'_>>> {
-        let mut step = None;
-        self.wait_until(|control| {
-            let live = self.live();
-            if control.closing {
-                return false;
-            }
+        loop {
+            let (mut live, mut running) = (self.live(), Vec::new());
+            self.wait_until(|control| {
+                (live, running) = (self.live(), control.running.clone());
+                !control.closing
+            })?;
             let level0_first = level0_is_due(&live, &self.storage.options) && !*level0_was_last;
-            let next = match pick_level0(&live, &control.running) {
+            let next = match pick_level0(&live, &self.storage.options, &running) {
                 Some(compaction) if level0_first => NextStep::Run(compaction),
-                None if level0_first && !control.running.iter().any(|r| r.writes(1)) => NextStep::Wait,
-                _ => manual.next(&live, control),
+                None if level0_first && !running.iter().any(|r| r.writes(1)) => NextStep::Wait,
+                _ => manual.next(&live, &running),
             };
-            *level0_was_last = level0_first && matches!(next, NextStep::Run(_));
             match next {
                 NextStep::Run(compaction) => {
-                    step = Some(self.reserve(control, compaction));
-                    true
+                    let mut control = self.control.lock();
+                    if !control.closing && self.reserve_if_current(&mut control, &live, &compaction) {
+                        control.manual += 1;
+                        *level0_was_last = level0_first;
+                        return Ok(Some(ReservedStep { inner: self, compaction }));
+                    }
                 }
-                NextStep::Wait => false,
-                NextStep::Done => true,
+                NextStep::Wait => self.wait_until(|control| {
+                    control.running != running || !Arc::ptr_eq(&self.view.load().live, &live)
+                })?,
+                NextStep::Done => {
+                    *level0_was_last = false;
+                    return Ok(None);
+                }
             }
-        })?;
-        Ok(step)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::level_tests::store_of;
-    use super::super::reserve::Reservation;
     use super::*;
     use crate::Options;
 
@@ -205,7 +211,7 @@ mod tests {
         let db = Options::new().background_threads(2).open(&path).unwrap();
         // As if the only thread for compactions were busy elsewhere.
         let elsewhere = Reservation::of(db.inner().live().levels()[3].segments().iter(), 4);
-        lock(&db.inner().control).running.extend(elsewhere);
+        db.inner().control.lock().running.extend(elsewhere);
         while !level0_is_due(&db.inner().live(), &db.inner().storage.options) {
             db.put("a", "1").unwrap();
             db.flush().unwrap();

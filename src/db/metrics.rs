@@ -89,6 +89,8 @@ pub(crate) struct Metrics {
     pub compaction_read_bytes: AtomicU64,
     pub filter_bytes: AtomicU64,
     pub stall_micros: AtomicU64,
+    /// What a writer waits for now, as [`WriteStall::to_metric`](super::stats::WriteStall::to_metric) gives it.
+    pub write_stall: AtomicU64,
     /// Attempts that failed for lack of file descriptors.
     pub descriptor_waits: AtomicU64,
     /// Attempts that failed for lack of disk space.

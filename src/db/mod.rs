@@ -7,6 +7,7 @@ mod bench_support;
 mod checkpoint;
 mod close;
 mod compact;
+mod compaction;
 mod control;
 mod cursor;
 mod failure;
@@ -24,6 +25,7 @@ mod log;
 mod lookup;
 mod manual;
 mod mask;
+mod merge_costs;
 mod metrics;
 mod names;
 mod open;
@@ -65,6 +67,8 @@ mod write;
 mod hostile_tests;
 #[cfg(test)]
 mod level_tests;
+#[cfg(test)]
+mod move_tests;
 
 #[cfg(feature = "bench-support")]
 pub use bench_support::SegmentFilter;
@@ -80,5 +84,5 @@ pub use range::{Keys, Range};
 pub use repair::{LogSalvage, LostRange, RepairReport, repair};
 pub use sidecars::RebuildReport;
 pub use snapshot::Snapshot;
-pub use stats::{LevelStats, Stats};
+pub use stats::{LevelStats, Stats, WriteStall};
 pub use verify::VerifyReport;

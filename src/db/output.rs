@@ -5,8 +5,8 @@
 //! 2. Range tombstones fill a segment as entries do. Where there are many and no entries, a tombstone of a deleted key stands for an entry,
 //!    behind which the segment can end.
 
+use super::compaction::Compaction;
 use super::inner::Inner;
-use super::pick::Compaction;
 use super::plan::FilterPlan;
 use super::segment_builder::SegmentBuilder;
 use super::write::RANGE_BYTES_MAX;

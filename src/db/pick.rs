@@ -15,11 +15,17 @@
 //!    tombstones is merged down until they have nothing left to hide, since a walk has to pass them.
 //! 7. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its outputs may span gaps between its
 //!    inputs, where the live set shows nothing yet. A compaction that needs either waits until it is done.
+//! 8. Segments that only move go along with the first of them, in one edit of the manifest, as long as their level holds too much.
+//!
+//! Nothing here looks at every segment of a store: levels are sorted, and what is found for a part of a level is kept while that part stays
+//! the same (see `merge_costs.rs`).
 
+use super::compaction::{Compaction, LEVEL0_GROUP_MAX};
+use super::merge_costs::MergeCosts;
 use super::options::Options;
 use super::reserve::Reservation;
-use super::write::RANGE_BYTES_MAX;
-use crate::manifest::{LEVELS, LiveSegment, LiveSet, hull};
+use crate::manifest::{LEVELS, LiveSegment, LiveSet, Segments};
+use crate::sync::assert_unlocked;
 
 /// The smallest target of a level that is not the deepest, in segments.
 const LEVEL_SEGMENTS_MIN: u64 = 4;
@@ -32,100 +38,6 @@ const SIZE_RATIO: u64 = 10;
 
 /// A run of so many tombstones takes a walk a few milliseconds to pass.
 pub(crate) const TOMBSTONE_RUN: usize = 8 << 10;
-
-/// The most segments of level 0 in one merge. Each needs a cursor with a read window of up to 256 KiB; any other level needs one in all.
-const LEVEL0_GROUP_MAX: usize = 64;
-
-/// Segments to merge into `output_level`.
-pub(crate) struct Compaction {
-    pub upper: Vec<LiveSegment>,
-    pub lower: Vec<LiveSegment>,
-    pub output_level: u8,
-    /// No deeper level and no segment in quarantine has keys in this range, so tombstones have nothing left to hide.
-    pub bottom: bool,
-    /// Range tombstones delete everything in `upper`, which is only removed.
-    pub drops: bool,
-}
-
-impl Compaction {
-    pub fn inputs(&self) -> impl Iterator<Item = &LiveSegment> + Clone {
-        self.upper.iter().chain(&self.lower)
-    }
-
-    /// Whether the input only changes its level and keeps its file.
-    pub fn is_move(&self) -> bool {
-        self.lower.is_empty() && self.upper.len() == 1
-    }
-
-    /// Merges `upper` into `output_level`, with everything it overlaps there. `None` if a running compaction is in the way.
-    pub fn down(
-        live: &LiveSet,
-        upper: Vec<LiveSegment>,
-        output_level: usize,
-        running: &[Reservation],
-    ) -> Option<Self> {
-        let (smallest, largest) = hull(&upper)?;
-        let below = live.levels().get(output_level)?.segments();
-        let lower: Vec<_> = below.iter().filter(|s| s.overlaps(smallest, largest)).cloned().collect();
-        let (smallest, largest) = hull(upper.iter().chain(&lower))?;
-        let deeper = live.levels().iter().skip(output_level + 1).flat_map(|level| level.segments());
-        let bottom = !deeper.chain(live.quarantined()).any(|s| s.overlaps(smallest, largest));
-        let compaction =
-            Compaction { output_level: u8::try_from(output_level).ok()?, bottom, drops: false, lower, upper };
-        let wanted = compaction.reservation()?;
-        (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
-    }
-
-    /// Merges the oldest `wanted` segments of level 0 into level 1, with those that must not stay above them.
-    pub fn of_level0(
-        live: &LiveSet,
-        wanted: impl Fn(&LiveSegment) -> bool,
-        running: &[Reservation],
-    ) -> Option<Self> {
-        Compaction::down(live, level0_group(live.levels()[0].segments(), wanted), 1, running)
-    }
-
-    /// Merges segments of level 0 into one. `None` if there are none, or a running compaction is in the way.
-    fn within_level0(segments: &[LiveSegment], running: &[Reservation]) -> Option<Self> {
-        // Their range tombstones must fit into one block.
-        let ranged = segments.iter().filter(|s| s.meta.ranges > 0).map(|s| s.meta.file_bytes).sum::<u64>();
-        if ranged > 2 * RANGE_BYTES_MAX as u64 {
-            return None;
-        }
-        let (upper, lower) = (segments.to_vec(), Vec::new());
-        let compaction = Compaction { output_level: 0, bottom: false, drops: false, lower, upper };
-        let wanted = compaction.reservation()?;
-        (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
-    }
-
-    /// Removes segments that range tombstones cover, those of the deepest such level. `None` if there are none that no compaction reads.
-    fn drop_covered(live: &LiveSet, running: &[Reservation]) -> Option<Self> {
-        let is_free = |s: &&LiveSegment| !running.iter().any(|other| other.takes(s.meta.id));
-        let output_level = live.covered().iter().filter(is_free).map(|s| s.meta.level).max()?;
-        let of_level = live.covered().iter().filter(|s| s.meta.level == output_level);
-        let (upper, lower) = (of_level.filter(is_free).cloned().collect(), Vec::new());
-        let compaction = Compaction { output_level, bottom: false, drops: true, lower, upper };
-        let wanted = compaction.reservation()?;
-        (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
-    }
-
-    /// Rewrites one segment to drop its tombstones. `None` if a running compaction is in the way.
-    pub fn rewrite(live: &LiveSet, segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
-        let meta = &segment.meta;
-        let deeper =
-            live.levels().iter().skip(usize::from(meta.level) + 1).flat_map(|level| level.segments());
-        let bottom = !deeper.chain(live.quarantined()).any(|s| s.overlaps(&meta.smallest, &meta.largest));
-        let (upper, lower) = (vec![segment.clone()], Vec::new());
-        let compaction = Compaction { output_level: meta.level, bottom, drops: false, lower, upper };
-        let wanted = compaction.reservation()?;
-        (!running.iter().any(|other| other.conflicts_with(&wanted))).then_some(compaction)
-    }
-
-    /// What this compaction owns while it runs; `None` if it has no inputs.
-    pub fn reservation(&self) -> Option<Reservation> {
-        Reservation::of(self.inputs(), self.output_level)
-    }
-}
 
 /// How many bytes a level may hold while it is the deepest one.
 pub(crate) fn deepest_bytes_max(level: usize, segment_bytes: u64) -> u64 {
@@ -144,13 +56,15 @@ fn target_bytes(live: &LiveSet, level: usize, segment_bytes: u64) -> u64 {
     (of_deepest / SIZE_RATIO.saturating_pow(power)).max(segment_bytes.saturating_mul(LEVEL_SEGMENTS_MIN))
 }
 
-/// The most urgent compaction; `None` if every level is within its target or already being compacted.
+/// The most urgent compaction; `None` if every level is within its target or already being compacted. `costs` are those of the last pick.
 pub(crate) fn pick(
+    costs: &mut MergeCosts,
     live: &LiveSet,
     options: &Options,
     running: &[Reservation],
     is_idle: bool,
 ) -> Option<Compaction> {
+    assert_unlocked();
     if let Some(dropped) = Compaction::drop_covered(live, running) {
         return Some(dropped);
     }
@@ -159,14 +73,21 @@ pub(crate) fn pick(
     scores.retain(|(score, _)| *score >= 1.0);
     scores.sort_by(|a, b| b.0.total_cmp(&a.0));
     let urgent = scores.into_iter().find_map(|(_, level)| match level {
-        0 => pick_level0(live, running),
-        _ => pick_sorted(live, level, running),
+        0 => pick_level0(live, options, running),
+        _ => pick_sorted(costs, live, level, excess_bytes(live, level, options), running),
     });
-    urgent.or_else(|| pick_tombstones(live, options, running)).or_else(|| {
-        let at_rest =
-            || pick_level0_when_idle(live, options, running).or_else(|| pick_when_idle(live, running));
-        is_idle.then(at_rest).flatten()
+    urgent.or_else(|| pick_tombstones(live, options, running)).or_else(|| match is_idle {
+        true => {
+            pick_level0_when_idle(live, options, running).or_else(|| pick_when_idle(costs, live, running))
+        }
+        false => None,
     })
+}
+
+/// By how much a level below 0 exceeds its target.
+fn excess_bytes(live: &LiveSet, level: usize, options: &Options) -> u64 {
+    let bytes = live.levels().get(level).map_or(0, |level| level.file_bytes());
+    bytes.saturating_sub(target_bytes(live, level, options.segment_bytes))
 }
 
 fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
@@ -184,67 +105,65 @@ pub(crate) fn level0_is_due(live: &LiveSet, options: &Options) -> bool {
     score(live, 0, options) >= 1.0
 }
 
-/// The oldest `wanted` segments of level 0, up to the limit of one merge, and those that must not stay above them.
-fn level0_group(level0: &[LiveSegment], wanted: impl Fn(&LiveSegment) -> bool) -> Vec<LiveSegment> {
-    let oldest_first = level0.iter().rev();
-    let (mut group, mut rest) = (Vec::new(), Vec::new());
-    for segment in oldest_first {
-        let takes = group.len() < LEVEL0_GROUP_MAX && wanted(segment);
-        if takes { &mut group } else { &mut rest }.push(segment.clone());
-    }
-    with_bound(group, rest)
-}
-
-/// Adds to the group every segment of level 0 that must not stay above it: one that overlaps it and has entries as old as the group's.
-pub(crate) fn with_bound(mut group: Vec<LiveSegment>, mut rest: Vec<LiveSegment>) -> Vec<LiveSegment> {
-    loop {
-        let Some((smallest, largest)) = hull(&group) else { return group };
-        let newest = group.iter().map(|s| s.meta.max_seq).max();
-        let bound = |s: &LiveSegment| s.overlaps(smallest, largest) && Some(s.meta.min_seq) <= newest;
-        let (more, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(bound);
-        if more.is_empty() {
-            return group;
-        }
-        group.extend(more);
-        rest = others;
-    }
-}
-
 /// The next compaction of level 0, however few segments it has.
-pub(crate) fn pick_level0(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
+pub(crate) fn pick_level0(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
     let level0 = live.levels()[0].segments();
     // A merge within level 0 must not keep older segments from leaving it.
     let merges = |s: &LiveSegment| running.iter().any(|other| other.writes(0) && other.takes(s.meta.id));
     let oldest_merging = level0.iter().rev().find(|s| merges(s)).map(|s| s.meta.max_seq);
     let is_older = |s: &LiveSegment| oldest_merging.is_none_or(|merging| s.meta.max_seq < merging);
-    pick_alone(live, 0, running).or_else(|| Compaction::of_level0(live, is_older, running))
+    // As many as make level 0 due.
+    let moves_max = level0.len().saturating_sub(options.level0_trigger.saturating_sub(1)).max(1);
+    pick_alone(live, 0, moves_max, running).or_else(|| Compaction::of_level0(live, is_older, running))
 }
 
-/// The oldest segment of level 0 of at least `bytes` that overlaps no other one of levels 0 and 1, as when keys arrive in order.
-fn pick_alone(live: &LiveSet, bytes: u64, running: &[Reservation]) -> Option<Compaction> {
-    let [level0, level1, ..] = live.levels();
-    let alone = |segment: &&LiveSegment| {
-        let meta = &segment.meta;
-        let mut others = level0.segments().iter().filter(|s| s.meta.id != meta.id).chain(level1.segments());
-        meta.file_bytes >= bytes && !others.any(|s| s.overlaps(&meta.smallest, &meta.largest))
+/// The oldest segments of level 0 of at least `bytes`, up to `moves_max`, that overlap no other one of levels 0 and 1, as when keys arrive
+/// in order.
+fn pick_alone(live: &LiveSet, bytes: u64, moves_max: usize, running: &[Reservation]) -> Option<Compaction> {
+    let level1 = live.levels()[1].segments();
+    let is_alone = |s: &&LiveSegment| {
+        s.meta.file_bytes >= bytes && level1.overlapping(&s.meta.smallest, &s.meta.largest).is_empty()
     };
-    let mut candidates = level0.segments().iter().rev().filter(alone);
-    candidates.find_map(|s| Compaction::down(live, vec![s.clone()], 1, running))
+    let level0 = disjoint_in_level0(live.levels()[0].segments());
+    let mut candidates = level0.into_iter().rev().filter(is_alone);
+    let first = candidates.find_map(|s| Compaction::down(live, vec![s.clone()], 1, running))?;
+    Some(first.along(candidates.take(moves_max - 1), u64::MAX, running))
 }
 
-fn pick_sorted(live: &LiveSet, level: usize, running: &[Reservation]) -> Option<Compaction> {
+/// The segments of level 0 that overlap no other one there, newest first.
+fn disjoint_in_level0(level0: &Segments) -> Vec<&LiveSegment> {
+    let mut by_key: Vec<(usize, &LiveSegment)> = level0.iter().enumerate().collect();
+    by_key.sort_by(|(_, a), (_, b)| a.meta.smallest.cmp(&b.meta.smallest));
+    let mut reached: Option<&[u8]> = None;
+    let mut disjoint = Vec::new();
+    for (number, (place, segment)) in by_key.iter().enumerate() {
+        let meta = &segment.meta;
+        let follows = reached.is_none_or(|reached| reached < meta.smallest.as_slice());
+        let next = by_key.get(number + 1).map(|(_, next)| &next.meta.smallest);
+        if follows && next.is_none_or(|next| *next > meta.largest) {
+            disjoint.push((*place, *segment));
+        }
+        reached = reached.max(Some(&meta.largest));
+    }
+    disjoint.sort_by_key(|(place, _)| *place);
+    disjoint.into_iter().map(|(_, segment)| segment).collect()
+}
+
+/// The segment of a level below 0 that is merged with the fewest bytes for each of its own. If it only moves, others move along, until
+/// `excess` bytes have left the level.
+fn pick_sorted(
+    costs: &mut MergeCosts,
+    live: &LiveSet,
+    level: usize,
+    excess: u64,
+    running: &[Reservation],
+) -> Option<Compaction> {
     let below = live.levels().get(level + 1)?.segments();
-    let overlap_per_byte = |segment: &LiveSegment| {
-        let meta = &segment.meta;
-        let overlapping = below.iter().filter(|s| s.overlaps(&meta.smallest, &meta.largest));
-        overlapping.map(|s| s.meta.file_bytes).sum::<u64>() as f64 / meta.file_bytes.max(1) as f64
-    };
-    let mut by_cost: Vec<_> =
-        live.levels().get(level)?.segments().iter().map(|s| (overlap_per_byte(s), s)).collect();
-    by_cost.sort_by(|a, b| a.0.total_cmp(&b.0));
-    by_cost
-        .into_iter()
-        .find_map(|(_, segment)| Compaction::down(live, vec![segment.clone()], level + 1, running))
+    let is_free = |s: &&LiveSegment| !running.iter().any(|other| other.takes(s.meta.id));
+    let mut cheapest = costs.cheapest_first(live, level).filter(is_free);
+    let first = cheapest.find_map(|s| Compaction::down(live, vec![s.clone()], level + 1, running))?;
+    let moving = cheapest.take_while(|s| below.overlapping(&s.meta.smallest, &s.meta.largest).is_empty());
+    Some(first.along(moving, excess, running))
 }
 
 /// Merges the newest segments of level 0, each of which is at most as large as those after it together; or all into level 1 if that is no
@@ -255,7 +174,7 @@ fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservati
     if options.level0_trigger == usize::MAX {
         return None;
     }
-    if let Some(alone) = pick_alone(live, options.segment_bytes / 4, running) {
+    if let Some(alone) = pick_alone(live, options.segment_bytes / 4, usize::MAX, running) {
         return Some(alone);
     }
     let bytes_max = options.segment_bytes.saturating_mul(LEVEL_SEGMENTS_MIN);
@@ -271,8 +190,11 @@ fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservati
         newer_bytes += bytes;
     }
     match together > 0 && level1.file_bytes() <= level0.file_bytes() {
-        true => pick_level0(live, running),
-        false => Compaction::within_level0(level0.segments().get(..together)?, running),
+        true => pick_level0(live, options, running),
+        false => {
+            let newest: Vec<_> = level0.segments().iter().take(together).cloned().collect();
+            Compaction::within_level0(&newest, running)
+        }
     }
 }
 
@@ -280,10 +202,12 @@ fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservati
 fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
     let is_dense = |s: &&LiveSegment| s.meta.longest_run >= TOMBSTONE_RUN as u64;
     live.levels().iter().enumerate().find_map(|(number, level)| {
-        let mut dense = level.segments().iter().filter(is_dense);
+        let pieces = level.segments().pieces().iter();
+        let may_have = pieces.filter(|piece| piece.longest_run() >= TOMBSTONE_RUN as u64);
+        let mut dense = may_have.flat_map(|piece| piece.segments()).filter(is_dense);
         match number {
             0 if options.level0_trigger == usize::MAX => None,
-            0 => dense.next().and_then(|_| pick_level0(live, running)),
+            0 => dense.next().and_then(|_| pick_level0(live, options, running)),
             _ => dense.find_map(|segment| {
                 let rewritten = Compaction::rewrite(live, segment, running);
                 let down = || Compaction::down(live, vec![segment.clone()], number + 1, running);
@@ -294,12 +218,19 @@ fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -
 }
 
 /// Compacts the uppermost sorted level that is larger than a tenth of the next one.
-fn pick_when_idle(live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
+fn pick_when_idle(costs: &mut MergeCosts, live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
     let bytes: Vec<u64> = live.levels().iter().map(|level| level.file_bytes()).collect();
     let mut pairs = bytes.windows(2).enumerate().skip(1);
-    let (level, _) = pairs.find(|(_, pair)| match pair {
-        [upper, lower] => *lower > 0 && upper.saturating_mul(SIZE_RATIO) > *lower,
-        _ => false,
+    let (level, excess) = pairs.find_map(|(level, pair)| match pair {
+        // What moves also makes the next level larger.
+        [upper, lower] if *lower > 0 && upper.saturating_mul(SIZE_RATIO) > *lower => {
+            let excess = upper.saturating_mul(SIZE_RATIO) - lower;
+            Some((level, excess / (SIZE_RATIO + 1)))
+        }
+        _ => None,
     })?;
-    pick_sorted(live, level, running)
+    pick_sorted(costs, live, level, excess, running)
 }
+
+#[cfg(test)]
+mod tests;

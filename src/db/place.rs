@@ -14,10 +14,9 @@ use super::options::Options;
 use super::pick::deepest_bytes_max;
 use super::reserve::Reservation;
 use crate::manifest::{LEVELS, LiveSegment, LiveSet, Quarantine};
-use crate::sync::lock;
 
 /// The segments, which overlap nothing in their levels and in those above.
-pub(crate) fn place(
+fn place(
     live: &LiveSet,
     built: &[LiveSegment],
     options: &Options,
@@ -29,10 +28,9 @@ pub(crate) fn place(
 
 /// The deepest level for any of the segments.
 fn deepest_level(live: &LiveSet, built: &[LiveSegment], options: &Options) -> usize {
-    let bytes = |segments: &mut dyn Iterator<Item = &LiveSegment>| -> u64 {
-        segments.map(|segment| segment.meta.file_bytes).sum()
-    };
-    let (rows, store) = (bytes(&mut built.iter()), bytes(&mut live.segments()));
+    let rows: u64 = built.iter().map(|segment| segment.meta.file_bytes).sum();
+    let in_levels: u64 = live.levels().iter().map(|level| level.file_bytes()).sum();
+    let store = in_levels + live.quarantined().iter().map(|segment| segment.meta.file_bytes).sum::<u64>();
     if store > 0 && rows < options.segment_bytes / 4 {
         return 0;
     }
@@ -44,14 +42,12 @@ fn deepest_level(live: &LiveSet, built: &[LiveSegment], options: &Options) -> us
 fn level_for(live: &LiveSet, segment: &LiveSegment, deepest: usize, running: &[Reservation]) -> u8 {
     let (smallest, largest) = (segment.meta.smallest.as_slice(), segment.meta.largest.as_slice());
     let overlaps = |level: usize| {
-        let others = live.levels().get(level).map_or(&[][..], |level| level.segments());
-        // Level 0 is in the order of ages, every other one in that of keys.
-        let first = match level {
-            0 => 0,
-            _ => others.partition_point(|other| other.meta.largest.as_slice() < smallest),
-        };
-        let mut others = others.iter().skip(first).take(if level == 0 { usize::MAX } else { 1 });
-        others.any(|other| other.overlaps(smallest, largest))
+        let Some(others) = live.levels().get(level).map(|level| level.segments()) else { return false };
+        match level {
+            // In the order of ages, every other one in that of keys.
+            0 => others.iter().any(|other| other.overlaps(smallest, largest)),
+            _ => !others.overlapping(smallest, largest).is_empty(),
+        }
     };
     let mut level = match overlaps(0) {
         true => 0,
@@ -67,6 +63,13 @@ fn level_for(live: &LiveSet, segment: &LiveSegment, deepest: usize, running: &[R
     level
 }
 
+/// What segments need in their levels. Level 0 needs nothing: its segments may overlap.
+fn owned(segments: &[LiveSegment]) -> Vec<Reservation> {
+    let levels = (1..LEVELS).filter_map(|level| u8::try_from(level).ok());
+    let of_level = |level| Reservation::of(segments.iter().filter(move |s| s.meta.level == level), level);
+    levels.filter_map(of_level).collect()
+}
+
 /// Keeps compactions off the ranges of the segments until it is dropped.
 pub(crate) struct Placed<'a> {
     inner: &'a Inner,
@@ -74,11 +77,20 @@ pub(crate) struct Placed<'a> {
 }
 
 impl<'a> Placed<'a> {
-    /// Owns what the segments need in their levels. Level 0 needs nothing: its segments may overlap.
-    pub fn reserve(inner: &'a Inner, control: &mut Control, segments: &[LiveSegment]) -> Self {
-        let levels = (1..LEVELS).filter_map(|level| u8::try_from(level).ok());
-        let of_level = |level| Reservation::of(segments.iter().filter(move |s| s.meta.level == level), level);
-        let owned: Vec<Reservation> = levels.filter_map(of_level).collect();
+    /// Places the segments and owns what they need in their levels. The caller keeps others from publishing.
+    pub fn place(inner: &'a Inner, live: &LiveSet, built: &[LiveSegment]) -> (Vec<LiveSegment>, Self) {
+        loop {
+            let running = inner.control.lock().running.clone();
+            let placed = place(live, built, &inner.storage.options, &running);
+            let owned = owned(&placed);
+            let mut control = inner.control.lock();
+            if control.running.iter().all(|now| running.contains(now)) {
+                return (placed, Placed::reserve(inner, &mut control, owned));
+            }
+        }
+    }
+
+    fn reserve(inner: &'a Inner, control: &mut Control, owned: Vec<Reservation>) -> Self {
         control.running.extend(owned.iter().cloned());
         control.manual += owned.len(); // They use no background thread.
         Placed { inner, owned }
@@ -87,9 +99,10 @@ impl<'a> Placed<'a> {
 
 impl Drop for Placed<'_> {
     fn drop(&mut self) {
-        let mut control = lock(&self.inner.control);
+        let mut control = self.inner.control.lock();
         control.running.retain(|running| !self.owned.contains(running));
         control.manual -= self.owned.len();
+        control.finished += 1;
         drop(control);
         self.inner.work.notify_all();
         self.inner.progress.notify_all();
@@ -128,7 +141,7 @@ mod tests {
         assert!(first[0] == 0 && first[1] > 9, "an empty store takes them in level 1: {first:?}");
         // As if the only thread for compactions were busy elsewhere: nothing moves.
         let elsewhere = Reservation::of(db.inner().live().levels()[1].segments().iter().take(1), 6);
-        lock(&db.inner().control).running.extend(elsewhere);
+        db.inner().control.lock().running.extend(elsewhere);
         db.ingest(rows(1000..1400)).unwrap();
         let beside = levels(&db);
         assert!(beside[..2] == first[..2] && beside[2] > 9, "level 1 cannot hold all: {beside:?}");
@@ -158,7 +171,7 @@ mod tests {
         let db = options().read_only(true).open(&path).unwrap(); // Nothing is compacted meanwhile.
         let inner = db.inner();
         let live = inner.live();
-        let inputs = || live.levels()[2].segments().iter().chain(live.levels()[3].segments());
+        let inputs = || live.levels()[2].segments().iter().chain(live.levels()[3].segments().iter());
         let running = |level| Reservation::of(inputs(), level).unwrap();
         // The segments to place, all within the gap.
         let other = tempfile::tempdir().unwrap();
@@ -174,13 +187,13 @@ mod tests {
         }
         // While they are published, no compaction may write there.
         let placed = place(&live, &built, &inner.storage.options, &[]);
-        let guard = Placed::reserve(inner, &mut lock(&inner.control), &placed);
+        let guard = Placed::reserve(inner, &mut inner.control.lock(), owned(&placed));
         let is_owned = |r: &Reservation, level| r.writes(level) && r.reaches(b"key01100", b"key01100");
-        let blocked = |level| lock(&inner.control).running.iter().any(|r| is_owned(r, level));
+        let blocked = |level| inner.control.lock().running.iter().any(|r| is_owned(r, level));
         assert_eq!([blocked(3), blocked(4)], [false, true]);
         drop(guard);
         assert_eq!([blocked(3), blocked(4)], [false, false]);
-        assert_eq!(lock(&inner.control).manual, 0);
+        assert_eq!(inner.control.lock().manual, 0);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::filter::{FilterSpec, LINE_BITS, PrefixSet, Width, sizing};
 use crate::id::FileId;
 use crate::manifest::{LEVELS, LiveSegment, LiveSet};
 use crate::sidecar::Facts;
+use crate::sync::assert_unlocked;
 use std::sync::OnceLock;
 
 impl FilterPolicy {
@@ -105,6 +106,15 @@ impl LevelSizes {
         prefixes: &PrefixSet,
     ) -> Self {
         let known = |s: &LiveSegment| known_members(s, prefixes);
+        if prefixes.is_empty() {
+            let mut sizes = LevelSizes::default();
+            for ((number, level), of) in live.levels().iter().enumerate().zip(&mut sizes.levels) {
+                let runs_max = if number == 0 { usize::MAX } else { 1 };
+                (of.keys, of.runs) = (level.entries(), level.segments().len().min(runs_max) as u32);
+            }
+            return sizes.without(leaving, |s| s.meta.entries);
+        }
+        assert_unlocked();
         let (keys, members) = live
             .segments()
             .filter_map(|s| Some((s.meta.entries, known(s)?)))
@@ -117,14 +127,23 @@ impl LevelSizes {
         let empty = sizes;
         let members = |s: &LiveSegment| known(s).unwrap_or_else(|| empty.estimate(s.meta.entries));
         live.segments().for_each(|s| sizes.add(s.meta.level, members(s)));
+        sizes.without(leaving, members)
+    }
+
+    /// The sizes without some segments.
+    fn without<'a>(
+        mut self,
+        leaving: impl IntoIterator<Item = &'a LiveSegment>,
+        members: impl Fn(&LiveSegment) -> u64,
+    ) -> Self {
         for segment in leaving {
-            if let Some(level) = sizes.levels.get_mut(usize::from(segment.meta.level)) {
+            if let Some(level) = self.levels.get_mut(usize::from(segment.meta.level)) {
                 level.keys = level.keys.saturating_sub(members(segment));
                 let left = if segment.meta.level == 0 { level.runs.saturating_sub(1) } else { level.runs };
                 level.runs = if level.keys == 0 { 0 } else { left };
             }
         }
-        sizes
+        self
     }
 
     /// How many members the filter of so many keys may have.
@@ -220,11 +239,12 @@ impl FilterPlan {
         live: &'a LiveSet,
         may_change: impl Fn(&LiveSegment) -> bool,
     ) -> Option<&'a LiveSegment> {
+        assert_unlocked();
         let mut sum = 0.0;
         let mut worst: Option<(f64, &LiveSegment)> = None;
         for (number, level) in live.levels().iter().enumerate() {
-            let keys: u64 = level.segments().iter().map(|s| s.meta.entries).sum();
-            for segment in level.segments() {
+            let keys = level.entries();
+            for segment in level.segments().iter() {
                 // A segment without a verified filter is the business of the sidecar check.
                 let verified = segment.sidecar.as_ref().and_then(|sidecar| sidecar.verified_facts());
                 let Some(filter) = verified else { continue };

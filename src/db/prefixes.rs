@@ -9,7 +9,7 @@
 use super::options::Options;
 use crate::filter::{PrefixExtractor, PrefixQuery, PrefixSet, Verdict};
 use crate::hash::KeyHasher;
-use crate::manifest::LiveSegment;
+use crate::manifest::Segments;
 use crate::memtable::MemtableFilter;
 use crate::shards::{OwnShard, Shards};
 use crate::sidecar::Sidecar;
@@ -115,7 +115,7 @@ impl PrefixDenials<'_> {
     }
 
     /// Those of the `overlapping` segments of a run that are left without the first ones and the last ones that have no such key.
-    pub fn trim(&self, run: &[LiveSegment], mut overlapping: Range<usize>) -> Range<usize> {
+    pub fn trim(&self, run: &Segments, mut overlapping: Range<usize>) -> Range<usize> {
         let denied = |at: usize| run.get(at).is_some_and(|segment| self.deny(segment.sidecar.as_deref()));
         while !overlapping.is_empty() && denied(overlapping.start) {
             overlapping.start += 1;

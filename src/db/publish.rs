@@ -2,12 +2,11 @@
 //! segment durable → sidecar durable → directory fsync → manifest edit durable → visible → old files unlinked.
 
 use super::inner::Inner;
-use super::view::View;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::{
-    Edit, LEVELS, LiveSegment, LiveSet, LogMark, Manifest, ManifestState, Quarantine, check_levels,
+    Edit, LEVELS, LiveSegment, LiveSet, LogMark, Manifest, ManifestState, Quarantine, overlapping_levels,
 };
 use crate::memtable::Memtable;
 use crate::sync::lock;
@@ -61,6 +60,18 @@ fn level_of(segment: &LiveSegment) -> u8 {
     Quarantine::of_level(level).map_or(level, |quarantine| quarantine.left)
 }
 
+/// The live set after a change.
+fn next_live(live: &LiveSet, change: &LiveSetChange) -> LiveSet {
+    let mut added = change.added.clone();
+    for segment in &mut added {
+        // A segment that only changes its level keeps its current sidecar, which may be newer than the one in the change.
+        if let Some(now) = live.now(&segment.meta) {
+            segment.sidecar.clone_from(&now.sidecar);
+        }
+    }
+    live.with(added, &change.removed)
+}
+
 impl Inner {
     /// Publishes a change. On an error, the old set stays in place and the files of the added segments are removed, unless the manifest may
     /// name them. If the error is not temporary, the store becomes read-only.
@@ -70,6 +81,10 @@ impl Inner {
 
     /// Publishes the change that the closure derives from the live set while nobody else can publish. `None` publishes nothing.
     pub fn publish_if(&self, change: impl FnOnce(&LiveSet) -> Option<LiveSetChange>) -> Result<()> {
+        self.poison_on_panic(|| self.publish_change(change))
+    }
+
+    fn publish_change(&self, change: impl FnOnce(&LiveSet) -> Option<LiveSetChange>) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let live = self.live();
         let Some(mut change) = change(&live) else { return Ok(()) };
@@ -87,35 +102,34 @@ impl Inner {
             removed: change.removed.iter().map(|s| s.meta.id).collect(),
             log_floor: flushed.map(|flushed| flushed.next_log),
             last_seq: flushed.and_then(|flushed| flushed.last_seq),
-            log_mark: lock(&self.control).synced.max(at_floor).max(change.log_mark),
+            log_mark: self.control.lock().synced.max(at_floor).max(change.log_mark),
             ..Edit::default()
         };
-        let edit = self.record(log, state, edit, &change.added).map_err(|e| self.fail(e))?;
+        let mut next = Some(next_live(&live, &change));
+        let recorded = self.record(log, state, edit, (&change.added, next.as_ref()));
+        let edit = recorded.map_err(|e| self.fail(e))?;
         let version = state.next_id.0;
 
-        let stays: BTreeSet<FileId> = change.added.iter().map(|s| s.meta.id).collect();
-        let removed: BTreeSet<FileId> = edit.removed.iter().copied().collect();
-        let mut control = lock(&self.control);
-        self.change_view(&mut control, |view: &mut View| {
-            let mut added = change.added;
-            for segment in &mut added {
-                // A segment that only changes its level keeps its current sidecar, which may be newer than the one in the change.
-                if let Some(now) = view.live.segments().find(|s| s.meta.id == segment.meta.id) {
-                    segment.sidecar.clone_from(&now.sidecar);
+        self.change_live(
+            |now| match Arc::ptr_eq(now, &live) {
+                true => next.take(),
+                false => Some(next_live(now, &change)), // It has got other sidecars.
+            },
+            |view| {
+                if let Some(flushed) = &change.flushed {
+                    view.immutable.retain(|table| !Arc::ptr_eq(table, &flushed.table));
                 }
-            }
-            view.live = Arc::new(view.live.with(added, &removed));
-            if let Some(flushed) = &change.flushed {
-                view.immutable.retain(|table| !Arc::ptr_eq(table, &flushed.table));
-            }
-        });
+            },
+        );
         debug_assert!(self.live().is_of(state), "the live set and the manifest differ");
+        let mut control = self.control.lock();
         let old_floor = control.log_floor;
         control.log_floor = edit.log_floor.unwrap_or(old_floor);
         let new_floor = control.log_floor;
         drop(control);
         drop(manifest);
 
+        let stays: BTreeSet<FileId> = change.added.iter().map(|s| s.meta.id).collect();
         let mut gone: Vec<_> = change.removed.iter().filter(|s| !stays.contains(&s.meta.id)).collect();
         // The deepest level, with the oldest entries, leaves first. If the process is killed in between and the manifest is lost too, a
         // repair finds the tombstone of each value that it finds (but for levels whose ages an earlier repair has mixed).
@@ -132,16 +146,16 @@ impl Inner {
     pub fn publish_log_mark(&self) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
-        let log_mark = lock(&self.control).synced;
+        let log_mark = self.control.lock().synced;
         if log_mark.map(|mark| mark.next_seq) <= state.log_mark.map(|mark| mark.next_seq) {
             return Ok(());
         }
         let edit = Edit { log_mark, ..Edit::default() };
-        self.record(log, state, edit, &[]).map(drop).map_err(|e| self.fail(e))
+        self.record(log, state, edit, (&[], None)).map(drop).map_err(|e| self.fail(e))
     }
 
-    /// Makes an edit durable, and returns it with the number of the version that it makes. On an error, `state` has the segments that it had;
-    /// the manifest does too, or it is torn and rewritten next time.
+    /// Makes an edit durable that adds these segments, after which the live set is `next`. Returns the edit with the number of the version
+    /// that it makes. On an error, `state` has the segments that it had; the manifest does too, or it is torn and rewritten next time.
     ///
     /// Each version has a number of its own (`versions.rs`), so the edit takes its number after a rewrite has taken one: had the version
     /// without a segment the number of a rewritten one that names it, its file would be removed although somebody reads it.
@@ -150,26 +164,22 @@ impl Inner {
         manifest: &mut Manifest,
         state: &mut ManifestState,
         mut edit: Edit,
-        added: &[LiveSegment],
+        (added, next): (&[LiveSegment], Option<&LiveSet>),
     ) -> Result<Edit> {
-        let known: BTreeSet<FileId> = state.segments.keys().copied().collect();
-        let unknown = || added.iter().filter(|s| !known.contains(&s.meta.id));
         let prepared = self.check_writable().and_then(|()| {
             self.rewrite_if_needed(manifest, state)?;
             self.storage.fs.sync_dir(&self.storage.dir)?;
             edit.next_id = Some(self.storage.take_version());
-            let mut after = state.clone();
-            after.apply(&edit).map_err(Error::Internal)?;
-            check_levels(&after, &self.storage.dir)?;
-            Ok(after)
+            state.check(&edit).map_err(Error::Internal)?;
+            let checked = next.map_or(Ok(()), |next| next.check_disjoint(added));
+            checked.map_err(|what| overlapping_levels(&what, &self.storage.dir))
         });
+        let unknown: Vec<&LiveSegment> =
+            added.iter().filter(|s| !state.segments.contains_key(&s.meta.id)).collect();
         // If this fails, no manifest names them.
-        let after = prepared.inspect_err(|_| unknown().for_each(|s| s.file.mark_obsolete(0)))?;
-        if let Err(error) = manifest.append(&edit, &after) {
-            lock(&self.control).doubtful.extend(unknown().cloned());
-            return Err(error);
-        }
-        *state = after;
+        prepared.inspect_err(|_| unknown.iter().for_each(|s| s.file.mark_obsolete(0)))?;
+        let appended = manifest.append(&edit, state);
+        appended.inspect_err(|_| self.control.lock().doubtful.extend(unknown.into_iter().cloned()))?;
         Ok(edit)
     }
 
@@ -180,7 +190,7 @@ impl Inner {
             let later = ManifestState { next_id: self.storage.take_version(), ..state.clone() };
             manifest.rewrite(&later)?;
             *state = later;
-            let doubtful = std::mem::take(&mut lock(&self.control).doubtful);
+            let doubtful = std::mem::take(&mut self.control.lock().doubtful);
             doubtful.iter().for_each(|s| s.file.mark_obsolete(state.next_id.0));
         }
         Ok(())

@@ -3,25 +3,29 @@
 use crate::id::FileId;
 use crate::manifest::{LiveSegment, hull};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The inputs of a compaction, and the range of keys that its outputs may have on their level.
 ///
 /// An output ends where the segment is full, not where an input ends, so it may span a gap between two inputs. Therefore the
 /// reservation covers the hull of the inputs, not just their ranges.
+///
+/// Copies share everything, so that one is made under a lock at no cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reservation {
-    inputs: BTreeSet<FileId>,
+    inputs: Arc<BTreeSet<FileId>>,
     output_level: u8,
-    smallest: Vec<u8>,
-    largest: Vec<u8>,
+    smallest: Arc<[u8]>,
+    largest: Arc<[u8]>,
 }
 
 impl Reservation {
     /// The reservation of a compaction of `inputs` into `output_level`; `None` if there are no inputs.
     pub fn of<'a>(inputs: impl Iterator<Item = &'a LiveSegment> + Clone, output_level: u8) -> Option<Self> {
         let (smallest, largest) = hull(inputs.clone())?;
-        let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
-        Some(Reservation { inputs: inputs.map(|s| s.meta.id).collect(), output_level, smallest, largest })
+        let (smallest, largest) = (smallest.into(), largest.into());
+        let inputs = Arc::new(inputs.map(|s| s.meta.id).collect());
+        Some(Reservation { inputs, output_level, smallest, largest })
     }
 
     /// Whether the two must not run at the same time: they share an input, or their outputs could overlap on one level.
@@ -32,12 +36,17 @@ impl Reservation {
 
     /// Whether the outputs may have keys in the closed range.
     pub fn reaches(&self, smallest: &[u8], largest: &[u8]) -> bool {
-        self.smallest.as_slice() <= largest && smallest <= self.largest.as_slice()
+        *self.smallest <= *largest && *smallest <= *self.largest
     }
 
     /// Whether the segment is one of the inputs.
     pub fn takes(&self, id: FileId) -> bool {
         self.inputs.contains(&id)
+    }
+
+    /// The number of the inputs.
+    pub fn segments(&self) -> usize {
+        self.inputs.len()
     }
 
     /// Whether the outputs go to this level.

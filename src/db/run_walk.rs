@@ -23,12 +23,20 @@ enum Run {
 }
 
 impl Run {
-    fn segments(&self) -> &[LiveSegment] {
+    fn get(&self, at: usize) -> Option<&LiveSegment> {
+        match self {
+            Run::Level(live, level) => live.levels().get(*level)?.segments().get(at),
+            Run::Listed(segments) => segments.get(at),
+        }
+    }
+
+    /// The number of segments before the first one for which `is_before` is false.
+    fn partition_point(&self, is_before: impl FnMut(&LiveSegment) -> bool) -> usize {
         match self {
             Run::Level(live, level) => {
-                live.levels().get(*level).map(|level| level.segments()).unwrap_or_default()
+                live.levels().get(*level).map_or(0, |level| level.segments().partition_point(is_before))
             }
-            Run::Listed(segments) => segments,
+            Run::Listed(segments) => segments.partition_point(is_before),
         }
     }
 }
@@ -48,14 +56,14 @@ impl RunWalk {
 
 impl RunSegments for RunWalk {
     fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
-        let (segments, within) = (self.run.segments(), self.within.clone());
+        let (run, within) = (&self.run, self.within.clone());
         self.left = match direction {
             Direction::Forward => {
-                let first = segments.partition_point(|segment| !reaches(segment, start));
+                let first = run.partition_point(|segment| !reaches(segment, start));
                 first.clamp(within.start, within.end)..within.end
             }
             Direction::Reverse => {
-                let behind = segments.partition_point(|segment| begins(segment, start));
+                let behind = run.partition_point(|segment| begins(segment, start));
                 within.start..behind.clamp(within.start, within.end)
             }
         };
@@ -67,7 +75,7 @@ impl RunSegments for RunWalk {
             Direction::Forward => self.left.next()?,
             Direction::Reverse => self.left.next_back()?,
         };
-        let segment = self.run.segments().get(at)?;
+        let segment = self.run.get(at)?;
         let first = match self.direction {
             Direction::Forward => &segment.meta.smallest,
             Direction::Reverse => &segment.meta.largest,
@@ -82,18 +90,20 @@ impl RunSegments for RunWalk {
         edge: &Bound<Vec<u8>>,
         seq: Seq,
     ) -> Option<&[u8]> {
-        let segments = self.run.segments();
+        let run = &self.run;
         let (key, before_edge) = (Bound::Included(key), before(edge));
         let is_newer = |segment: &&LiveSegment| segment.meta.max_seq >= seq;
         match direction {
             Direction::Forward => {
-                let first = segments.partition_point(|segment| !reaches(segment, key));
-                let mut ahead = segments.iter().skip(first).take_while(|s| begins(s, before_edge));
+                let first = run.partition_point(|segment| !reaches(segment, key));
+                let ahead = (first..).map_while(|at| run.get(at));
+                let mut ahead = ahead.take_while(|s| begins(s, before_edge));
                 ahead.find(is_newer).map(|segment| &*segment.meta.smallest)
             }
             Direction::Reverse => {
-                let behind = segments.partition_point(|segment| begins(segment, key));
-                let mut ahead = segments.iter().take(behind).rev().take_while(|s| reaches(s, before_edge));
+                let behind = run.partition_point(|segment| begins(segment, key));
+                let ahead = (0..behind).rev().map_while(|at| run.get(at));
+                let mut ahead = ahead.take_while(|s| reaches(s, before_edge));
                 ahead.find(is_newer).map(|segment| &*segment.meta.largest)
             }
         }

@@ -1,19 +1,16 @@
 //! Maintenance of sidecars: verified in the background after opening, rebuilt if unusable (I2), retuned on request (I3).
 
-use super::control::Control;
 use super::inner::Inner;
 use super::plan::LevelSizes;
 use super::policy::FilterPolicy;
 use super::segment_builder::SegmentBuilder;
 use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
-use crate::fs::sigbus_faults;
 use crate::id::FileId;
-use crate::manifest::{LiveSegment, LiveSet};
+use crate::manifest::{LiveSegment, LiveSet, SegmentMeta};
 use crate::segment::{Access, Direction};
 use crate::sidecar::{Facts, Members, Sidecar, Unusable};
-use crate::sync::{Instant, lock};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::sync::{Instant, assert_unlocked, lock};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +21,9 @@ const RECHECK_MAX: Duration = Duration::from_secs(60);
 
 /// The longest wait for readers of the previous view after sidecars were unmapped, and the pause when snapshots hold every map.
 const UNMAP_WAIT: Duration = Duration::from_millis(20);
+
+/// How often a rebuild of all filters plans the rest anew, besides the first few times.
+const PLANS_MAX: u64 = 64;
 
 /// The progress or result of [`Db::rebuild_filters`](crate::Db::rebuild_filters).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,27 +46,28 @@ pub struct RebuildReport {
 impl Inner {
     /// Queues every sidecar that was not verified yet, and every segment without a sidecar.
     pub fn queue_unverified(&self) {
-        if !self.storage.filters_on() {
-            return;
+        if self.storage.filters_on() {
+            self.queue(|s| s.sidecar.as_ref().is_none_or(|sidecar| !sidecar.is_verified()));
         }
-        let live = self.live();
-        let unverified =
-            live.segments().filter(|s| s.sidecar.as_ref().is_none_or(|sidecar| !sidecar.is_verified()));
-        let mut control = lock(&self.control);
-        control.sidecars_to_check.extend(unverified.map(|s| s.meta.id));
-        self.work.notify_all();
     }
 
-    /// Queues the sidecars that readers found damaged, or whose maps faulted, since the last call.
-    pub fn queue_bad(&self, control: &mut Control) {
-        let faults = sigbus_faults().unwrap_or(0);
-        if !self.storage.maps.had_bad() && faults == control.faults_seen {
-            return;
-        }
-        control.faults_seen = faults;
+    /// Queues the sidecars that readers found damaged, or whose maps faulted.
+    pub fn queue_bad(&self) {
+        self.queue(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_bad()));
+    }
+
+    /// Queues the segments without a sidecar.
+    pub fn queue_missing_sidecars(&self) {
+        self.queue(|s| s.sidecar.is_none() && !s.is_quarantined());
+    }
+
+    /// Queues some segments for a check of their sidecars.
+    fn queue(&self, wanted: impl Fn(&LiveSegment) -> bool) {
+        assert_unlocked();
         let live = self.live();
-        let is_bad = |s: &&LiveSegment| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_bad());
-        control.sidecars_to_check.extend(live.segments().filter(is_bad).map(|s| s.meta.id));
+        let ids: Vec<FileId> = live.segments().filter(|s| wanted(s)).map(|s| s.meta.id).collect();
+        self.control.lock().sidecars_to_check.extend(ids);
+        self.work.notify_all();
     }
 
     /// Makes room for maps: replaces sidecars that were not probed since the last call with unmapped ones, and others if that is not enough.
@@ -80,31 +81,28 @@ impl Inner {
             mapped.into_iter().partition(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.was_asked()));
         // Deepest levels first: upper levels are probed for more keys.
         let victims = cold.into_iter().rev().chain(asked.into_iter().rev());
-        let victims: BTreeMap<FileId, &LiveSegment> =
-            victims.take(self.storage.maps.excess()).map(|s| (s.meta.id, s)).collect();
+        let victims: Vec<&LiveSegment> = victims.take(self.storage.maps.excess()).collect();
         if victims.is_empty() {
-            lock(&self.control).unmap_from = Some(Instant::now() + UNMAP_WAIT);
+            self.control.lock().unmap_from = Some(Instant::now() + UNMAP_WAIT);
             return;
         }
-        let before = {
-            let mut control = lock(&self.control);
-            let (before, mut unchecked) = (self.view.load_full(), Vec::new());
-            self.change_view(&mut control, |view| {
-                let unmapped = |s: &LiveSegment| {
-                    let (now, then) = (s.sidecar.as_ref()?, victims.get(&s.meta.id)?.sidecar.as_ref()?);
-                    let sidecar = Arc::ptr_eq(now, then).then(|| Arc::new(now.unmapped()))?;
-                    Some(LiveSegment { sidecar: Some(sidecar), ..s.clone() })
-                };
-                let renewed: Vec<LiveSegment> = view.live.segments().filter_map(unmapped).collect();
-                let ids = renewed.iter().map(|s| s.meta.id).collect();
-                // A verification in progress only covers the previous sidecar.
-                let unverified = renewed.iter().filter(|s| s.waits_for_verification());
-                unchecked.extend(unverified.map(|s| s.meta.id));
-                view.live = Arc::new(view.live.with(renewed, &ids));
-            });
-            control.sidecars_to_check.extend(unchecked);
-            before
+        let before = self.view.load_full();
+        let mut unchecked = Vec::new();
+        let unmap = |live: &Arc<LiveSet>| {
+            let unmapped = |then: &&LiveSegment| {
+                let s = live.now(&then.meta)?;
+                let (now, then) = (s.sidecar.as_ref()?, then.sidecar.as_ref()?);
+                let sidecar = Arc::ptr_eq(now, then).then(|| Arc::new(now.unmapped()))?;
+                Some(LiveSegment { sidecar: Some(sidecar), ..s.clone() })
+            };
+            let renewed: Vec<LiveSegment> = victims.iter().filter_map(unmapped).collect();
+            // A verification in progress only covers the previous sidecar.
+            let unverified = renewed.iter().filter(|s| s.waits_for_verification());
+            unchecked = unverified.map(|s| s.meta.id).collect();
+            Some(live.replaced(renewed))
         };
+        self.change_live(unmap, |_| {});
+        self.control.lock().sidecars_to_check.extend(unchecked);
         // Unmapping many files takes a while. Do it here rather than in the last reader of the old view, unless a snapshot keeps that.
         let since = Instant::now();
         while Arc::strong_count(&before) > 1 && since.elapsed() < UNMAP_WAIT {
@@ -120,7 +118,7 @@ impl Inner {
             Some(sidecar) => match sidecar.verify() {
                 Ok(_) => return Ok(()),
                 Err(reason) => {
-                    self.drop_damaged(id, sidecar, &reason);
+                    self.drop_damaged(&segment.meta, sidecar, &reason);
                     if reason.is_passing() {
                         self.recheck_missing_later();
                         return Ok(());
@@ -129,7 +127,7 @@ impl Inner {
             },
             None => match self.storage.open_verified(&segment.meta) {
                 Ok(sidecar) => {
-                    self.install(id, Some(Arc::new(sidecar)));
+                    self.install(&segment.meta, Some(Arc::new(sidecar)));
                     return Ok(());
                 }
                 // A shortage of memory does not mean that the file is damaged, so it is not rewritten.
@@ -169,20 +167,15 @@ impl Inner {
 
     /// Removes a damaged sidecar, or the unmapped copy that has replaced it, from the view. Counts and logs it once, however many threads
     /// detect it.
-    fn drop_damaged(&self, id: FileId, bad: &Sidecar, reason: &Unusable) {
-        let mut is_news = false;
-        self.change_view(&mut lock(&self.control), |view| {
-            let is_bad =
-                |s: &&LiveSegment| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_same_opening(bad));
-            let now = view.live.segments().filter(|s| s.meta.id == id).find(is_bad).cloned();
-            if let Some(now) = now {
-                let without = LiveSegment { sidecar: None, ..now };
-                view.live = Arc::new(view.live.with(vec![without], &BTreeSet::from([id])));
-                is_news = true;
-            }
-        });
+    fn drop_damaged(&self, meta: &SegmentMeta, bad: &Sidecar, reason: &Unusable) {
+        let without = |live: &Arc<LiveSet>| {
+            let now = live.now(meta)?;
+            let is_bad = now.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_same_opening(bad));
+            is_bad.then(|| live.replaced(vec![LiveSegment { sidecar: None, ..now.clone() }]))
+        };
+        let is_news = self.change_live(without, |_| {});
         if is_news {
-            self.storage.report_unusable(id, reason);
+            self.storage.report_unusable(meta.id, reason);
         }
     }
 
@@ -191,8 +184,7 @@ impl Inner {
         let members = self.hash_keys(segment);
         // Under the manifest lock, no compaction can remove the segment before the new file exists.
         let _publishing = lock(&self.manifest);
-        let id = segment.meta.id;
-        if !self.is_live(id) {
+        if self.live().now(&segment.meta).is_none() {
             return Ok(None); // Even a failed read of a removed segment no longer matters.
         }
         let sidecar =
@@ -201,7 +193,7 @@ impl Inner {
             self.recheck_missing_later();
         }
         self.storage.fs.sync_dir(&self.storage.dir).map_err(|e| self.fail(e))?;
-        self.install(id, sidecar.clone());
+        self.install(&segment.meta, sidecar.clone());
         Ok(sidecar)
     }
 
@@ -224,38 +216,26 @@ impl Inner {
     }
 
     /// Puts a sidecar into the view, unless the segment is gone.
-    fn install(&self, id: FileId, sidecar: Option<Arc<Sidecar>>) {
-        let mut control = lock(&self.control);
+    fn install(&self, meta: &SegmentMeta, sidecar: Option<Arc<Sidecar>>) {
         if sidecar.is_some() {
-            control.missing_sidecars_wait = Duration::ZERO;
+            self.control.lock().missing_sidecars_wait = Duration::ZERO;
         }
-        self.change_view(&mut control, |view| {
-            let now = view.live.segments().find(|s| s.meta.id == id).cloned();
-            let renewed = now.map(|s| LiveSegment { sidecar, ..s });
-            view.live = Arc::new(view.live.with(renewed.into_iter().collect(), &BTreeSet::from([id])));
-        });
+        let with_it = |live: &Arc<LiveSet>| {
+            let now = live.now(meta)?;
+            Some(live.replaced(vec![LiveSegment { sidecar: sidecar.clone(), ..now.clone() }]))
+        };
+        self.change_live(with_it, |_| {});
     }
 
     /// Has a background thread check segments without a sidecar after a pause, which grows each time.
     pub fn recheck_missing_later(&self) {
-        let mut control = lock(&self.control);
+        let mut control = self.control.lock();
         if control.missing_sidecars_due.is_none() {
             let wait = (control.missing_sidecars_wait * 2).clamp(RECHECK_MIN, RECHECK_MAX);
             control.missing_sidecars_wait = wait;
             control.missing_sidecars_due = Some(Instant::now() + wait);
             self.work.notify_all();
         }
-    }
-
-    /// Queues the segments without a sidecar once their check is due.
-    pub fn queue_missing_sidecars(&self, control: &mut Control) {
-        if control.until_missing_sidecars().is_none_or(|wait| !wait.is_zero()) {
-            return;
-        }
-        control.missing_sidecars_due = None;
-        let live = self.live();
-        let missing = live.segments().filter(|s| s.sidecar.is_none() && !s.is_quarantined());
-        control.sidecars_to_check.extend(missing.map(|s| s.meta.id));
     }
 
     /// How much the filters of the live set have to hold.
@@ -292,6 +272,7 @@ impl Inner {
             *lock(&self.filter_policy) = policy;
         }
         let mut report = RebuildReport { total: live.segments().count() as u64, ..Default::default() };
+        let replan_every = (report.total / PLANS_MAX).max(1);
         let mut unreadable = None;
         for segment in live.segments() {
             if progress(&report).is_break() {
@@ -316,8 +297,10 @@ impl Inner {
                     report.keys += segment.meta.entries;
                     let bytes = sidecar.facts().map_or(0, |facts| facts.filter_bytes());
                     report.filter_bytes = report.filter_bytes.saturating_add(bytes);
-                    if !prefixes.is_empty() {
-                        // The new filter tells how many prefixes the others may get.
+                    // The new filters tell how many prefixes the others may get. Each plan looks at all segments.
+                    let is_time =
+                        report.segments.is_power_of_two() || report.segments.is_multiple_of(replan_every);
+                    if !prefixes.is_empty() && is_time {
                         plan = policy.plan(&self.level_sizes(&self.live())).unwrap_or(plan);
                     }
                 }
@@ -351,8 +334,9 @@ mod tests {
             db.flush().unwrap();
         }
         let inner = db.inner();
-        let now = || inner.live().segments().next().map(|s| (s.meta.id, s.sidecar.clone())).unwrap();
-        let (id, Some(bad)) = now() else { panic!("no sidecar") };
+        let now =
+            || inner.live().segments().next().map(|s| (Arc::clone(&s.meta), s.sidecar.clone())).unwrap();
+        let (meta, Some(bad)) = now() else { panic!("no sidecar") };
         eventually("it was unmapped", || {
             (0..8).for_each(|segment| {
                 assert!(db.get([key(segment).as_slice(), b"1"].concat()).unwrap().is_none())
@@ -360,11 +344,11 @@ mod tests {
             inner.unmap_cold();
             now().1.is_some_and(|copy| !Arc::ptr_eq(&copy, &bad))
         });
-        let drop_it = || inner.drop_damaged(id, &bad, &Unusable::Faulted);
+        let drop_it = || inner.drop_damaged(&meta, &bad, &Unusable::Faulted);
         drop_it();
         drop_it();
         assert_eq!(db.stats().filters_unavailable, 1);
-        inner.check_sidecar(id).unwrap();
+        inner.check_sidecar(meta.id).unwrap();
         drop_it();
         assert!(now().1.is_some(), "another opening of the file stays");
     }

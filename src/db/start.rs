@@ -106,7 +106,7 @@ impl Inner {
             ..LiveSetChange::default()
         })?;
         // Until then, readers may find an entry in both the memtable and the segment, which is harmless.
-        self.change_view(&mut lock(&self.control), |view| view.active = Arc::clone(&memtable));
+        let _before = self.change_view(&mut self.control.lock(), |view| view.active = Arc::clone(&memtable));
         Ok(memtable)
     }
 

@@ -3,8 +3,9 @@
 use super::following::Following;
 use super::inner::Inner;
 use super::metrics::FilterSums;
+use super::retry::TaskKind;
 use crate::hash::KeyHash;
-use crate::manifest::LiveSegment;
+use crate::manifest::{LiveSegment, Segments};
 use crate::sidecar::Facts;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -57,6 +58,8 @@ pub struct Stats {
     pub descriptor_waits: u64,
     /// Time for which writers were slowed or stopped, in microseconds.
     pub stall_micros: u64,
+    /// What writers wait for now; `None` if they do not.
+    pub write_stall: Option<WriteStall>,
     /// Writes and background tasks that failed because the disk was full.
     pub shortages: u64,
     /// Memory of the memtables, in bytes.
@@ -79,6 +82,38 @@ impl Stats {
     /// The expected number of false positives in a lookup of a missing key within the range of every run: the sum over the runs.
     pub fn expected_false_positives(&self) -> f64 {
         self.levels.iter().map(|level| level.expected_fpr * level.runs as f64).sum()
+    }
+}
+
+/// What a write waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteStall {
+    /// Two full memtables wait for a flush.
+    Flush,
+    /// Level 0 has so many segments that a compaction must come first.
+    Compaction,
+}
+
+impl WriteStall {
+    pub(crate) fn of(kind: TaskKind) -> Option<Self> {
+        match kind {
+            TaskKind::Flush => Some(WriteStall::Flush),
+            TaskKind::Compaction => Some(WriteStall::Compaction),
+            TaskKind::Sidecars => None,
+        }
+    }
+
+    /// Not 0.
+    pub(crate) fn to_metric(self) -> u64 {
+        match self {
+            WriteStall::Flush => 1,
+            WriteStall::Compaction => 2,
+        }
+    }
+
+    fn of_metric(metric: u64) -> Option<Self> {
+        [WriteStall::Flush, WriteStall::Compaction].into_iter().find(|stall| stall.to_metric() == metric)
     }
 }
 
@@ -131,12 +166,12 @@ fn expected_fpr(segment: &LiveSegment) -> f64 {
 }
 
 /// What the usable filters of some segments say of themselves. Opens those that were not needed so far.
-fn facts(segments: &[LiveSegment]) -> impl Iterator<Item = &Facts> {
+fn facts(segments: &Segments) -> impl Iterator<Item = &Facts> {
     segments.iter().filter_map(|s| s.sidecar.as_ref()?.facts().ok())
 }
 
 /// The kinds in use, in order of falling expected false-positive rate.
-fn filter_kinds(segments: &[LiveSegment]) -> Vec<String> {
+fn filter_kinds(segments: &Segments) -> Vec<String> {
     let mut kinds: Vec<(String, f64)> = Vec::new();
     for filter in facts(segments) {
         let name = filter.kind().name();
@@ -158,7 +193,7 @@ impl Inner {
         let levels: Vec<LevelStats> = levels
             .map(|(number, level)| {
                 let segments = level.segments();
-                let keys: u64 = segments.iter().map(|s| s.meta.entries).sum();
+                let keys = level.entries();
                 let weighted: f64 = segments.iter().map(|s| expected_fpr(s) * s.meta.entries as f64).sum();
                 LevelStats {
                     level: number,
@@ -205,6 +240,7 @@ impl Inner {
             filter_bytes_written: get(&metrics.filter_bytes),
             descriptor_waits: get(&metrics.descriptor_waits),
             stall_micros: get(&metrics.stall_micros),
+            write_stall: WriteStall::of_metric(get(&metrics.write_stall)),
             shortages: get(&metrics.shortages),
             memtable_bytes: view.memtables().map(|table| table.bytes() as u64).sum(),
             key_hash: self.storage.header.hasher.function(),

@@ -9,15 +9,15 @@
 //!    level 1 keeps the two apart.
 //! 4. Only one segment comes back at a time, because two could pass each other.
 
+use super::compaction::{Compaction, with_bound};
 use super::control::Control;
 use super::inner::Inner;
 use super::options::Options;
-use super::pick::{Compaction, with_bound};
 use super::reserve::Reservation;
 use crate::error::Result;
 use crate::id::FileId;
 use crate::manifest::{LiveSegment, LiveSet, Quarantine, hull};
-use crate::sync::{Instant, lock};
+use crate::sync::Instant;
 use std::time::Duration;
 
 /// The first wait before segments in quarantine are read again. It doubles each time.
@@ -45,12 +45,12 @@ impl Compaction {
         let mut upper = vec![suspect.clone()];
         for (number, level) in live.levels().iter().enumerate().take(last).skip(first) {
             if number == 0 {
-                upper = with_bound(upper, level.segments().to_vec());
+                upper = with_bound(upper, level.segments().iter().cloned().collect());
                 continue;
             }
             let (smallest, largest) = hull(&upper)?;
-            let more = level.segments().iter().filter(|s| s.overlaps(smallest, largest));
-            let more: Vec<_> = more.cloned().collect();
+            let segments = level.segments();
+            let more: Vec<_> = segments.range(segments.overlapping(smallest, largest)).cloned().collect();
             upper.extend(more);
         }
         let compaction = Compaction::down(live, upper, last, running)?;
@@ -65,7 +65,7 @@ impl Inner {
         if self.storage.options.read_only || self.live().quarantined().is_empty() {
             return;
         }
-        let mut control = lock(&self.control);
+        let mut control = self.control.lock();
         control.suspects_wait = TRY_AGAIN_MIN;
         control.suspects_due = Some(Instant::now() + TRY_AGAIN_MIN);
         self.work.notify_all();
@@ -127,7 +127,7 @@ impl Inner {
     fn queue_if_without_sidecar(&self, id: FileId) {
         let live = self.live();
         if self.storage.filters_on() && live.segments().any(|s| s.meta.id == id && s.sidecar.is_none()) {
-            lock(&self.control).sidecars_to_check.extend([id]);
+            self.control.lock().sidecars_to_check.extend([id]);
             self.work.notify_all();
         }
     }

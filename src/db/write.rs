@@ -10,7 +10,9 @@ use super::inner::Inner;
 use super::log::{ActiveLog, EncodedBatch, Log, QueuedBatch, apply};
 use super::metrics::add;
 use super::options::Durability;
+use super::reserve::Reservation;
 use super::retry::TaskKind;
+use super::stats::WriteStall;
 use crate::error::Result;
 use crate::id::FileKind;
 use crate::key::Seq;
@@ -20,6 +22,7 @@ use crate::sync::atomic::Ordering;
 use crate::sync::{lock, try_lock};
 use crate::wal::{self, Batch};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// How many full memtables may wait for a flush, or be in one, before writers stall.
@@ -27,6 +30,8 @@ const MEMTABLES_WAITING_MAX: usize = 2;
 /// The number of segments in level 0 at which writers are slowed down, and at which they stall. RocksDB's defaults.
 pub(crate) const LEVEL0_SLOWDOWN: usize = 20;
 const LEVEL0_STOP: usize = 36;
+/// A stall that takes longer is worth a line in the log.
+const NOTE_STALL_AFTER: Duration = Duration::from_secs(1);
 /// The write rate at the slowdown threshold. It falls linearly to an eighth of this at the stop threshold.
 const SLOWDOWN_BYTES_PER_SEC: u64 = 64 << 20;
 /// Writers accumulate their delays up to this length: most of a shorter sleep would be timer slack.
@@ -140,7 +145,7 @@ impl Inner {
             earlier.sync().map_err(|e| self.fail_log(log, e))?;
         }
         log.writer.sync().map_err(|e| self.fail_log(log, e))?;
-        lock(&self.control).synced = Some(log.mark());
+        self.control.lock().synced = Some(log.mark());
         Ok(())
     }
 
@@ -179,12 +184,41 @@ impl Inner {
             >= LEVEL0_STOP.max(self.storage.options.level0_trigger)
     }
 
-    /// Stalls the writer until `wanted` returns `None`.
-    fn stall(&self, wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
+    /// Stalls the writer until `wanted` returns `None`. If that takes a while, the log of the program says what it waits for.
+    fn stall(&self, mut wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
         let stalled = Instant::now();
-        let outcome = self.wait_for_work(wanted);
+        let mut waiting = |control: &mut Control| {
+            let kind = wanted(control);
+            let metric = kind.map_or(0, |kind| WriteStall::of(kind).map_or(0, WriteStall::to_metric));
+            self.storage.metrics.write_stall.store(metric, Relaxed);
+            kind
+        };
+        // A simulated schedule has no use for a wait that ends by itself.
+        let limit = (!cfg!(sidebloom_schedules)).then_some(NOTE_STALL_AFTER);
+        let mut outcome = self.wait_for_work_within(limit, &mut waiting);
+        if let Ok(false) = outcome {
+            self.note_stall();
+            outcome = self.wait_for_work(&mut waiting).map(|()| true);
+        }
+        self.storage.metrics.write_stall.store(0, Relaxed);
         add(&self.storage.metrics.stall_micros, stalled.elapsed().as_micros() as u64);
-        outcome
+        outcome.map(|_| ())
+    }
+
+    #[cold]
+    fn note_stall(&self) {
+        let level0 = self.view.load().live.levels()[0].segments().len();
+        let control = self.control.lock();
+        let memtables = control.to_flush.len() + usize::from(control.flushing.is_some());
+        let compacting: usize = control.running.iter().map(Reservation::segments).sum();
+        drop(control);
+        tracing::warn!(
+            level0,
+            memtables,
+            compacting,
+            "writes wait until fewer than {LEVEL0_STOP} segments are in level 0 and fewer than {MEMTABLES_WAITING_MAX} memtables wait for a flush; \
+             compactions of {compacting} segments are running"
+        );
     }
 
     fn slow_down(&self, log: &mut ActiveLog, level0: usize, bytes: usize) {
@@ -205,13 +239,15 @@ impl Inner {
         let fresh = Arc::new(Memtable::new(self.storage.options.memtable_bytes)?);
         self.start_log(log)?;
         let full = std::mem::replace(&mut log.memtable, fresh);
-        let mut control = lock(&self.control);
+        let mut control = self.control.lock();
         control.to_flush.push_back((Arc::clone(&full), log.id));
         control.last_full = Some(Instant::now());
-        self.change_view(&mut control, |view| {
+        let before = self.change_view(&mut control, |view| {
             view.active = Arc::clone(&log.memtable);
             view.immutable.insert(0, full);
         });
+        drop(control);
+        drop(before);
         self.work.notify_all();
         Ok(())
     }

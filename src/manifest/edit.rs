@@ -70,6 +70,16 @@ pub struct ManifestState {
     pub log_mark: Option<LogMark>,
 }
 
+/// What an edit has replaced in a state.
+#[derive(Debug)]
+pub struct Undo {
+    removed: Vec<SegmentMeta>,
+    log_floor: FileId,
+    next_id: FileId,
+    last_seq: Seq,
+    log_mark: Option<LogMark>,
+}
+
 impl ManifestState {
     /// A store without segments. File numbers start at 1.
     pub fn new(header: StoreIdentity) -> Self {
@@ -88,16 +98,20 @@ impl ManifestState {
         self.segments.values().map(|meta| meta.max_seq).max().unwrap_or(0)
     }
 
-    /// Applies `edit`, removals first. `next_id` never decreases and stays above every added segment.
+    /// Applies `edit`, removals first. `next_id` never decreases and stays above every added segment. Returns what
+    /// [`take_back`](Self::take_back) needs.
     ///
     /// # Errors
-    /// A message, with the state unchanged, if the edit removes a missing segment, adds one that exists, lowers the log floor or the last
-    /// sequence number, or sets the log floor above the next file number.
-    pub fn apply(&mut self, edit: &Edit) -> Result<(), String> {
+    /// Those of [`check`](Self::check), with the state unchanged.
+    pub fn apply(&mut self, edit: &Edit) -> Result<Undo, String> {
         self.check(edit)?;
-        for id in &edit.removed {
-            self.segments.remove(id);
-        }
+        let undo = Undo {
+            removed: edit.removed.iter().filter_map(|id| self.segments.remove(id)).collect(),
+            log_floor: self.log_floor,
+            next_id: self.next_id,
+            last_seq: self.last_seq,
+            log_mark: self.log_mark,
+        };
         for meta in &edit.added {
             self.segments.insert(meta.id, meta.clone());
             self.next_id = self.next_id.max(FileId(meta.id.0.saturating_add(1)));
@@ -106,10 +120,24 @@ impl ManifestState {
         self.next_id = self.next_id.max(edit.next_id.unwrap_or(self.next_id));
         self.last_seq = edit.last_seq.unwrap_or(self.last_seq);
         self.log_mark = self.log_mark.max(edit.log_mark);
-        Ok(())
+        Ok(undo)
     }
 
-    fn check(&self, edit: &Edit) -> Result<(), String> {
+    /// Restores the state before the edit that was applied last.
+    pub fn take_back(&mut self, edit: &Edit, undo: Undo) {
+        let Undo { removed, log_floor, next_id, last_seq, log_mark } = undo;
+        edit.added.iter().for_each(|meta| drop(self.segments.remove(&meta.id)));
+        self.segments.extend(removed.into_iter().map(|meta| (meta.id, meta)));
+        (self.log_floor, self.next_id, self.last_seq, self.log_mark) =
+            (log_floor, next_id, last_seq, log_mark);
+    }
+
+    /// Checks whether [`apply`](Self::apply) accepts an edit.
+    ///
+    /// # Errors
+    /// A message if the edit removes a missing segment, adds one that exists, lowers the log floor or the last sequence number, or sets the
+    /// log floor above the next file number.
+    pub fn check(&self, edit: &Edit) -> Result<(), String> {
         let mut removed = BTreeSet::new();
         for id in &edit.removed {
             if !self.segments.contains_key(id) || !removed.insert(*id) {
@@ -171,14 +199,7 @@ impl ManifestState {
         });
         match overlapping {
             None => Ok(()),
-            Some((a, b)) => Err(format!(
-                "segments {} and {} of level {} overlap: the first ends at key \"{}\", the second starts at \"{}\"",
-                a.id,
-                b.id,
-                a.level,
-                a.largest.escape_ascii(),
-                b.smallest.escape_ascii()
-            )),
+            Some((a, b)) => Err(overlap(a, b)),
         }
     }
 
@@ -193,4 +214,17 @@ impl ManifestState {
             log_mark: self.log_mark,
         }
     }
+}
+
+/// Says that two segments of a sorted level overlap.
+pub(super) fn overlap(a: &SegmentMeta, b: &SegmentMeta) -> String {
+    let (a, b) = if a.smallest <= b.smallest { (a, b) } else { (b, a) };
+    format!(
+        "segments {} and {} of level {} overlap: the first ends at key \"{}\", the second starts at \"{}\"",
+        a.id,
+        b.id,
+        a.level,
+        a.largest.escape_ascii(),
+        b.smallest.escape_ascii()
+    )
 }

@@ -3,14 +3,14 @@
 //! A live set is immutable. A flush, a compaction or a rebuilt sidecar makes a new one that shares segments with the old. Readers keep
 //! the one they loaded for as long as they need it. An obsolete segment's files are unlinked when the last live set with it is dropped.
 
-use super::edit::ManifestState;
+use super::edit::{ManifestState, SegmentMeta, overlap};
 use super::level::LEVELS;
 use super::live_segment::LiveSegment;
 use super::ranged::RangedRuns;
 use super::run::{Run, RunGroup};
 use super::segments::Level;
-use crate::id::FileId;
-use std::collections::BTreeSet;
+use crate::sync::assert_unlocked;
+use std::cmp::Reverse;
 use std::sync::{Arc, OnceLock};
 
 /// All levels and the quarantined segments.
@@ -32,14 +32,14 @@ impl LiveSet {
         for segment in segments {
             sorted.get_mut(usize::from(segment.meta.level)).unwrap_or(&mut quarantined).push(segment);
         }
-        quarantined.sort_by_key(|s| std::cmp::Reverse(s.meta.max_seq));
-        for (number, level) in sorted.iter_mut().enumerate() {
-            match number {
-                0 => level.sort_by_key(|s| std::cmp::Reverse(s.meta.max_seq)),
-                _ => level.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest)),
-            }
-        }
-        let levels = sorted.map(Level::new);
+        let mut number = 0..;
+        let levels = sorted.map(|segments| Level::new(number.next().unwrap_or_default(), segments));
+        LiveSet::of(levels, quarantined)
+    }
+
+    fn of(levels: [Level; LEVELS], mut quarantined: Vec<LiveSegment>) -> Self {
+        assert_unlocked();
+        quarantined.sort_by_key(|s| Reverse(s.meta.max_seq));
         let ranged = RangedRuns::of(&levels, &quarantined);
         LiveSet {
             groups: groups_of(&levels),
@@ -50,10 +50,70 @@ impl LiveSet {
         }
     }
 
-    /// The next live set: without `removed`, with `added`.
-    pub fn with(&self, added: Vec<LiveSegment>, removed: &BTreeSet<FileId>) -> Self {
-        let stay = self.segments().filter(|s| !removed.contains(&s.meta.id)).cloned();
-        LiveSet::new(stay.chain(added))
+    /// The next live set: without `removed`, which may have changed their levels since, and with `added`. Costs what changes, not what stays.
+    pub fn with(&self, added: Vec<LiveSegment>, removed: &[LiveSegment]) -> Self {
+        let mut gone: [Vec<&LiveSegment>; LEVELS] = Default::default();
+        let mut new: [Vec<LiveSegment>; LEVELS] = Default::default();
+        let mut quarantined = self.quarantined.to_vec();
+        for now in removed.iter().filter_map(|s| self.now(&s.meta)) {
+            match gone.get_mut(usize::from(now.meta.level)) {
+                Some(level) => level.push(now),
+                None => quarantined.retain(|s| s.meta.id != now.meta.id),
+            }
+        }
+        for segment in added {
+            new.get_mut(usize::from(segment.meta.level)).unwrap_or(&mut quarantined).push(segment);
+        }
+        let mut changes = gone.iter().zip(new).zip(&self.levels).enumerate();
+        let levels = std::array::from_fn(|_| match changes.next() {
+            Some((number, ((gone, added), level))) => level.with(number, gone, added),
+            None => Level::default(),
+        });
+        LiveSet::of(levels, quarantined)
+    }
+
+    /// The same segments, some of them with other sidecars.
+    pub fn replaced(&self, renewed: Vec<LiveSegment>) -> Self {
+        let before = renewed.clone();
+        self.with(renewed, &before)
+    }
+
+    /// The segment with these keys and this number, whatever its level is now.
+    pub fn now(&self, meta: &SegmentMeta) -> Option<&LiveSegment> {
+        let [level0, sorted @ ..] = &self.levels;
+        let is_it = |s: &&LiveSegment| s.meta.id == meta.id;
+        for segments in sorted.iter().map(Level::segments) {
+            let at = segments.partition_point(|s| s.meta.smallest < meta.smallest);
+            let found = segments.get(at).filter(is_it);
+            if found.is_some() {
+                return found;
+            }
+        }
+        let segments = level0.segments();
+        let at = segments.partition_point(|s| s.meta.max_seq > meta.max_seq);
+        let mut same_age = segments.range(at..segments.len()).take_while(|s| s.meta.max_seq == meta.max_seq);
+        same_age.find(is_it).or_else(|| self.quarantined.iter().find(is_it))
+    }
+
+    /// Checks that each of these segments of the live set overlaps no neighbour in its level (I10).
+    ///
+    /// # Errors
+    /// A message that names two overlapping segments.
+    pub fn check_disjoint(&self, segments: &[LiveSegment]) -> Result<(), String> {
+        for segment in segments.iter().filter(|s| s.meta.level > 0) {
+            let (meta, level) = (&segment.meta, self.levels.get(usize::from(segment.meta.level)));
+            let Some(level) = level.map(Level::segments) else { continue };
+            // Sorted by smallest keys even if they overlap.
+            let at = level.partition_point(|s| s.meta.smallest < meta.smallest);
+            let before = at.checked_sub(1).and_then(|at| level.get(at));
+            let others = before.into_iter().chain(level.range(at..level.len()).take(2));
+            if let Some(other) =
+                others.filter(|s| s.meta.id != meta.id).find(|s| s.overlaps(&meta.smallest, &meta.largest))
+            {
+                return Err(overlap(&other.meta, meta));
+            }
+        }
+        Ok(())
     }
 
     /// Whether these are the segments of the manifest, each in its level.
@@ -70,7 +130,7 @@ impl LiveSet {
 
     /// All segments: newest level first, quarantined ones last.
     pub fn segments(&self) -> impl Iterator<Item = &LiveSegment> {
-        self.levels.iter().flat_map(Level::segments).chain(&self.quarantined)
+        self.levels.iter().flat_map(|level| level.segments().iter()).chain(&self.quarantined)
     }
 
     /// Segments that cannot be read in full, in descending order of their newest entry. They left their levels so that the others can be
@@ -135,11 +195,12 @@ impl LiveSet {
 /// Each segment of level 0 is a run, and so is each level below it that has segments.
 fn groups_of(levels: &[Level; LEVELS]) -> Arc<[RunGroup]> {
     let mut groups = Vec::new();
-    for (number, level) in levels.iter().enumerate() {
-        let run_length = if number == 0 { 1 } else { level.segments().len().max(1) };
-        for (run, segments) in level.segments().chunks(run_length).enumerate() {
-            RunGroup::append(&mut groups, number, run * run_length, segments);
-        }
+    let [level0, sorted @ ..] = levels;
+    for (number, segment) in level0.segments().iter().enumerate() {
+        RunGroup::append_one(&mut groups, number, segment);
+    }
+    for (number, level) in (1..).zip(sorted) {
+        RunGroup::append_level(&mut groups, number, level.segments());
     }
     groups.into()
 }

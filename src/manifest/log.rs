@@ -58,22 +58,28 @@ impl Manifest {
         Ok((Self::unwritten(fs, dir, &state), state))
     }
 
-    /// Appends `edit`; `state_after` is the state with it applied. Durable when this returns. After an error the outcome is unknown: the
-    /// edit may be found when the store is reopened, so no file of either state may be removed (invariant I5), and the manifest must be
+    /// Appends `edit` and applies it to `state`. Durable when this returns. After an error the state is as before, and the outcome is unknown:
+    /// the edit may be found when the store is reopened, so no file of either state may be removed (invariant I5), and the manifest must be
     /// [rewritten](Self::rewrite) before the next edit.
-    pub fn append(&mut self, edit: &Edit, state_after: &ManifestState) -> Result<()> {
+    pub fn append(&mut self, edit: &Edit, state: &mut ManifestState) -> Result<()> {
         let encoded = encode_edit(edit, self.tag)?;
         let unwritten = || Error::Internal("the manifest takes no edit before it is rewritten".into());
+        state.check(edit).map_err(Error::Internal)?;
         let mut file = self.file.take().ok_or_else(unwritten)?;
         file.append(&encoded)?;
         file.sync()?;
         self.file = Some(file);
         self.len += encoded.len() as u64;
+        let undo = state.apply(edit).map_err(Error::Internal)?;
         if self.len > REWRITE_BYTES && self.len > REWRITE_FACTOR * self.snapshot_len {
-            match self.rewrite(state_after) {
+            match self.rewrite(state) {
+                Ok(()) => {}
                 // The edit is durable under one of the two names. The next edit rewrites the manifest first.
                 Err(error) if error.is_out_of_descriptors() => {}
-                outcome => return outcome,
+                Err(error) => {
+                    state.take_back(edit, undo);
+                    return Err(error);
+                }
             }
         }
         Ok(())
@@ -99,8 +105,12 @@ impl Manifest {
 /// Reports a failed [`ManifestState::check_levels`] as damage to the manifest in `dir`. A read consults one segment per
 /// sorted level; if two overlapped, it would miss existing keys.
 pub fn check_levels(state: &ManifestState, dir: &Path) -> Result<()> {
-    let overlap = |what| Error::corruption(dir.join(MANIFEST), 0, format!("{what}; run `sidebloom repair`"));
-    state.check_levels().map_err(overlap)
+    state.check_levels().map_err(|what| overlapping_levels(&what, dir))
+}
+
+/// The error for segments that overlap in a sorted level, from the message that names them.
+pub fn overlapping_levels(what: &str, dir: &Path) -> Error {
+    Error::corruption(dir.join(MANIFEST), 0, format!("{what}; run `sidebloom repair`"))
 }
 
 /// The contents of a manifest that holds only `state`.

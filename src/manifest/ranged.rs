@@ -19,11 +19,13 @@ impl RangedRuns {
     /// Collects them from the levels and from quarantine.
     pub(super) fn of(levels: &[Level; LEVELS], quarantined: &[LiveSegment]) -> Self {
         let [level0, sorted @ ..] = levels;
-        let ranged = |segments: &[LiveSegment]| -> Vec<LiveSegment> {
-            segments.iter().filter(|s| s.meta.ranges > 0).cloned().collect()
+        let is_ranged = |s: &&LiveSegment| s.meta.ranges > 0;
+        let ranged = |level: &Level| -> Vec<LiveSegment> {
+            let pieces = level.segments().pieces().iter().filter(|piece| piece.ranges() > 0);
+            pieces.flat_map(|piece| piece.segments()).filter(is_ranged).cloned().collect()
         };
-        let alone = level0.segments().chunks(1).chain(quarantined.chunks(1));
-        let runs = alone.chain(sorted.iter().map(Level::segments)).map(ranged);
+        let alone = ranged(level0).into_iter().chain(quarantined.iter().filter(is_ranged).cloned());
+        let runs = alone.map(|segment| vec![segment]).chain(sorted.iter().map(ranged));
         RangedRuns { runs: runs.filter(|run| !run.is_empty()).collect() }
     }
 

@@ -3,12 +3,11 @@
 //! A key's *fence* within some runs is the 8 bytes after the prefix that all keys of these runs share. Most comparisons of a lookup with the
 //! ends of segments end there. Neighbouring runs with the same shared prefix form a group, so that a key's fence is computed once.
 
-use super::edit::SegmentMeta;
+use super::fenced::Fenced;
 use super::level_counts::LevelCounts;
 use super::live_segment::LiveSegment;
-use crate::filter::{ProbeHash, Verdict};
+use super::segments::Segments;
 use crate::key::{common_prefix, prefix8};
-use crate::sidecar::Sidecar;
 use std::sync::Arc;
 
 /// The most runs in a group, so that a lookup can count its probes of a group in a [`LevelCounts`].
@@ -28,45 +27,53 @@ pub struct Run {
     count: LevelCounts,
     /// The number of its first segment in the level.
     begin: usize,
-    fences: Box<[Fenced]>,
+    /// Its segments, if they are in one piece; none otherwise.
+    fences: Arc<[Fenced]>,
+    pieces: Box<[FencedPiece]>,
 }
 
-/// What a lookup needs of a segment whose filter denies the key. Does not keep the segment's files.
-pub struct Fenced {
-    /// The fences of its smallest and its largest key.
-    first: u64,
+/// Neighbours in a run of many segments.
+struct FencedPiece {
+    /// The fence of the largest key.
     last: u64,
-    /// As in its [`LiveSegment`].
-    pub sidecar: Option<Arc<Sidecar>>,
-    meta: Arc<SegmentMeta>,
-}
-
-impl Fenced {
-    /// Whether the segment's filter denies the hash. A caller that relies on it must make sure afterwards that no map has faulted
-    /// ([`any_fault`](crate::fs::any_fault)).
-    #[inline(always)]
-    pub fn denies(&self, hash: &ProbeHash) -> bool {
-        let denies = |s: &Sidecar| s.denies(hash) || s.ask(hash.hash()) == Some(Verdict::Absent);
-        self.sidecar.as_deref().is_some_and(denies)
-    }
+    /// The number of segments of the run before it.
+    begin: usize,
+    fences: Arc<[Fenced]>,
 }
 
 impl RunGroup {
-    /// Appends a run to the last group or to a new one. Its segments are in key order, and `begin` is the number of the first in the level.
-    pub(super) fn append(groups: &mut Vec<RunGroup>, level: usize, begin: usize, of_run: &[LiveSegment]) {
-        let smallest = of_run.first().map(|s| s.meta.smallest.as_slice()).unwrap_or_default();
-        let largest = of_run.last().map(|s| s.meta.largest.as_slice()).unwrap_or_default();
+    /// Appends a segment of level 0. `begin` is its number in the level.
+    pub(super) fn append_one(groups: &mut Vec<RunGroup>, begin: usize, segment: &LiveSegment) {
+        let (smallest, largest) = (segment.meta.smallest.as_slice(), segment.meta.largest.as_slice());
         let shared = smallest.get(..common_prefix(smallest, largest)).unwrap_or_default();
-        let fence = |key: &[u8]| prefix8(key.get(shared.len()..).unwrap_or_default());
-        let fenced = |s: &LiveSegment| Fenced {
-            first: fence(&s.meta.smallest),
-            last: fence(&s.meta.largest),
-            sidecar: s.sidecar.clone(),
-            meta: Arc::clone(&s.meta),
+        let fences = [Fenced::new(segment, shared.len())].into();
+        let run = Run { level: 0, count: LevelCounts::one(0), begin, fences, pieces: Box::default() };
+        RunGroup::append(groups, shared, run);
+    }
+
+    /// Appends a level below 0.
+    pub(super) fn append_level(groups: &mut Vec<RunGroup>, level: usize, segments: &Segments) {
+        let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return };
+        let (smallest, largest) = (first.meta.smallest.as_slice(), last.meta.largest.as_slice());
+        let shared = smallest.get(..common_prefix(smallest, largest)).unwrap_or_default();
+        let mut begin = 0;
+        let pieces = segments.pieces().iter().filter_map(|piece| {
+            let fences = Arc::clone(piece.fenced()?);
+            let fenced = FencedPiece { last: fences.last()?.last, begin, fences };
+            begin += fenced.fences.len();
+            Some(fenced)
+        });
+        let mut pieces: Vec<FencedPiece> = pieces.collect();
+        let fences = match pieces.len() {
+            1 => pieces.pop().map(|only| only.fences),
+            _ => None,
         };
-        let fences = of_run.iter().map(fenced).collect();
-        let count = LevelCounts::one(level);
-        let run = Run { level, count, begin, fences };
+        let (count, fences, pieces) = (LevelCounts::one(level), fences.unwrap_or_default(), pieces.into());
+        RunGroup::append(groups, shared, Run { level, count, begin: 0, fences, pieces });
+    }
+
+    /// Appends a run to the last group, if its keys share the same prefix, or to a new one.
+    fn append(groups: &mut Vec<RunGroup>, shared: &[u8], run: Run) {
         match groups.last_mut() {
             Some(last) if *last.shared.bytes == *shared && last.runs.len() < GROUP_RUNS_MAX => {
                 last.runs.push(run)
@@ -102,7 +109,7 @@ impl RunGroup {
 impl Run {
     /// Number of segments.
     pub fn segments(&self) -> usize {
-        self.fences.len()
+        self.fences.len() + self.pieces.last().map_or(0, |last| last.begin + last.fences.len())
     }
 
     /// Its level.
@@ -127,7 +134,10 @@ impl Run {
     #[inline]
     pub fn within(&self, (from, to): (u64, u64)) -> impl Iterator<Item = &Fenced> {
         let first = self.fences.partition_point(|fenced| fenced.last < from);
-        self.fences.iter().skip(first).take_while(move |fenced| fenced.first <= to)
+        let piece = self.pieces.partition_point(|piece| piece.last < from);
+        let in_pieces = self.pieces.iter().skip(piece).flat_map(|piece| &*piece.fences);
+        let from_first = self.fences.iter().skip(first).chain(in_pieces.skip_while(move |f| f.last < from));
+        from_first.take_while(move |fenced| fenced.first <= to)
     }
 
     /// The number in its level of the segment that [`find`](Self::find) finds.
@@ -140,6 +150,7 @@ impl Run {
     fn find_at(&self, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
         let (at, fenced) = match &*self.fences {
             [only] => (0, only),
+            [] => return self.find_in_pieces(fence, key),
             many => {
                 let at = many.partition_point(|fenced| fenced.last < fence);
                 (at, many.get(at)?)
@@ -151,14 +162,27 @@ impl Run {
         }
     }
 
+    /// The search in a run of more than one piece.
+    #[inline(never)]
+    fn find_in_pieces(&self, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
+        let first = self.pieces.partition_point(|piece| piece.last < fence);
+        for (number, piece) in self.pieces.iter().enumerate().skip(first) {
+            let at = if number == first { piece.fences.partition_point(|f| f.last < fence) } else { 0 };
+            for (at, fenced) in piece.fences.iter().enumerate().skip(at) {
+                if let Some(includes) = fenced.includes_or_follows(fence, key) {
+                    return includes.then_some((piece.begin + at, fenced));
+                }
+            }
+        }
+        None
+    }
+
     /// The search where fences alone may not decide, among the segments from `at` on. Those before end before the key.
     #[inline(never)]
     fn find_by_keys(&self, at: usize, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
         for (at, fenced) in self.fences.iter().enumerate().skip(at) {
-            if fenced.last > fence || fenced.last == fence && fenced.meta.largest.as_slice() >= key {
-                let begins =
-                    fenced.first < fence || fenced.first == fence && fenced.meta.smallest.as_slice() <= key;
-                return begins.then_some((at, fenced));
+            if let Some(includes) = fenced.includes_or_follows(fence, key) {
+                return includes.then_some((at, fenced));
             }
         }
         None
@@ -193,7 +217,7 @@ impl SharedPrefix {
 mod tests {
     use super::*;
     use crate::id::FileId;
-    use crate::manifest::LiveSet;
+    use crate::manifest::{LiveSet, SegmentMeta};
     use crate::segment::{OpenFiles, SegmentFile, SegmentSummary};
     use crate::support::SimFs;
     use proptest::collection::vec;
@@ -265,7 +289,7 @@ mod tests {
                     let Some(fence) = group.fence(&key) else { continue };
                     for run in group.runs() {
                         let at = run.position(fence, &key);
-                        let segment = at.map(|at| live.levels()[run.level()].segments()[at].meta.id);
+                        let segment = at.map(|at| live.levels()[run.level()].segments().get(at).unwrap().meta.id);
                         prop_assert_eq!(run.find(fence, &key).map(|fenced| fenced.meta.id), segment);
                         found.extend(segment);
                     }

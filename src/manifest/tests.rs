@@ -79,8 +79,7 @@ fn store(fs: &SimFs, n: u64) -> Result<(Vec<ManifestState>, Vec<usize>)> {
     let mut lens = vec![len()];
     for n in 1..=n {
         let mut state = states.last().unwrap().clone();
-        state.apply(&edit(n)).unwrap();
-        manifest.append(&edit(n), &state)?;
+        manifest.append(&edit(n), &mut state)?;
         states.push(state);
         lens.push(len());
     }
@@ -119,8 +118,7 @@ fn what_was_appended_is_there_when_the_store_is_opened_again() {
     assert_eq!(&state, states.last().unwrap());
     manifest.rewrite(&state).unwrap();
     assert_eq!(state.segments[&FileId(7)].level, 6, "moved");
-    state.apply(&edit(11)).unwrap();
-    manifest.append(&edit(11), &state).unwrap();
+    manifest.append(&edit(11), &mut state).unwrap();
     states.push(state);
     assert_eq!(reopened(&fs).unwrap(), states[11]);
 }
@@ -176,8 +174,7 @@ fn i4_a_manifest_cut_at_any_byte_gives_the_edits_before_the_cut_and_is_whole_aga
         let (mut manifest, mut state) = Manifest::open(Arc::new(fs.clone()), Path::new("db")).unwrap();
         manifest.rewrite(&state).unwrap();
         let next = edit(whole as u64 + 1);
-        state.apply(&next).unwrap();
-        manifest.append(&next, &state).unwrap();
+        manifest.append(&next, &mut state).unwrap();
         assert_eq!(reopened(&fs).unwrap(), state, "cut at {cut}");
     }
 }
@@ -227,8 +224,7 @@ fn a_manifest_that_outgrows_its_snapshot_is_written_anew() {
         if n > 1 {
             edit.removed = vec![FileId(n - 1)];
         }
-        state.apply(&edit).unwrap();
-        manifest.append(&edit, &state).unwrap();
+        manifest.append(&edit, &mut state).unwrap();
         longest = longest.max(fs.read("db/MANIFEST").unwrap().len());
         assert_eq!(read_state(&fs, Path::new("db")).unwrap(), state);
     }
@@ -249,8 +245,9 @@ fn run_until_failure(fs: &SimFs) -> (ManifestState, Option<ManifestState>) {
             edit.removed = vec![FileId(n - 1)];
         }
         let mut state = acknowledged.clone();
-        state.apply(&edit).unwrap();
-        if manifest.append(&edit, &state).is_err() {
+        if manifest.append(&edit, &mut state).is_err() {
+            assert_eq!(state, acknowledged, "a failed edit leaves the state as it was");
+            state.apply(&edit).unwrap();
             return (acknowledged, Some(state));
         }
         acknowledged = state;
@@ -298,9 +295,10 @@ fn i5_a_failed_write_or_sync_is_reported_and_not_retried() {
             Manifest::create(Arc::new(fs.clone()), Path::new("db"), &ManifestState::new(HEADER)).unwrap();
         fs.fail(Fault::once(kind, 0).with(Errno::NoSpace));
         let mut state = ManifestState::new(HEADER);
-        state.apply(&edit(1)).unwrap();
         let writes = fs.writes();
-        assert!(matches!(manifest.append(&edit(1), &state), Err(Error::Io { op, .. }) if op == kind.verb()));
+        assert!(
+            matches!(manifest.append(&edit(1), &mut state), Err(Error::Io { op, .. }) if op == kind.verb())
+        );
         assert_eq!(fs.writes(), writes + attempts, "nothing follows the failure:\n{}", fs.log());
     }
 }

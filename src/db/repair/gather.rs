@@ -1,5 +1,6 @@
 //! Rebuilds the state of a store without its manifest.
 
+use super::levels::assign_levels;
 use super::workspace::Repair;
 use crate::db::names::next_free_id;
 use crate::error::{Error, Result};
@@ -52,9 +53,10 @@ impl Repair<'_> {
             metas.extend(self.rescue(id, None, header, error)?);
         }
         self.in_segments = newest;
-        state.segments = metas.into_iter().map(|meta| (meta.id, meta)).collect();
         // A log may repeat operations that a segment has already, under the same numbers.
         state.last_seq = self.first_seq(header.store_id)?.map_or(newest, |seq| seq.saturating_sub(1));
+        assign_levels(&mut metas, state.last_seq);
+        state.segments = metas.into_iter().map(|meta| (meta.id, meta)).collect();
         Ok(state)
     }
 

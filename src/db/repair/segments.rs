@@ -1,5 +1,6 @@
 //! Repair of segments: reads each one completely, and rewrites the readable rows of a damaged one.
 
+use super::levels::assign_levels;
 use super::report::LostRange;
 use super::workspace::{Repair, ReplacedSegment};
 use crate::db::names::{next_free_id, unusual_number};
@@ -50,8 +51,10 @@ impl Repair<'_> {
         }
         let mut state = ManifestState { segments: kept, ..state };
         if let Err(error) = check_levels(&state, self.path) {
-            tracing::warn!(%error, "moving every segment to level 0, where segments may overlap");
-            state.segments.values_mut().for_each(|meta| meta.level = 0);
+            tracing::warn!(%error, "giving every segment a level by its age; those whose ages interleave go to level 0, where they may overlap");
+            let mut metas: Vec<SegmentMeta> = state.segments.into_values().collect();
+            assign_levels(&mut metas, state.last_seq);
+            state.segments = metas.into_iter().map(|meta| (meta.id, meta)).collect();
             changed = true;
         }
         Ok((state, changed))
