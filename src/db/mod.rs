@@ -57,6 +57,7 @@ mod stats;
 mod storage;
 mod take_back;
 mod unsorted;
+mod unwind;
 mod verify;
 mod versions;
 mod view;

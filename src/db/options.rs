@@ -84,7 +84,8 @@ impl Options {
         Self::default()
     }
 
-    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. 0 turns it off. Besides, a thread that reads keeps the memory of up to
+    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. Up to a quarter of it holds parts of the indexes. 0 turns it off: then
+    /// these parts take up to 64 MiB, so that a found key reads one block, and no other block is kept. Besides, a thread that reads keeps the memory of up to
     /// 16 evicted blocks of at most 32 KiB for the blocks that it reads next.
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = bytes;

@@ -68,10 +68,12 @@ impl Range {
         Ok(self.lend(Direction::Reverse)?.map(|(key, merge)| (key, merge.value())))
     }
 
-    /// Counts the rows that are left, without copying any. `range.count()` is this method; [`Iterator::count`] has no place for an error.
+    /// Counts the rows that are left, without copying any: `let rows: u64 = range.count()?;`. It hides [`Iterator::count`], which has no place
+    /// for an error and would count the rows before one: hence the `Result`, and `u64` as for every number of rows.
     ///
     /// # Errors
     /// Those of [`next_row`](Self::next_row).
+    #[must_use = "`count` of a range returns a `Result<u64>`: use `range.count()?`"]
     pub fn count(mut self) -> Result<u64> {
         self.count_rows().1
     }
@@ -282,6 +284,7 @@ impl Keys {
     ///
     /// # Errors
     /// Those of [`Range::next_row`].
+    #[must_use = "`count` of keys returns a `Result<u64>`: use `keys.count()?`"]
     pub fn count(self) -> Result<u64> {
         self.0.count()
     }

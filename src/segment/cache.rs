@@ -117,6 +117,9 @@ struct Evicted([Option<CachedBlock>; 4]);
 const OVERHEAD_BYTES: usize = 100;
 /// Pinned partitions take at most this share of the cache, a quarter, and top indexes another.
 const INDEX_SHARE: u64 = 4;
+/// What pinned partitions take at most beside a cache that is turned off: as much as in one of the default size. Without them, each read of a
+/// row would read its partition first.
+const PINNED_BYTES_WITHOUT_CACHE: u64 = 64 << 20;
 /// The top indexes of open segments may have this much, however small the cache is: those of 1000 segments of 64 MiB.
 const OPEN_BYTES_MIN: u64 = 8 << 20;
 /// Assumed block size, to size the cache's tables: the default.
@@ -212,7 +215,8 @@ impl BlockCache {
             return false;
         }
         let mut indexes = lock(&self.indexes);
-        let fits = indexes.pinned.saturating_add(bytes as u64) <= self.index_share();
+        let most = if self.capacity == 0 { PINNED_BYTES_WITHOUT_CACHE } else { self.index_share() };
+        let fits = indexes.pinned.saturating_add(bytes as u64) <= most;
         if fits {
             indexes.pinned += bytes as u64;
             self.make_room(&indexes);

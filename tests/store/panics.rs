@@ -102,3 +102,38 @@ fn a_panic_in_the_callers_own_code_leaves_the_store_as_it_was() {
         assert_eq!(db.iter().count().unwrap(), 2);
     });
 }
+
+/// Without `AssertUnwindSafe`: the handle says by its type that it may be used afterwards.
+#[test]
+fn a_panic_in_the_rows_of_an_ingest_changes_nothing_and_the_store_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    let db = Db::open(&path).unwrap();
+    db.put("a", "before").unwrap();
+    let (snapshot, mut range) = (db.snapshot(), db.iter());
+    let files = || std::fs::read_dir(&path).unwrap().count();
+    for unsorted in [false, true] {
+        let before = files();
+        let caught = catch_unwind(|| {
+            let rows = (0..20_000u32).map(|n| match n {
+                19_999 => std::panic::panic_any("the caller's"),
+                n => Ok((n.to_be_bytes(), [0; 100])),
+            });
+            if unsorted { db.ingest_unsorted(rows) } else { db.ingest(rows) }
+        });
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"the caller's"));
+        assert!(files() <= before + 1, "what was built is removed"); // Another log may have begun.
+        db.put("b", "after").unwrap();
+        db.flush().unwrap();
+        db.compact().unwrap();
+        let caught =
+            catch_unwind(|| db.rebuild_filters_with(FilterPolicy::bits_per_key(12.0), |_| panic!("again")));
+        assert!(caught.is_err());
+        db.ingest([Ok(("c", "ingested"))]).unwrap();
+        assert_eq!(db.iter().count().unwrap(), 3);
+        assert_eq!(snapshot.iter().count().unwrap(), 1);
+    }
+    assert_eq!(range.next_row().unwrap(), Some((&b"a"[..], &b"before"[..])));
+    drop((db, snapshot, range));
+    assert_eq!(Db::open(&path).unwrap().iter().count().unwrap(), 3);
+}

@@ -58,3 +58,22 @@ fn after_an_opening_filters_are_read_ahead_and_every_index_is_read_once() {
         assert!(db.stats().block_reads <= before + 1, "data alone");
     }
 }
+
+#[test]
+fn without_a_block_cache_a_found_key_reads_one_block() {
+    let fs = SimFs::new();
+    let options = || {
+        let options = tiny_on(&fs).memtable_bytes(1 << 20).segment_bytes(16 << 10);
+        options.block_cache_bytes(0).max_open_files(256)
+    };
+    let key = |n: u32| format!("key {n:06}");
+    let db = options().open(STORE).unwrap();
+    (0..5_000).for_each(|n| db.put(key(n), n.to_be_bytes().repeat(10)).unwrap());
+    db.compact().unwrap();
+    drop(db);
+    let db = options().open(STORE).unwrap();
+    db.warm().unwrap();
+    let before = db.stats().block_reads;
+    (0..5_000).step_by(50).for_each(|n| assert!(db.get(key(n)).unwrap().is_some()));
+    assert_eq!(db.stats().block_reads - before, 100);
+}
