@@ -21,6 +21,11 @@ pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
+/// Whether what it holds may not have been written yet.
+pub fn is_pipe(path: &Path) -> bool {
+    is_stdin(path) || path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
+}
+
 /// Opens a file, or standard input for `-`. Refuses what is no text, and says when its first row looks like a header that was not announced
 /// by `has_header`.
 pub fn open(

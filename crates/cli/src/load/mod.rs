@@ -85,9 +85,11 @@ impl Args {
             return Err(Failure::message("standard input (-) can be read only once"));
         }
         let start = Instant::now();
-        // Before there is a store: for the first file, all that is wrong with it is known now.
-        let mut files = Files::open(&self.files, self.reading())?;
+        // A file is looked at before there is a store. What a pipe will bring may take a while to come, and the store is open until then.
+        let is_pipe = self.files.first().is_some_and(|file| input::is_pipe(file));
+        let opened = (!is_pipe).then(|| Files::open(&self.files, self.reading())).transpose()?;
         let db = cx.open_to_write(true)?;
+        let mut files = opened.map_or_else(|| Files::open(&self.files, self.reading()), Ok)?;
         let counts = !self.blind && !self.bulk;
         let mut report = Report { overwritten: counts.then_some(0), ..Report::default() };
         let ended = match self.bulk {
