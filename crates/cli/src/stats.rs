@@ -58,6 +58,7 @@ struct OpenCounters {
     shortages: u64,
     descriptor_waits: u64,
     stall_micros: u64,
+    write_stall: Option<String>,
     /// Everything that another process wrote longer ago than this, in seconds, is included.
     follower_age: Option<f64>,
 }
@@ -202,6 +203,7 @@ impl OpenCounters {
             shortages: stats.shortages,
             descriptor_waits: stats.descriptor_waits,
             stall_micros: stats.stall_micros,
+            write_stall: stats.write_stall.map(|cause| format!("{cause:?}").to_lowercase()),
             follower_age: stats.follower_age.map(|age| age.as_secs_f64()),
         }
     }
