@@ -20,6 +20,10 @@ pub struct LockedFs {
     lock: Arc<LockFile>,
 }
 
+/// How often the lock file is looked at before the error counts. A failed read is not a failed write, but a store that cannot find out
+/// whether its lock holds has to stop.
+const LOOKS: usize = 3;
+
 /// The lock file as it was locked.
 #[derive(Debug)]
 struct LockFile {
@@ -31,7 +35,8 @@ struct LockFile {
 
 impl LockFile {
     fn check(&self) -> Result<()> {
-        match self.fs.stamp(&self.path)? {
+        let look = || self.fs.stamp(&self.path);
+        match (1..LOOKS).find_map(|_| look().ok()).map_or_else(look, Ok)? {
             Some(stamp) if stamp.file == self.file => Ok(()),
             _ => Err(Error::LockLost { path: self.path.clone() }),
         }

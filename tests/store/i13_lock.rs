@@ -1,6 +1,8 @@
 //! I13: a store writes only where it was opened, wherever that is moved, and only while its lock holds.
 
-use crate::support::{Contents, STORE, Sequence, SimFs, assert_holds, contents, fast_dir, tiny, tiny_on};
+use crate::support::{
+    Contents, Fault, OpKind, STORE, Sequence, SimFs, assert_holds, contents, fast_dir, tiny, tiny_on,
+};
 use sidebloom::fs::Fs;
 use sidebloom::{Db, Durability, Error, Options};
 use std::fs;
@@ -166,4 +168,16 @@ fn a_moved_directory_on_a_simulated_disk_takes_its_writer_with_it() {
     drop(db);
     assert_holds(&tiny_on(&fs).open("disk/away").unwrap(), &sequence.after(80));
     assert_holds(&tiny_on(&fs).open(STORE).unwrap(), &sequence.after(40));
+}
+
+/// A passing fault of the disk while a writer looks at its lock file.
+#[test]
+fn one_failed_look_at_the_lock_file_does_not_stop_a_writer() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    put(&db, "first").unwrap();
+    fs.fail(Fault { only: Some("LOCK"), ..Fault::once(OpKind::Inspect, 0) });
+    put(&db, "second").unwrap();
+    assert_eq!(fs.faults_left(), 0, "the fault has not struck");
+    assert_eq!(contents(&db).len(), 2);
 }
