@@ -203,7 +203,8 @@ fn foreign(rng: &mut Rng, target: &Target) -> Harm {
     Harm {
         how: format!("{to:?} as {how} has it at {at}"),
         bytes: Some(new),
-        is_noise: from.is_empty(),
+        // Behind the end of the source there are zeros, as in a lost sector.
+        is_noise: from.is_empty() && at + to.len() <= source.len(),
         is_whole: false,
     }
 }
