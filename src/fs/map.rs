@@ -102,7 +102,7 @@ impl Map {
     }
 
     /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied) does, without mapping the file. Passes each
-    /// piece to `check` with its offset, a multiple of [`READ_BYTES`]; after an error of that, no more memory is taken.
+    /// piece to `check` with its offset, a multiple of 4 MiB; after an error of that, no more memory is taken.
     ///
     /// # Errors
     /// Those of reading the file and of `check`; [`Error::Io`] if there is not enough memory.
