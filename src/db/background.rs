@@ -61,8 +61,15 @@ impl BackgroundTask {
         }
     }
 
+    /// Lets go of what a finished task was about. That may remove files, so it comes before whoever waits for the task hears of its end.
+    fn let_go(&mut self) {
+        if let BackgroundTask::Compact(compaction) | BackgroundTask::TakeBack(compaction) = self {
+            compaction.let_go();
+        }
+    }
+
     /// Clears the marks that `next_task` set. If the task must run `again` and nothing else would remember it, queues it. The caller drops
-    /// the task without the lock: that may free a memtable or remove files.
+    /// the task without the lock: that may free a memtable.
     fn hand_back(&self, control: &mut Control, failed: bool, again: bool) {
         match self {
             BackgroundTask::Flush(table, next_log) => {
@@ -133,10 +140,11 @@ impl Inner {
         if self.following.is_some() {
             let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BEHIND);
         }
-        while let Some(Some(task)) = self.guarded(|| self.next_task()) {
+        while let Some(Some(mut task)) = self.guarded(|| self.next_task()) {
             let result = self.guarded(|| self.perform(&task)).unwrap_or_else(|| self.check_writable());
             let failed = result.is_err();
             let failure = result.err().filter(|error| !self.quarantine(error)).map(|error| self.fail(error));
+            task.let_go();
             let mut control = self.control.lock();
             if let Some(kind) = task.kind() {
                 self.record_attempt(&mut control, kind, failure.as_ref());

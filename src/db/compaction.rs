@@ -136,6 +136,12 @@ impl Compaction {
     pub fn reservation(&self) -> &Reservation {
         &self.reservation
     }
+
+    /// Drops the segments, and so their files if they are obsolete. The reservation stays.
+    pub fn let_go(&mut self) {
+        self.upper.clear();
+        self.lower.clear();
+    }
 }
 
 /// Whether neither a level below this one nor a segment in quarantine has keys in the range.
