@@ -1,5 +1,6 @@
 //! The one error type of the crate.
 
+use crate::show;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused `op` on `path`.
-    #[error("cannot {op} {}: {source}", path.display())]
+    #[error("cannot {op} {}: {source}", show::path(path))]
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -21,7 +22,10 @@ pub enum Error {
         source: Arc<std::io::Error>,
     },
     /// The store is already open, in this or another process.
-    #[error("{} is locked: the store is already open; close it first (read-only opens can share it)", path.display())]
+    #[error(
+        "{} is locked: the store is already open; close it first (read-only opens can share it)",
+        show::path(path)
+    )]
     Locked {
         /// The lock file.
         path: PathBuf,
@@ -36,7 +40,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A checksum or a structural check failed; the value was not returned.
-    #[error("{} is damaged at offset {offset}: {what}", file.display())]
+    #[error("{} is damaged at offset {offset}: {what}", show::path(file))]
     Corruption {
         /// The damaged file.
         file: PathBuf,
@@ -48,7 +52,7 @@ pub enum Error {
     /// The file was written by another version of this crate.
     #[error(
         "{} has format version {found}, but this build reads version {supported}; {}",
-        file.display(), if found > supported { "use a newer sidebloom" } else { "use the older sidebloom that wrote it, or rebuild it" }
+        show::path(file), if found > supported { "use a newer sidebloom" } else { "use the older sidebloom that wrote it, or rebuild it" }
     )]
     UnsupportedVersion {
         /// The file.
@@ -59,7 +63,7 @@ pub enum Error {
         supported: u32,
     },
     /// The path exists but is not a store, or no store exists and creating one was not allowed.
-    #[error("{} is not a sidebloom store: {what}", path.display())]
+    #[error("{} is not a sidebloom store: {what}", show::path(path))]
     NotAStore {
         /// The path that was given.
         path: PathBuf,
@@ -67,7 +71,7 @@ pub enum Error {
         what: String,
     },
     /// The path is not a guard, or the guard does not match what was asked for.
-    #[error("{} cannot be used as a guard: {what}", path.display())]
+    #[error("{} cannot be used as a guard: {what}", show::path(path))]
     NotAGuard {
         /// The path that was given.
         path: PathBuf,
@@ -75,7 +79,7 @@ pub enum Error {
         what: String,
     },
     /// The database behind a guard reported an error or became unreachable. The guard is unchanged.
-    #[error("database {name}: {what}")]
+    #[error("database {}: {}", show::escaped(name), show::message(what))]
     Database {
         /// The database: a path or an address.
         name: String,
@@ -83,7 +87,7 @@ pub enum Error {
         what: String,
     },
     /// The target of a copy exists already.
-    #[error("{} already exists; choose a path that does not", path.display())]
+    #[error("{} already exists; choose a path that does not", show::path(path))]
     AlreadyExists {
         /// The target.
         path: PathBuf,

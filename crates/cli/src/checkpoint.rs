@@ -1,6 +1,7 @@
 //! `sidebloom checkpoint`: a copy of the current store.
 
 use crate::context::{Context, Failure, Outcome};
+use sidebloom::show;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -23,7 +24,7 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         cx.open_to_write(false)?.checkpoint(&self.dest)?;
         let report = Report { checkpoint: self.dest.display().to_string() };
-        cx.report(&report, |out| Ok(writeln!(out, "checkpoint at {}", report.checkpoint)?))?;
+        cx.report(&report, |out| Ok(writeln!(out, "checkpoint at {}", show::escaped(&report.checkpoint))?))?;
         Ok(Outcome::Found)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::url::url_of;
 use crate::wait::Wait;
-use sidebloom::{Db, Options, PrefixExtractor};
+use sidebloom::{Db, Options, PrefixExtractor, show};
 use std::cell::{RefCell, RefMut};
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
@@ -74,7 +74,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Store(error) => error.fmt(f),
             Failure::Output(error) => write!(f, "cannot write to standard output: {error}"),
-            Failure::File { op, path, source } => write!(f, "cannot {op} {}: {source}", path.display()),
+            Failure::File { op, path, source } => write!(f, "cannot {op} {}: {source}", show::path(path)),
             Failure::Message(text) => f.write_str(text),
         }
     }
@@ -143,11 +143,17 @@ impl Context {
         url_of(self.db.as_os_str())
     }
 
+    /// The store's directory or URL, as it is shown.
+    pub fn place(&self) -> String {
+        self.url().map_or_else(|| show::path(&self.db), show::url)
+    }
+
     /// The store's directory, for commands that do not read what is published at a URL.
     pub fn local_db(&self) -> Result<&Path, Failure> {
         match self.url() {
             Some(url) => Err(Failure::message(format!(
-                "{url} is a URL: a published store is only read, by get, scan, stats, verify and export; give a directory, such as one made by clone"
+                "{} is a URL: a published store is only read, by get, scan, stats, verify and export; give a directory, such as one made by clone",
+                show::url(url)
             ))),
             None => Ok(&self.db),
         }

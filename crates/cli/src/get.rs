@@ -4,12 +4,13 @@ use crate::context::{Context, Failure, Outcome};
 use crate::hex;
 use crate::print::{JsonRow, RowFormat};
 use crate::remote::open_to_read;
+use crate::rows::escape;
 use std::ffi::OsString;
 use std::io::Write;
 
 /// Print the values of keys
 ///
-/// For one key, prints the bytes of its value and nothing else (on a terminal, followed by LF). For several keys, prints a row
+/// For one key, prints the bytes of its value and nothing else (on a terminal, in the text form of `scan`, followed by LF). For several keys, prints a row
 /// KEY TAB VALUE for each key found, in the order of the arguments. Exits 1 when a key is not found.
 #[derive(clap::Args)]
 pub struct Args {
@@ -57,10 +58,10 @@ impl Args {
         if self.hex {
             return Ok(writeln!(out, "{}", hex::encode(value))?);
         }
-        out.write_all(value)?;
-        if cx.out_is_terminal() && !value.ends_with(b"\n") {
-            out.write_all(b"\n")?;
+        if cx.out_is_terminal() {
+            escape::write_escaped(&mut *out, value)?;
+            return Ok(out.write_all(b"\n")?);
         }
-        Ok(())
+        Ok(out.write_all(value)?)
     }
 }

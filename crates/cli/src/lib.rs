@@ -41,10 +41,12 @@ use clap::parser::ValueSource;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 use context::{Context, Failure, Outcome};
 use notice::notice;
-use sidebloom::PrefixExtractor;
+use sidebloom::{PrefixExtractor, show};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use tracing_subscriber::field::MakeExt;
+use tracing_subscriber::fmt::format;
 use wait::Wait;
 
 /// An embedded key-value store whose lookups for missing keys cost a cache line instead of a disk read.
@@ -70,8 +72,8 @@ struct Cli {
     /// without a number: no limit]
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = wait::FOREVER, value_parser = Wait::parse)]
     wait: Option<Wait>,
-    /// Directory that keeps the filters and indexes of the store at a URL; by default below the user's cache directory. 1 to 2 % of
-    /// the data
+    /// Directory that keeps the filters and indexes of stores at URLs, each URL's in one of its own; by default below the user's cache
+    /// directory. 1 to 2 % of the data
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR", env = "SIDEBLOOM_REMOTE_CACHE")]
     remote_cache: Option<PathBuf>,
     #[command(subcommand)]
@@ -167,7 +169,16 @@ fn log_to_stderr(verbose: u8) {
         1 => tracing_subscriber::filter::LevelFilter::INFO,
         _ => tracing_subscriber::filter::LevelFilter::DEBUG,
     };
+    // What is logged may contain names from outside.
+    let field = format::debug_fn(|out, field, value| {
+        let value = format!("{value:?}");
+        match field.name() {
+            "message" => write!(out, "{}", show::escaped(&value)),
+            name => write!(out, "{name}={}", show::escaped(&value)),
+        }
+    });
     tracing_subscriber::fmt()
+        .fmt_fields(field.delimited(" "))
         .with_writer(std::io::stderr)
         // Otherwise a message that cannot be written panics.
         .log_internal_errors(false)

@@ -3,7 +3,8 @@
 use crate::context::Failure;
 use crate::hex;
 use crate::rows::escape;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+use std::sync::LazyLock;
 
 /// How rows are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,12 +55,21 @@ impl RowFormat {
     }
 }
 
-/// Prints a line of a file as it was read, or as a JSON row.
+/// Prints a line of a file as it was read, on a terminal in the text form, or as a JSON row.
 pub fn write_line(out: &mut impl Write, line: &[u8], json: bool) -> Result<(), Failure> {
+    static ON_TERMINAL: LazyLock<bool> = LazyLock::new(|| std::io::stdout().is_terminal());
+    write_line_as(out, line, json, *ON_TERMINAL)
+}
+
+fn write_line_as(out: &mut impl Write, line: &[u8], json: bool, on_terminal: bool) -> Result<(), Failure> {
     if json {
         return RowFormat::new(true, false).write(out, line, None);
     }
-    out.write_all(line)?;
+    if on_terminal {
+        escape::write_escaped(out, line)?;
+    } else {
+        out.write_all(line)?;
+    }
     Ok(out.write_all(b"\n")?)
 }
 
@@ -115,6 +125,15 @@ mod tests {
         let mut out = Vec::new();
         format.write(&mut out, key, value).unwrap();
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_line_is_printed_as_it_is_but_does_not_drive_a_terminal() {
+        for (on_terminal, printed) in [(false, &b"key\x1b[2J\xff\n"[..]), (true, b"key\\x1b[2J\\xff\n")] {
+            let mut out = Vec::new();
+            write_line_as(&mut out, b"key\x1b[2J\xff", false, on_terminal).unwrap();
+            assert_eq!(out, printed);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::context::{Context, Failure, Outcome};
 use crate::remote::open_to_read;
 use crate::{human, progress};
+use sidebloom::show;
 use std::io::Write;
 
 /// Check every checksum, every key against its filter, and the manifest against the files
@@ -43,8 +44,8 @@ impl Args {
         cx.report(&report, |out| report.print(out))?;
         match report.problems.len() {
             0 => Ok(Outcome::Found),
-            1 => Err(Failure::message(format!("{} is damaged: 1 problem found", cx.db.display()))),
-            n => Err(Failure::message(format!("{} is damaged: {n} problems found", cx.db.display()))),
+            1 => Err(Failure::message(format!("{} is damaged: 1 problem found", cx.place()))),
+            n => Err(Failure::message(format!("{} is damaged: {n} problems found", cx.place()))),
         }
     }
 }
@@ -54,7 +55,7 @@ impl Report {
         self.problems
             .iter()
             .chain(&self.unusable_filters)
-            .try_for_each(|problem| writeln!(out, "{problem}"))?;
+            .try_for_each(|problem| writeln!(out, "{}", show::escaped(problem)))?;
         let [segments, entries, log_entries, filters] =
             [self.segments, self.entries, self.log_entries, self.filters].map(human::count);
         let verdict = if self.ok { "ok" } else { "DAMAGED" };

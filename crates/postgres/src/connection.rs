@@ -45,7 +45,12 @@ impl Address {
     pub fn parse(url: &str) -> Result<Self> {
         let invalid = |what: String| Error::InvalidArgument(format!("PostgreSQL address: {what}"));
         let (url, tls) = split(url);
-        let mut config = Config::from_str(&url).map_err(|error| invalid(message(&error)))?;
+        let mut config =
+            Config::from_str(&url).map_err(|error| invalid(without_secrets(&url, message(&error))))?;
+        if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(host) if host.contains('@'))) {
+            // What comes before it belongs to the password, and would be shown with the host.
+            return Err(invalid("an @ in the user or the password has to be written as %40".into()));
+        }
         let env = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
         let tls = TlsSettings::new(tls, env, std::env::home_dir().as_deref()).map_err(invalid)?;
         let is_local = |host: &Host| matches!(host, Host::Unix(_));
@@ -94,6 +99,14 @@ pub fn connect(url: &str) -> Result<Client> {
     address.connect().map_err(|error| failed(&address.name, &error))
 }
 
+/// The parser's message. It names an option that it does not know, which may be a part of a password that was not quoted.
+fn without_secrets(url: &str, message: String) -> String {
+    match url.contains("password") || url.contains('@') {
+        true => "it cannot be read, perhaps because a value has to be quoted or percent-encoded (the address is not shown, because it has a password)".into(),
+        false => message,
+    }
+}
+
 /// An error of the server or the connection.
 pub fn failed(name: &str, error: &postgres::Error) -> Error {
     wrong(name, message(error))
@@ -113,5 +126,28 @@ pub fn message(error: &postgres::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_in_a_malformed_address_is_not_echoed() {
+        for address in [
+            "host=h password=hun ter2=x dbname=d",
+            "host=h password=hun ter2 dbname=d",
+            "host=h password='hunter2",
+            "postgres://me:hun@ter2@host/db",
+            "postgres://me:hunter2@host:port/db",
+            "postgres://me:x@host/db?hunter2=1",
+            "postgres://me@host/db?password=hunter2&ter2=1",
+        ] {
+            let error = Address::parse(address).err().map(|error| error.to_string());
+            assert!(error.as_ref().is_some_and(|error| !error.contains("ter2")), "{address}: {error:?}");
+        }
+        let error = Address::parse("host=h tabel=x").err().map(|error| error.to_string());
+        assert!(error.as_ref().is_some_and(|error| error.contains("tabel")), "{error:?}");
     }
 }

@@ -14,13 +14,16 @@ use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::Arc;
+#[cfg(not(fuzzing))]
 use std::sync::mpsc::sync_channel;
+#[cfg(not(fuzzing))]
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// Threads that wait for the network. The work is in the threads that call.
 const NETWORK_THREADS: usize = 2;
 /// The longest wait for one request, retries included; the clients' own limits are lower.
+#[cfg(not(fuzzing))]
 const LONGEST: Duration = Duration::from_secs(300);
 /// Names in one listing: what a list of them needs of memory is bounded, however many a bucket says that it has.
 const LISTED_MAX: usize = 1 << 20;

@@ -5,6 +5,7 @@ use crate::context::Failure;
 use crate::human;
 use crate::progress;
 use indicatif::ProgressBar;
+use sidebloom::show;
 use sidebloom_slatedb::Copied;
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{ObjectStore, parse_url_opts};
@@ -19,7 +20,9 @@ const OPTIONS: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 impl Slate {
     /// The object store, and the path in it.
     pub fn open(&self) -> Result<(Arc<dyn ObjectStore>, Path), Failure> {
-        let refuse = |why: String| Failure::message(format!("--slatedb {}: {why}", self.url));
+        let refuse = |why: String| {
+            Failure::message(format!("--slatedb {}: {}", show::url(&self.url), show::message(&why)))
+        };
         let url = Url::parse(&self.url).map_err(|error| refuse(format!("not a URL: {error}")))?;
         let texts = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
@@ -43,7 +46,7 @@ pub fn run<T>(calls: impl Future<Output = Result<T, Failure>>) -> Result<T, Fail
 
 impl From<slatedb::Error> for Failure {
     fn from(error: slatedb::Error) -> Self {
-        Failure::message(format!("SlateDB: {error}"))
+        Failure::message(format!("SlateDB: {}", show::message(&error.to_string())))
     }
 }
 
@@ -51,7 +54,7 @@ impl From<sidebloom_slatedb::Error> for Failure {
     fn from(error: sidebloom_slatedb::Error) -> Self {
         match error {
             sidebloom_slatedb::Error::Store(error) => Failure::Store(error),
-            other => Failure::message(other.to_string()),
+            other => Failure::message(show::message(&other.to_string())),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::files;
 use crate::context::{Context, Failure, Outcome};
 use crate::human;
+use sidebloom::show;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -43,8 +44,8 @@ impl Args {
 
     fn print(&self, report: &Report, out: &mut impl Write) -> Result<(), Failure> {
         let lines = [
-            (self.a.display().to_string(), report.a),
-            (self.b.display().to_string(), report.b),
+            (show::path(&self.a), report.a),
+            (show::path(&self.b), report.b),
             ("either".to_owned(), report.union),
             ("both".to_owned(), report.intersection),
         ];

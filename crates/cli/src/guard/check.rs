@@ -22,7 +22,7 @@ pub struct Args {
     /// Check each "maybe" against the keys that the guard has on disk, and print only those found there
     #[arg(long)]
     exact: bool,
-    /// Keep the filters of a published guard in this directory [default: one for each URL in the user's cache]
+    /// Keep the filters of published guards in this directory, each URL's in one of its own [default: below the user's cache directory]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     /// Print every line if the published guard is older than this
@@ -67,7 +67,7 @@ impl Args {
                 "a published guard has no keys: --exact needs the guard's directory",
             ));
         }
-        let cache = self.cache.clone().map_or_else(|| cache::default_dir(url), Ok)?;
+        let cache = self.cache.clone().map_or_else(cache::default_dir, Ok)?;
         let options = RemoteGuardOptions::new().poll(None);
         let options = match self.max_staleness {
             Some(seconds) => options.max_staleness(Duration::from_secs(seconds)),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 pub fn open(cx: &Context, url: &str) -> Result<Db, Failure> {
     let remote = Remote::open(url)?;
-    let dir = cx.remote_cache.clone().map_or_else(|| cache::default_dir(url), Ok)?;
+    let dir = cx.remote_cache.clone().map_or_else(cache::default_dir, Ok)?;
     Ok(ReaderOptions::new().store(cx.options()).open(remote, dir)?.db().clone())
 }
 

@@ -1,11 +1,10 @@
 //! The directory for what is kept of a published store or guard.
 
 use crate::context::Failure;
-use sidebloom::KeyHasher;
 use std::path::PathBuf;
 
-/// A directory below the user's cache directory, one for each URL.
-pub fn default_dir(url: &str) -> Result<PathBuf, Failure> {
+/// A directory below the user's cache directory, in which each URL gets one of its own.
+pub fn default_dir() -> Result<PathBuf, Failure> {
     // Relative paths do not count, says the XDG base directory specification.
     let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let caches = named("XDG_CACHE_HOME").or_else(|| Some(std::env::home_dir()?.join(".cache")));
@@ -14,6 +13,5 @@ pub fn default_dir(url: &str) -> Result<PathBuf, Failure> {
             "there is no home directory: name a directory with --remote-cache, or with --cache for a guard",
         )
     })?;
-    let hash = KeyHasher::from(0).hash_128(url.trim_end_matches('/').as_bytes());
-    Ok(caches.join("sidebloom").join(format!("{hash:032x}")))
+    Ok(caches.join("sidebloom"))
 }

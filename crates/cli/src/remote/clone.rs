@@ -2,6 +2,7 @@
 
 use super::backend;
 use crate::context::{Context, Failure, Outcome};
+use sidebloom::show;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -20,7 +21,9 @@ pub struct Args {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let cloned = backend::clone(&self.url, &self.dir)?;
-        cx.report(&cloned, |out| Ok(writeln!(out, "generation {} at {}", cloned.generation, cloned.clone)?))?;
+        cx.report(&cloned, |out| {
+            Ok(writeln!(out, "generation {} at {}", cloned.generation, show::escaped(&cloned.clone))?)
+        })?;
         Ok(Outcome::Found)
     }
 }

@@ -22,5 +22,6 @@ mod removed_store;
 mod rows;
 mod sandbox;
 mod server;
+mod shown;
 mod store;
 mod wait;
