@@ -5,6 +5,7 @@
 //! an attacker could produce. Answers may then be wrong, but nothing panics, no allocation is larger than the file justifies (run with
 //! `-malloc_limit_mb`), and all ways of reading agree if `verify` finds no problem.
 
+pub mod bucket;
 pub mod directory;
 pub mod memory;
 pub mod repair;

@@ -26,7 +26,7 @@ const DEPENDENCIES: [(&str, &[&str]); 14] = [
     ),
     ("micro", &["sidebloom-filter", "sidebloom"]),
     ("versus", &["sidebloom-filter", "sidebloom", "sidebloom-rocksdb"]),
-    ("sidebloom-fuzz", &["sidebloom-filter", "sidebloom", "sidebloom-cli"]),
+    ("sidebloom-fuzz", &["sidebloom-filter", "sidebloom", "sidebloom-remote", "sidebloom-cli"]),
     ("sidebloom-harness", &["sidebloom"]),
 ];
 
