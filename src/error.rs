@@ -129,6 +129,24 @@ pub enum Error {
         /// The limit in bytes.
         max: usize,
     },
+    /// The next operation would have a sequence number that no file may hold. Nothing was written.
+    #[error(
+        "sequence number {seq} is above the largest one, {max}: close the store and run `sidebloom repair`, which numbers its rows anew"
+    )]
+    NumbersExhausted {
+        /// The number.
+        seq: u64,
+        /// The largest one.
+        max: u64,
+    },
+    /// A value that no reader of a file would accept, so it was not written.
+    #[error("{what} cannot be written, because nobody could read it: {why}")]
+    Unencodable {
+        /// The part of a file.
+        what: &'static str,
+        /// What is wrong with it.
+        why: String,
+    },
     /// A range whose lower bound is greater than its upper bound.
     #[error("the range from {from} to {to} runs backwards; swap its bounds")]
     InvalidRange {
@@ -274,6 +292,7 @@ impl From<sidebloom_filter::Error> for Error {
             Filter::TooManyKeys { keys, max } => Error::TooManyKeys { keys, max },
             Filter::TooLarge { bytes, max } => Error::FilterTooLarge { bytes, max },
             Filter::Damaged { offset, what } => Error::corruption(STREAM, offset, what),
+            Filter::Unencodable { why } => Error::Unencodable { what: "a filter", why },
             Filter::UnsupportedVersion { found, supported } => {
                 Error::UnsupportedVersion { file: STREAM.into(), found, supported }
             }

@@ -1,5 +1,6 @@
 //! Keys and values: order, sequence numbers, limits, and the shared value that reads return.
 
+use crate::error::{Error, Result};
 use bytes::Bytes;
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,6 +15,27 @@ pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
 /// Sequence number. Every operation of a store gets the next one, so the larger of two is the newer. 0 precedes the first.
 pub type Seq = u64;
+/// The largest number that an operation may have: 290 years at a billion writes per second. Larger ones are refused, by whoever writes as by
+/// whoever reads.
+pub const MAX_SEQ: Seq = Seq::MAX >> 1;
+/// The largest number after the last operation.
+pub const MAX_NEXT_SEQ: Seq = MAX_SEQ + 1;
+
+/// Fails for a number that no operation may have.
+///
+/// # Errors
+/// [`Error::NumbersExhausted`].
+pub fn check_seq(seq: Seq) -> Result<()> {
+    if seq <= MAX_SEQ { Ok(()) } else { Err(Error::NumbersExhausted { seq, max: MAX_SEQ }) }
+}
+
+/// [`check_seq`] for the number after the last operation.
+///
+/// # Errors
+/// [`Error::NumbersExhausted`].
+pub fn check_next_seq(next: Seq) -> Result<()> {
+    check_seq(next.saturating_sub(1))
+}
 
 /// Put or tombstone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

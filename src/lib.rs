@@ -115,7 +115,7 @@ pub mod fuzzing {
         BuiltFilter, FilterKind, FilterSpec, Isa, Line, ProbeHash, Prober, Verdict, Width,
     };
     pub use crate::hash::{digest, digest_at};
-    pub use crate::key::{Entry, EntryKind};
+    pub use crate::key::{Entry, EntryKind, MAX_SEQ};
     pub use crate::manifest::{MANIFEST, Manifest, ManifestState, VERSION as MANIFEST_VERSION, read_state};
     pub use crate::ranges::RangeTombstones;
     pub use crate::segment::format as segment_format;

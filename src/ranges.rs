@@ -6,7 +6,7 @@
 
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
-use crate::key::{MAX_KEY_BYTES, Seq, SplitKey, prefix_end};
+use crate::key::{MAX_KEY_BYTES, MAX_SEQ, Seq, SplitKey, prefix_end};
 use bytes::Bytes;
 use std::ops::Bound;
 
@@ -249,7 +249,10 @@ impl RangeTombstones {
         let mut set = RangeTombstones::default();
         for _ in 0..count {
             let from = fields.bytes().filter(|key| key.len() <= MAX_KEY_BYTES)?;
-            let step = Step { from: Bytes::copy_from_slice(from), seq: fields.varint()? };
+            let step = Step {
+                from: Bytes::copy_from_slice(from),
+                seq: fields.varint().filter(|&seq| seq <= MAX_SEQ)?,
+            };
             let (before, seq) = set.steps.last().map_or((None, 0), |last| (Some(&last.from), last.seq));
             if before.is_some_and(|before| *before >= step.from) || seq == step.seq {
                 return None;

@@ -19,7 +19,8 @@ fuzz_target!(|bytes: &[u8]| {
     let none = RangeTombstones::default();
     let properties = PropertiesBuilder::new(store, Compression::None).finish(&none, vec![0xff; 8]);
     let properties = Properties { entries: 1, min_seq: 0, ..properties };
-    let Some(open) = segment::open(&assemble(kind % 2, payload, &properties)) else { return };
+    let open = |properties| assemble(kind % 2, payload, properties).and_then(|file| segment::open(&file));
+    let Some(open) = open(&properties) else { return };
     segment::interrogate(&open);
     // Properties and index are derived from the block's contents.
     let Some(entries) = segment::walk(&open, Direction::Forward, Bound::Unbounded, Access::Scan) else {
@@ -29,22 +30,22 @@ fuzz_target!(|bytes: &[u8]| {
     let mut counted = PropertiesBuilder::new(open.store(), Compression::None);
     entries.iter().for_each(|(key, entry)| counted.count(key, entry.seq, entry.kind, entry.value.len()));
     let properties = counted.finish(&none, largest.clone());
-    if let Some(open) = segment::open(&assemble(kind % 2, payload, &properties)) {
+    if let Some(open) = assemble(kind % 2, payload, &properties).and_then(|file| segment::open(&file)) {
         segment::interrogate(&open);
     }
 });
 
-fn assemble(kind: u8, payload: &[u8], properties: &Properties) -> Vec<u8> {
+fn assemble(kind: u8, payload: &[u8], properties: &Properties) -> Option<Vec<u8>> {
     let mut file = Vec::new();
     let data = append(&mut file, kind, payload);
     let partition = append(&mut file, 0, &index(data, &properties.largest));
     let top = append(&mut file, 0, &index(partition, &properties.largest));
     let mut encoded = Vec::new();
-    properties.encode(&mut encoded);
+    properties.encode(&mut encoded).ok()?;
     let properties = append(&mut file, 0, &encoded);
     let digest = digest(&file);
-    file.extend(Footer { id: ID, top, properties, digest }.encode());
-    file
+    file.extend(Footer { id: ID, number: 0, top, properties, digest }.encode().ok()?);
+    Some(file)
 }
 
 fn append(file: &mut Vec<u8>, kind: u8, payload: &[u8]) -> BlockHandle {

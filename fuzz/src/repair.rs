@@ -114,7 +114,7 @@ pub fn wire(bytes: &[u8]) -> Option<Vec<u8>> {
 /// the segment gets the digest of its bytes.
 pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     let end = file.len().checked_sub(FOOTER_BYTES)?;
-    let id = FileId(u64_at(file, end)?);
+    let (id, number) = (FileId(u64_at(file, end)?), u64_at(file, end + 8)?);
     let (top_len, properties_len) = (u32_at(file, end + 32)?, u32_at(file, end + 36)?);
     let properties = end.checked_sub(properties_len as usize)?;
     let top = properties.checked_sub(top_len as usize)?;
@@ -130,7 +130,8 @@ pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     file.truncate(end);
     let top = BlockHandle { offset: top as u64, len: top_len };
     let properties = BlockHandle { offset: properties as u64, len: properties_len };
-    file.extend(Footer { id, top, properties, digest }.encode());
+    let number = number.min(fuzzing::MAX_SEQ);
+    file.extend(Footer { id, number, top, properties, digest }.encode().ok()?);
     Some(())
 }
 

@@ -91,6 +91,15 @@ impl<K: AsRef<[u8]>> Span<K> {
     }
 }
 
+/// The rows that these changes put, in the order of their keys; `None` if one of them deletes.
+pub fn rows_put<K: Ord + Clone, V: Clone>(changes: &[Change<K, V>]) -> Option<BTreeMap<K, V>> {
+    let row = |change: &Change<K, V>| match change {
+        Change::Put(key, value) => Some((key.clone(), value.clone())),
+        Change::Delete(_) | Change::DeleteSpan(_) => None,
+    };
+    changes.iter().map(row).collect()
+}
+
 pub fn batch_of<K: AsRef<[u8]>, V: AsRef<[u8]>>(changes: &[Change<K, V>]) -> Batch {
     let mut batch = Batch::new();
     add_to(&mut batch, changes);

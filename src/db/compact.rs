@@ -69,24 +69,39 @@ impl Inner {
     /// Writes the merged segments; `None` if the store is closing.
     fn merge(&self, compaction: &Compaction) -> Result<Option<Vec<LiveSegment>>> {
         let mut built = UnpublishedSegments::new(&self.storage);
-        Ok(self.merge_into(compaction, &mut built.segments)?.then(|| built.take()))
+        Ok(self.merge_into(compaction, None, &mut built.segments)?.then(|| built.take()))
+    }
+
+    /// Merges the whole store into one run whose rows all have the number 1. For a repair: the numbers of an open store never go back.
+    pub fn merge_renumbered(&self) -> Result<()> {
+        let Some(all) = Compaction::of_all(&self.live()) else { return Ok(()) };
+        let mut built = UnpublishedSegments::new(&self.storage);
+        self.merge_into(&all, Some(1), &mut built.segments)?;
+        self.publish(LiveSetChange { added: built.take(), removed: all.upper, ..LiveSetChange::default() })
     }
 
     /// Entries that no segment may have come from a damaged input whose checksums are right. That input is then at fault, not the writing:
     /// it goes to quarantine, and the store stays writable.
     fn trace_to_input(&self, compaction: &Compaction, error: Error) -> Error {
         match error {
-            Error::KeyOutOfOrder { .. } | Error::KeyTooLarge { .. } | Error::ValueTooLarge { .. } => {
-                compaction
-                    .inputs()
-                    .find_map(|s| self.check_whole(&s.meta, &mut |_, _, _| Ok(())).err())
-                    .unwrap_or(error)
-            }
+            Error::KeyOutOfOrder { .. }
+            | Error::KeyTooLarge { .. }
+            | Error::ValueTooLarge { .. }
+            | Error::NumbersExhausted { .. } => compaction
+                .inputs()
+                .find_map(|s| self.check_whole(&s.meta, &mut |_, _, _| Ok(())).err())
+                .unwrap_or(error),
             error => error,
         }
     }
 
-    fn merge_into(&self, compaction: &Compaction, built: &mut Vec<LiveSegment>) -> Result<bool> {
+    /// Writes the merged segments; `false` if the store is closing. With `number`, all rows get that one.
+    fn merge_into(
+        &self,
+        compaction: &Compaction,
+        number: Option<Seq>,
+        built: &mut Vec<LiveSegment>,
+    ) -> Result<bool> {
         let mut sizes = LevelSizes::of(&self.live(), compaction.inputs(), &self.storage.prefix_set());
         sizes.add_entries(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
         let plan = lock(&self.filter_policy).plan(&sizes);
@@ -110,7 +125,7 @@ impl Inner {
                 continue;
             }
             merge.key().copy_into(&mut key);
-            output.append(&key, merge.seq(), merge.kind(), merge.value())?;
+            output.append(&key, number.unwrap_or(merge.seq()), merge.kind(), merge.value())?;
         }
         output.finish()?;
         add(

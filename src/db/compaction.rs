@@ -40,6 +40,12 @@ impl Compaction {
         is_free.then_some(compaction)
     }
 
+    /// Merges everything into one run. `None` without segments.
+    pub fn of_all(live: &LiveSet) -> Option<Self> {
+        let level = u8::try_from(live.deepest().max(1)).ok()?;
+        Compaction::of(live.segments().cloned().collect(), Vec::new(), level, true, &[])
+    }
+
     pub fn inputs(&self) -> impl Iterator<Item = &LiveSegment> + Clone {
         self.upper.iter().chain(&self.lower)
     }

@@ -1,13 +1,12 @@
 //! Bulk loading: sorted rows bypass the log and the memtable and go straight into segments.
 //!
-//! 1. All rows have one sequence number. It lies ahead of those in use, so that writes may come while the rows do: at the publication the
-//!    rows are newer than everything else in the store. So compactions need not know of them.
-//! 2. The segments are built without any lock: the rows come from the caller's code, which may use the store.
-//! 3. The publication holds the log, so other writers wait. It flushes what is in memory. The log then skips the numbers up to that of the
-//!    rows, and a new log begins behind it. So a manifest that has lost the rows contradicts that log, as it would after a flush, and the loss is
-//!    noticed (I4). If the publication fails, the log stays and the next attempt uses both again.
+//! 1. The segments are built without any lock: the rows come from the caller's code, which may use the store. Their rows have no sequence number
+//!    yet (`unnumbered.rs`).
+//! 2. The publication holds the log, so other writers wait. It flushes what is in memory. Then all rows get the next sequence number, so they are
+//!    newer than everything else in the store, whoever has written or ingested meanwhile. So compactions need not know of them.
+//! 3. The log leaves that number out, and a new log begins behind it. So a manifest that has lost the rows contradicts that log, as it would after
+//!    a flush, and the loss is noticed (I4). If the publication fails, the log stays and the next attempt uses both again.
 //! 4. Each segment goes to the deepest level in which the order of ages allows it (`place.rs`). One edit of the manifest adds them all.
-//! 5. If writes, or another ingest, have used the number by then, the segments are written again with one farther ahead.
 
 use super::inner::Inner;
 use super::log::{ActiveLog, Log};
@@ -16,10 +15,10 @@ use super::place::Placed;
 use super::plan::LevelSizes;
 use super::publish::{FlushedMemtable, LiveSetChange};
 use super::retry::TaskKind;
-use super::segment_builder::{SegmentBuilder, UnpublishedSegments};
-use super::unsorted::rows_of;
+use super::segment_builder::SegmentBuilder;
+use super::unnumbered::UnnumberedSegments;
 use crate::error::{Error, Result};
-use crate::key::{EntryKind, Seq};
+use crate::key::{EntryKind, Seq, check_seq};
 use crate::manifest::LiveSegment;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
@@ -27,13 +26,8 @@ use std::sync::Arc;
 
 /// The level that segments are built for. They move once their number and the other segments are known.
 const LEVEL: u8 = 1;
-
-/// How far ahead the number of the rows is: that many operations may be written while the rows come. A block that mixes both, after a
-/// compaction, needs 4 bytes for each number.
-const AHEAD: Seq = 1 << 30;
-/// Each further attempt has 2⁸ times the distance, up to 2⁴⁶: a long ingest beside many short ones gets done.
-const AHEAD_SHIFT: u32 = 8;
-const AHEAD_SHIFT_MAX: u32 = 16;
+/// The sequence number of rows that wait for theirs.
+const UNNUMBERED: Seq = 0;
 
 impl Inner {
     /// All rows become visible at once. `rows` is the caller's code and may use the store, so no lock is held while it runs.
@@ -47,32 +41,16 @@ impl Inner {
             return Ok(());
         }
         self.wait_for_level0()?;
-        let mut seq = self.number_ahead(0)?;
-        let mut built = self.build_sorted(&mut rows, seq)?;
-        for attempt in 1.. {
-            match self.publish_ingested(built, seq)? {
-                None => break,
-                Some(overtaken) => {
-                    seq = self.number_ahead(attempt)?;
-                    built = self.build_sorted(&mut rows_of([overtaken.segments.as_slice()]), seq)?;
-                }
-            }
-        }
-        Ok(())
+        self.start_writing()?;
+        let built = self.build_sorted(&mut rows)?;
+        self.publish_ingested(built)
     }
 
-    /// Makes the segments visible; returns them if other writes have used their number.
-    fn publish_ingested<'a>(
-        &'a self,
-        built: UnpublishedSegments<'a>,
-        seq: Seq,
-    ) -> Result<Option<UnpublishedSegments<'a>>> {
+    /// Numbers the rows and makes the segments visible.
+    fn publish_ingested(&self, built: UnnumberedSegments<'_>) -> Result<()> {
         self.flush()?; // Most of what is in memory, while other writers go on.
         let mut log = lock(&self.log);
         let log = self.sound_log(&mut log)?;
-        if seq < log.next_seq && !(seq + 1 == log.next_seq && self.begins_behind_a_free_number(log)?) {
-            return Ok(Some(built));
-        }
         if !log.memtable.is_empty() {
             self.rotate(log)?;
         }
@@ -80,7 +58,11 @@ impl Inner {
             let flushes = control.flushing.is_some() || !control.to_flush.is_empty();
             flushes.then_some(TaskKind::Flush)
         })?;
-        if seq >= log.next_seq {
+        let is_free = self.begins_behind_a_free_number(log)?;
+        let seq = if is_free { log.next_seq - 1 } else { log.next_seq };
+        check_seq(seq)?;
+        let built = built.number(seq).inspect_err(|e| self.count_shortage(e))?;
+        if !is_free {
             self.skip_to(log, seq)?;
         }
         let bytes = |of: fn(&LiveSegment) -> u64| built.segments.iter().map(of).sum();
@@ -98,10 +80,10 @@ impl Inner {
             Some(LiveSetChange { added, flushed: Some(before), ..LiveSetChange::default() })
         });
         drop(placed);
-        published.map(|()| None)
+        published
     }
 
-    /// Lets the log leave out the numbers up to `seq` and begin anew behind them.
+    /// Lets the log leave out number `seq`, and begin anew behind it.
     fn skip_to(&self, log: &mut ActiveLog, seq: Seq) -> Result<()> {
         log.writer.append_gap(seq + 1).map_err(|e| self.fail_log(log, e))?;
         log.memtable.skip(seq);
@@ -123,18 +105,6 @@ impl Inner {
         Ok(log)
     }
 
-    /// A sequence number for rows that are not there yet. An empty store is rarely written meanwhile, so it gets the next one.
-    fn number_ahead(&self, attempt: u32) -> Result<Seq> {
-        let mut log = lock(&self.log);
-        let log = self.sound_log(&mut log)?;
-        if self.begins_behind_a_free_number(log)? {
-            return Ok(log.next_seq - 1);
-        }
-        let is_empty = log.next_seq == 1;
-        let shift = attempt.saturating_mul(AHEAD_SHIFT).min(AHEAD_SHIFT_MAX);
-        Ok(log.next_seq + if is_empty { 0 } else { AHEAD << shift })
-    }
-
     /// Whether nothing is in memory, and the log begins behind a number that the manifest does not know: that of rows whose publication failed.
     fn begins_behind_a_free_number(&self, log: &ActiveLog) -> Result<bool> {
         let manifest = lock(&self.manifest);
@@ -146,18 +116,16 @@ impl Inner {
     fn build_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
-        seq: Seq,
-    ) -> Result<UnpublishedSegments<'_>> {
+    ) -> Result<UnnumberedSegments<'_>> {
         let mut sizes = LevelSizes::of(&self.live(), [], &self.storage.prefix_set());
         sizes.add_entries(LEVEL, 1 << 20); // The number does not matter: all keys are on one level.
         let plan = lock(&self.filter_policy).plan(&sizes);
-        let mut built = UnpublishedSegments::new(&self.storage);
+        let mut built = UnnumberedSegments::new(self);
         let mut rows = rows.peekable();
         while rows.peek().is_some() {
-            let mut builder = SegmentBuilder::new(&self.storage, LEVEL, plan.as_ref())?;
-            let before = built.segments.last().map(|segment| segment.meta.largest.as_slice());
-            self.fill(&mut builder, &mut rows, seq, before)?;
-            built.segments.push(self.finish_segment(builder)?);
+            let mut builder = SegmentBuilder::unnumbered(&self.storage, LEVEL, plan.as_ref())?;
+            self.fill(&mut builder, &mut rows, built.last_key())?;
+            built.push(builder)?;
         }
         Ok(built)
     }
@@ -167,7 +135,6 @@ impl Inner {
         &self,
         builder: &mut SegmentBuilder<'_>,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
-        seq: Seq,
         mut before: Option<&[u8]>,
     ) -> Result<()> {
         while builder.file_bytes() < self.storage.options.segment_bytes {
@@ -177,7 +144,7 @@ impl Inner {
             if let Some(last) = before.take().filter(|last| *last >= key) {
                 return Err(Error::key_out_of_order(key, last));
             }
-            builder.append(key, seq, EntryKind::Put, value.as_ref())?;
+            builder.append(key, UNNUMBERED, EntryKind::Put, value.as_ref())?;
         }
         Ok(())
     }

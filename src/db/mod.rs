@@ -56,6 +56,7 @@ mod start;
 mod stats;
 mod storage;
 mod take_back;
+mod unnumbered;
 mod unsorted;
 mod unwind;
 mod verify;

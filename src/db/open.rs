@@ -113,7 +113,8 @@ fn create(fs: &Arc<dyn Fs>, path: &Path, key_hash: KeyHash) -> Result<()> {
     Manifest::create(Arc::clone(fs), path, &ManifestState::new(header)).map(|_| ())
 }
 
-fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
+/// The store as a writer has it, without background threads. The caller has locked it.
+pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
     let files = open_files(path, &mut options);
     let names = options.fs.list(path)?;
     let (manifest, state) = Manifest::open(Arc::clone(&options.fs), path)?;

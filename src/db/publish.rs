@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::{
-    Edit, LEVELS, LiveSegment, LiveSet, LogMark, Manifest, ManifestState, Quarantine, overlapping_levels,
+    Edit, LEVELS, LiveSegment, LiveSet, LogMark, Manifest, ManifestState, Quarantine, check_edit,
+    overlapping_levels,
 };
 use crate::memtable::Memtable;
 use crate::sync::lock;
@@ -170,6 +171,7 @@ impl Inner {
             self.rewrite_if_needed(manifest, state)?;
             self.storage.fs.sync_dir(&self.storage.dir)?;
             edit.next_id = Some(self.storage.take_version());
+            check_edit(&edit)?;
             state.check(&edit).map_err(Error::Internal)?;
             let checked = next.map_or(Ok(()), |next| next.check_disjoint(added));
             checked.map_err(|what| overlapping_levels(&what, &self.storage.dir))

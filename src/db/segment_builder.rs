@@ -11,7 +11,9 @@ use crate::key::{EntryKind, Seq};
 use crate::manifest::{LiveSegment, LiveSet, SegmentMeta};
 use crate::memtable::Memtable;
 use crate::ranges::RangeTombstones;
-use crate::segment::{SegmentFile, SegmentWriter, WriterOptions};
+use crate::segment::{
+    OpenFiles, SegmentFile, SegmentSummary, SegmentWriter, UnnumberedSegment, WriterOptions,
+};
 use crate::sidecar::Members;
 use std::sync::Arc;
 
@@ -74,6 +76,11 @@ impl<'a> SegmentBuilder<'a> {
         SegmentBuilder::create(storage, FileKind::Obsolete, 0, None)
     }
 
+    /// Starts a segment whose rows get their number when it is published. Until then it has the name of an obsolete one, as above.
+    pub fn unnumbered(storage: &'a Storage, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
+        SegmentBuilder::create(storage, FileKind::Obsolete, level, plan)
+    }
+
     fn create(storage: &'a Storage, kind: FileKind, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
         let id = storage.take_id();
         let options = &storage.options;
@@ -122,18 +129,33 @@ impl<'a> SegmentBuilder<'a> {
 
     /// Makes the segment durable, then its sidecar if that can be written. The caller publishes both.
     pub fn finish(self) -> Result<LiveSegment> {
-        let SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges } = self;
-        let (id, kind) = (unfinished.id, unfinished.kind);
-        let meta = SegmentMeta { level, summary: writer.finish()? };
-        let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &members, spec));
-        let files = Arc::clone(&storage.files);
-        let file = match kind {
-            FileKind::Obsolete => SegmentFile::temporary(files, id, meta.digest),
-            _ => SegmentFile::new(files, id, meta.digest),
+        let file = if self.unfinished.kind == FileKind::Obsolete {
+            SegmentFile::temporary
+        } else {
+            SegmentFile::new
         };
+        Ok(self.finish_with(SegmentWriter::finish, SegmentSummary::clone, file)?.0)
+    }
+
+    /// [`finish`](Self::finish), but for the number of its rows, which were appended with sequence number 0.
+    pub fn finish_unnumbered(self) -> Result<(LiveSegment, UnnumberedSegment)> {
+        self.finish_with(SegmentWriter::finish_unnumbered, |of| of.summary.clone(), SegmentFile::new)
+    }
+
+    fn finish_with<T>(
+        self,
+        finish: impl FnOnce(SegmentWriter) -> Result<T>,
+        summary: impl FnOnce(&T) -> SegmentSummary,
+        file: impl FnOnce(Arc<OpenFiles>, FileId, u64) -> SegmentFile,
+    ) -> Result<(LiveSegment, T)> {
+        let SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges } = self;
+        let finished = finish(writer)?;
+        let meta = SegmentMeta { level, summary: summary(&finished) };
+        let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &members, spec));
+        let file = file(Arc::clone(&storage.files), unfinished.id, meta.digest);
         file.keep_ranges(ranges);
         std::mem::forget(unfinished);
-        Ok(LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar })
+        Ok((LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar }, finished))
     }
 }
 

@@ -39,7 +39,7 @@ impl Inner {
 }
 
 /// The rows of segments that no manifest names, in the order of their keys; the newest of each key.
-pub(crate) fn rows_of<'a>(
+fn rows_of<'a>(
     runs: impl IntoIterator<Item = &'a [LiveSegment]>,
 ) -> impl Iterator<Item = Result<(Vec<u8>, Value)>> {
     let mut merge = merge_of(runs);

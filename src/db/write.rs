@@ -15,7 +15,7 @@ use super::retry::TaskKind;
 use super::stats::WriteStall;
 use crate::error::Result;
 use crate::id::FileKind;
-use crate::key::Seq;
+use crate::key::{Seq, check_next_seq};
 use crate::memtable::Memtable;
 use crate::sync::Instant;
 use crate::sync::atomic::Ordering;
@@ -93,6 +93,8 @@ impl Inner {
     fn commit_group(&self, log: &mut ActiveLog, group: Vec<EncodedBatch>) -> Result<()> {
         self.check_writable()?;
         self.resume(log)?;
+        let count: u64 = group.iter().map(|batch| u64::from(batch.count)).sum();
+        check_next_seq(log.next_seq.saturating_add(count))?;
         let bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
         self.make_room(log, bytes)?;
         let mut seq = log.next_seq;

@@ -117,7 +117,23 @@ impl Settings {
         format!("{:06}{GENERATION_SUFFIX}", self.generation)
     }
 
-    pub fn encode(&self) -> Vec<u8> {
+    /// The bytes on disk.
+    ///
+    /// # Errors
+    /// [`Error::Unencodable`] for settings that [`decode`](Self::decode) refuses.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let bytes = self.bytes();
+        match Self::decode(Path::new(SETTINGS), &bytes) {
+            Ok(decoded) if decoded == *self => Ok(bytes),
+            outcome => {
+                let why =
+                    outcome.map_or_else(|error| error.to_string(), |_| "they would be read as others".into());
+                Err(Error::Unencodable { what: "the settings of a guard", why })
+            }
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
         let mut buf = Vec::with_capacity(BYTES);
         buf.extend_from_slice(MAGIC);
         buf.put_u32(VERSION);
@@ -215,7 +231,7 @@ impl Settings {
             fs.remove(&fresh)?;
         }
         let mut file = fs.create_private(&fresh)?; // It has the secret key.
-        file.append(&self.encode())?;
+        file.append(&self.encode()?)?;
         file.sync()?;
         drop(file);
         fs.rename(&fresh, &dir.join(SETTINGS))?;
@@ -320,7 +336,7 @@ mod tests {
 
     #[test]
     fn the_bytes_are_frozen() {
-        let bytes = SAMPLE.encode();
+        let bytes = SAMPLE.encode().unwrap();
         let fields = [
             (8, "magic"),
             (4, "version 2"),
@@ -351,7 +367,7 @@ mod tests {
     #[test]
     fn every_flipped_bit_and_every_shorter_or_longer_file_is_refused() {
         let path = Path::new("GUARD");
-        let good = SAMPLE.encode();
+        let good = SAMPLE.encode().unwrap();
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
@@ -366,7 +382,7 @@ mod tests {
     #[test]
     fn settings_of_another_version_and_length_are_reported_as_such() {
         for (version, len) in [(1, 44), (3, BYTES), (3, 200)] {
-            let mut other = SAMPLE.encode();
+            let mut other = SAMPLE.encode().unwrap();
             other.resize(len - 4, 7);
             other[8] = version;
             other.put_u32(crc32(&[&other]));

@@ -48,7 +48,7 @@ impl Guard {
         let kept = live.db.file_set()?;
         let settings = Settings { generation: live.number, ..shared.settings };
         Ok(GuardImage {
-            settings: settings.encode(),
+            settings: settings.encode()?,
             manifest: kept.manifest().to_vec(),
             filters: kept
                 .segments()

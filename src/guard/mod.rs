@@ -56,6 +56,8 @@ mod counters;
 #[cfg(feature = "unicode")]
 mod folding;
 mod format;
+#[cfg(test)]
+mod format_tests;
 mod generation;
 mod handle;
 mod hash_sorter;

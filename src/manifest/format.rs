@@ -1,4 +1,4 @@
-//! The byte map of a manifest, format version 3. Integers are little-endian; lengths and numbers within an edit are varints.
+//! The byte map of a manifest, format version 4. Integers are little-endian; lengths and numbers within an edit are varints.
 //!
 //! ```text
 //! manifest = header edit*                   the first edit is a snapshot of the whole state
@@ -23,7 +23,7 @@
 //!       | 6, file number, length, sequence number   log mark
 //! ```
 //!
-//! - *version*: 3. Version 2 had neither longest run nor ranges. Every later version keeps magic, version and CRC in place, so that an old build can name the version. In version 1
+//! - *version*: 4. Version 3 belongs to segments of version 4; version 2 had neither longest run nor ranges. Every later version keeps magic, version and CRC in place, so that an old build can name the version. In version 1
 //!   the CRC was at 28.
 //! - *store id*, *hash key*: random, set at creation.
 //! - *hash code*: how keys are hashed: 1, XXH3 seeded with the first 8 bytes of the hash key, the others being zero; or 4, SipHash-1-3 under
@@ -46,12 +46,9 @@ use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
 use crate::id::FileId;
-use crate::key::{MAX_KEY_BYTES, Seq};
+use crate::key::{MAX_KEY_BYTES, MAX_NEXT_SEQ, MAX_SEQ, check_next_seq, check_seq};
 use crate::segment::{SegmentSummary, StoreIdentity};
 use std::path::Path;
-
-/// The largest sequence number: 290 years at a billion writes per second.
-const MAX_SEQ: Seq = Seq::MAX >> 1;
 
 pub(super) const HEADER_BYTES: usize = 44;
 /// Size of a version 1 header, which is recognized only to name its version.
@@ -61,7 +58,7 @@ pub(super) const EDIT_HEAD_BYTES: usize = 16;
 pub(super) const FIELD_BYTES_MAX: usize = 2 * MAX_KEY_BYTES + 200;
 const MAGIC: &[u8; 8] = b"SBLMMAN\n";
 /// The format version.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 8 + 4 + 16 + 4 && EDIT_HEAD_BYTES == 4 * 4);
 
 const REMOVED: u8 = 1;
@@ -135,21 +132,49 @@ impl EditHead {
     }
 }
 
-/// The bytes of one edit. [`Error::ManifestTooLarge`] when its payload exceeds 4 GiB.
+/// Checks that an edit can be read again.
+///
+/// # Errors
+/// [`Error::NumbersExhausted`], [`Error::Unencodable`].
+pub fn check_edit(edit: &Edit) -> Result<()> {
+    edit.added.iter().map(|meta| meta.max_seq).chain(edit.last_seq).try_for_each(check_seq)?;
+    edit.log_mark.map_or(Ok(()), |mark| check_next_seq(mark.next_seq))?;
+    if let Some(meta) = edit.added.iter().find(|meta| !is_sound(meta)) {
+        let why = format!("what it says of segment {} contradicts itself", meta.id);
+        return Err(Error::Unencodable { what: "an edit of the manifest", why });
+    }
+    let ids = edit.removed.iter().copied().chain(edit.added.iter().map(|meta| meta.id));
+    let ids = ids.chain(edit.log_floor).chain(edit.next_id).chain(edit.log_mark.map(|mark| mark.log));
+    if let Some(id) = ids.max().filter(|id| *id > FileId::LARGEST) {
+        let why = format!("file number {id} is too large");
+        return Err(Error::Unencodable { what: "an edit of the manifest", why });
+    }
+    Ok(())
+}
+
+/// The bytes of one edit.
+///
+/// # Errors
+/// Those of [`check_edit`]; [`Error::ManifestTooLarge`] when the payload exceeds 4 GiB.
 pub(super) fn encode_edit(edit: &Edit, tag: u32) -> Result<Vec<u8>> {
-    let payload = encode_payload(edit);
+    check_edit(edit)?;
+    frame(&encode_payload(edit), tag)
+}
+
+/// Head and payload.
+pub(super) fn frame(payload: &[u8], tag: u32) -> Result<Vec<u8>> {
     let (bytes, max) = (payload.len() as u64, u64::from(u32::MAX));
     let payload_len = u32::try_from(bytes).map_err(|_| Error::ManifestTooLarge { bytes, max })?;
     let mut buf = Vec::with_capacity(EDIT_HEAD_BYTES + payload.len());
     buf.put_u32(tag);
     buf.put_u32(payload_len);
-    buf.put_u32(crc32(&[&payload]));
+    buf.put_u32(crc32(&[payload]));
     buf.put_u32(crc32(&[&buf]));
-    buf.extend_from_slice(&payload);
+    buf.extend_from_slice(payload);
     Ok(buf)
 }
 
-fn encode_payload(edit: &Edit) -> Vec<u8> {
+pub(super) fn encode_payload(edit: &Edit) -> Vec<u8> {
     let mut buf = Vec::new();
     for id in &edit.removed {
         buf.put_u8(REMOVED);
@@ -215,7 +240,7 @@ pub(super) fn decode_field(d: &mut Decoder<'_>, edit: &mut Edit) -> Option<bool>
         NEXT_ID => edit.next_id = Some(file_id(d)?),
         LOG_MARK => {
             let (log, bytes) = (file_id(d)?, d.varint()?);
-            let next_seq = d.varint().filter(|&seq| seq <= MAX_SEQ)?;
+            let next_seq = d.varint().filter(|&seq| seq <= MAX_NEXT_SEQ)?;
             edit.log_mark = Some(LogMark { log, bytes, next_seq });
         }
         LAST_SEQ => edit.last_seq = Some(d.varint().filter(|&seq| seq <= MAX_SEQ)?),
@@ -246,13 +271,16 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         data_bytes: d.varint()?,
         raw_bytes: d.varint()?,
     };
-    let meta = SegmentMeta { level, summary };
-    let is_sound = (usize::from(meta.level) < LEVELS || Quarantine::of_level(meta.level).is_some())
+    Some(SegmentMeta { level, summary }).filter(is_sound)
+}
+
+fn is_sound(meta: &SegmentMeta) -> bool {
+    (usize::from(meta.level) < LEVELS || Quarantine::of_level(meta.level).is_some())
         && meta.smallest <= meta.largest
         && meta.min_seq <= meta.max_seq
         && meta.max_seq <= MAX_SEQ
         && meta.tombstones <= meta.entries
         && meta.longest_run <= meta.tombstones
-        && meta.data_bytes <= meta.file_bytes;
-    is_sound.then_some(meta)
+        && meta.data_bytes <= meta.file_bytes
+        && meta.smallest.len().max(meta.largest.len()) <= MAX_KEY_BYTES
 }

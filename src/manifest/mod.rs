@@ -20,6 +20,7 @@ pub use edit::{Edit, LogMark, ManifestState, SegmentMeta};
 pub use fenced::Fenced;
 #[cfg(fuzzing)]
 pub use format::VERSION;
+pub use format::check_edit;
 pub use level::{LEVELS, Quarantine};
 pub use level_counts::LevelCounts;
 pub use live::LiveSet;

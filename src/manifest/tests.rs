@@ -2,6 +2,7 @@
 
 mod extremes;
 mod golden;
+mod refused;
 mod versions;
 
 use super::format::{decode_payload, encode_edit, encode_header, tag};
@@ -362,26 +363,4 @@ proptest! {
     fn i6_arbitrary_payloads_never_panic(payload: Vec<u8>) {
         let _ = decode_payload(&payload);
     }
-}
-
-/// A segment on an invalid level would be in no live set, and its keys would be missing without an error. A log floor that no file has
-/// reached would have the next log below it.
-#[test]
-fn i6_a_level_that_no_store_has_a_sequence_number_without_successors_and_a_floor_of_no_file_are_refused() {
-    let with = |edit: Edit| {
-        let bytes = [encode_header(HEADER), encode_edit(&edit, tag(HEADER)).unwrap()].concat();
-        read_state(&with_bytes(&bytes), Path::new("db"))
-    };
-    let added = |meta| Edit { added: vec![meta], ..Edit::default() };
-    assert!(with(added(segment_of(u64::MAX >> 1, 6))).is_ok());
-    assert!(is_corruption(&with(added(SegmentMeta { level: 8, ..segment(1) }))));
-    assert!(is_corruption(&with(added(segment_of(1 << 63, 1)))));
-    assert!(is_corruption(&with(Edit { last_seq: Some(u64::MAX), ..Edit::default() })));
-    let floor = |log_floor, next_id| Edit {
-        log_floor: Some(FileId(log_floor)),
-        next_id: Some(FileId(next_id)),
-        ..Edit::default()
-    };
-    assert!(with(floor(7, 7)).is_ok());
-    assert!(is_corruption(&with(floor(8, 7))));
 }

@@ -48,7 +48,9 @@ impl SegmentAppender {
     /// Appends the last bytes and syncs. Returns the length of the file.
     pub fn finish(mut self, last: &[u8]) -> Result<u64> {
         self.pending.extend_from_slice(last);
-        self.flush()?;
+        if !self.pending.is_empty() {
+            self.flush()?;
+        }
         self.file.sync()?;
         Ok(self.written)
     }

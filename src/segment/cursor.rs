@@ -141,7 +141,7 @@ impl SegmentCursor {
     /// The sequence number.
     #[inline]
     pub fn seq(&self) -> Seq {
-        self.rows.seq(self.current)
+        self.segment.seq_of(self.rows.seq(self.current))
     }
 
     /// Put or tombstone.

@@ -1,4 +1,4 @@
-//! The byte map of a segment file, format version 4. Integers are little-endian; `varint` is LEB128.
+//! The byte map of a segment file, format version 5. Integers are little-endian; `varint` is LEB128.
 //!
 //! ```text
 //! segment    := block(data)*  block(index)*  [block(ranges)]  block(top index)  block(properties)  footer      without gaps
@@ -18,7 +18,7 @@
 //! properties := entries u64  tombstones u64  longest run u64  ranges u64  smallest seq u64  largest seq u64  raw bytes u64
 //!               store id u64  hash code u8  hash key u64 u64  compression bytes  smallest key bytes  largest key bytes
 //! footer     := segment id u64        0      56 bytes, the last of the file
-//!               top index offset u64  8
+//!               number u64            8
 //!               properties offset u64 16
 //!               digest u64            24
 //!               top index length u32  32
@@ -66,13 +66,15 @@
 //! without its manifest can be rebuilt from its segments. Invalid: no entries, or a value that contradicts the entries.
 //!
 //! **footer.** The top index ends where the properties start, and the properties end where the footer starts. `digest` is the 64-bit
-//! digest of every byte before the footer; a sidecar names it to prove that it belongs to this segment. Invalid: a crc or magic
-//! mismatch, or a segment id that differs from the file's number.
+//! digest of every byte before the footer; a sidecar names it to prove that it belongs to this segment. `number` is the sequence number of
+//! every row, if blocks and properties say 0 for all of them: rows that are ingested get their number when they are published, and only
+//! the footer is written then. It is 0 if the blocks have the numbers. Invalid: a crc or magic mismatch, a segment id that differs from the
+//! file's number, a number where blocks have numbers or ranges are deleted, a sequence number above 2⁶³ - 1.
 
 use crate::codec::{Crc32, Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::key::{MAX_KEY_BYTES, MAX_SEQ, MAX_VALUE_BYTES, Seq, check_seq};
 use crate::ranges::RangeTombstones;
 use std::path::Path;
 
@@ -96,7 +98,7 @@ pub(super) const MIN_SEPARATOR_BYTES: usize = 3;
 /// An lz4 block expands at most this much: each byte of a run length stands for at most 255 bytes.
 pub(super) const LZ4_MAX_RATIO: usize = 255;
 
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const MAGIC: [u8; 8] = *b"sbsegmnt";
 const VERSION_AT: usize = 40;
 const MAGIC_AT: usize = 44;
@@ -256,9 +258,14 @@ pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compr
 pub(super) const RANGES_MARK: u64 = u64::MAX;
 
 /// Appends the payload of a block of range tombstones.
-pub(super) fn put_ranges(out: &mut Vec<u8>, ranges: &RangeTombstones) {
+///
+/// # Errors
+/// [`Error::NumbersExhausted`].
+pub(super) fn put_ranges(out: &mut Vec<u8>, ranges: &RangeTombstones) -> Result<()> {
+    check_seq(ranges.seqs().map_or(0, |(_, newest)| newest))?;
     out.put_u64(RANGES_MARK);
     ranges.encode(out);
+    Ok(())
 }
 
 /// Checks and parses a stored block of range tombstones.
@@ -274,6 +281,8 @@ pub(super) fn parse_ranges(location: Location<'_>, stored: &[u8]) -> Result<Rang
 pub struct Footer {
     /// The number of the segment.
     pub id: FileId,
+    /// The sequence number of all rows; 0 if they have their own.
+    pub number: Seq,
     /// The top index.
     pub top: BlockHandle,
     /// The properties.
@@ -284,10 +293,25 @@ pub struct Footer {
 
 impl Footer {
     /// The bytes on disk.
-    pub fn encode(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// [`Error::NumbersExhausted`], [`Error::Unencodable`] for what [`decode`](Self::decode) refuses.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        check_seq(self.number)?;
+        let out = self.bytes();
+        let location = Location { path: Path::new("-"), id: self.id, offset: self.properties.end() };
+        match out.first_chunk().map(|bytes| Footer::decode(location, bytes)) {
+            Some(Ok(decoded)) if decoded == *self => Ok(out),
+            refused => {
+                Err(Error::Unencodable { what: "the footer of a segment", why: format!("{refused:?}") })
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(FOOTER_BYTES);
         out.put_u64(self.id.0);
-        out.put_u64(self.top.offset);
+        out.put_u64(self.number);
         out.put_u64(self.properties.offset);
         out.put_u64(self.digest);
         out.put_u32(self.top.len);
@@ -306,12 +330,14 @@ impl Footer {
         }
         let mut fields = Decoder::new(bytes);
         let mut decode = || -> Option<(Footer, u32, u32)> {
-            let (id, top, properties, digest) = (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
+            let (id, number, properties, digest) =
+                (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
             let (top_len, properties_len, version) = (fields.u32()?, fields.u32()?, fields.u32()?);
             fields.take(MAGIC.len())?;
-            let top = BlockHandle { offset: top, len: top_len };
+            // A footer whose top index would begin before the file leaves a gap, which is checked below.
+            let top = BlockHandle { offset: properties.saturating_sub(top_len.into()), len: top_len };
             let properties = BlockHandle { offset: properties, len: properties_len };
-            Some((Footer { id: FileId(id), top, properties, digest }, version, fields.u32()?))
+            Some((Footer { id: FileId(id), number, top, properties, digest }, version, fields.u32()?))
         };
         let (footer, version, crc) = decode().ok_or_else(|| location.damaged("the footer is too short"))?;
         // Checked first: a damaged version field must not pass for another version.
@@ -337,6 +363,9 @@ impl Footer {
                 "a top index of {} bytes and properties of {} bytes are too long for this file",
                 footer.top.len, footer.properties.len
             )));
+        }
+        if footer.number > MAX_SEQ {
+            return Err(location.damaged(format!("the sequence number {} is too large", footer.number)));
         }
         Ok(footer)
     }

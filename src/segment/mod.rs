@@ -52,4 +52,4 @@ pub use reader::Segment;
 pub use salvage::{Gap, is_damage, read_properties, salvage};
 pub use summary::SegmentSummary;
 pub use verify::{DamagedBlocks, OnDamage, OnEntry};
-pub use writer::{SegmentWriter, WriterOptions};
+pub use writer::{SegmentWriter, UnnumberedSegment, WriterOptions};

@@ -3,8 +3,9 @@
 
 use super::format::{Compression, Parsed};
 use crate::codec::{Decoder, Encode};
+use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
-use crate::key::{EntryKind, MAX_KEY_BYTES, Seq};
+use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_SEQ, Seq, check_seq};
 use crate::ranges::{RangeTombstones, successor};
 
 /// What identifies a store: set when it is created, never changed.
@@ -116,8 +117,22 @@ impl PropertiesBuilder {
 }
 
 impl Properties {
-    /// The payload of the properties block.
-    pub fn encode(&self, out: &mut Vec<u8>) {
+    /// With the sequence number of all rows, if the footer has it; else it is 0.
+    pub fn numbered(self, number: Seq) -> Self {
+        let [min_seq, max_seq] = [self.min_seq, self.max_seq].map(|seq| seq.saturating_add(number));
+        Properties { min_seq, max_seq, ..self }
+    }
+
+    /// Appends the payload of the properties block.
+    ///
+    /// # Errors
+    /// [`Error::NumbersExhausted`]; [`Error::Unencodable`] for what [`decode`](Self::decode) refuses.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        check_seq(self.max_seq)?;
+        if !self.is_sensible() {
+            let why = "they contradict themselves".into();
+            return Err(Error::Unencodable { what: "the properties of a segment", why });
+        }
         let StoreIdentity { store_id, hasher } = self.store;
         let counts = [self.entries, self.tombstones, self.longest_run, self.ranges];
         let sums = counts.into_iter().chain([self.min_seq, self.max_seq, self.raw_bytes]);
@@ -128,6 +143,16 @@ impl Properties {
         out.put_bytes(self.compression.name().as_bytes());
         out.put_bytes(&self.smallest);
         out.put_bytes(&self.largest);
+        Ok(())
+    }
+
+    fn is_sensible(&self) -> bool {
+        self.entries > 0
+            && self.tombstones <= self.entries
+            && self.longest_run <= self.tombstones
+            && self.min_seq <= self.max_seq
+            && self.max_seq <= MAX_SEQ
+            && self.smallest <= self.largest
     }
 
     /// Decodes the payload of the properties block.
@@ -152,11 +177,7 @@ impl Properties {
             })
         };
         let properties = decode().ok_or("the properties do not parse")?;
-        let sensible = properties.tombstones <= properties.entries
-            && properties.longest_run <= properties.tombstones
-            && properties.min_seq <= properties.max_seq
-            && properties.smallest <= properties.largest;
-        if properties.entries == 0 || !sensible || fields.remaining() != 0 {
+        if !properties.is_sensible() || fields.remaining() != 0 {
             return Err("the properties contradict themselves");
         }
         Ok(properties)

@@ -14,7 +14,7 @@ use super::summary::SegmentSummary;
 use crate::error::Result;
 use crate::fs::{Fs, ReadFile};
 use crate::id::FileId;
-use crate::key::Entry;
+use crate::key::{Entry, Seq};
 use crate::ranges::RangeTombstones;
 use std::cell::Cell;
 use std::path::Path;
@@ -105,7 +105,13 @@ impl Segment {
             Some(block) => block,
             None => self.read_block(handle)?,
         };
-        Ok(block.rows().get(key, hash))
+        Ok(block.rows().get(key, hash).map(|entry| Entry { seq: self.seq_of(entry.seq), ..entry }))
+    }
+
+    /// The sequence number of a row for which its block says this one.
+    #[inline]
+    pub(super) fn seq_of(&self, stored: Seq) -> Seq {
+        stored.wrapping_add(self.tail.footer.number) // One of the two is 0.
     }
 
     /// Reads its range tombstones.
@@ -272,6 +278,9 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     let properties_location = location(footer.properties.offset);
     let (_, payload) = open_block(properties_location, properties)?;
     let properties = Properties::decode(payload).map_err(|what| properties_location.damaged(what))?;
+    if footer.number > 0 && (properties.max_seq > 0 || properties.ranges > 0) {
+        return Err(location(footer_at).damaged("the footer has a number for rows that have their own"));
+    }
     let gap = footer.top.offset.checked_sub(top.area().end);
     let gap = gap.filter(|gap| *gap <= (MAX_BLOCK_BYTES + TRAILER_BYTES) as u64);
     if gap.is_none_or(|gap| (gap > 0) != (properties.ranges > 0)) {

@@ -18,10 +18,11 @@ use super::index::{Index, Indexed};
 use super::payload::Payload;
 use super::properties::Properties;
 use super::reader::{parse_index, ranges_handle};
+use super::summary::SegmentSummary;
 use crate::error::{Error, Result};
 use crate::fs::{HOLE_BYTES, Pieces, ReadFile, read_around_errors};
 use crate::id::FileId;
-use crate::key::{EntryKind, Seq};
+use crate::key::{EntryKind, MAX_SEQ, Seq};
 use crate::ranges::RangeTombstones;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ pub struct Salvaged {
     pub properties: Option<Properties>,
     /// The range tombstones, if they are readable or there are none; `None` if some are or may be lost.
     pub ranges: Option<RangeTombstones>,
+    /// Whether nothing says how old the rows are.
+    pub has_lost_number: bool,
 }
 
 /// Unreadable data, and the keys around it.
@@ -58,23 +61,29 @@ const SEARCH_BYTES: usize = if cfg!(fuzzing) { 1 << 20 } else { 1 << 30 };
 /// The end of a block is first looked for in this many bytes, then in eight times as many, and so on.
 const FIRST_LOOK_BYTES: usize = 1 << 20;
 
-/// Passes every readable row of segment `id` to `on_row`, in key order. `data_bytes` is the length of the data blocks if the manifest
-/// knows it.
+/// Passes every readable row of segment `id` to `on_row`, in key order. `known` is what the manifest says of it. Rows whose number only a lost
+/// footer knows get the one in `known`, or else 1: they are not newer than anything.
 ///
 /// # Errors
 /// Those of `on_row`, and a file whose length cannot be read. Damage is reported in the result.
 pub fn salvage(
     file: &Arc<dyn ReadFile>,
     id: FileId,
-    data_bytes: Option<u64>,
+    known: Option<&SegmentSummary>,
     on_row: &mut OnRow<'_>,
 ) -> Result<Salvaged> {
     let mut salvager = Salvager { file, id, largest: WINDOW_BYTES, effort: SEARCH_BYTES, last_key: None };
     let len = file.len()?;
     let tail = salvager.tail(len);
-    let mut salvaged = Salvaged { gaps: Vec::new(), properties: tail.properties, ranges: tail.ranges };
+    let mut salvaged = Salvaged {
+        gaps: Vec::new(),
+        properties: tail.properties,
+        ranges: tail.ranges,
+        has_lost_number: false,
+    };
+    let number = tail.number.or(known.map(|known| known.max_seq));
     let mut partitions = salvager.partitions(tail.top.as_ref());
-    let mut end = tail.top.as_ref().map(|top| top.area().start).or(data_bytes);
+    let mut end = tail.top.as_ref().map(|top| top.area().start).or(known.map(|known| known.data_bytes));
     if tail.top.is_none() {
         let found = salvager.find(end.unwrap_or(0)..len);
         partitions.extend(
@@ -102,7 +111,13 @@ pub fn salvage(
         }
         for at in 0..rows.len() {
             rows.key(at).copy_into(&mut key);
-            on_row(&key, rows.seq(at), rows.kind(at), rows.value(at))?;
+            let seq = match (rows.seq(at), number) {
+                (0, Some(number)) => number,
+                (0, None) => 1,
+                (seq, _) => seq,
+            };
+            salvaged.has_lost_number |= rows.seq(at) == 0 && number.is_none();
+            on_row(&key, seq, rows.kind(at), rows.value(at))?;
         }
         salvager.last_key = Some(key.clone());
         read_to = handle.end();
@@ -114,7 +129,7 @@ pub fn salvage(
     Ok(salvaged)
 }
 
-/// The properties of segment `id`, if they are readable. Other parts of it may be damaged.
+/// The properties of segment `id`, with the number of its rows, if they are readable. Other parts of it may be damaged.
 pub fn read_properties(file: &Arc<dyn ReadFile>, id: FileId) -> Option<Properties> {
     let salvager = Salvager { file, id, largest: 0, effort: 0, last_key: None };
     salvager.tail(file.len().ok()?).properties
@@ -135,6 +150,8 @@ struct SurvivingTail {
     top: Option<Index>,
     properties: Option<Properties>,
     ranges: Option<RangeTombstones>,
+    /// That of the footer, if it is readable.
+    number: Option<Seq>,
 }
 
 impl Salvager<'_> {
@@ -176,14 +193,14 @@ impl Salvager<'_> {
         else {
             return SurvivingTail::default();
         };
-        let properties = self.properties(footer.properties);
+        let properties = self.properties(footer.properties).map(|of| of.numbered(footer.number));
         let top = self.index(footer.top, Indexed::Partitions);
         let none = properties.as_ref().is_some_and(|of| of.ranges == 0).then(RangeTombstones::default);
         let ranges = none.or_else(|| match ranges_handle(&footer, top.as_ref()?) {
             BlockHandle { len: 0, .. } => Some(RangeTombstones::default()),
             handle => self.ranges(handle),
         });
-        SurvivingTail { top, properties, ranges }
+        SurvivingTail { top, properties, ranges, number: Some(footer.number) }
     }
 
     /// The readable partitions in the top index, with their offsets.
@@ -291,7 +308,8 @@ impl Salvager<'_> {
         let rows = Block::parse(payload).ok()?.rows();
         let follows = self.last_key.as_ref().is_none_or(|last| rows.key(0).cmp_bytes(last).is_gt());
         let (mut builder, mut rebuilt) = (BlockBuilder::default(), Vec::new());
-        (follows && rows.is_as_written(None, &mut builder, &mut rebuilt)).then_some(rows)
+        let is_numbered = (0..rows.len()).all(|at| rows.seq(at) <= MAX_SEQ);
+        (follows && is_numbered && rows.is_as_written(None, &mut builder, &mut rebuilt)).then_some(rows)
     }
 
     fn gap(&self, bytes: u64, before: Option<Vec<u8>>) -> Gap {

@@ -44,6 +44,7 @@ impl SegmentSummary {
 
     /// Combines footer and properties.
     pub(super) fn new(footer: &Footer, properties: Properties, data_bytes: u64, file_bytes: u64) -> Self {
+        let properties = properties.numbered(footer.number);
         SegmentSummary {
             id: footer.id,
             digest: footer.digest,

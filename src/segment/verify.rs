@@ -195,7 +195,7 @@ impl Verifier<'_, '_> {
             }
             let (seq, kind) = (rows.seq(at), rows.kind(at));
             self.found.count(&self.key, seq, kind, rows.value(at).len());
-            if let Err(error) = (self.on_entry)(&self.key, seq, kind) {
+            if let Err(error) = (self.on_entry)(&self.key, self.segment.seq_of(seq), kind) {
                 self.stopped = Some(error);
                 return Ok(());
             }

@@ -4,7 +4,8 @@ use super::appender::SegmentAppender;
 use super::block_builder::{BlockBuilder, fingerprint};
 use super::compress::Compressor;
 use super::format::{
-    BlockHandle, Compression, Footer, MAX_BLOCK_BYTES, TRAILER_BYTES, block_crc, put_ranges, put_type,
+    BlockHandle, Compression, FOOTER_BYTES, Footer, MAX_BLOCK_BYTES, TRAILER_BYTES, block_crc, put_ranges,
+    put_type,
 };
 use super::index::{IndexBuilder, PARTITION_BYTES, separator};
 use super::packing::Packing;
@@ -14,7 +15,7 @@ use crate::codec::Encode;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::id::FileId;
-use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq, common_prefix};
+use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq, check_seq, common_prefix};
 use crate::ranges::RangeTombstones;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -38,6 +39,28 @@ impl Default for WriterOptions {
 const BLOCK_BYTES: RangeInclusive<usize> = 64..=16 << 20;
 /// Small blocks make small partitions, so that tests see many.
 const PARTITION_BLOCKS: usize = 4;
+
+/// A segment without its footer, which waits for the sequence number of its rows.
+pub struct UnnumberedSegment {
+    footer: Footer,
+    /// Of the whole segment, but for the number.
+    pub summary: SegmentSummary,
+}
+
+impl UnnumberedSegment {
+    /// The footer that gives the rows their number. Whoever appends it to the file makes it durable.
+    ///
+    /// # Errors
+    /// [`Error::NumbersExhausted`].
+    pub fn footer(&self, number: Seq) -> Result<Vec<u8>> {
+        Footer { number, ..self.footer }.encode()
+    }
+
+    /// The summary of the segment with that footer.
+    pub fn numbered(&self, number: Seq) -> SegmentSummary {
+        SegmentSummary { min_seq: number, max_seq: number, ..self.summary.clone() }
+    }
+}
 
 /// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an unfinished file that no reader
 /// opens. After a failed write the file is not written again, and `finish` returns the error.
@@ -98,10 +121,12 @@ impl SegmentWriter {
     /// Adds the newest entry of `key`. Returns the key's hash, for the filter.
     ///
     /// # Errors
-    /// [`Error::KeyOutOfOrder`] unless keys strictly increase, [`Error::KeyTooLarge`], [`Error::ValueTooLarge`]: the entry is not added.
+    /// [`Error::KeyOutOfOrder`] unless keys strictly increase, [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::NumbersExhausted`]:
+    /// the entry is not added.
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<u64> {
         let shared = common_prefix(&self.last_key, key);
         self.check(key, shared, kind, value)?;
+        check_seq(seq)?;
         if self.block.entries() > 0 && self.block.bytes_with(key, shared, seq, kind, value) > self.limit {
             self.end_block(Some(key))?;
         }
@@ -152,6 +177,23 @@ impl SegmentWriter {
     /// Writes index, properties and footer, and makes the file's content durable. The caller makes its name durable by syncing the
     /// directory. [`Error::Internal`] when there is no entry.
     pub fn finish(mut self) -> Result<SegmentSummary> {
+        let (footer, summary) = self.write_tail()?;
+        let file_bytes = self.appender.finish(&footer.encode()?)?;
+        Ok(SegmentSummary { file_bytes, ..summary })
+    }
+
+    /// [`finish`](Self::finish), but without the footer, for rows that were all appended with sequence number 0.
+    pub fn finish_unnumbered(mut self) -> Result<UnnumberedSegment> {
+        let (footer, summary) = self.write_tail()?;
+        if summary.max_seq > 0 || summary.ranges > 0 {
+            return Err(Error::Internal("rows of a segment that is to be numbered have numbers".into()));
+        }
+        self.appender.finish(&[])?;
+        Ok(UnnumberedSegment { footer, summary })
+    }
+
+    /// Writes everything before the footer. Returns the footer, and the summary for a file that ends with it.
+    fn write_tail(&mut self) -> Result<(Footer, SegmentSummary)> {
         if self.entries() == 0 {
             return Err(Error::Internal("a segment has no entries".into()));
         }
@@ -159,15 +201,16 @@ impl SegmentWriter {
         self.end_partition();
         let data_bytes = self.appender.offset();
         let top = self.write_index(data_bytes)?;
-        let counted = self.properties.finish(&self.ranges, self.last_key);
+        let counted = self.properties.clone().finish(&self.ranges, std::mem::take(&mut self.last_key));
         let properties = {
             let at = self.appender.offset();
-            counted.encode(self.appender.pending());
+            counted.encode(self.appender.pending())?;
             seal(&mut self.appender, self.id, at, Compression::None, 0)?
         };
-        let footer = Footer { id: self.id, top, properties, digest: self.appender.digest()? };
-        let file_bytes = self.appender.finish(&footer.encode())?;
-        Ok(SegmentSummary::new(&footer, counted, data_bytes, file_bytes))
+        let footer = Footer { id: self.id, number: 0, top, properties, digest: self.appender.digest()? };
+        let file_bytes = self.appender.offset() + FOOTER_BYTES as u64;
+        let summary = SegmentSummary::new(&footer, counted, data_bytes, file_bytes);
+        Ok((footer, summary))
     }
 
     /// Ends the data block; `next` is the first key after it.
@@ -215,7 +258,7 @@ impl SegmentWriter {
         if !self.ranges.is_empty() {
             let at = self.appender.offset();
             let mut payload = Vec::new();
-            put_ranges(&mut payload, &self.ranges);
+            put_ranges(&mut payload, &self.ranges)?;
             if payload.len() > MAX_BLOCK_BYTES {
                 let (bytes, max) = (payload.len() as u64, MAX_BLOCK_BYTES as u64);
                 return Err(Error::SegmentTooLarge { bytes, max });

@@ -124,8 +124,11 @@ fn a_filter_of_another_kind_does_not_pass_as_a_segment_s() {
         write_filter(&path, &filter).unwrap();
         let mut bytes = std::fs::read(&path).unwrap();
         let header = Header { binding: Some(expect.binding), ..Header::decode(&bytes).unwrap() };
-        let page = header.encode();
-        bytes[..page.len()].copy_from_slice(&page);
+        assert!(matches!(header.encode(), Err(crate::filter::Error::Unencodable { .. })));
+        bytes[14] = 1; // Bound to segment 1.
+        bytes[40] = 1;
+        let crc = crate::codec::crc32(&[&bytes[..HEADER_BYTES - 4]]);
+        bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
         std::fs::write(&path, bytes).unwrap();
         let opened = Sidecar::open(&maps(), &path, &expect, Residency::Mapped);
         assert!(matches!(opened, Err(Unusable::Invalid { .. })), "{}", filter.name());

@@ -91,7 +91,7 @@ pub(super) fn finish(
 
 /// Writes header, lines and checksums, and syncs the file.
 pub(super) fn fill(mut file: Box<dyn AppendFile>, header: &Header, parts: &[&[Line]]) -> Result<()> {
-    let page = header.encode();
+    let page = header.encode()?;
     let mut checksums = GroupChecksums::new(Seal::of(&page));
     file.append(&page)?;
     for piece in parts.iter().flat_map(|part| part.chunks(WRITE_LINES)) {

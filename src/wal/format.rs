@@ -31,7 +31,7 @@
 //! - *number of operations*: exactly as many as the payload holds. 0 in a *gap*, which has no payload: the numbers before it belong to rows
 //!   that were ingested, or to operations that a repair could not read.
 //! - *sequence number*: continues the previous record, or the header. Operation n of the record has this number plus n. In a gap it is the
-//!   next sequence number, not below the one that the gap follows.
+//!   next sequence number, not below the one that the gap follows. Invalid: an operation's number above 2⁶³ - 1.
 //! - *synced length*: how many bytes of this file were known to be durable when the record was written; at most the record's own offset.
 //!   Damage below it cannot be due to a power cut.
 //! - *end*: not zero, so that the part of a record in its last sector looks lost only if it was.
@@ -49,7 +49,7 @@
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq};
+use crate::key::{MAX_KEY_BYTES, MAX_NEXT_SEQ, MAX_VALUE_BYTES, Seq, check_next_seq};
 use std::path::Path;
 
 pub(super) const HEADER_BYTES: usize = 40;
@@ -74,7 +74,12 @@ pub struct LogHeader {
 }
 
 impl LogHeader {
-    pub fn encode(&self) -> Vec<u8> {
+    /// The bytes on disk.
+    ///
+    /// # Errors
+    /// [`Error::NumbersExhausted`].
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        check_next_seq(self.first_seq)?;
         let mut buf = Vec::with_capacity(HEADER_BYTES);
         buf.extend_from_slice(MAGIC);
         buf.put_u32(VERSION);
@@ -82,10 +87,10 @@ impl LogHeader {
         buf.put_u64(self.store_id);
         buf.put_u64(self.first_seq);
         buf.put_u32(crc32(&[&buf]));
-        buf
+        Ok(buf)
     }
 
-    /// Decodes a header. `None` when the checksum or the magic is wrong.
+    /// Decodes a header. `None` when the checksum, the magic or the sequence number is wrong.
     pub fn decode(bytes: &[u8], path: &Path) -> Result<Option<Self>> {
         let fields = || {
             let mut d = Decoder::new(bytes);
@@ -95,7 +100,7 @@ impl LogHeader {
             (d.u32()? == crc32(&[covered]) && magic == MAGIC).then_some((version, header))
         };
         match fields() {
-            Some((VERSION, header)) => Ok(Some(header)),
+            Some((VERSION, header)) => Ok(Some(header).filter(|header| header.first_seq <= MAX_NEXT_SEQ)),
             Some((found, _)) => {
                 Err(Error::UnsupportedVersion { file: path.to_path_buf(), found, supported: VERSION })
             }
@@ -142,13 +147,16 @@ impl RecordHead {
         RECORD_FRAME_BYTES as u64 + u64::from(self.payload_len)
     }
 
-    /// The sequence number after the record's last operation; `None` on overflow.
+    /// The sequence number after the record's last operation; `None` if no file may hold it.
     pub fn next_seq(&self) -> Option<Seq> {
-        self.first_seq.checked_add(u64::from(self.count))
+        self.first_seq.checked_add(u64::from(self.count)).filter(|&seq| seq <= MAX_NEXT_SEQ)
     }
 }
 
 /// Appends one record to `buf`.
+///
+/// # Errors
+/// [`Error::NumbersExhausted`], [`Error::BatchTooLarge`]: nothing is appended.
 pub(super) fn encode_record(
     buf: &mut Vec<u8>,
     tag: u32,
@@ -156,10 +164,13 @@ pub(super) fn encode_record(
     count: u32,
     synced: u64,
     payload: &[u8],
-) {
+) -> Result<()> {
+    check_next_seq(first_seq.saturating_add(count.into()))?;
+    let payload_len = u32::try_from(payload.len())
+        .map_err(|_| Error::BatchTooLarge { len: payload.len(), max: u32::MAX as usize })?;
     let start = buf.len();
     buf.put_u32(tag);
-    buf.put_u32(payload.len() as u32);
+    buf.put_u32(payload_len);
     buf.put_u32(count);
     buf.put_u64(first_seq);
     buf.put_u64(synced);
@@ -168,6 +179,7 @@ pub(super) fn encode_record(
     buf.put_u32(head_crc);
     buf.extend_from_slice(payload);
     buf.put_u8(END);
+    Ok(())
 }
 
 /// What an operation does. The codes are those of the log.

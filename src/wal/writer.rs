@@ -36,7 +36,7 @@ impl LogWriter {
     /// Creates the log, whose first operation will have sequence number `first_seq`. The file's name is durable when this returns, so
     /// [`LogWriter::sync`] only has to sync the contents. After an error no file is left, but one that had the name before stays as it is.
     pub fn create(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64, first_seq: Seq) -> Result<Self> {
-        let header = LogHeader { id, store_id, first_seq }.encode();
+        let header = LogHeader { id, store_id, first_seq }.encode()?;
         let mut file = fs.create(path)?;
         let begun = file.append(&header).and_then(|()| path.parent().map_or(Ok(()), |dir| fs.sync_dir(dir)));
         if let Err(error) = begun {
@@ -60,17 +60,18 @@ impl LogWriter {
     pub fn append_group(&mut self, records: &[LogRecord<'_>]) -> Result<()> {
         self.buffer.clear();
         self.buffer.reserve(records.iter().map(|r| RECORD_FRAME_BYTES + r.payload.len()).sum());
+        let mut next = self.next_seq;
         for &LogRecord { first_seq, count, payload } in records {
-            if first_seq != self.next_seq || count == 0 || u32::try_from(payload.len()).is_err() {
+            if first_seq != next || count == 0 {
                 return Err(Error::Internal(format!(
-                    "a log record of {count} operations, {} bytes, starts at sequence number {first_seq}, but {} is next",
-                    payload.len(),
-                    self.next_seq
+                    "a log record of {count} operations, {} bytes, starts at sequence number {first_seq}, but {next} is next",
+                    payload.len()
                 )));
             }
-            encode_record(&mut self.buffer, self.tag, first_seq, count, self.synced, payload);
-            self.next_seq += u64::from(count);
+            encode_record(&mut self.buffer, self.tag, first_seq, count, self.synced, payload)?;
+            next += u64::from(count);
         }
+        self.next_seq = next;
         self.append_buffer()?;
         if self.buffer.capacity() > BUFFER_KEPT_BYTES {
             self.buffer = Vec::new();
@@ -85,7 +86,7 @@ impl LogWriter {
             return Err(Error::Internal(format!("a gap in the log goes back from {next} to {next_seq}")));
         }
         self.buffer.clear();
-        encode_record(&mut self.buffer, self.tag, next_seq, 0, self.synced, &[]);
+        encode_record(&mut self.buffer, self.tag, next_seq, 0, self.synced, &[])?;
         self.next_seq = next_seq;
         self.append_buffer()
     }

@@ -42,7 +42,11 @@ fn i12_of_each_key_the_last_row_counts_however_many_runs_the_rows_need() {
         let counting = Arc::clone(&written);
         fs.watch(move |moment| {
             let is_temporary = moment.path.extension().is_some_and(|ending| ending == "obsolete");
-            counting.fetch_add(u64::from(is_temporary && moment.kind == OpKind::Create), Relaxed);
+            match moment.kind {
+                OpKind::Create if is_temporary => _ = counting.fetch_add(1, Relaxed),
+                OpKind::Rename if is_temporary => _ = counting.fetch_sub(1, Relaxed), // It is published.
+                _ => {}
+            }
         });
         db.ingest_unsorted(pairs(&rows)).unwrap();
         let files = written.load(Relaxed);

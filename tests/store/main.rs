@@ -35,6 +35,7 @@ mod i7_readers_never_wait;
 mod i9_tombstones;
 mod ingest;
 mod ingest_beside;
+mod ingest_numbers;
 mod ingest_unsorted;
 #[cfg(target_os = "linux")]
 mod irregular_files;

@@ -40,7 +40,8 @@ fn number(bytes: &[u8], at: usize) -> usize {
 /// The offsets of a segment's top index and properties, from its footer.
 fn areas(bytes: &[u8]) -> (usize, usize) {
     let footer = bytes.len() - 56;
-    (number(bytes, footer + 8), number(bytes, footer + 16))
+    let (properties, top_len) = (number(bytes, footer + 16), number(bytes, footer + 32) & 0xffff_ffff);
+    (properties - top_len, properties)
 }
 
 fn contains(range: &LostRange, key: &[u8]) -> bool {
@@ -147,7 +148,7 @@ fn a_segment_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
     let (fs, path, _) = one_segment(Compression::None);
     let mut bytes = fs.read(&path).unwrap();
     let (footer, crc) = (bytes.len() - 56, bytes.len() - 4);
-    bytes[footer + 40] = 5;
+    bytes[footer + 40] = 6;
     let sealed = crc32fast::hash(&bytes[footer..crc]).to_le_bytes();
     bytes[crc..].copy_from_slice(&sealed);
     fs.write(&path, bytes.clone());
@@ -156,7 +157,7 @@ fn a_segment_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
             sidebloom::fs::Fs::remove(&fs, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
         }
         let error = tiny_on(&fs).repair(STORE).unwrap_err();
-        assert!(matches!(error, Error::UnsupportedVersion { found: 5, .. }), "{error}");
+        assert!(matches!(error, Error::UnsupportedVersion { found: 6, .. }), "{error}");
         assert_eq!(fs.read(&path).unwrap(), bytes);
     }
 }

@@ -32,7 +32,8 @@ pub struct Layout {
 impl Layout {
     pub fn of(segment: &[u8]) -> Layout {
         let footer = segment.len() - FOOTER_BYTES;
-        let (top, properties) = (u64_at(segment, footer + 8) as usize, u64_at(segment, footer + 16) as usize);
+        let (number, properties) = (u64_at(segment, footer + 8), u64_at(segment, footer + 16) as usize);
+        let top = properties - u32_at(segment, footer + 32);
         let partitions = index(&segment[top..properties], None);
         let mut data = Vec::new();
         for partition in &partitions {
@@ -40,6 +41,7 @@ impl Layout {
         }
         for block in &mut data {
             block.rows = rows(&segment[block.bytes.clone()]);
+            block.rows.iter_mut().for_each(|(_, seq)| *seq += number);
         }
         let up_to = data.last().unwrap().up_to.clone();
         let behind = partitions.last().unwrap().bytes.end;

@@ -63,6 +63,12 @@ pub enum Error {
         /// What was found.
         what: String,
     },
+    /// The filter has a value that no reader of its format accepts, so it was not written.
+    #[error("the filter cannot be written, because nobody could read it: {why}")]
+    Unencodable {
+        /// What a reader would say.
+        why: String,
+    },
     /// The filter was written in another version of the format.
     #[error(
         "the filter has format version {found}, but this build reads version {supported}; {}",

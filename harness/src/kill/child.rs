@@ -5,7 +5,7 @@ use super::check::{check, check_copy, settle};
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
 use super::fork;
 use crate::config;
-use crate::contents::{Change, Span, batch_of};
+use crate::contents::{Change, Span, batch_of, rows_put};
 use crate::support::Rng;
 use sidebloom::fs::RealFs;
 use sidebloom::{Db, Durability, Error, Options};
@@ -196,10 +196,12 @@ impl Child {
                 Some(value) => Change::Put(key(writer, index), value),
                 None => deletion(key(writer, index), number),
             };
-            let batch = batch_of(&keys.iter().map(change).collect::<Vec<_>>());
-            let written = match rng.percent(5) {
-                true => db.write_with(batch, Durability::Sync),
-                false => db.write(batch),
+            let changes: Vec<_> = keys.iter().map(change).collect();
+            // Writers ingest beside each other: some of those batches that have no deletion.
+            let written = match rows_put(&changes).filter(|_| rng.percent(20)) {
+                Some(rows) => db.ingest(rows.into_iter().map(Ok)),
+                None if rng.percent(5) => db.write_with(batch_of(&changes), Durability::Sync),
+                None => db.write(batch_of(&changes)),
             };
             self.ok("write", written);
             for &index in &keys {

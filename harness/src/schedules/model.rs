@@ -80,6 +80,12 @@ impl Writer {
         batch
     }
 
+    /// The rows that a batch puts, in the order of their keys; `None` if it deletes.
+    pub fn rows(&self, n: u64) -> Option<Contents> {
+        let changes = self.batches[n as usize - 1].iter();
+        changes.map(|(key, value)| Some((key.clone(), value.clone()?))).collect()
+    }
+
     pub fn known(&self) -> Known {
         Known {
             synced: self.synced.load(SeqCst),

@@ -76,8 +76,17 @@ pub fn write(shared: &Shared, db: &Db, number: usize, mut rng: Rng) {
     for n in 1..=writer.len() {
         writer.seen.lock().unwrap().push(shared.acknowledged());
         writer.handed_over.store(n, SeqCst);
-        let durability = *rng.pick(&[Durability::Os, Durability::Os, Durability::Sync]);
-        match db.write_with(writer.batch(n), durability) {
+        let mut durability = *rng.pick(&[Durability::Os, Durability::Os, Durability::Sync]);
+        // Writers ingest beside each other. A failed one may show later, without those before it that failed, too.
+        let rows = writer.rows(n).filter(|_| !shared.may_fail && rng.percent(20));
+        let written = match rows {
+            Some(rows) => {
+                durability = Durability::Sync; // What is ingested is durable.
+                db.ingest(rows.into_iter().map(Ok))
+            }
+            None => db.write_with(writer.batch(n), durability),
+        };
+        match written {
             Ok(()) => writer.acknowledged.store(n, SeqCst),
             Err(error) => return shared.allow(&error, "write"),
         }

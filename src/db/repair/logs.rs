@@ -25,8 +25,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Repair<'_> {
-    /// Makes the logs replayable.
-    pub(super) fn repair_logs(&mut self, state: &ManifestState) -> Result<()> {
+    /// Makes the logs replayable. Returns the number that the next operation will have.
+    pub(super) fn repair_logs(&mut self, state: &ManifestState) -> Result<Seq> {
         let names = self.fs.list(self.path)?;
         let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _, _| Ok(()));
         match &outcome {
@@ -34,12 +34,13 @@ impl Repair<'_> {
             Ok(outcome)
                 if self.is_manifest_lost
                     && (outcome.left_out || self.is_any_start_damaged(state, &names)?) => {}
-            // The logs have no record, so none needs the number of another store.
-            Ok(_) if self.is_store_unknown => {
-                Manifest::create(Arc::clone(&self.fs), self.path, state)?;
-                return Ok(());
+            // If the store is unknown, the logs have no record, so none needs the number of another store.
+            Ok(outcome) => {
+                if self.is_store_unknown {
+                    Manifest::create(Arc::clone(&self.fs), self.path, state)?;
+                }
+                return Ok(outcome.next_seq);
             }
-            Ok(_) => return Ok(()),
             Err(error) if is_damage(error) => {}
             Err(error) => return Err(error.clone()),
         }
@@ -105,7 +106,7 @@ impl Repair<'_> {
         }));
         self.report.rebuilt = true;
         self.report.logs = Some(merged.salvage);
-        Ok(())
+        Ok(mark.next_seq)
     }
 
     fn is_any_start_damaged(&self, state: &ManifestState, names: &[String]) -> Result<bool> {

@@ -12,12 +12,16 @@
 //! 4. The logs stay, and the next open replays them. If that would fail, every readable batch is written to a new log
 //!    (see `logs.rs`). Without a manifest, the first log says where the logs begin: by its header, or by its first record. If both are
 //!    damaged, it holds everything that no segment has. If nothing else says which store this is, a log's records do by their tag.
-//! 5. A file is set aside by renaming it to `*.damaged`, never removed, and only once its replacement is complete and durable. So a repair
+//! 5. If the sequence numbers are near their end, all rows are numbered anew (`renumber.rs`).
+//! 6. A file is set aside by renaming it to `*.damaged`, never removed, and only once its replacement is complete and durable. So a repair
 //!    that a crash interrupted can start again without loss.
 
 mod gather;
 mod levels;
 mod logs;
+#[cfg(test)]
+mod outcome_tests;
+mod renumber;
 mod report;
 mod run;
 mod segments;

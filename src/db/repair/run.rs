@@ -1,5 +1,6 @@
 //! The steps of a repair, in order.
 
+use super::renumber::{NEXT_SEQ_KEPT_MAX, renumber};
 use super::report::{LogSalvage, LostRange, RepairReport};
 use super::workspace::Repair;
 use crate::db::names::{LOCK, next_free_id, unusual_number};
@@ -15,7 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Repairs the store in directory `path`, which must not be open. Everything readable is kept, and damaged files are
-/// set aside, not removed. Bytes that the disk cannot read are reported as lost, like any other damage.
+/// set aside, not removed. Bytes that the disk cannot read are reported as lost, like any other damage. If the sequence numbers
+/// have come near their end, every row is written again under a low one.
 ///
 /// # Errors
 /// [`Error::NotAStore`] if the directory contains no store files; [`Error::Locked`]; [`Error::Io`] if a file cannot be
@@ -104,8 +106,15 @@ impl Repair<'_> {
             }
         }
         self.set_aside_replaced()?;
-        self.repair_logs(&state)?;
+        let next_seq = self.repair_logs(&state)?;
         self.fs.sync_dir(self.path)?;
+        if next_seq.max(state.newest_in_segments()) > NEXT_SEQ_KEPT_MAX {
+            tracing::warn!(next_seq, "the sequence numbers are near their end: numbering all rows anew");
+            let state = renumber(Arc::clone(&self.fs), self.path)?;
+            self.report.segments = state.segments.len() as u64;
+            self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
+            self.report.rebuilt = true;
+        }
         Ok(self.report)
     }
 

@@ -107,23 +107,22 @@ impl Repair<'_> {
         };
         let new_id = self.next_id;
         let mut writer: Option<SegmentWriter> = None;
-        let salvaged =
-            salvage(&file, id, known.map(|meta| meta.data_bytes), &mut |key, seq, kind, value| {
-                let writer = match &mut writer {
-                    Some(writer) => writer,
-                    None => {
-                        let path = self.path.join(new_id.file_name(FileKind::Segment));
-                        writer.insert(SegmentWriter::create(
-                            &*self.fs,
-                            &path,
-                            new_id,
-                            store,
-                            WriterOptions::default(),
-                        )?)
-                    }
-                };
-                writer.append(key, seq, kind, value).map(drop)
-            })?;
+        let salvaged = salvage(&file, id, known.map(|meta| &meta.summary), &mut |key, seq, kind, value| {
+            let writer = match &mut writer {
+                Some(writer) => writer,
+                None => {
+                    let path = self.path.join(new_id.file_name(FileKind::Segment));
+                    writer.insert(SegmentWriter::create(
+                        &*self.fs,
+                        &path,
+                        new_id,
+                        store,
+                        WriterOptions::default(),
+                    )?)
+                }
+            };
+            writer.append(key, seq, kind, value).map(drop)
+        })?;
         let lost_ranges = salvaged.ranges.is_none() && known.is_none_or(|meta| meta.ranges > 0);
         if let Some(ranges) = salvaged.ranges.filter(|ranges| !ranges.is_empty()) {
             let largest =
@@ -152,7 +151,7 @@ impl Repair<'_> {
             self.report.bytes_unreadable += gap.bytes;
             self.report.lost.push(LostRange { file: self.segment_path(id), ..range_of(gap, ends.as_ref()) });
         }
-        if lost_ranges {
+        if lost_ranges || salvaged.has_lost_number {
             let whole = ends.map_or((Bound::Unbounded, Bound::Unbounded), |(first, last)| {
                 (Bound::Included(first), Bound::Included(last))
             });

@@ -36,7 +36,8 @@ fn keys_that_are_too_long_and_data_longer_than_its_file_are_refused() {
     let mut data = segment(2);
     data.summary.data_bytes = data.summary.file_bytes + 1;
     for meta in [long, data] {
-        let encoded = encode_edit(&Edit { added: vec![meta], ..Edit::default() }, tag(HEADER)).unwrap();
-        assert_eq!(decode_payload(&encoded[16..]), None);
+        let edit = Edit { added: vec![meta], ..Edit::default() };
+        assert_eq!(decode_payload(&format::encode_payload(&edit)), None);
+        assert!(matches!(encode_edit(&edit, tag(HEADER)), Err(Error::Unencodable { .. })));
     }
 }

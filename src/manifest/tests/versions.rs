@@ -9,7 +9,7 @@ fn a_manifest_of_a_newer_version_is_named() {
     let crc = crate::codec::crc32(&[&bytes[..40]]);
     bytes[40..].copy_from_slice(&crc.to_le_bytes());
     let error = read_state(&with_bytes(&bytes), Path::new("db")).unwrap_err();
-    assert!(matches!(error, Error::UnsupportedVersion { found: 9, supported: 3, .. }));
+    assert!(matches!(error, Error::UnsupportedVersion { found: 9, supported: 4, .. }));
 }
 
 #[test]
@@ -18,6 +18,6 @@ fn a_manifest_of_the_version_before_is_named() {
     bytes.extend(crate::codec::crc32(&[&bytes]).to_le_bytes());
     bytes.extend([0; 20]); // What an edit may begin with.
     let error = read_state(&with_bytes(&bytes), Path::new("db")).unwrap_err();
-    assert!(matches!(error, Error::UnsupportedVersion { found: 1, supported: 3, .. }));
+    assert!(matches!(error, Error::UnsupportedVersion { found: 1, supported: 4, .. }));
     assert!(error.to_string().ends_with("or rebuild it"), "{error}");
 }

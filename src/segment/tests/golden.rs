@@ -199,7 +199,7 @@ impl<'a> Dump<'a> {
     fn footer(&mut self) {
         writeln!(self.text, "\nfooter").unwrap();
         self.u64("segment id");
-        self.u64("top index at");
+        self.u64("number of all rows, or 0");
         self.u64("properties at");
         self.take(8, "digest");
         self.u32("top index length");

@@ -17,7 +17,9 @@ mod block;
 mod damage;
 mod golden;
 mod model;
+mod numbered;
 mod reads;
+mod refused;
 
 const ID: FileId = FileId(7);
 const STORE: StoreIdentity =

@@ -1,6 +1,7 @@
 //! A segment returns exactly what was written to it: checked against a map.
 
 use super::*;
+use crate::key::MAX_SEQ;
 use crate::support::sized;
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -15,7 +16,7 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn entry() -> impl Strategy<Value = Entry> {
-    let seq = prop_oneof![0u64..1000, any::<u64>()];
+    let seq = prop_oneof![0u64..1000, 0..=MAX_SEQ];
     let value = prop_oneof![6 => vec(any::<u8>(), 0..30), 1 => (any::<u8>(), 0usize..3000).prop_map(|(b, n)| vec![b; n])];
     (seq, proptest::option::weighted(0.8, value)).prop_map(|(seq, value)| match value {
         Some(value) => put(seq, value),
@@ -123,7 +124,7 @@ fn largest_keys_and_values_come_back() {
         (0..n).map(|_| next()).collect()
     };
     let mut model: Model = (0..40).map(|i| (long(i), put(u64::from(i), [i]))).collect();
-    model.insert(Vec::new(), put(u64::MAX, "empty key"));
+    model.insert(Vec::new(), put(MAX_SEQ, "empty key"));
     model.insert(b"large".to_vec(), put(1, noise(3_000_000)));
     model.insert(b"largest".to_vec(), put(2, vec![7; crate::MAX_VALUE_BYTES]));
     model.insert(b"largf".to_vec(), put(3, "after it"));

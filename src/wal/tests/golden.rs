@@ -10,15 +10,15 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     batch.put(b"apple", b"red");
     batch.delete(b"pear");
     let tag = LogHeader::tag(ID, STORE);
-    encode_record(&mut bytes, tag, FIRST, 2, 0, &batch.into_bytes());
+    encode_record(&mut bytes, tag, FIRST, 2, 0, &batch.into_bytes()).unwrap();
     let mut batch = Batch::new();
     batch.put(b"", b"the empty key");
     let synced = bytes.len() as u64;
-    encode_record(&mut bytes, tag, FIRST + 2, 1, synced, &batch.into_bytes());
+    encode_record(&mut bytes, tag, FIRST + 2, 1, synced, &batch.into_bytes()).unwrap();
     let mut batch = Batch::new();
     batch.delete_range("a".."b");
     batch.delete_prefix(b"\xff");
-    encode_record(&mut bytes, tag, FIRST + 3, 2, synced, &batch.into_bytes());
+    encode_record(&mut bytes, tag, FIRST + 3, 2, synced, &batch.into_bytes()).unwrap();
     let record = |len, count, seq, synced| {
         let head = [(4, "record: tag of log and store"), (4, len), (4, count), (8, seq), (8, synced)];
         let checksums = [(4, "CRC-32 of the payload and the end"), (4, "CRC-32 of the head")];

@@ -212,7 +212,7 @@ fn i12_half_an_ingest_beside_a_damaged_header_stays_invisible() {
     });
     db.ingest(rows).unwrap();
     let fs = killed.unwrap();
-    assert!(fs.files().iter().any(|path| path.extension().is_some_and(|ending| ending == "segment")));
+    assert!(fs.files().iter().any(|path| path.extension().is_some_and(|ending| ending == "obsolete")));
     let log = logs(&fs).pop().unwrap();
     let mut bytes = fs.read(&log).unwrap();
     bytes[0] ^= 1;

@@ -110,7 +110,7 @@ pub struct StoredPrefixes {
 impl Header {
     /// The offset of the checksums of the groups.
     pub fn checksums_at(&self) -> u64 {
-        HEADER_BYTES as u64 + LINE_BYTES as u64 * self.lines
+        (LINE_BYTES as u64).saturating_mul(self.lines).saturating_add(HEADER_BYTES as u64)
     }
 
     /// The number of groups, each of which has a checksum.
@@ -137,7 +137,19 @@ impl Header {
     }
 
     /// The header page.
-    pub fn encode(&self) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// [`Error::Unencodable`] for fields that [`decode`](Self::decode) refuses.
+    pub fn encode(&self) -> Result<Vec<u8>> {
+        let page = self.page();
+        match Header::decode(&page) {
+            Ok(decoded) if decoded == *self => Ok(page),
+            Ok(_) => Err(Error::Unencodable { why: "it would be read as another one".into() }),
+            Err(error) => Err(Error::Unencodable { why: error.to_string() }),
+        }
+    }
+
+    fn page(&self) -> Vec<u8> {
         let mut page = Vec::with_capacity(HEADER_BYTES);
         page.extend_from_slice(&MAGIC);
         page.put_u32(VERSION);
@@ -179,7 +191,7 @@ impl Header {
         }
         let header = Header::decode_fields(checked)?;
         // One comparison checks every byte that must be zero or that follows from other fields.
-        let encoded = header.encode();
+        let encoded = header.page();
         if encoded[..] == *page {
             return Ok(header);
         }

@@ -52,7 +52,7 @@ const REMEDY: &str = "; send it again";
 /// Writes the wire form of a filter. Returns its length in bytes.
 ///
 /// # Errors
-/// [`Error::Io`] if `output` fails.
+/// [`Error::Io`] if `output` fails; [`Error::Unencodable`].
 pub fn send_filter(filter: &AnyFilter, output: &mut impl Write) -> Result<u64> {
     let mut sent = 0;
     let mut send = |bytes: &[u8]| {
@@ -67,7 +67,7 @@ pub fn send_filter(filter: &AnyFilter, output: &mut impl Write) -> Result<u64> {
         }
     };
     let mut start = MAGIC.to_vec();
-    start.extend(header.encode().iter().take(FIELDS_BYTES));
+    start.extend(header.encode()?.iter().take(FIELDS_BYTES));
     start.put_u32(crc32(&[&start]));
     send(&start)?;
 

@@ -1,0 +1,26 @@
+//! What no reader takes, no writer writes.
+
+use super::canonical::Canonical;
+use super::format::{HashWidth, Settings};
+use crate::db::FilterPolicy;
+use crate::error::Error;
+use std::path::Path;
+
+#[test]
+fn i6_settings_that_no_reader_takes_are_not_written() {
+    let numbers = [0.0, -1.0, 0.01, 10.0, 60.0, 1e300, f64::INFINITY, f64::NAN];
+    let policies = numbers
+        .into_iter()
+        .flat_map(|n| [FilterPolicy::bits_per_key, FilterPolicy::target_fpr].map(|policy| policy(n)))
+        .chain([0, u64::MAX].map(FilterPolicy::memory_budget));
+    let sample = Settings::new(HashWidth::Bits128, Canonical::default(), FilterPolicy::OFF).unwrap();
+    let of = |(policy, generation)| Settings { policy, generation, ..sample };
+    let settings = policies.flat_map(|policy| [0, 1, u64::MAX].map(|n| (policy, n))).map(of);
+    let (written, refused): (Vec<_>, Vec<_>) =
+        settings.map(|of| (of, of.encode())).partition(|(_, encoded)| encoded.is_ok());
+    for (settings, bytes) in &written {
+        assert_eq!(Settings::decode(Path::new("GUARD"), bytes.as_ref().unwrap()).unwrap(), *settings);
+    }
+    assert!(refused.iter().all(|(_, e)| matches!(e, Err(Error::Unencodable { .. }))));
+    assert!(written.len() > 5 && refused.len() > 10);
+}

@@ -1,0 +1,73 @@
+//! What no reader takes, no writer writes.
+
+use super::*;
+use crate::key::MAX_SEQ;
+use format::{BlockHandle, Footer, Location};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Numbers at the limits.
+fn extreme() -> impl Strategy<Value = u64> {
+    select(&[0, 1, 2, 1 << 40, MAX_SEQ - 1, MAX_SEQ, MAX_SEQ + 1, u64::MAX - 1, u64::MAX][..])
+}
+
+proptest! {
+    #[test]
+    fn i6_properties_that_a_reader_refuses_are_not_written(
+        n in prop::collection::vec(extreme(), 7),
+        keys: [bool; 2],
+    ) {
+        let [smallest, largest] = keys.map(|long| vec![0xff; if long { 3 } else { 0 }]);
+        let properties = Properties {
+            entries: n[0],
+            tombstones: n[1],
+            longest_run: n[2],
+            ranges: n[3],
+            min_seq: n[4],
+            max_seq: n[5],
+            raw_bytes: n[6],
+            store: STORE,
+            compression: Compression::None,
+            smallest,
+            largest,
+        };
+        let mut bytes = Vec::new();
+        match properties.encode(&mut bytes) {
+            Ok(()) => prop_assert_eq!(Properties::decode(&bytes), Ok(properties)),
+            Err(error) => {
+                prop_assert!(matches!(error, Error::NumbersExhausted { .. } | Error::Unencodable { .. }), "another error");
+                prop_assert!(bytes.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn i6_a_footer_that_a_reader_refuses_is_not_written(
+        number in extreme(), at in extreme(), adjacent: bool, lens: [u32; 2], digest: u64,
+    ) {
+        let top = BlockHandle { offset: at, len: lens[0] };
+        let behind = top.end().wrapping_add(u64::from(!adjacent));
+        let properties = BlockHandle { offset: behind, len: lens[1] };
+        let footer = Footer { id: ID, number, top, properties, digest };
+        let Ok(bytes) = footer.encode() else { return Ok(()) };
+        let location = Location { path: Path::new("segment"), id: ID, offset: properties.end() };
+        prop_assert_eq!(Footer::decode(location, bytes[..].try_into().unwrap()).unwrap(), footer);
+    }
+}
+
+#[test]
+fn i6_rows_whose_number_no_operation_may_have_are_not_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let create = |name: &str| {
+        SegmentWriter::create(&RealFs, &dir.path().join(name), ID, STORE, WriterOptions::default()).unwrap()
+    };
+    let mut writer = create("a");
+    writer.append(b"a", MAX_SEQ, EntryKind::Put, b"1").unwrap();
+    let refused = writer.append(b"b", MAX_SEQ + 1, EntryKind::Put, b"2");
+    assert!(matches!(refused, Err(Error::NumbersExhausted { .. })));
+    writer.finish().unwrap();
+    let mut writer = create("b");
+    writer.append(b"a", 1, EntryKind::Put, b"1").unwrap();
+    writer.set_ranges(ranges(&[("a", "b", MAX_SEQ + 1)]));
+    assert!(matches!(writer.finish(), Err(Error::NumbersExhausted { .. })));
+}
