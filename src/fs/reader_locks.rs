@@ -67,12 +67,21 @@ impl ReaderLocks for ByteLocks {
         }
     }
 
-    fn held_below(&self, version: u64) -> Result<bool> {
-        if version == 0 {
-            return Ok(false); // A length of 0 would be all bytes.
+    fn lowest_held(&self) -> Result<Option<u64>> {
+        let mut lowest = None;
+        // The kernel names one lock, the first of its list, which is not the lowest. So this asks again below that, once for each holder at
+        // most. At first a length of 0 means all bytes.
+        while lowest != Some(0) {
+            let found = self.fcntl(libc::F_OFD_GETLK, libc::F_WRLCK, 0, lowest.unwrap_or(0))?;
+            let start = u64::try_from(found.l_start).unwrap_or(0);
+            if libc::c_int::from(found.l_type) == libc::F_UNLCK
+                || lowest.is_some_and(|before| start >= before)
+            {
+                break;
+            }
+            lowest = Some(start);
         }
-        let found = self.fcntl(libc::F_OFD_GETLK, libc::F_WRLCK, 0, version)?;
-        Ok(libc::c_int::from(found.l_type) != libc::F_UNLCK)
+        Ok(lowest)
     }
 
     fn abandon(&self) {
@@ -91,19 +100,26 @@ mod tests {
         std::fs::write(&path, []).unwrap();
         let open = || RealFs.reader_locks(&path).unwrap().unwrap();
         let (writer, reader, other) = (open(), open(), open());
-        assert!(!writer.held_below(0).unwrap() && !writer.held_below(u64::MAX).unwrap());
+        assert_eq!(writer.lowest_held().unwrap(), None);
+        other.hold(9).unwrap();
         reader.hold(7).unwrap();
         other.hold(7).unwrap();
-        other.hold(9).unwrap();
-        assert!(!reader.held_below(7).unwrap(), "its own do not count");
-        assert!(writer.held_below(8).unwrap() && !writer.held_below(7).unwrap());
+        assert_eq!(writer.lowest_held().unwrap(), Some(7));
         reader.release(7);
-        assert!(writer.held_below(8).unwrap(), "another reader has it still");
+        assert_eq!(reader.lowest_held().unwrap(), Some(7), "another reader has it still");
         other.release(7);
-        assert!(!writer.held_below(8).unwrap() && writer.held_below(10).unwrap());
+        reader.hold(4).unwrap();
+        assert_eq!(other.lowest_held().unwrap(), Some(4));
+        assert_eq!(reader.lowest_held().unwrap(), Some(9), "its own do not count");
+        assert_eq!(writer.lowest_held().unwrap(), Some(4));
+        reader.hold(0).unwrap();
+        assert_eq!(writer.lowest_held().unwrap(), Some(0));
+        drop(reader);
+        assert_eq!(writer.lowest_held().unwrap(), Some(9));
         drop(other);
-        assert!(!writer.held_below(u64::MAX).unwrap());
+        assert_eq!(writer.lowest_held().unwrap(), None);
+        let reader = open();
         reader.hold(u64::MAX).unwrap();
-        assert!(writer.held_below(u64::MAX).is_ok());
+        assert!(writer.lowest_held().unwrap().is_some());
     }
 }

@@ -100,8 +100,8 @@ pub trait ReaderLocks: Send + Sync + Debug {
     fn hold(&self, version: u64) -> Result<()>;
     /// Releases a version.
     fn release(&self, version: u64);
-    /// Whether anybody else has marked a version below this one.
-    fn held_below(&self, version: u64) -> Result<bool>;
+    /// The lowest version that anybody else has marked; `None` if there is none.
+    fn lowest_held(&self) -> Result<Option<u64>>;
     /// Closes the file without releasing anything, for a forked process, which shares the locks with its parent. Not used again after that.
     /// By default it does nothing: then the locks last until the forked process ends.
     fn abandon(&self) {}

@@ -207,18 +207,19 @@ fn a_child_of_a_follower_releases_no_version() {
     writer.compact().unwrap();
     follower.as_ref().unwrap().catch_up().unwrap();
     let locks = RealFs.reader_locks(&dir.path().join("LOCK")).unwrap().unwrap();
-    assert!(locks.held_below(behind).unwrap(), "the version of the snapshot");
+    let is_held = || locks.lowest_held().unwrap().is_some_and(|lowest| lowest < behind);
+    assert!(is_held(), "the version of the snapshot");
     in_child(|| {
         assert_forked(follower.as_ref().unwrap().catch_up());
         assert_eq!(contents(follower.as_ref().unwrap()).len(), 150);
         drop((snapshot.take(), follower.take()));
     });
-    assert!(locks.held_below(behind).unwrap(), "released by the child");
+    assert!(is_held(), "released by the child");
     assert_eq!(snapshot.as_ref().unwrap().iter().map(Result::unwrap).count(), 150);
     drop(snapshot);
-    assert!(!locks.held_below(behind).unwrap() && locks.held_below(u64::MAX).unwrap());
+    assert!(!is_held() && locks.lowest_held().unwrap().is_some());
     drop(follower);
-    assert!(!locks.held_below(u64::MAX).unwrap());
+    assert_eq!(locks.lowest_held().unwrap(), None);
 }
 
 /// What its parent inserts, a child does not learn, so it must not deny it.

@@ -38,12 +38,11 @@ impl ReaderLocks for VersionLocks {
         self.fs.disk().held_versions.remove(&(self.file.number, self.opening, version));
     }
 
-    fn held_below(&self, version: u64) -> Result<bool> {
+    fn lowest_held(&self) -> Result<Option<u64>> {
         let disk = self.fs.begin(OpKind::Lock, &self.path)?;
-        let is_below = |(file, opening, held): &(u64, u64, u64)| {
-            *file == self.file.number && *opening != self.opening && *held < version
-        };
-        Ok(disk.held_versions.iter().any(is_below))
+        let is_other =
+            |(file, opening, _): &&(u64, u64, u64)| *file == self.file.number && *opening != self.opening;
+        Ok(disk.held_versions.iter().filter(is_other).map(|(_, _, held)| *held).min())
     }
 }
 

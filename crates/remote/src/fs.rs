@@ -262,8 +262,8 @@ impl ReaderLocks for RemoteFs {
         self.state().held.remove(&version);
     }
 
-    fn held_below(&self, _version: u64) -> Result<bool> {
-        Ok(false)
+    fn lowest_held(&self) -> Result<Option<u64>> {
+        Ok(None)
     }
 }
 
