@@ -1,7 +1,8 @@
 //! Recovery: from the files of a store to its state in memory.
 //!
 //! 1. The manifest names the segments, and the directory must list their files. Nothing is read of them, nor of their sidecars.
-//! 2. The logs from the manifest's floor on are replayed in order into a memtable. If that fills up, it becomes a segment of level 0.
+//! 2. The logs from the manifest's floor on are replayed in order into a memtable. If that fills up, it becomes a segment of level 0. If
+//!    there are many of them, they grow.
 //! 3. A new log replaces the old ones, as `start.rs` describes: at the first write if the store was closed cleanly, and at once otherwise,
 //!    so that what readers see is durable.
 //!
@@ -28,6 +29,20 @@ use std::sync::Arc;
 /// A log that fills less than this much of a memtable, in bytes, is kept at closing and carried over by the first write. Replaying it takes
 /// about 10 ms, writing a segment about 30 ms, and every segment of level 0 costs each read a probe.
 pub(crate) const LOG_KEPT_BYTES: usize = 1 << 20;
+
+/// This many memtables of a replay become segments when they are as large as the options say. An open store may hold that many.
+const MEMTABLES_BY_OPTIONS: u32 = 3;
+/// Each later one is twice as large as the one before, up to this size in bytes, or to that of the options if it is larger. So logs of a
+/// store that had larger memtables become a few segments, not thousands: 64 MiB of logs, read with memtables of 16 KiB, became 3,092
+/// segments, and the opening took 65 s.
+const REPLAYED_MEMTABLE_MAX: u64 = 64 << 20;
+
+/// The size in bytes at which a memtable of a replay becomes a segment, after `built` others.
+fn replayed_memtable_bytes(memtable_bytes: u64, built: usize) -> u64 {
+    let doublings = u32::try_from(built + 1).unwrap_or(u32::MAX).saturating_sub(MEMTABLES_BY_OPTIONS);
+    let doubled = memtable_bytes.saturating_mul(2u64.saturating_pow(doublings));
+    doubled.min(REPLAYED_MEMTABLE_MAX.max(memtable_bytes))
+}
 
 /// The contents of the replayed logs.
 pub(crate) struct ReplayedLogs {
@@ -88,10 +103,11 @@ impl Recovery<'_> {
     /// Step 2. A read-only store replays everything into one memtable.
     pub fn replay_logs(&self, state: &ManifestState, live: &LiveSet) -> Result<ReplayedLogs> {
         let (storage, options) = (self.storage, &self.storage.options);
-        let fresh = || Memtable::new(options.memtable_bytes);
+        let size = |built| replayed_memtable_bytes(options.memtable_bytes, built);
+        let fresh = |built| Memtable::new(size(built));
         let outcome = ReplayOutcome::default();
         let mut replayed =
-            ReplayedLogs { built: Vec::new(), table: fresh()?, batches: Vec::new(), outcome, oldest: None };
+            ReplayedLogs { built: Vec::new(), table: fresh(0)?, batches: Vec::new(), outcome, oldest: None };
         replayed.outcome =
             replay_all(&*storage.fs, &storage.dir, state, self.names, &mut |_, seq, payload, count| {
                 apply(&replayed.table, storage, seq, payload.clone(), |_, _| ());
@@ -103,12 +119,13 @@ impl Recovery<'_> {
                     true => replayed.batches.push((seq, payload, count)),
                     false => replayed.batches = Vec::new(),
                 }
-                if replayed.table.bytes() as u64 > options.memtable_bytes
+                if replayed.table.bytes() as u64 > size(replayed.built.len())
                     || replayed.table.range_bytes() >= RANGE_BYTES_MAX
                 {
-                    let table = std::mem::replace(&mut replayed.table, fresh()?);
                     replayed.batches = Vec::new();
-                    replayed.built.extend(build_level0(storage, &table, live, options.filter_policy)?);
+                    let full = build_level0(storage, &replayed.table, live, options.filter_policy)?;
+                    replayed.built.extend(full);
+                    replayed.table = fresh(replayed.built.len())?;
                 }
                 Ok(())
             })?;
@@ -154,5 +171,36 @@ impl Recovery<'_> {
             // The manifest's temporary file is overwritten and renamed before any file is removed.
             None => is_unfinished(name) && name != MANIFEST_TMP,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::{copy_store, fast_dir};
+    use crate::{Db, Options};
+
+    #[test]
+    fn a_log_much_larger_than_a_memtable_becomes_few_segments() {
+        let dir = fast_dir();
+        let [path, copy] = ["store", "copy"].map(|name| dir.path().join(name));
+        let db = Db::open(&path).unwrap();
+        (0..4000u32).for_each(|n| db.put(n.to_be_bytes(), [b'v'; 500]).unwrap());
+        copy_store(&path, &copy); // As a crash leaves it, with 2 MiB of log.
+        let small = Options::new().memtable_bytes(8 << 10);
+        let small = Options { level0_trigger: usize::MAX, ..small }; // Nothing is compacted.
+        let db = small.open(&copy).unwrap();
+        db.put("behind", "them").unwrap();
+        let segments = db.stats().levels.iter().map(|of| of.segments).sum::<usize>();
+        assert!((3..=12).contains(&segments), "{segments} segments");
+        assert_eq!(db.iter().count().unwrap(), 4001);
+        assert!(db.verify().unwrap().is_ok());
+    }
+
+    #[test]
+    fn the_first_memtables_of_a_replay_are_as_large_as_the_options_say() {
+        let sizes: Vec<u64> = (0..30).map(|built| replayed_memtable_bytes(1 << 20, built)).collect();
+        assert_eq!(sizes[..6], [1 << 20, 1 << 20, 1 << 20, 2 << 20, 4 << 20, 8 << 20]);
+        assert_eq!((sizes[29], replayed_memtable_bytes(1 << 30, 29)), (64 << 20, 1 << 30));
     }
 }
