@@ -1,7 +1,7 @@
 //! Following: a store is read while another process writes it ([`Options::follow`](crate::Options::follow)).
 //!
 //! A follower looks at the manifest and at the logs every few milliseconds:
-//! 1. If the manifest has changed, it is read again. The new version is held before the old one is released (`versions.rs`), so no file that
+//! 1. If the manifest has changed, what was appended to it is read, or all of it if another file has replaced it. The new version is held before the old one is released (`versions.rs`), so no file that
 //!    it needs is removed. A segment that is gone keeps the old version held while readers have it.
 //! 2. What was appended to the last log goes into that log's memtable. Each log has a memtable of its own, which is dropped once the
 //!    manifest's floor is above the log, as in the writer.
@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::fs::Stamp;
 use crate::id::{FileId, FileKind, LOCK};
 use crate::key::Seq;
-use crate::manifest::{LiveSegment, LiveSet, MANIFEST, ManifestState, check_levels, read_state};
+use crate::manifest::{LiveSegment, LiveSet, MANIFEST, ManifestState, ManifestTail, check_levels};
 use crate::memtable::Memtable;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Instant, Mutex, lock};
@@ -59,7 +59,8 @@ pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Res
     let _everything = versions.hold(0)?; // Until a version is held, no file may go.
     let since = Instant::now();
     let (position, live) = read_once(storage, |manifest| {
-        let state = read_version(storage, &versions)?;
+        let mut tail = ManifestTail::default();
+        let state = read_version(storage, &versions, &mut tail, manifest)?;
         let version = versions.hold(state.next_id.0)?;
         let stamp = storage.fs.stamp(&storage.dir)?;
         let names = storage.fs.list(&storage.dir)?;
@@ -72,13 +73,13 @@ pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Res
             logs => logs?,
         };
         let dir = Listing { stamp, since: Instant::now(), is_settled: false };
-        let filters = FollowedFilters::new(storage, &live);
-        Ok((Position { state, version, manifest, dir, logs, filters, failing: false }, live))
+        Ok((Position { state, version, tail, manifest, dir, logs, failing: false }, live))
     })?;
     let (memtables, logs_reach_back) = (position.logs.memtables(), position.logs.reach_back(&live));
     let visible = position.logs.last_seq().max(live.max_seq());
+    let filters = Mutex::new(FollowedFilters::new(storage, &live));
     let (at, current_until) = (Mutex::new(position), AtomicU64::new(0));
-    let following = Following { versions, at, since, current_until };
+    let following = Following { versions, at, filters, since, current_until };
     Ok(Followed { following, live, memtables, logs_reach_back, visible })
 }
 
@@ -149,9 +150,9 @@ impl Inner {
     /// Opens the sidecars that the writer has replaced.
     fn look_at_filters(&self) {
         let Some(following) = &self.following else { return };
-        let at = &mut *lock(&following.at);
-        let dir = at.dir.stamp.filter(|_| at.dir.is_settled);
-        let replaced = at.filters.replaced(&self.storage, &self.live(), dir);
+        let listing = lock(&following.at).dir; // A look takes a call for each segment, and must not hold up `catch_up`.
+        let dir = listing.stamp.filter(|_| listing.is_settled);
+        let replaced = lock(&following.filters).replaced(&self.storage, &self.live(), dir);
         if !replaced.is_empty() {
             self.reopen_filters(&replaced);
         }
@@ -176,7 +177,7 @@ impl Inner {
         let changed = match manifest.is_some() && manifest == at.manifest {
             true => None,
             false => {
-                let state = read_version(storage, versions)?;
+                let state = read_version(storage, versions, &mut at.tail, manifest)?;
                 let version = versions.hold(state.next_id.0)?;
                 Some((state, version))
             }
@@ -274,12 +275,17 @@ impl Inner {
 
 /// The state that the manifest has now. A copy of the store in its place, such as a checkpoint, has the same header, but it has other logs,
 /// and whoever writes it does not see this follower's locks.
-fn read_version(storage: &Storage, versions: &Versions) -> Result<ManifestState> {
-    let state = read_state(&*storage.fs, &storage.dir)?;
-    check_levels(&state, &storage.dir)?;
+fn read_version(
+    storage: &Storage,
+    versions: &Versions,
+    tail: &mut ManifestTail,
+    manifest: Option<Stamp>,
+) -> Result<ManifestState> {
+    let state = tail.read(&*storage.fs, &storage.dir, manifest)?;
+    check_levels(state, &storage.dir)?;
     let locked = storage.fs.stamp(&storage.dir.join(LOCK))?.map(|stamp| stamp.file);
     match state.header == storage.header && locked == versions.file {
-        true => Ok(state),
+        true => Ok(state.clone()),
         false => Err(replaced(storage)),
     }
 }

@@ -4,7 +4,7 @@ use super::followed_filters::FollowedFilters;
 use super::followed_logs::FollowedLogs;
 use super::versions::{HeldVersion, Versions};
 use crate::fs::Stamp;
-use crate::manifest::{LiveSet, ManifestState};
+use crate::manifest::{LiveSet, ManifestState, ManifestTail};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Instant, Mutex, lock};
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use std::time::Duration;
 pub(crate) struct Following {
     pub versions: Arc<Versions>,
     pub at: Mutex<Position>,
+    /// Only the thread that follows uses them.
+    pub filters: Mutex<FollowedFilters>,
     pub since: Instant,
     /// Until when the follower knows everything that was written, in microseconds after `since`.
     pub current_until: AtomicU64,
@@ -22,10 +24,11 @@ pub(crate) struct Following {
 pub(crate) struct Position {
     pub state: ManifestState,
     pub version: Arc<HeldVersion>,
+    /// How far the manifest was read.
+    pub tail: ManifestTail,
     pub manifest: Option<Stamp>,
     pub dir: Listing,
     pub logs: FollowedLogs,
-    pub filters: FollowedFilters,
     pub failing: bool,
 }
 

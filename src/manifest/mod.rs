@@ -13,6 +13,7 @@ mod ranged;
 mod reader;
 mod run;
 mod segments;
+mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -31,3 +32,4 @@ pub use ranged::RangedRuns;
 pub use reader::{MANIFEST, read_state};
 pub use run::{GROUP_RUNS_MAX, Run, RunGroup};
 pub use segments::{Level, Segments};
+pub use tail::ManifestTail;

@@ -10,6 +10,7 @@ use super::format::{
 use crate::codec::Decoder;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Pieces, SECTOR_BYTES, has_lost_sector};
+use crate::segment::StoreIdentity;
 use std::path::Path;
 
 /// Name of the manifest in a store's directory.
@@ -19,30 +20,49 @@ const EDIT_BYTES_MAX: u64 = EDIT_HEAD_BYTES as u64 + u32::MAX as u64;
 
 /// The state of the store in `dir`, without writing anything. Returns the errors of [`Manifest::open`](super::Manifest::open).
 pub fn read_state(fs: &dyn Fs, dir: &Path) -> Result<ManifestState> {
-    let path = dir.join(MANIFEST);
-    if fs.file_len(&path)?.is_none() {
-        let what = format!("it contains no {MANIFEST}");
-        return Err(Error::NotAStore { path: dir.to_path_buf(), what });
-    }
-    let file = fs.open(&path)?;
-    let len = file.len()?;
-    ManifestReader { pieces: Pieces::new(file, len), tag: 0 }.replay()
+    ManifestReader::open(fs, dir)?.replay().map(|read| read.state)
 }
 
-struct ManifestReader {
-    pieces: Pieces,
+/// A manifest that was read up to its last whole edit.
+pub(super) struct ReadEdits {
+    pub state: ManifestState,
+    /// Where the last edit begins.
+    pub last: u64,
+    /// Where it ends.
+    pub end: u64,
+}
+
+pub(super) struct ManifestReader {
+    pub pieces: Pieces,
     tag: u32,
 }
 
 impl ManifestReader {
+    /// Opens the manifest of the store in `dir`.
+    pub fn open(fs: &dyn Fs, dir: &Path) -> Result<Self> {
+        let path = dir.join(MANIFEST);
+        if fs.file_len(&path)?.is_none() {
+            let what = format!("it contains no {MANIFEST}");
+            return Err(Error::NotAStore { path: dir.to_path_buf(), what });
+        }
+        let file = fs.open(&path)?;
+        let len = file.len()?;
+        Ok(ManifestReader { pieces: Pieces::new(file, len), tag: 0 })
+    }
+
+    /// Goes on in the manifest of a store that is known.
+    pub fn of(header: StoreIdentity, pieces: Pieces) -> Self {
+        ManifestReader { pieces, tag: tag(header) }
+    }
+
     /// Folds the edits of the whole manifest.
-    fn replay(mut self) -> Result<ManifestState> {
+    pub fn replay(&mut self) -> Result<ReadEdits> {
         let path = self.pieces.path().to_path_buf();
         let header = self.pieces.view(0, HEADER_BYTES)?;
         let header = decode_header(header.get(..HEADER_BYTES).unwrap_or(header), &path)?;
         self.tag = tag(header);
         let mut state = ManifestState::new(header);
-        let mut at = HEADER_BYTES as u64;
+        let (mut last, mut at) = (HEADER_BYTES as u64, HEADER_BYTES as u64);
         loop {
             let damage = |what: &str| Error::corruption(&path, at, format!("{what}; run `sidebloom repair`"));
             // The snapshot was synced before the file was renamed, so no crash cuts it short.
@@ -53,22 +73,22 @@ impl ManifestReader {
                     return Err(damage("edit checksum mismatch"));
                 }
                 state.check_totals().map_err(|what| damage(&what))?;
-                return Ok(state);
+                return Ok(ReadEdits { state, last, end: at });
             };
             let edit = self.edit(at, end)?.ok_or_else(|| damage("the edit is invalid"))?;
             state.apply(&edit).map_err(|what| damage(&what))?;
-            at = end;
+            (last, at) = (at, end);
         }
     }
 
     /// The head of an edit at `at`, whatever follows it.
-    fn head(&mut self, at: u64) -> Result<Option<EditHead>> {
+    pub fn head(&mut self, at: u64) -> Result<Option<EditHead>> {
         let tag = self.tag;
         Ok(EditHead::decode(self.pieces.view(at, EDIT_HEAD_BYTES)?, tag))
     }
 
     /// The end of the edit at `at`; `None` unless it is complete and its checksums match.
-    fn sound_edit(&mut self, at: u64) -> Result<Option<u64>> {
+    pub fn sound_edit(&mut self, at: u64) -> Result<Option<u64>> {
         let Some(head) = self.head(at)? else { return Ok(None) };
         let start = at + EDIT_HEAD_BYTES as u64;
         let end = start + head.payload_len as u64;
@@ -77,7 +97,7 @@ impl ManifestReader {
     }
 
     /// The edit from `at` to `end`; `None` when its payload is invalid.
-    fn edit(&mut self, at: u64, end: u64) -> Result<Option<Edit>> {
+    pub fn edit(&mut self, at: u64, end: u64) -> Result<Option<Edit>> {
         let (mut edit, mut at) = (Edit::default(), at + EDIT_HEAD_BYTES as u64);
         loop {
             let view = self.pieces.view(at, FIELD_BYTES_MAX)?;

@@ -3,6 +3,7 @@
 mod extremes;
 mod golden;
 mod refused;
+mod tail;
 mod versions;
 
 use super::format::{decode_payload, encode_edit, encode_header, tag};

@@ -1,12 +1,13 @@
 //! Following: the store changes while a pass looks at it.
 
-use crate::support::{Contents, OpKind, STORE, SimFs, contents, eventually, tiny_on};
+use crate::support::{Contents, OpKind, STORE, SimFs, contents, eventually, promptly, tiny_on};
 use sidebloom::Db;
 use sidebloom::fs::Fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 #[test]
 fn i6_a_manifest_that_goes_while_a_follower_catches_up_is_missed() {
@@ -103,4 +104,36 @@ impl Looks {
         let Ok(follower) = self.follower.try_lock() else { return };
         self.found.lock().unwrap().extend(follower.iter().map(contents));
     }
+}
+
+#[test]
+fn i7_catching_up_does_not_wait_for_a_look_at_sidecars() {
+    let fs = SimFs::new();
+    let writer = tiny_on(&fs).open(STORE).unwrap();
+    (0..2000).for_each(|n| writer.put(format!("key{n:05}"), [b'v'; 100]).unwrap());
+    writer.compact().unwrap();
+    let follower = Arc::new(tiny_on(&fs).follow(true).open(STORE).unwrap());
+    assert!(follower.stats().levels.iter().map(|level| level.segments).sum::<usize>() > 20);
+    let (looks, goes_on) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (sees, ends) = (looks.clone(), goes_on.clone());
+    let in_a_row = Mutex::new((0, Instant::now()));
+    fs.before_each(move |_, kind| {
+        if thread::current().name() != Some("sidebloom-follow") {
+            return;
+        }
+        let (row, last) = &mut *in_a_row.lock().unwrap();
+        // A pass inspects fewer files, and the next one comes after a pause.
+        let goes_on = kind == OpKind::Inspect && last.elapsed() < Duration::from_millis(3);
+        (*row, *last) = (if goes_on { *row + 1 } else { 0 }, Instant::now());
+        if *row > 15 {
+            sees.store(true, SeqCst);
+            (0..).take_while(|_| !ends.load(SeqCst)).for_each(|_| thread::sleep(Duration::from_millis(1)));
+        }
+    });
+    eventually("a look at the sidecars", || looks.load(SeqCst));
+    writer.put("new", "row").unwrap();
+    let catches_up = Arc::clone(&follower);
+    promptly("catching up", move || catches_up.catch_up()).unwrap();
+    assert_eq!(follower.get("new").unwrap().as_deref(), Some(b"row".as_slice()));
+    goes_on.store(true, SeqCst);
 }
