@@ -111,6 +111,12 @@ impl RangeTombstones {
         self.steps.iter().filter(|step| step.seq > 0).count()
     }
 
+    /// About how much memory they take, in bytes.
+    pub fn bytes(&self) -> u64 {
+        let keys: usize = self.steps.iter().map(|step| step.from.len()).sum();
+        (keys + self.steps.len() * size_of::<Step>()) as u64
+    }
+
     /// The first deleted key; empty if there is none.
     pub fn start(&self) -> &[u8] {
         self.steps.first().map(|step| &*step.from).unwrap_or_default()

@@ -84,9 +84,10 @@ impl Options {
         Self::default()
     }
 
-    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. Up to a quarter of it holds parts of the indexes. 0 turns it off: then
-    /// these parts take up to 64 MiB, so that a found key reads one block, and no other block is kept. Besides, a thread that reads keeps the memory of up to
-    /// 16 evicted blocks of at most 32 KiB for the blocks that it reads next.
+    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. Up to a quarter of it holds parts of the indexes, and up to another the range
+    /// tombstones of segments, which may always take 1 MiB, or as much as those of one segment. 0 turns it off: then parts of the indexes take
+    /// up to 64 MiB, so that a found key reads one block, and no other block is kept. Besides, a thread that reads keeps the memory of up to 16
+    /// evicted blocks of at most 32 KiB for the blocks that it reads next.
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = bytes;
         self

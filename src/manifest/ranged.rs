@@ -38,7 +38,7 @@ impl RangedRuns {
     /// The segments whose range includes the key.
     fn around<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
         self.runs.iter().filter_map(move |run| {
-            let at = run.partition_point(|s| s.meta.largest.as_slice() < key);
+            let at = run.partition_point(|s| &*s.meta.largest < key);
             run.get(at).filter(|s| s.meta.smallest.as_slice() <= key)
         })
     }
@@ -49,7 +49,7 @@ impl RangedRuns {
     /// Those of reading the tombstones of a segment that could have one: the entry may then be deleted or not.
     pub fn delete(&self, key: &[u8], seq: Seq) -> Result<bool> {
         for segment in self.around(key).filter(|s| s.meta.max_seq > seq) {
-            if segment.file.ranges()?.seq_at(key) > seq {
+            if segment.file.ask_ranges(|ranges| ranges.seq_at(key))? > seq {
                 return Ok(true);
             }
         }
@@ -62,11 +62,11 @@ impl RangedRuns {
     /// Those of reading the tombstones.
     pub fn narrow(&self, key: &[u8], span: &mut Span) -> Result<()> {
         for run in &self.runs {
-            let at = run.partition_point(|s| s.meta.largest.as_slice() < key);
+            let at = run.partition_point(|s| &*s.meta.largest < key);
             let before = at.checked_sub(1).and_then(|at| run.get(at));
             match run.get(at) {
                 Some(segment) if segment.meta.smallest.as_slice() <= key => {
-                    segment.file.ranges()?.narrow(key, span);
+                    segment.file.ask_ranges(|ranges| ranges.narrow(key, span))?;
                     span.narrow(None, run.get(at + 1).map(|s| s.meta.smallest.as_slice()));
                 }
                 // Between two segments. What is behind the largest key of one is not its own.
@@ -104,8 +104,9 @@ impl RangedRuns {
     /// Those of reading them.
     pub fn of_all<'a>(segments: impl Iterator<Item = &'a LiveSegment>) -> Result<RangeTombstones> {
         let ranged = segments.filter(|s| s.meta.ranges > 0);
-        let sets: Vec<&Arc<RangeTombstones>> = ranged.map(|s| s.file.ranges()).collect::<Result<_>>()?;
-        Ok(RangeTombstones::all(sets.into_iter().map(Arc::as_ref)))
+        let sets: Vec<Arc<RangeTombstones>> =
+            ranged.map(|s| s.file.ask_ranges(Arc::clone)).collect::<Result<_>>()?;
+        Ok(RangeTombstones::all(sets.iter().map(Arc::as_ref)))
     }
 }
 

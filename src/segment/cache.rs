@@ -76,7 +76,8 @@ impl ReadsOfThread {
 /// same number.
 pub(super) type SegmentIdentity = (FileId, u64);
 
-/// Decompressed and verified blocks by segment and offset, within a byte budget that indexes outside the cache share. One cache serves one
+/// Decompressed and verified blocks by segment and offset, within a byte budget that indexes and range tombstones
+/// outside the cache share. One cache serves one
 /// store, since file numbers are unique only within a store.
 pub struct BlockCache {
     blocks: Cache<(SegmentIdentity, u64), CachedBlock, BlockWeight, Neighbours, Recycling>,
@@ -87,13 +88,15 @@ pub struct BlockCache {
     process: Process,
 }
 
-/// Bytes of indexes outside the cache, which the blocks in it leave free, up to their share.
+/// Bytes of indexes and range tombstones outside the cache, which the blocks in it leave free, up to their share.
 #[derive(Default)]
 struct IndexBytes {
     /// Of pinned partitions.
     pinned: u64,
     /// Of the top indexes of open segments.
     open: u64,
+    /// Of the range tombstones of segments.
+    ranges: u64,
 }
 
 #[derive(Clone)]
@@ -120,6 +123,8 @@ const INDEX_SHARE: u64 = 4;
 /// What pinned partitions take at most beside a cache that is turned off: as much as in one of the default size. Without them, each read of a
 /// row would read its partition first.
 const PINNED_BYTES_WITHOUT_CACHE: u64 = 64 << 20;
+/// Range tombstones take at most a quarter, too, or this much if it is more: a lookup that finds a key would have to read them otherwise.
+const RANGES_BYTES_MIN: u64 = 1 << 20;
 /// The top indexes of open segments may have this much, however small the cache is: those of 1000 segments of 64 MiB.
 const OPEN_BYTES_MIN: u64 = 8 << 20;
 /// Assumed block size, to size the cache's tables: the default.
@@ -173,7 +178,8 @@ impl BlockCache {
     #[cfg(test)]
     /// The bytes in use.
     pub fn weight(&self) -> u64 {
-        self.blocks.weight() + lock(&self.indexes).pinned
+        let indexes = lock(&self.indexes);
+        self.blocks.weight() + indexes.pinned + indexes.ranges
     }
 
     #[cfg(test)]
@@ -189,7 +195,7 @@ impl BlockCache {
     }
 
     #[inline]
-    fn is_used(&self) -> bool {
+    pub(super) fn is_used(&self) -> bool {
         self.process.is_current()
     }
 
@@ -205,8 +211,21 @@ impl BlockCache {
 
     /// Leaves free in the cache what indexes take.
     fn make_room(&self, indexes: &IndexBytes) {
-        let taken = indexes.pinned.saturating_add(indexes.open.min(self.index_share()));
+        let shares = [indexes.open, indexes.ranges].map(|bytes| bytes.min(self.index_share()));
+        let taken = shares.iter().fold(indexes.pinned, |sum, bytes| sum.saturating_add(*bytes));
         self.blocks.set_capacity(self.capacity.saturating_sub(taken));
+    }
+
+    /// Sets how many bytes range tombstones take now.
+    pub(super) fn set_ranges(&self, bytes: u64) {
+        let mut indexes = lock(&self.indexes);
+        indexes.ranges = bytes;
+        self.make_room(&indexes);
+    }
+
+    /// The most bytes of range tombstones.
+    pub(super) fn ranges_max(&self) -> u64 {
+        self.index_share().max(RANGES_BYTES_MIN)
     }
 
     /// Takes `bytes` of the budget for a partition outside the cache; `false` if less is left for that.

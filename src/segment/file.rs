@@ -9,6 +9,7 @@
 use super::access::{Access, Direction};
 use super::cache::{BlockCache, ReadCounters};
 use super::cursor::SegmentCursor;
+use super::kept_ranges::{KeptRanges, RangesSlot};
 use super::leftovers::Leftovers;
 use super::reader::Segment;
 use crate::error::{Error, Result};
@@ -39,6 +40,7 @@ pub struct OpenFiles {
     process: Process,
     openings: AtomicU64,
     leftovers: Leftovers,
+    ranges: KeptRanges,
 }
 
 /// The open segments, in a ring. The entry of a dropped segment is reused.
@@ -59,11 +61,13 @@ struct OpenSlot {
 impl OpenFiles {
     /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a block cache of `cache_bytes`.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, cache_bytes: u64, budget: usize) -> Self {
+        let cache = Arc::new(BlockCache::new(cache_bytes));
         OpenFiles {
             leftovers: Leftovers::new(Arc::clone(&fs), dir),
             fs,
             dir: dir.to_path_buf(),
-            cache: Arc::new(BlockCache::new(cache_bytes)),
+            ranges: KeptRanges::new(Arc::clone(&cache)),
+            cache,
             counters: Arc::default(),
             budget: budget.max(1),
             clock: Mutex::default(),
@@ -220,15 +224,15 @@ pub struct SegmentFile {
     gone_since: AtomicU64,
     /// Keeps the version of the store that the file belongs to from being removed by another process.
     held: OnceLock<Arc<dyn Any + Send + Sync>>,
-    /// The range tombstones, once they were read.
-    ranges: OnceLock<Arc<RangeTombstones>>,
+    ranges: Arc<RangesSlot>,
 }
 
 impl SegmentFile {
     /// Segment `id`, without opening its file. `digest` tells it from any other segment of that number.
     pub fn new(files: Arc<OpenFiles>, id: FileId, digest: u64) -> Self {
-        let (gone_since, held, ranges) = (AtomicU64::new(LIVE), OnceLock::new(), OnceLock::new());
-        SegmentFile { files, slot: Arc::default(), id, digest, gone_since, held, ranges }
+        let (gone_since, held) = (AtomicU64::new(LIVE), OnceLock::new());
+        let (slot, ranges) = (Arc::default(), Arc::default());
+        SegmentFile { files, slot, id, digest, gone_since, held, ranges }
     }
 
     /// A segment that was written under the name of an obsolete one, and is removed when the last holder is dropped.
@@ -290,25 +294,27 @@ impl SegmentFile {
         }
     }
 
-    /// Its range tombstones, which stay in memory once they were read.
-    pub fn ranges(&self) -> Result<&Arc<RangeTombstones>> {
-        match self.ranges.get() {
-            Some(ranges) => Ok(ranges),
+    /// Calls `ask` with its range tombstones, which stay in memory as long as the budget allows.
+    pub fn ask_ranges<T>(&self, ask: impl FnOnce(&Arc<RangeTombstones>) -> T) -> Result<T> {
+        match &*self.ranges.get() {
+            Some(ranges) => Ok(ask(ranges)),
             None => {
-                let ranges = Arc::new(self.open()?.read_ranges()?);
-                Ok(self.ranges.get_or_init(|| ranges))
+                let ranges = self.open()?.read_ranges()?;
+                Ok(ask(&self.files.ranges.keep(&self.ranges, ranges)))
             }
         }
     }
 
-    /// [`ranges`](Self::ranges), if they are in memory.
-    pub fn ranges_in_memory(&self) -> Option<&Arc<RangeTombstones>> {
-        self.ranges.get()
+    /// Its range tombstones, if they are in memory.
+    pub fn ranges_in_memory(&self) -> Option<Arc<RangeTombstones>> {
+        self.ranges.get().clone()
     }
 
-    /// Sets what [`ranges`](Self::ranges) would read, for a segment that was just written.
+    /// Sets what [`ask_ranges`](Self::ask_ranges) would read, for a segment that was just written.
     pub fn keep_ranges(&self, ranges: RangeTombstones) {
-        _ = self.ranges.set(Arc::new(ranges));
+        if !ranges.is_empty() {
+            self.files.ranges.keep(&self.ranges, ranges);
+        }
     }
 
     /// [`Segment::will_need`], if the segment is open.
@@ -341,6 +347,7 @@ impl SegmentFile {
 
 impl Drop for SegmentFile {
     fn drop(&mut self) {
+        self.files.ranges.release(&self.ranges);
         let gone_since = self.gone_since.load(Acquire);
         if gone_since != LIVE {
             self.files.leftovers.remove(self.id, gone_since);

@@ -16,6 +16,7 @@ mod compress;
 mod cursor;
 mod file;
 mod index;
+mod kept_ranges;
 mod layout;
 mod leftovers;
 mod neighbours;
