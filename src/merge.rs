@@ -25,7 +25,8 @@ pub use mask::Mask;
 pub use run::{RunCursor, RunSegments};
 pub use source::MergeSource;
 
-/// How many hidden entries a walk meets before it tries to pass the range at once. Further attempts are rarer and rarer.
+/// How many entries that the same range tombstones hide a walk meets before it tries to pass them at once. Further attempts at the same
+/// ones are rarer and rarer.
 const HIDDEN_RUN: u32 = 16;
 
 /// A source with the front of its key, which decides most comparisons.
@@ -118,9 +119,13 @@ impl MergeCursor {
     /// Moves on from an entry, if one was `found`, until a reader sees it.
     #[inline]
     fn find_visible(&mut self, mut found: bool) -> Result<bool> {
-        let mut hidden = 0u32;
+        let (mut hidden, mut span) = (0u32, None);
         while found && !self.is_visible()? {
             let is_hidden = self.kind() == EntryKind::Put; // Only then the mask was asked for this key.
+            let now = self.mask.as_ref().map(|mask| mask.spans());
+            if span != now {
+                (hidden, span) = (0, now); // Each range of many is passed after as few entries as the first.
+            }
             hidden += u32::from(is_hidden);
             found = match is_hidden && hidden >= HIDDEN_RUN && hidden.is_power_of_two() {
                 true => self.pass_deleted()?,

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::key::{MAX_KEY_BYTES, MAX_SEQ, Seq, SplitKey, prefix_end};
 use bytes::Bytes;
 use std::ops::Bound;
+use std::sync::LazyLock;
 
 /// A range of keys to delete, from `start` up to before `end`; without `end` up to the last key. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +75,36 @@ pub fn successor(key: &[u8]) -> Option<Vec<u8>> {
     match key.len() < MAX_KEY_BYTES {
         true => Some([key, &[0]].concat()),
         false => prefix_end(key),
+    }
+}
+
+/// The last key of all. It stands for the end of a range that has none.
+static LAST_KEY: LazyLock<Bytes> = LazyLock::new(|| vec![0xff; MAX_KEY_BYTES].into());
+
+/// The last key of all, in memory that everybody shares.
+pub fn last_key() -> Bytes {
+    LAST_KEY.clone()
+}
+
+/// Appends the largest key of a segment: 0 for the [last key of all](last_key), otherwise 1 + its length and the key.
+pub fn put_last_key(out: &mut Vec<u8>, key: &[u8]) {
+    match *key == **LAST_KEY {
+        true => out.put_varint(0),
+        false => {
+            out.put_varint(key.len() as u64 + 1);
+            out.extend_from_slice(key);
+        }
+    }
+}
+
+/// Reads what [`put_last_key`] has written, and nothing else.
+pub fn take_last_key(fields: &mut Decoder<'_>) -> Option<Bytes> {
+    match fields.length()?.checked_sub(1) {
+        None => Some(last_key()),
+        Some(len) => {
+            let key = fields.take(len).filter(|key| len <= MAX_KEY_BYTES && **key != **LAST_KEY)?;
+            Some(Bytes::copy_from_slice(key))
+        }
     }
 }
 
@@ -146,6 +177,15 @@ impl RangeTombstones {
     /// The key and the number of a step: entries from this key on, up to the next step, are deleted if they are older.
     pub fn step(&self, at: usize) -> Option<(&[u8], Seq)> {
         self.steps.get(at).map(|step| (&*step.from, step.seq))
+    }
+
+    /// The number of ranges that begin at step `at` or behind it, and before `key`. Moves `at` behind them.
+    pub fn pass(&self, at: &mut usize, key: &[u8]) -> u64 {
+        let rest = self.steps.iter().skip(*at).take_while(|step| *step.from < *key);
+        let (passed, ranges) =
+            rest.fold((0, 0), |(passed, ranges), step| (passed + 1, ranges + u64::from(step.seq > 0)));
+        *at += passed;
+        ranges
     }
 
     /// How many steps begin at the key or before it.
@@ -273,7 +313,9 @@ impl RangeTombstones {
 #[derive(Debug, Clone, Default)]
 pub struct Span {
     from: Vec<u8>,
-    to: Option<Vec<u8>>,
+    /// Only if it `ends`. Kept otherwise, too, for its memory.
+    to: Vec<u8>,
+    ends: bool,
     /// Entries older than this are deleted.
     pub seq: Seq,
 }
@@ -282,8 +324,7 @@ impl Span {
     /// All keys, before [`narrow`](RangeTombstones::narrow).
     pub fn reset(&mut self) {
         self.from.clear();
-        self.to = None;
-        self.seq = 0;
+        (self.ends, self.seq) = (false, 0);
     }
 
     /// Its first key.
@@ -293,22 +334,25 @@ impl Span {
 
     /// The key behind its last one; `None` if it goes on to the last key.
     pub fn end(&self) -> Option<&[u8]> {
-        self.to.as_deref()
+        self.ends.then_some(&self.to)
     }
 
     /// Whether the key is in the span.
     #[inline]
     pub fn has(&self, key: SplitKey<'_>) -> bool {
-        key.cmp_bytes(&self.from).is_ge() && self.to.as_ref().is_none_or(|to| key.cmp_bytes(to).is_lt())
+        key.cmp_bytes(&self.from).is_ge() && (!self.ends || key.cmp_bytes(&self.to).is_lt())
     }
 
     /// Leaves out the keys before `from`, and those from `to` on.
     pub fn narrow(&mut self, from: Option<&[u8]>, to: Option<&[u8]>) {
         if let Some(from) = from.filter(|from| *from > &*self.from) {
-            self.from = from.to_vec();
+            self.from.clear();
+            self.from.extend_from_slice(from);
         }
-        if let Some(to) = to.filter(|to| self.to.as_ref().is_none_or(|now| *to < &**now)) {
-            self.to = Some(to.to_vec());
+        if let Some(to) = to.filter(|to| !self.ends || *to < &*self.to) {
+            self.to.clear();
+            self.to.extend_from_slice(to);
+            self.ends = true;
         }
     }
 }

@@ -285,7 +285,12 @@ fn segment_in(d: &mut Decoder<'_>) -> Option<Listed> {
     for number in &mut numbers[2..6] {
         *number = d.varint()?;
     }
-    let keys = [d.bytes()?.to_vec(), d.bytes()?.to_vec()];
+    let smallest = d.bytes()?.to_vec();
+    let largest = match d.length()?.checked_sub(1) {
+        None => Vec::new(),
+        Some(len) => d.take(len)?.to_vec(),
+    };
+    let keys = [smallest, largest];
     for number in &mut numbers[6..] {
         *number = d.varint()?;
     }
@@ -312,7 +317,7 @@ fn edit(fields: &[Field]) -> Vec<u8> {
                 edit.put_u64(numbers[1]);
                 numbers[2..6].iter().for_each(|number| edit.put_varint(*number));
                 edit.put_bytes(&smallest);
-                edit.put_bytes(&largest);
+                put_largest(&mut edit, &largest);
                 numbers[6..].iter().for_each(|number| edit.put_varint(*number));
             }
             Field::LogFloor(id) => put(&mut edit, 3, &[id]),
@@ -324,6 +329,12 @@ fn edit(fields: &[Field]) -> Vec<u8> {
     }
     edit.put_u8(0xff);
     edit
+}
+
+/// The largest key of a segment; an empty one stands for the last key of all.
+fn put_largest(out: &mut Vec<u8>, key: &[u8]) {
+    out.put_varint(if key.is_empty() { 0 } else { key.len() as u64 + 1 });
+    out.extend_from_slice(key);
 }
 
 /// Replaces index and data of a segment by a top index whose separators are long and share most of their bytes.
@@ -352,11 +363,11 @@ fn forge_top(segment: &mut Vec<u8>, separators: u16, key_bytes: u16, block_bytes
     file.extend(counts);
     file.put_bytes(&compression);
     file.put_bytes(b"");
-    file.put_bytes(&[vec![b'k'; shared], (count - 1).to_be_bytes().to_vec()].concat());
+    put_largest(&mut file, &[vec![b'k'; shared], (count - 1).to_be_bytes().to_vec()].concat());
     file.extend([0; 5]);
     let top = BlockHandle { offset: top_at, len: (properties_at - top_at) as u32 };
     let properties = BlockHandle { offset: properties_at, len: (file.len() as u64 - properties_at) as u32 };
-    file.extend(Footer { id: FileId(id), top, properties, digest: 0 }.encode());
+    file.extend(Footer { id: FileId(id), number: 0, top, properties, digest: 0 }.encode().ok()?);
     *segment = file;
     Some(())
 }

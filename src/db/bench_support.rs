@@ -31,7 +31,7 @@ impl Db {
         let live = self.inner().live();
         let filters = live.segments().filter_map(|segment| {
             let (sidecar, meta) = (segment.sidecar.as_ref()?, &segment.meta);
-            let keys = [meta.smallest.clone(), meta.largest.clone()];
+            let keys = [meta.smallest.clone(), meta.largest.to_vec()];
             let (kind, lines) = sidecar.lines_in_memory()?;
             Some(SegmentFilter { level: usize::from(meta.level), keys, kind, lines: Lines::from(lines) })
         });

@@ -147,7 +147,7 @@ fn i5_bounds_that_the_manifest_has_wrong_are_damage_to_their_segment() {
     let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2")]), (1, &[("c", "3"), ("d", "4")])]);
     let mut state = read_state(&RealFs, &path).unwrap();
     let first = state.segments.values_mut().next().unwrap();
-    (first.summary.smallest, first.summary.largest) = (b"x".to_vec(), b"y".to_vec());
+    (first.summary.smallest, first.summary.largest) = (b"x".to_vec(), b"y".to_vec().into());
     let id = first.id;
     Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
     compaction_names(&path, &id.file_name(FileKind::Segment));
@@ -159,7 +159,7 @@ fn what_the_manifest_has_wrong_about_a_segment_is_found_by_verify_and_put_right_
     let sound = read_state(&RealFs, &path).unwrap();
     let wrong: [fn(&mut SegmentSummary); 8] = [
         |summary| summary.smallest = b"b".to_vec(),
-        |summary| summary.largest = b"a".to_vec(),
+        |summary| summary.largest = b"a".to_vec().into(),
         |summary| summary.entries += 1,
         |summary| summary.tombstones += 1,
         |summary| summary.min_seq -= 1,

@@ -18,6 +18,8 @@ pub(super) struct RangeMask {
     seq: Seq,
     /// The neighbourhood of the last key, once there was one.
     span: Option<Span>,
+    /// How many neighbourhoods there were.
+    spans: u64,
     key: Vec<u8>,
 }
 
@@ -28,6 +30,10 @@ impl Mask for RangeMask {
             Some(span) if span.has(key) => Ok(seq < span.seq),
             _ => self.find(key).map(|newest| seq < newest),
         }
+    }
+
+    fn spans(&self) -> u64 {
+        self.spans
     }
 
     fn edge(&self, direction: Direction) -> Option<(Bound<Vec<u8>>, Seq)> {
@@ -45,6 +51,7 @@ impl RangeMask {
     fn find(&mut self, key: SplitKey<'_>) -> Result<Seq> {
         let mut span = self.span.take().unwrap_or_default();
         span.reset();
+        self.spans += 1;
         key.copy_into(&mut self.key);
         self.memtables.iter().for_each(|list| list.narrow(&self.key, self.seq, &mut span));
         self.live.ranged().narrow(&self.key, &mut span)?;
@@ -71,6 +78,7 @@ impl View {
             live: Arc::clone(&self.live),
             seq,
             span: None,
+            spans: 0,
             key: Vec::new(),
         }))
     }

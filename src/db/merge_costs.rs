@@ -75,7 +75,7 @@ fn update(
 
 /// The cost and the place of each segment, cheapest first. Both are walked in key order, side by side.
 fn costs_of(piece: &Piece, below: &Segments) -> Vec<(f64, usize)> {
-    let first = below.partition_point(|other| other.meta.largest.as_slice() < piece.hull().0);
+    let first = below.partition_point(|other| &*other.meta.largest < piece.hull().0);
     let mut others = below.range(first..below.len());
     let cost = |segment: &LiveSegment| {
         let meta = &segment.meta;

@@ -27,6 +27,8 @@ pub(super) struct CompactionOutput<'a> {
     /// How many of their steps the current segment has passed, and about how many bytes they take.
     passed: usize,
     passed_bytes: usize,
+    /// The ranges among them that are not counted yet.
+    uncounted: u64,
 }
 
 impl<'a> CompactionOutput<'a> {
@@ -39,13 +41,17 @@ impl<'a> CompactionOutput<'a> {
         built: &'a mut Vec<LiveSegment>,
     ) -> Self {
         let level = compaction.output_level;
-        CompactionOutput { inner, level, plan, built, current: None, ranges, passed: 0, passed_bytes: 0 }
+        let (current, passed, passed_bytes, uncounted) = (None, 0, 0, 0);
+        CompactionOutput { inner, level, plan, built, current, ranges, passed, passed_bytes, uncounted }
     }
 
     /// Adds the next entry.
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
         self.pass_ranges(Some(key))?;
-        self.builder()?.append(key, seq, kind, value)?;
+        let ranges = std::mem::take(&mut self.uncounted);
+        let builder = self.builder()?;
+        builder.pass_ranges(ranges);
+        builder.append(key, seq, kind, value)?;
         if self.is_full() { self.end_segment(successor(key)) } else { Ok(()) }
     }
 
@@ -72,6 +78,7 @@ impl<'a> CompactionOutput<'a> {
             && key.is_none_or(|key| from < key)
         {
             self.passed += 1;
+            self.uncounted += u64::from(seq > 0);
             self.passed_bytes += from.len() + RangeTombstones::STEP_BYTES;
             // A segment has more than one step: the first may only continue a range, at a key that alone fills a segment.
             if seq > 0 && self.passed > 1 && self.is_full() {
@@ -99,7 +106,7 @@ impl<'a> CompactionOutput<'a> {
         let Some(mut builder) = self.current.take() else { return Ok(()) };
         let rest = behind.map(|behind| self.ranges.split_off(&behind)).unwrap_or_default();
         builder.set_ranges(std::mem::replace(&mut self.ranges, rest))?;
-        (self.passed, self.passed_bytes) = (0, 0);
+        (self.passed, self.passed_bytes, self.uncounted) = (0, 0, 0); // The rest counts at the end.
         self.built.push(self.inner.finish_segment(builder)?);
         Ok(())
     }

@@ -12,7 +12,7 @@
 //!    if that is no larger; and each level is reduced to a tenth of the next one. So data that arrives under load is merged rarely and late,
 //!    while an idle store has few runs, and few keys in the upper ones.
 //! 6. Segments of which range tombstones delete everything are dropped unread, before anything else. A segment with a long run of
-//!    tombstones is merged down until they have nothing left to hide, since a walk has to pass them.
+//!    tombstones, of keys or of ranges, is merged down until they have nothing left to hide, since a walk has to pass them or what they hide.
 //! 7. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its outputs may span gaps between its
 //!    inputs, where the live set shows nothing yet. A compaction that needs either waits until it is done.
 //! 8. Segments that only move go along with the first of them, in one edit of the manifest, as long as their level holds too much.
@@ -36,7 +36,7 @@ const LEVEL0_TRIGGERS_MAX: f64 = 3.0;
 /// The target of each level relative to the one above it.
 const SIZE_RATIO: u64 = 10;
 
-/// A run of so many tombstones takes a walk a few milliseconds to pass.
+/// A run of so many tombstones, of keys or of ranges, takes a walk a few milliseconds to pass.
 pub(crate) const TOMBSTONE_RUN: usize = 8 << 10;
 
 /// How many bytes a level may hold while it is the deepest one.

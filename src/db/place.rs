@@ -40,7 +40,7 @@ fn deepest_level(live: &LiveSet, built: &[LiveSegment], options: &Options) -> us
 }
 
 fn level_for(live: &LiveSet, segment: &LiveSegment, deepest: usize, running: &[Reservation]) -> u8 {
-    let (smallest, largest) = (segment.meta.smallest.as_slice(), segment.meta.largest.as_slice());
+    let (smallest, largest) = (segment.meta.smallest.as_slice(), &*segment.meta.largest);
     let overlaps = |level: usize| {
         let Some(others) = live.levels().get(level).map(|level| level.segments()) else { return false };
         match level {

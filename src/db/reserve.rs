@@ -1,7 +1,8 @@
 //! What a running compaction owns, so that concurrent compactions never write overlapping segments (I10).
 
 use crate::id::FileId;
-use crate::manifest::{LiveSegment, hull};
+use crate::manifest::LiveSegment;
+use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -16,14 +17,14 @@ pub(crate) struct Reservation {
     inputs: Arc<BTreeSet<FileId>>,
     output_level: u8,
     smallest: Arc<[u8]>,
-    largest: Arc<[u8]>,
+    largest: Bytes,
 }
 
 impl Reservation {
     /// The reservation of a compaction of `inputs` into `output_level`; `None` if there are no inputs.
     pub fn of<'a>(inputs: impl Iterator<Item = &'a LiveSegment> + Clone, output_level: u8) -> Option<Self> {
-        let (smallest, largest) = hull(inputs.clone())?;
-        let (smallest, largest) = (smallest.into(), largest.into());
+        let smallest = inputs.clone().map(|s| s.meta.smallest.as_slice()).min()?.into();
+        let largest = inputs.clone().map(|s| &s.meta.largest).max()?.clone();
         let inputs = Arc::new(inputs.map(|s| s.meta.id).collect());
         Some(Reservation { inputs, output_level, smallest, largest })
     }

@@ -77,8 +77,8 @@ impl RunSegments for RunWalk {
         };
         let segment = self.run.get(at)?;
         let first = match self.direction {
-            Direction::Forward => &segment.meta.smallest,
-            Direction::Reverse => &segment.meta.largest,
+            Direction::Forward => &*segment.meta.smallest,
+            Direction::Reverse => &*segment.meta.largest,
         };
         Some((&segment.file, first))
     }
@@ -122,8 +122,8 @@ fn before(edge: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 /// Whether the segment's largest key is within the lower bound.
 pub(super) fn reaches(segment: &LiveSegment, lower: Bound<&[u8]>) -> bool {
     match lower {
-        Bound::Included(lower) => segment.meta.largest.as_slice() >= lower,
-        Bound::Excluded(lower) => segment.meta.largest.as_slice() > lower,
+        Bound::Included(lower) => &*segment.meta.largest >= lower,
+        Bound::Excluded(lower) => &*segment.meta.largest > lower,
         Bound::Unbounded => true,
     }
 }

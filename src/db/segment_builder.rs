@@ -94,6 +94,11 @@ impl<'a> SegmentBuilder<'a> {
         Ok(SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges })
     }
 
+    /// Counts range tombstones that begin before the next entry. Those that are not counted count as behind the last one.
+    pub fn pass_ranges(&mut self, count: u64) {
+        self.writer.pass_ranges(count);
+    }
+
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
         let hash = self.writer.append(key, seq, kind, value)?;
         if self.filter.is_some() {
@@ -172,10 +177,13 @@ pub(crate) fn build_level0(
     let mut sizes = LevelSizes::of(live, [], &storage.prefix_set());
     sizes.add_entries(0, table.len() as u64);
     let mut builder = SegmentBuilder::new(storage, 0, policy.plan(&sizes).as_ref())?;
-    let ranges = table.ranges().all();
+    let (ranges, mut passed) = (table.ranges().all(), 0);
     table.for_each_newest(|key, seq, kind, value| match seq < ranges.seq_at(key) {
         true => Ok(()), // Its range tombstone hides older entries as well.
-        false => builder.append(key, seq, kind, value),
+        false => {
+            builder.pass_ranges(ranges.pass(&mut passed, key));
+            builder.append(key, seq, kind, value)
+        }
     })?;
     builder.set_ranges(ranges)?;
     let segment = builder.finish()?;

@@ -44,7 +44,7 @@ impl<'a> UnnumberedSegments<'a> {
 
     /// The last key of the last segment; `None` without any.
     pub fn last_key(&self) -> Option<&[u8]> {
-        self.segments.back().map(|(segment, _)| segment.meta.largest.as_slice())
+        self.segments.back().map(|(segment, _)| segment.meta.largest.as_ref())
     }
 
     /// Gives all rows this number and makes it durable. The caller syncs the directory.

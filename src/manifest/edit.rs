@@ -3,6 +3,7 @@
 use super::level::LEVELS;
 use crate::id::FileId;
 use crate::key::Seq;
+use crate::ranges::last_key;
 use crate::segment::{SegmentSummary, StoreIdentity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -219,12 +220,16 @@ impl ManifestState {
 /// Says that two segments of a sorted level overlap.
 pub(super) fn overlap(a: &SegmentMeta, b: &SegmentMeta) -> String {
     let (a, b) = if a.smallest <= b.smallest { (a, b) } else { (b, a) };
+    let end = match a.largest == last_key() {
+        true => "\\xff…".to_owned(), // 64 KiB of it.
+        false => a.largest.escape_ascii().to_string(),
+    };
     format!(
         "segments {} and {} of level {} overlap: the first ends at key \"{}\", the second starts at \"{}\"",
         a.id,
         b.id,
         a.level,
-        a.largest.escape_ascii(),
+        end,
         b.smallest.escape_ascii()
     )
 }

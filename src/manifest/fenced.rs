@@ -40,7 +40,7 @@ impl Fenced {
     /// Whether the segment's range includes the key, which has this fence, unless it ends before the key: then `None`.
     #[inline]
     pub(super) fn includes_or_follows(&self, fence: u64, key: &[u8]) -> Option<bool> {
-        if self.last < fence || self.last == fence && self.meta.largest.as_slice() < key {
+        if self.last < fence || self.last == fence && &*self.meta.largest < key {
             return None;
         }
         Some(self.first < fence || self.first == fence && self.meta.smallest.as_slice() <= key)

@@ -23,8 +23,9 @@
 //!       | 6, file number, length, sequence number   log mark
 //! ```
 //!
-//! - *version*: 4. Version 3 belongs to segments of version 4; version 2 had neither longest run nor ranges. Every later version keeps magic, version and CRC in place, so that an old build can name the version. In version 1
-//!   the CRC was at 28.
+//! - *version*: 4. Version 3 belongs to segments of version 4, and had 64 KiB of 0xff for the end of a range without one. Version 2 had
+//!   neither longest run nor ranges. Every later version keeps magic, version and CRC in place, so that an old build can name the
+//!   version. In version 1 the CRC was at 28.
 //! - *store id*, *hash key*: random, set at creation.
 //! - *hash code*: how keys are hashed: 1, XXH3 seeded with the first 8 bytes of the hash key, the others being zero; or 4, SipHash-1-3 under
 //!   all 16 ([`crate::hash`]). Other codes belong to later versions.
@@ -35,8 +36,10 @@
 //!   The log exists unless it is below the log floor. A log that is missing or ends before its mark was damaged.
 //! - *payload length*: covered by the head's own checksum, which tells an edit that is cut short by the end of the file from a damaged one.
 //! - *fields*: in any order, each any number of times. Removals apply first; of repeated numbers the last one counts. Invalid: a smallest
-//!   key or sequence number above the largest, a key over 64 KiB, more tombstones than entries, a longer run, or more data bytes
-//!   than file bytes. A file number is at most 2⁶², and the sums of each count and length over all segments are below 2⁵⁶. A level is 0 to 6, or 64 + 8 × l + d for a quarantined
+//!   key or sequence number above the largest, a key over 64 KiB, more tombstones than entries, a run longer than the tombstones and ranges
+//!   together, or more data bytes than file bytes. A largest key is 0 for the last key of all, with which a range without an end ends, and
+//!   otherwise 1 + its length, and the key. A file number is at most 2⁶², and the sums of each count and length over all segments are below
+//!   2⁵⁶. A level is 0 to 6, or 64 + 8 × l + d for a quarantined
 //!   segment, which could not be read in full and belongs to no level: it left level l, and newer entries of its range have reached level
 //!   d since, or none has gone deeper and d is l. A sequence number is below 2⁶³, which leaves room for later ones.
 
@@ -47,6 +50,7 @@ use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
 use crate::id::FileId;
 use crate::key::{MAX_KEY_BYTES, MAX_NEXT_SEQ, MAX_SEQ, check_next_seq, check_seq};
+use crate::ranges::{put_last_key, take_last_key};
 use crate::segment::{SegmentSummary, StoreIdentity};
 use std::path::Path;
 
@@ -214,7 +218,7 @@ fn encode_segment(buf: &mut Vec<u8>, meta: &SegmentMeta) {
     buf.put_varint(meta.longest_run);
     buf.put_varint(meta.ranges);
     buf.put_bytes(&meta.smallest);
-    buf.put_bytes(&meta.largest);
+    put_last_key(buf, &meta.largest);
     buf.put_varint(meta.min_seq);
     buf.put_varint(meta.max_seq);
     buf.put_varint(meta.file_bytes);
@@ -264,7 +268,7 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         longest_run: d.varint()?,
         ranges: d.varint()?,
         smallest: d.bytes().filter(|key| key.len() <= MAX_KEY_BYTES)?.to_vec(),
-        largest: d.bytes().filter(|key| key.len() <= MAX_KEY_BYTES)?.to_vec(),
+        largest: take_last_key(d)?,
         min_seq: d.varint()?,
         max_seq: d.varint()?,
         file_bytes: d.varint()?,
@@ -276,11 +280,11 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
 
 fn is_sound(meta: &SegmentMeta) -> bool {
     (usize::from(meta.level) < LEVELS || Quarantine::of_level(meta.level).is_some())
-        && meta.smallest <= meta.largest
+        && *meta.smallest <= *meta.largest
         && meta.min_seq <= meta.max_seq
         && meta.max_seq <= MAX_SEQ
         && meta.tombstones <= meta.entries
-        && meta.longest_run <= meta.tombstones
+        && meta.longest_run <= meta.tombstones.saturating_add(meta.ranges)
         && meta.data_bytes <= meta.file_bytes
         && meta.smallest.len().max(meta.largest.len()) <= MAX_KEY_BYTES
 }

@@ -159,9 +159,8 @@ impl LiveSet {
 
     /// Whether a segment of a level lies between two keys, the second of which is exclusive.
     pub fn has_segment_within(&self, from: &[u8], to: Option<&[u8]>) -> bool {
-        let within = |s: &LiveSegment| {
-            s.meta.smallest.as_slice() >= from && to.is_none_or(|to| s.meta.largest.as_slice() < to)
-        };
+        let within =
+            |s: &LiveSegment| s.meta.smallest.as_slice() >= from && to.is_none_or(|to| &*s.meta.largest < to);
         let [level0, sorted @ ..] = &self.levels;
         let first = |level: &Level| {
             let at = level.segments().partition_point(|s| s.meta.smallest.as_slice() < from);

@@ -36,13 +36,13 @@ impl LiveSegment {
 
     /// Whether the segment's key range overlaps the closed range.
     pub fn overlaps(&self, smallest: &[u8], largest: &[u8]) -> bool {
-        self.meta.smallest.as_slice() <= largest && self.meta.largest.as_slice() >= smallest
+        self.meta.smallest.as_slice() <= largest && &*self.meta.largest >= smallest
     }
 }
 
 /// The smallest and the largest key of some segments; `None` if there are none.
 pub fn hull<'a>(segments: impl IntoIterator<Item = &'a LiveSegment> + Clone) -> Option<(&'a [u8], &'a [u8])> {
     let smallest = segments.clone().into_iter().map(|s| s.meta.smallest.as_slice()).min()?;
-    let largest = segments.into_iter().map(|s| s.meta.largest.as_slice()).max()?;
+    let largest = segments.into_iter().map(|s| &*s.meta.largest).max()?;
     Some((smallest, largest))
 }

@@ -65,7 +65,7 @@ impl Piece {
     /// The smallest key of its first segment and the largest of its last one.
     pub fn hull(&self) -> (&[u8], &[u8]) {
         let smallest = self.segments.first().map(|s| s.meta.smallest.as_slice());
-        let largest = self.segments.last().map(|s| s.meta.largest.as_slice());
+        let largest = self.segments.last().map(|s| &*s.meta.largest);
         (smallest.unwrap_or_default(), largest.unwrap_or_default())
     }
 

@@ -44,7 +44,7 @@ struct FencedPiece {
 impl RunGroup {
     /// Appends a segment of level 0. `begin` is its number in the level.
     pub(super) fn append_one(groups: &mut Vec<RunGroup>, begin: usize, segment: &LiveSegment) {
-        let (smallest, largest) = (segment.meta.smallest.as_slice(), segment.meta.largest.as_slice());
+        let (smallest, largest) = (segment.meta.smallest.as_slice(), &*segment.meta.largest);
         let shared = smallest.get(..common_prefix(smallest, largest)).unwrap_or_default();
         let fences = [Fenced::new(segment, shared.len())].into();
         let run = Run { level: 0, count: LevelCounts::one(0), begin, fences, pieces: Box::default() };
@@ -54,7 +54,7 @@ impl RunGroup {
     /// Appends a level below 0.
     pub(super) fn append_level(groups: &mut Vec<RunGroup>, level: usize, segments: &Segments) {
         let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return };
-        let (smallest, largest) = (first.meta.smallest.as_slice(), last.meta.largest.as_slice());
+        let (smallest, largest) = (first.meta.smallest.as_slice(), &*last.meta.largest);
         let shared = smallest.get(..common_prefix(smallest, largest)).unwrap_or_default();
         let mut begin = 0;
         let pieces = segments.pieces().iter().filter_map(|piece| {
@@ -225,7 +225,7 @@ mod tests {
     use std::path::Path;
 
     fn segment(files: &Arc<OpenFiles>, id: u64, level: u8, smallest: &[u8], largest: &[u8]) -> LiveSegment {
-        let (smallest, largest) = (smallest.to_vec(), largest.to_vec());
+        let (smallest, largest) = (smallest.to_vec(), largest.to_vec().into());
         let (entries, tombstones, longest_run, ranges, min_seq, file_bytes, data_bytes, raw_bytes) =
             (1, 0, 0, 0, 1, 1, 1, 1);
         let (id, digest, max_seq) = (FileId(id), 0, id);

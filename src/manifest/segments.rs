@@ -219,7 +219,7 @@ impl Segments {
 
     /// The places of those that overlap the closed range, in a level below 0.
     pub fn overlapping(&self, smallest: &[u8], largest: &[u8]) -> Range<usize> {
-        let first = self.partition_point(|s| s.meta.largest.as_slice() < smallest);
+        let first = self.partition_point(|s| &*s.meta.largest < smallest);
         let behind = self.partition_point(|s| s.meta.smallest.as_slice() <= largest);
         first..behind.max(first)
     }

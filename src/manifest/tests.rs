@@ -29,7 +29,7 @@ fn segment(id: u64) -> SegmentMeta {
         longest_run: id / 2,
         ranges: id % 3,
         smallest: format!("key {id}").into_bytes(),
-        largest: format!("key {id}{}", "\0".repeat(290)).into_bytes(),
+        largest: format!("key {id}{}", "\0".repeat(290)).into_bytes().into(),
         min_seq: id,
         max_seq: 2 * id,
         file_bytes: 4096,
@@ -41,7 +41,7 @@ fn segment(id: u64) -> SegmentMeta {
 
 fn segment_to(largest: &[u8], id: u64) -> SegmentMeta {
     let mut meta = segment(id);
-    meta.summary.largest = largest.to_vec();
+    meta.summary.largest = largest.to_vec().into();
     meta
 }
 
@@ -317,10 +317,10 @@ fn any_segment() -> impl Strategy<Value = SegmentMeta> {
                 digest,
                 entries: u64::from(entries) + u64::from(deleted),
                 tombstones: u64::from(deleted),
-                longest_run: u64::from(deleted) / 3,
+                longest_run: u64::from(deleted) / 3 + digest / 2,
                 ranges: digest,
                 smallest,
-                largest,
+                largest: largest.into(),
                 min_seq: seqs[0],
                 max_seq: seqs[1],
                 file_bytes: file_bytes.max(data_bytes),

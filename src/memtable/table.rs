@@ -76,6 +76,7 @@ impl Memtable {
         self.ranges.add(RangeTombstones::of(start, end, seq), seq);
         self.filter.count(key_bytes + RANGE_OVERHEAD_BYTES);
         self.range_bytes.fetch_add(encoded_bytes, Memory::Release);
+        self.tombstones.fetch_add(1, Memory::Relaxed);
         self.last_seq.fetch_max(seq, Memory::Relaxed);
     }
 
@@ -124,7 +125,7 @@ impl Memtable {
         self.filter.entry_bytes()
     }
 
-    /// Number of tombstones of keys, counting every version.
+    /// Number of tombstones, of keys and of ranges, counting every version.
     pub fn tombstones(&self) -> usize {
         self.tombstones.load(Memory::Relaxed)
     }

@@ -13,6 +13,9 @@ pub trait Mask: Send + Sync {
     /// Those of reading the range tombstones.
     fn hides(&mut self, key: SplitKey<'_>, seq: Seq) -> Result<bool>;
 
+    /// How often the keys around the last one were other ones than before: those that the same range tombstones delete.
+    fn spans(&self) -> u64;
+
     /// Where a walk goes on behind the keys around the last one that the same range tombstones delete, and the number below which entries of
     /// these keys are deleted. Unbounded if there is nothing behind them.
     fn edge(&self, direction: Direction) -> Option<(Bound<Vec<u8>>, Seq)>;

@@ -5,8 +5,9 @@ use super::format::{Compression, Parsed};
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
-use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_SEQ, Seq, check_seq};
-use crate::ranges::{RangeTombstones, successor};
+use crate::key::{EntryKind, MAX_SEQ, Seq, check_seq};
+use crate::ranges::{RangeTombstones, last_key, put_last_key, successor, take_last_key};
+use bytes::Bytes;
 
 /// What identifies a store: set when it is created, never changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct Properties {
     pub entries: u64,
     /// Number of tombstones.
     pub tombstones: u64,
-    /// Length of the longest run of tombstones.
+    /// Length of the longest run of tombstones, of keys and of ranges, without a put between them.
     pub longest_run: u64,
     /// Number of ranges that range tombstones delete.
     pub ranges: u64,
@@ -41,28 +42,30 @@ pub struct Properties {
     /// The smallest key of an entry or a deleted range.
     pub smallest: Vec<u8>,
     /// The largest one.
-    pub largest: Vec<u8>,
+    pub largest: Bytes,
 }
 
 /// Counts entries and range tombstones, in the order of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PropertiesBuilder {
     counted: Properties,
-    /// Tombstones since the last put.
+    /// Tombstones since the last put, of keys and of ranges.
     run: u64,
+    /// The ranges among all tombstones so far.
+    ranges: u64,
 }
 
 impl PropertiesBuilder {
     /// The properties of a segment without entries.
     pub fn new(store: StoreIdentity, compression: Compression) -> Self {
-        let (smallest, largest) = (Vec::new(), Vec::new());
+        let (smallest, largest) = (Vec::new(), Bytes::new());
         let (entries, tombstones, longest_run, ranges, min_seq, max_seq, raw_bytes) =
             (0, 0, 0, 0, Seq::MAX, 0, 0);
         #[rustfmt::skip]
         let counted = Properties {
             entries, tombstones, longest_run, ranges, min_seq, max_seq, raw_bytes, store, compression, smallest, largest,
         };
-        PropertiesBuilder { counted, run: 0 }
+        PropertiesBuilder { counted, run: 0, ranges: 0 }
     }
 
     /// The store.
@@ -95,22 +98,32 @@ impl PropertiesBuilder {
         of.raw_bytes += (key.len() + value_len) as u64;
     }
 
-    /// Counts the range tombstones. `last_key` is that of the last entry.
-    pub fn finish(self, ranges: &RangeTombstones, last_key: Vec<u8>) -> Properties {
-        let mut of = self.counted;
+    /// Counts ranges that begin before the next entry. [`finish`](Self::finish) counts those that are not counted here as if all of them
+    /// were behind the last entry.
+    pub fn pass_ranges(&mut self, count: u64) {
+        self.ranges += count;
+        self.run += count;
+        self.counted.longest_run = self.counted.longest_run.max(self.run);
+    }
+
+    /// Counts the range tombstones. `last_of_entries` is the key of the last entry.
+    pub fn finish(mut self, ranges: &RangeTombstones, last_of_entries: Vec<u8>) -> Properties {
+        let count = ranges.len() as u64;
+        self.pass_ranges(count.saturating_sub(self.ranges));
+        let (mut of, largest) = (self.counted, Bytes::from(last_of_entries));
         let Some((oldest, newest)) = ranges.seqs() else {
-            return Properties { largest: last_key, ..of };
+            return Properties { largest, ..of };
         };
-        of.ranges = ranges.len() as u64;
+        of.ranges = count;
         (of.min_seq, of.max_seq) = (of.min_seq.min(oldest), of.max_seq.max(newest));
         if ranges.start() < &*of.smallest {
             of.smallest = ranges.start().to_vec();
         }
-        let behind = successor(&last_key);
+        let behind = successor(&largest);
         of.largest = match ranges.end() {
-            None => vec![0xff; MAX_KEY_BYTES],
-            Some(end) if behind.is_none_or(|behind| *end <= *behind) => last_key,
-            Some(end) => end.to_vec(),
+            None => last_key(),
+            Some(end) if behind.is_none_or(|behind| *end <= *behind) => largest,
+            Some(end) => Bytes::copy_from_slice(end),
         };
         of
     }
@@ -142,17 +155,17 @@ impl Properties {
         key.iter().for_each(|&word| out.put_u64(word));
         out.put_bytes(self.compression.name().as_bytes());
         out.put_bytes(&self.smallest);
-        out.put_bytes(&self.largest);
+        put_last_key(out, &self.largest);
         Ok(())
     }
 
     fn is_sensible(&self) -> bool {
         self.entries > 0
             && self.tombstones <= self.entries
-            && self.longest_run <= self.tombstones
+            && self.longest_run <= self.tombstones.saturating_add(self.ranges)
             && self.min_seq <= self.max_seq
             && self.max_seq <= MAX_SEQ
-            && self.smallest <= self.largest
+            && *self.smallest <= *self.largest
     }
 
     /// Decodes the payload of the properties block.
@@ -173,7 +186,7 @@ impl Properties {
                 },
                 compression: Compression::from_name(fields.bytes()?)?,
                 smallest: fields.bytes()?.to_vec(),
-                largest: fields.bytes()?.to_vec(),
+                largest: take_last_key(&mut fields)?,
             })
         };
         let properties = decode().ok_or("the properties do not parse")?;

@@ -4,6 +4,7 @@ use super::format::Footer;
 use super::properties::Properties;
 use crate::id::FileId;
 use crate::key::Seq;
+use bytes::Bytes;
 
 /// A segment's identity, bounds, counts and sizes, from its footer and properties. The manifest keeps a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,14 +17,15 @@ pub struct SegmentSummary {
     pub entries: u64,
     /// Number of tombstones.
     pub tombstones: u64,
-    /// Length of the longest run of tombstones.
+    /// Length of the longest run of tombstones, of keys and of ranges, without a put between them.
     pub longest_run: u64,
     /// Number of ranges that range tombstones delete.
     pub ranges: u64,
     /// The smallest key of an entry or a deleted range.
     pub smallest: Vec<u8>,
-    /// The largest one. The end of a deleted range counts, although it is not deleted itself.
-    pub largest: Vec<u8>,
+    /// The largest one. The end of a deleted range counts, although it is not deleted itself. Segments whose ranges have no end share the
+    /// memory of the last key of all.
+    pub largest: Bytes,
     /// The smallest sequence number.
     pub min_seq: Seq,
     /// The largest sequence number.

@@ -217,7 +217,11 @@ impl Verifier<'_, '_> {
             self.digest.update(self.window.read(self.segment, offset..end)?);
             offset = end;
         }
-        let found = self.found.finish(&self.segment.read_ranges()?, self.last_key);
+        let ranges = self.segment.read_ranges()?;
+        let mut found = self.found.finish(&ranges, self.last_key);
+        if !ranges.is_empty() {
+            found.longest_run = self.segment.summary().longest_run; // A repair does not know where among the rows it would count each.
+        }
         if SegmentSummary::new(footer, found, data_bytes, file_bytes) != *self.segment.summary() {
             let what = "the properties differ from the entries";
             return Err(self.segment.location(footer.properties.offset).damaged(what));

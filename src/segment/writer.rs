@@ -154,6 +154,11 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Counts ranges of range tombstones that begin before the next entry. Those that are not counted count as behind the last one.
+    pub fn pass_ranges(&mut self, count: u64) {
+        self.properties.pass_ranges(count);
+    }
+
     /// Sets the range tombstones. A segment that has any also has an entry.
     pub fn set_ranges(&mut self, ranges: RangeTombstones) {
         self.ranges = ranges;

@@ -13,6 +13,7 @@ mod support;
 mod checkpoint;
 mod concurrent;
 mod cursor;
+mod deleted_runs;
 mod everything;
 mod first_write;
 mod follow;

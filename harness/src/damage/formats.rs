@@ -60,6 +60,18 @@ impl Fields<'_> {
 
     fn bytes(&mut self) -> Vec<u8> {
         let len = self.varint() as usize;
+        self.take(len)
+    }
+
+    /// 0 stands for the last key of all.
+    fn last_key(&mut self) -> Vec<u8> {
+        match self.varint() {
+            0 => vec![0xff; sidebloom::MAX_KEY_BYTES],
+            more => self.take(more as usize - 1),
+        }
+    }
+
+    fn take(&mut self, len: usize) -> Vec<u8> {
         let (bytes, rest) = self.0.split_at(len);
         self.0 = rest;
         bytes.to_vec()
@@ -82,7 +94,7 @@ pub fn manifest(bytes: &[u8]) -> Manifest {
                     let id = fields.varint();
                     (0..9).for_each(|_| _ = fields.u8()); // level, digest
                     (0..4).for_each(|_| _ = fields.varint()); // entries, tombstones, longest run, ranges
-                    added.push((id, (fields.bytes(), fields.bytes())));
+                    added.push((id, (fields.bytes(), fields.last_key())));
                     (0..5).for_each(|_| _ = fields.varint()); // sequence numbers, lengths
                 }
                 3 => found.log_floor = fields.varint(),

@@ -122,9 +122,12 @@ fn write(rng: &mut Rng, keys: &Keys, deletions: u64) -> Write {
 fn batch(rng: &mut Rng, keys: &Keys, deletions: u64) -> Vec<Write> {
     let len = if rng.percent(10) { rng.below(60) } else { rng.below(10) } as usize;
     let from = keys.index(rng);
-    match rng.below(6) {
-        // Neighbours, which make long runs of tombstones.
+    let only =
+        |key: Blob| Change::DeleteSpan(Span::Range(Bound::Included(key.clone()), Bound::Included(key)));
+    match rng.below(7) {
+        // Neighbours, which make long runs of tombstones, of keys or of ranges.
         0 => (from..from + len).map(|at| Change::Delete(keys.at(at))).collect(),
+        6 => (from..from + len).map(|at| only(keys.at(at))).collect(),
         1 => (from..from + len).map(|at| Change::Put(keys.at(at), value(rng))).collect(),
         // The same key again and again: the last one counts.
         2 => {

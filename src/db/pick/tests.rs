@@ -30,7 +30,7 @@ impl Maker {
         let dense = self.rng.u8(..100) == 0;
         let longest_run = if dense { TOMBSTONE_RUN as u64 } else { 0 };
         let tombstones = if self.rng.bool() { longest_run } else { longest_run + self.rng.u64(..2) };
-        let [smallest, largest] = keys.map(|key| key.to_be_bytes().to_vec());
+        let (smallest, largest) = (keys[0].to_be_bytes().to_vec(), keys[1].to_be_bytes().to_vec().into());
         let (digest, entries, ranges, file_bytes) = (0, 1 << 20, 0, self.rng.u64(1000..5000));
         let (min_seq, max_seq, data_bytes, raw_bytes) = (id.0, id.0, 1, 1);
         #[rustfmt::skip]

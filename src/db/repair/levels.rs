@@ -145,7 +145,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn meta(id: u64, keys: [u8; 2], seqs: [u64; 2]) -> SegmentMeta {
-        let [smallest, largest] = keys.map(|key| vec![key]);
+        let (smallest, largest) = (vec![keys[0]], vec![keys[1]].into());
         let (entries, tombstones, longest_run, ranges, file_bytes, data_bytes, raw_bytes) =
             (1, 0, 0, 0, 1000, 1, 1);
         let (id, digest, min_seq, max_seq) = (FileId(id), 0, seqs[0], seqs[1]);
@@ -202,7 +202,7 @@ mod tests {
             let many = (0..count).map(|n| {
                 let mut meta = one.clone();
                 (meta.summary.smallest, meta.summary.largest) =
-                    (n.to_be_bytes().to_vec(), n.to_be_bytes().to_vec());
+                    (n.to_be_bytes().to_vec(), n.to_be_bytes().to_vec().into());
                 meta
             });
             let mut metas: Vec<SegmentMeta> = many.collect();

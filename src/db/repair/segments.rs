@@ -8,11 +8,12 @@ use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::EntryKind;
 use crate::manifest::{LEVELS, ManifestState, SegmentMeta, check_levels};
-use crate::ranges::{RangeTombstones, successor};
+use crate::ranges::{RangeTombstones, last_key, successor};
 use crate::segment::{
     BlockCache, Gap, Properties, ReadCounters, Segment, SegmentSummary, SegmentWriter, StoreIdentity,
     WriterOptions, is_damage, read_properties, salvage,
 };
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -153,7 +154,7 @@ impl Repair<'_> {
         }
         if lost_ranges || salvaged.has_lost_number {
             let whole = ends.map_or((Bound::Unbounded, Bound::Unbounded), |(first, last)| {
-                (Bound::Included(first), Bound::Included(last))
+                (Bound::Included(first), up_to(&last))
             });
             self.report.lost.push(LostRange { file: self.segment_path(id), first: whole.0, last: whole.1 });
         }
@@ -168,7 +169,7 @@ impl Repair<'_> {
         id: FileId,
         store: StoreIdentity,
         ranges: RangeTombstones,
-        largest: Option<&Vec<u8>>,
+        largest: Option<&Bytes>,
     ) -> Result<()> {
         let Some((start, _, seq)) = ranges.ranges().next() else { return Ok(()) };
         let writer = match writer {
@@ -218,11 +219,10 @@ impl Repair<'_> {
     }
 
     fn whole(&self, meta: &SegmentMeta) -> LostRange {
-        let (first, last) = (meta.smallest.clone(), meta.largest.clone());
         LostRange {
             file: self.segment_path(meta.id),
-            first: Bound::Included(first),
-            last: Bound::Included(last),
+            first: Bound::Included(meta.smallest.clone()),
+            last: up_to(&meta.largest),
         }
     }
 }
@@ -236,10 +236,18 @@ fn is_part_of(rows: &SegmentSummary, meta: &SegmentMeta) -> bool {
         && rows.entries <= meta.entries
 }
 
+/// The bound of keys up to the largest one of a segment.
+fn up_to(largest: &Bytes) -> Bound<Vec<u8>> {
+    match *largest == last_key() {
+        true => Bound::Unbounded,
+        false => Bound::Included(largest.to_vec()),
+    }
+}
+
 /// The keys that a gap may have contained, in a segment with these first and last keys.
-fn range_of(gap: Gap, ends: Option<&(Vec<u8>, Vec<u8>)>) -> LostRange {
+fn range_of(gap: Gap, ends: Option<&(Vec<u8>, Bytes)>) -> LostRange {
     let from_start = || ends.map_or(Bound::Unbounded, |(smallest, _)| Bound::Included(smallest.clone()));
-    let to_end = || ends.map_or(Bound::Unbounded, |(_, largest)| Bound::Included(largest.clone()));
+    let to_end = || ends.map_or(Bound::Unbounded, |(_, largest)| up_to(largest));
     LostRange {
         file: PathBuf::new(),
         first: gap.after.map_or_else(from_start, Bound::Excluded),

@@ -44,7 +44,7 @@ fn extreme_segment() -> impl Strategy<Value = SegmentMeta> {
             longest_run: n[4],
             ranges: n[5],
             smallest,
-            largest,
+            largest: largest.into(),
             min_seq: n[6],
             max_seq: n[7],
             file_bytes: n[8],

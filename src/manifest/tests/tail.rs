@@ -59,8 +59,7 @@ fn a_tail_says_what_a_reader_of_the_whole_manifest_says() {
                 }
                 _ => {
                     n += 1;
-                    state.apply(&edit(n)).unwrap();
-                    manifest.append(&edit(n), &state).unwrap();
+                    manifest.append(&edit(n), &mut state).unwrap();
                 }
             }
             if rng.percent(60) {

@@ -193,7 +193,8 @@ impl<'a> Dump<'a> {
         sums.iter().for_each(|name| self.u64(name));
         self.take(1, "hash code: siphash-1-3");
         self.take(16, "hash key");
-        ["compression", "smallest key", "largest key"].iter().for_each(|name| self.bytes(name));
+        ["compression", "smallest key"].iter().for_each(|name| self.bytes(name));
+        self.varints(["largest key: 1 + length, or 0 for the last key of all:"]);
     }
 
     fn footer(&mut self) {

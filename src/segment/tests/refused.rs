@@ -29,7 +29,7 @@ proptest! {
             store: STORE,
             compression: Compression::None,
             smallest,
-            largest,
+            largest: largest.into(),
         };
         let mut bytes = Vec::new();
         match properties.encode(&mut bytes) {
