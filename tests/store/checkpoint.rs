@@ -224,7 +224,7 @@ fn nobody_opens_a_store_where_a_checkpoint_is_being_written() {
         db.flush().unwrap();
         db.wait_for_compaction().unwrap();
         let is_asked = AtomicBool::new(false);
-        fs.before_each(move |fs, kind| {
+        fs.before_each(move |fs, kind, _| {
             if kind == OpKind::Link && !is_asked.swap(true, SeqCst) {
                 let refused = tiny_on(fs).open("disk/copy").map(drop).unwrap_err();
                 assert!(matches!(refused, Error::Locked { .. }), "{refused}");

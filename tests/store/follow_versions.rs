@@ -27,7 +27,7 @@ fn with_a_follower_at_each_operation(work: impl Fn(&SimFs)) {
         let (left, is_opening) = (AtomicU64::new(at), AtomicBool::new(false));
         let seen: Arc<Mutex<Option<Snapshot>>> = Arc::default();
         let kept = Arc::clone(&seen);
-        fs.before_each(move |fs, kind| {
+        fs.before_each(move |fs, kind, _| {
             let is_due = || left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_err();
             if kind.is_write() && !is_opening.load(SeqCst) && is_due() && !is_opening.swap(true, SeqCst) {
                 let follower = tiny_on(fs).follow(true).open(STORE).unwrap();

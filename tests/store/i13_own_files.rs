@@ -59,7 +59,7 @@ fn a_checkpoint_that_fails_leaves_what_others_have_put_there() {
         fs.files().into_iter().find(|path| path.extension().is_some_and(|e| e == "segment")).unwrap();
     let foreign = Path::new("disk/copy").join(segment.file_name().unwrap());
     let (is_put, path) = (std::sync::atomic::AtomicBool::new(false), foreign.clone());
-    fs.before_each(move |fs, kind| {
+    fs.before_each(move |fs, kind, _| {
         if kind == crate::support::OpKind::Link && !is_put.swap(true, std::sync::atomic::Ordering::SeqCst) {
             fs.write(&path, FOREIGN);
         }

@@ -26,7 +26,7 @@ fn filters(fs: &SimFs) -> Vec<PathBuf> {
 fn before_open(fs: &SimFs, act: impl Fn(&SimFs) + Send + Sync + 'static) -> Arc<AtomicU64> {
     let (countdown, verifier) = (Arc::new(AtomicU64::new(0)), thread::current().id());
     let left = Arc::clone(&countdown);
-    fs.before_each(move |fs, kind| {
+    fs.before_each(move |fs, kind, _| {
         let is_due = kind == OpKind::Open && thread::current().id() == verifier;
         if is_due
             && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)) == Ok(1)

@@ -135,7 +135,7 @@ impl SimFs {
 
     pub(super) fn begin_or_fault(&self, kind: OpKind, path: &Path) -> (MutexGuard<'_, Disk>, Option<Fault>) {
         if let Some(before) = self.0.before.0.get() {
-            before(self, kind);
+            before(self, kind, path);
         }
         let is_held = |disk: &mut Disk| disk.held.contains(&kind) || disk.is_metered_out(kind);
         let mut disk =

@@ -75,7 +75,7 @@ impl SimFs {
     }
 
     /// Runs `before` before each operation from now on, in the thread that does it. Once per disk.
-    pub fn before_each(&self, before: impl Fn(&SimFs, OpKind) + Send + Sync + 'static) {
+    pub fn before_each(&self, before: impl Fn(&SimFs, OpKind, &Path) + Send + Sync + 'static) {
         assert!(self.0.before.0.set(Box::new(before)).is_ok(), "there is a hook already");
     }
 
@@ -89,7 +89,7 @@ impl SimFs {
 #[derive(Default)]
 pub(super) struct Before(pub OnceLock<Hook>);
 
-type Hook = Box<dyn Fn(&SimFs, OpKind) + Send + Sync>;
+type Hook = Box<dyn Fn(&SimFs, OpKind, &Path) + Send + Sync>;
 
 impl fmt::Debug for Before {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -56,7 +56,7 @@ const SHORTAGES_MS: [u64; 8] = [0, 5, 40, 40, 150, 150, 150, 1000];
 /// Ends a shortage after this time, at the next operation of the store that waits for its end.
 fn end_shortage(fs: &SimFs, after: Duration) {
     let began = OnceLock::<Instant>::new();
-    fs.before_each(move |fs, _| {
+    fs.before_each(move |fs, _, _| {
         if began.get().is_none() && fs.has_struck() {
             _ = began.set(Instant::now());
         }

@@ -201,7 +201,7 @@ fn take_images(fs: &SimFs, shared: &Arc<Shared>, seed: u64) -> Arc<Mutex<Taken>>
     let mut rng = Rng::new(seed);
     let crash = *rng.pick(&[Crash::Kill, Crash::Power, Crash::Power, Crash::PowerOrdered]);
     let rng = Mutex::new(rng);
-    fs.before_each(move |disk, kind| {
+    fs.before_each(move |disk, kind, _| {
         point.load(SeqCst); // Another thread may go on here, at times for long.
         if thread_rng().gen_ratio(1, 256) {
             (0..300).for_each(|_| shuttle::thread::yield_now());
