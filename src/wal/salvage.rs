@@ -23,7 +23,7 @@ impl Unreadable {
     fn add(&mut self, from: u64, to: u64) {
         if from < to {
             self.first.get_or_insert(from);
-            self.bytes += to - from;
+            self.bytes = self.bytes.saturating_add(to - from);
         }
     }
 }

@@ -80,3 +80,23 @@ fn a_read_that_fails_once_during_a_repair_costs_no_row() {
         }
     }
 }
+
+#[test]
+fn lengths_of_enormous_files_are_added_up_without_an_overflow() {
+    let fs = SimFs::new();
+    tiny_on(&fs).open(STORE).unwrap().put("key", "value").unwrap();
+    let log = log_of(&fs);
+    for name in ["900000.wal", "900001.wal"] {
+        fs.write(log.with_file_name(name), fs.read(&log).unwrap());
+    }
+    // Three of these lengths are more than 64 bits hold.
+    for log in fs.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "wal")) {
+        fs.lengthen(log, u64::MAX >> 1);
+    }
+    let report = tiny_on(&fs).repair(STORE).unwrap();
+    assert_eq!((report.set_aside.len(), report.bytes_set_aside), (3, u64::MAX), "{report:?}");
+    assert_eq!(report.logs.unwrap().bytes_unreadable, u64::MAX);
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
+    db.put("new", "value").unwrap();
+}

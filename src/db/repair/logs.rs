@@ -72,7 +72,8 @@ impl Repair<'_> {
             if !log.is_usual() {
                 damaged.push((log, unusual_number(log_path)));
             } else if let Some(offset) = unreadable.first {
-                merged.salvage.bytes_unreadable += unreadable.bytes;
+                merged.salvage.bytes_unreadable =
+                    merged.salvage.bytes_unreadable.saturating_add(unreadable.bytes);
                 let what = format!("cannot read {} bytes of the log", unreadable.bytes);
                 damaged.push((log, Error::corruption(&log_path, offset, what)));
             }
@@ -80,7 +81,7 @@ impl Repair<'_> {
         let mark = merged.finish(id, state.newest_in_segments(), state.log_mark)?;
         self.fs.rename(&tmp, &path)?;
         for (log, why) in damaged.iter().cloned() {
-            self.report.bytes_set_aside += self.fs.file_len(&self.log_path(log))?.unwrap_or(0);
+            self.count_aside(&self.log_path(log))?;
             self.keep_aside(&log.file_name(FileKind::Wal))?;
             self.report.set_aside.push(why);
         }

@@ -149,7 +149,7 @@ impl Repair<'_> {
         };
         self.report.rows_salvaged += summary.as_ref().map_or(0, |summary| summary.entries);
         for gap in salvaged.gaps {
-            self.report.bytes_unreadable += gap.bytes;
+            self.report.bytes_unreadable = self.report.bytes_unreadable.saturating_add(gap.bytes);
             self.report.lost.push(LostRange { file: self.segment_path(id), ..range_of(gap, ends.as_ref()) });
         }
         if lost_ranges || salvaged.has_lost_number {
@@ -211,7 +211,7 @@ impl Repair<'_> {
                 continue;
             }
             tracing::warn!(%why, name, "set a damaged segment aside after salvaging its readable rows");
-            self.report.bytes_set_aside += self.fs.file_len(&path)?.unwrap_or(0);
+            self.count_aside(&path)?;
             self.fs.remove(&path)?;
             self.report.set_aside.push(why);
         }

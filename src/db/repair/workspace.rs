@@ -66,10 +66,17 @@ impl Repair<'_> {
         tracing::warn!(%why, name, "setting a file aside");
         let file = self.path.join(name);
         if self.fs.file_len(&file)?.is_some() {
-            self.report.bytes_set_aside += self.fs.file_len(&file)?.unwrap_or(0);
+            self.count_aside(&file)?;
             self.fs.rename(&file, &self.aside(name)?)?;
         }
         self.report.set_aside.push(why);
+        Ok(())
+    }
+
+    /// Adds the length of a file to the report. Sparse files may together be longer than 64 bits can say.
+    pub fn count_aside(&mut self, file: &Path) -> Result<()> {
+        let bytes = self.fs.file_len(file)?.unwrap_or(0);
+        self.report.bytes_set_aside = self.report.bytes_set_aside.saturating_add(bytes);
         Ok(())
     }
 
