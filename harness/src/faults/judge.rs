@@ -58,6 +58,11 @@ fn is_segment(strike: &Strike) -> bool {
     name.ends_with(".segment") || name.ends_with(".obsolete")
 }
 
+/// Segments of ingested rows have the name of obsolete ones until they get their number.
+fn is_of_an_ingest(strike: &Strike) -> bool {
+    name(&strike.path).ends_with(".obsolete") && matches!(strike.kind, OpKind::Open | OpKind::Rename)
+}
+
 fn is_manifest(strike: &Strike) -> bool {
     name(&strike.path).starts_with("MANIFEST")
 }
@@ -102,7 +107,7 @@ fn allows(call: Call, strike: &Strike) -> bool {
     let write = is_of_a_write(strike);
     let read = is_segment(strike) && matches!(strike.kind, Open | Read);
     match call {
-        Call::Write => write,
+        Call::Write => write || is_of_an_ingest(strike),
         Call::Read => read,
         Call::Compact => write || read,
         Call::Filters | Call::Wait => write || read || is_sidecar(strike),
