@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
         let strikes = self.shared.strikes();
         let mut strikes = strikes.iter().enumerate().skip(self.opened_at);
         strikes.any(|(at, strike)| {
-            let is_segment = strike.path.extension().is_some_and(|extension| extension == "segment");
+            let is_segment = strike.path.extension().is_some_and(|its| its == "segment" || its == "obsolete");
             poisons(strike) && !(is_segment && self.of_ingest.contains(&at))
         })
     }
