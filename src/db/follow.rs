@@ -162,7 +162,7 @@ impl Inner {
     fn reopen_filters(&self, ids: &BTreeSet<FileId>) {
         let reopened = |live: &Arc<LiveSet>| {
             let renewed = |s: &LiveSegment| LiveSegment {
-                sidecar: Some(Arc::new(self.storage.unopened_sidecar(&s.meta))),
+                sidecar: Some(self.storage.unopened_sidecar(&s.meta)),
                 ..s.clone()
             };
             Some(live.replaced(live.segments().filter(|s| ids.contains(&s.meta.id)).map(renewed).collect()))

@@ -167,7 +167,7 @@ impl Inner {
             let number = self.current.number.load(Ordering::Acquire);
             let load = || Arc::clone(&self.view.load().filters);
             let answer = recent::with(self.current.store, number, load, &ask);
-            // Filters of memtables that are gone deny everything. If one is gone, the view has changed before.
+            // Filters of what is gone deny everything. If one is gone, the view has changed before.
             fence(Ordering::Acquire);
             if self.current.number.load(Ordering::Relaxed) == number {
                 return answer;

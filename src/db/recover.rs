@@ -88,7 +88,7 @@ impl Recovery<'_> {
             }
             let sidecar = match there.contains(&(meta.id, FileKind::Filter)) {
                 _ if !storage.filters_on() => None,
-                true => Some(Arc::new(storage.unopened_sidecar(meta))),
+                true => Some(storage.unopened_sidecar(meta)),
                 false => {
                     storage.report_unusable(meta.id, &Unusable::Missing);
                     None

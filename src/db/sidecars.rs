@@ -9,7 +9,7 @@ use crate::filter::FilterSpec;
 use crate::id::FileId;
 use crate::manifest::{LiveSegment, LiveSet, SegmentMeta};
 use crate::segment::{Access, Direction};
-use crate::sidecar::{Facts, Members, Sidecar, Unusable};
+use crate::sidecar::{Facts, LiveSidecar, Members, Sidecar, Unusable};
 use crate::sync::{Instant, assert_unlocked, lock};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl Inner {
             let unmapped = |then: &&LiveSegment| {
                 let s = live.now(&then.meta)?;
                 let (now, then) = (s.sidecar.as_ref()?, then.sidecar.as_ref()?);
-                let sidecar = Arc::ptr_eq(now, then).then(|| Arc::new(now.unmapped()))?;
+                let sidecar = now.is(then).then(|| LiveSidecar::new(now.unmapped()))?;
                 Some(LiveSegment { sidecar: Some(sidecar), ..s.clone() })
             };
             let renewed: Vec<LiveSegment> = victims.iter().filter_map(unmapped).collect();
@@ -127,7 +127,7 @@ impl Inner {
             },
             None => match self.storage.open_verified(&segment.meta) {
                 Ok(sidecar) => {
-                    self.install(&segment.meta, Some(Arc::new(sidecar)));
+                    self.install(&segment.meta, Some(sidecar));
                     return Ok(());
                 }
                 // A shortage of memory does not mean that the file is damaged, so it is not rewritten.
@@ -180,7 +180,7 @@ impl Inner {
     }
 
     /// Writes and publishes a new sidecar for a segment, which is only read. `None` if the segment is gone.
-    fn rebuild_sidecar(&self, segment: &LiveSegment, spec: FilterSpec) -> Result<Option<Arc<Sidecar>>> {
+    fn rebuild_sidecar(&self, segment: &LiveSegment, spec: FilterSpec) -> Result<Option<LiveSidecar>> {
         let members = self.hash_keys(segment);
         // Under the manifest lock, no compaction can remove the segment before the new file exists.
         let _publishing = lock(&self.manifest);
@@ -216,7 +216,7 @@ impl Inner {
     }
 
     /// Puts a sidecar into the view, unless the segment is gone.
-    fn install(&self, meta: &SegmentMeta, sidecar: Option<Arc<Sidecar>>) {
+    fn install(&self, meta: &SegmentMeta, sidecar: Option<LiveSidecar>) {
         if sidecar.is_some() {
             self.control.lock().missing_sidecars_wait = Duration::ZERO;
         }
@@ -342,7 +342,7 @@ mod tests {
                 assert!(db.get([key(segment).as_slice(), b"1"].concat()).unwrap().is_none())
             });
             inner.unmap_cold();
-            now().1.is_some_and(|copy| !Arc::ptr_eq(&copy, &bad))
+            now().1.is_some_and(|copy| !copy.is(&bad))
         });
         let drop_it = || inner.drop_damaged(&meta, &bad, &Unusable::Faulted);
         drop_it();

@@ -10,7 +10,7 @@ use crate::fs::{Fs, Process, SparingFs};
 use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::manifest::SegmentMeta;
 use crate::segment::{OpenFiles, StoreIdentity};
-use crate::sidecar::{self, Binding, Expect, Maps, Members, Sidecar};
+use crate::sidecar::{self, Binding, Expect, LiveSidecar, Maps, Members, Sidecar};
 use crate::sync::Condvar;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
@@ -140,14 +140,14 @@ impl Storage {
         meta: &SegmentMeta,
         members: &Members,
         spec: FilterSpec,
-    ) -> Result<Option<Arc<Sidecar>>> {
+    ) -> Result<Option<LiveSidecar>> {
         let path = self.path_of(meta.id, FileKind::Filter);
         let (hashes, prefixes) = (members.hashes(), members.prefixes());
         let (hasher, binding) = (self.header.hasher, Some(binding(meta)));
         let bytes = sidecar::create(&*self.fs, &path, hashes, spec, hasher, binding, prefixes)?;
         add(&self.metrics.filter_bytes, bytes);
         let opened = self.open_verified(meta).inspect_err(|reason| self.report_unusable(meta.id, reason));
-        Ok(opened.ok().map(Arc::new))
+        Ok(opened.ok())
     }
 
     /// [`create_sidecar`](Self::create_sidecar) for a write, which derived data never stops (I2): an error is only counted and logged.
@@ -156,7 +156,7 @@ impl Storage {
         meta: &SegmentMeta,
         members: &Members,
         spec: FilterSpec,
-    ) -> Option<Arc<Sidecar>> {
+    ) -> Option<LiveSidecar> {
         self.create_sidecar(meta, members, spec).unwrap_or_else(|error| {
             self.report_unusable(meta.id, &sidecar::Unusable::Io(error));
             None
@@ -164,16 +164,17 @@ impl Storage {
     }
 
     /// Opens a segment's sidecar and verifies its lines.
-    pub fn open_verified(&self, meta: &SegmentMeta) -> Result<Sidecar, sidecar::Unusable> {
+    pub fn open_verified(&self, meta: &SegmentMeta) -> Result<LiveSidecar, sidecar::Unusable> {
         let path = self.path_of(meta.id, FileKind::Filter);
         let sidecar = Sidecar::open(&self.maps, &path, &self.expected_sidecar(meta), self.options.residency)?;
-        sidecar.verify().map(|_| sidecar)
+        sidecar.verify().map(|_| LiveSidecar::new(sidecar))
     }
 
     /// A segment's sidecar, whose file is opened when it is first needed.
-    pub fn unopened_sidecar(&self, meta: &SegmentMeta) -> Sidecar {
+    pub fn unopened_sidecar(&self, meta: &SegmentMeta) -> LiveSidecar {
         let path = self.path_of(meta.id, FileKind::Filter);
-        Sidecar::expected(&self.maps, &path, &self.expected_sidecar(meta), self.options.residency)
+        let expect = self.expected_sidecar(meta);
+        LiveSidecar::new(Sidecar::expected(&self.maps, &path, &expect, self.options.residency))
     }
 
     /// Logs an unusable sidecar, then counts it: whoever sees the count can find the warning.

@@ -1,7 +1,7 @@
 //! Read-only memory: a mapped file, or a copy in anonymous memory. `tests/layering/ranks.rs` lists every file with `unsafe` code.
 
 use super::file::ReadFile;
-use super::sigbus::WatchedRange;
+use super::sigbus::{WatchedRange, zero_pages};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::fs::File;
@@ -146,6 +146,15 @@ impl Map {
     #[inline]
     pub fn has_faulted(&self) -> bool {
         self.watched.as_ref().is_some_and(WatchedRange::has_faulted)
+    }
+
+    /// Gives the memory and the file back, while others may still read the bytes: from now on these are zeros, and nobody may rely on them. Only
+    /// the addresses stay taken until the map is dropped.
+    pub fn give_back(&self) {
+        if !self.bytes.is_empty() {
+            // SAFETY: these are the bytes of `backing`, a map of its own, and the caller sees to it that nobody relies on them.
+            let _ = unsafe { zero_pages(self.bytes.as_ptr().cast_mut().cast(), self.bytes.len()) };
+        }
     }
 
     /// Reads the pages of a range now, sequentially. Only advice: if the kernel refuses, pages are read on first use.

@@ -184,15 +184,21 @@ fn blank(address: usize) -> bool {
             faulted.store(true, Ordering::Release);
             FAULTS.fetch_add(1, Ordering::AcqRel);
             let start = ptr::with_exposed_provenance_mut((first as usize) << PAGE_BITS);
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
-            let bytes = (pages as usize) << PAGE_BITS;
-            // SAFETY: the range is that of a live map of this crate, which the faulting thread is reading, so nothing else is replaced. The
-            // new pages are readable like the old ones and are unmapped with the range.
-            let blank = unsafe { libc::mmap(start, bytes, libc::PROT_READ, flags, -1, 0) };
-            return blank != libc::MAP_FAILED;
+            // SAFETY: the range is that of a live map of this crate, which the faulting thread is reading.
+            return unsafe { zero_pages(start, (pages as usize) << PAGE_BITS) };
         }
     }
     false
+}
+
+/// Replaces a map with pages that read as zeros and take no memory. `false` if the kernel refuses.
+///
+/// # Safety
+/// The range is that of a live map, all of it, and whoever reads it does not rely on what it reads from now on.
+pub(super) unsafe fn zero_pages(start: *mut c_void, bytes: usize) -> bool {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
+    // SAFETY: nothing else is replaced. The new pages are readable like the old ones and are unmapped with the range.
+    unsafe { libc::mmap(start, bytes, libc::PROT_READ, flags, -1, 0) != libc::MAP_FAILED }
 }
 
 /// Does what would have happened without our handler.

@@ -4,7 +4,7 @@ use super::edit::SegmentMeta;
 use super::live_segment::LiveSegment;
 use crate::filter::{ProbeHash, Verdict};
 use crate::key::prefix8;
-use crate::sidecar::Sidecar;
+use crate::sidecar::{LiveSidecar, Sidecar};
 use std::sync::Arc;
 
 /// What a lookup needs of a segment whose filter denies the key. Does not keep the segment's files.
@@ -12,7 +12,7 @@ pub struct Fenced {
     /// The fences of its smallest and its largest key.
     pub(super) first: u64,
     pub(super) last: u64,
-    /// As in its [`LiveSegment`].
+    /// That of its [`LiveSegment`]. Its denials count only while a view has the segment.
     pub sidecar: Option<Arc<Sidecar>>,
     pub(super) meta: Arc<SegmentMeta>,
 }
@@ -24,7 +24,7 @@ impl Fenced {
         Fenced {
             first: fence(&segment.meta.smallest),
             last: fence(&segment.meta.largest),
-            sidecar: segment.sidecar.clone(),
+            sidecar: segment.sidecar.as_ref().map(LiveSidecar::shared),
             meta: Arc::clone(&segment.meta),
         }
     }

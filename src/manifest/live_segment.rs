@@ -3,7 +3,7 @@
 use super::edit::SegmentMeta;
 use super::level::LEVELS;
 use crate::segment::SegmentFile;
-use crate::sidecar::Sidecar;
+use crate::sidecar::LiveSidecar;
 use std::sync::Arc;
 
 /// A segment in a live set, with its level and its sidecar.
@@ -14,7 +14,7 @@ pub struct LiveSegment {
     /// Its files.
     pub file: Arc<SegmentFile>,
     /// Its filter; without one, every probe is "maybe".
-    pub sidecar: Option<Arc<Sidecar>>,
+    pub sidecar: Option<LiveSidecar>,
 }
 
 impl LiveSegment {

@@ -2,8 +2,8 @@
 //!
 //! 1. The first reader that probes a sidecar maps it, without a lock. If the budget is used up, the sidecar answers "maybe".
 //! 2. A map is never taken from a reader. When few are left, the store's next live set has unmapped copies
-//!    ([`Sidecar::unmapped`](super::Sidecar::unmapped)) of sidecars that were not probed recently. A map is released with the last reader
-//!    of a live set that includes it.
+//!    ([`Sidecar::unmapped`](super::Sidecar::unmapped)) of sidecars that were not probed recently. Its memory and its file are
+//!    given back with the last view that includes it (`live.rs`), the map itself with the last thread that keeps the view's filters.
 
 use crate::fs::Fs;
 use crate::sync::Condvar;

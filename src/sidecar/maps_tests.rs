@@ -87,6 +87,26 @@ fn a_sidecar_says_once_that_it_was_asked() {
 }
 
 #[test]
+fn a_sidecar_gives_its_memory_back_with_its_last_owner_whoever_keeps_it() {
+    let (case, maps) = (Case::new(BLOOM), few());
+    for (residency, asked_before) in
+        [(Residency::Mapped, true), (Residency::Mapped, false), (Residency::Pinned, true)]
+    {
+        let first = LiveSidecar::new(Sidecar::open(&maps, &case.path, &EXPECT, residency).unwrap());
+        if asked_before {
+            first.verify().unwrap();
+        }
+        let (kept, second) = (first.shared(), first.clone());
+        drop(first);
+        assert_eq!(denied(&kept, &members()[..usize::from(asked_before) * members().len()]), 0);
+        drop(second);
+        kept.ask(members()[0]); // Maps the file, if nobody has asked before.
+        let bytes = &kept.bytes.get().unwrap().map;
+        assert!(!bytes.is_empty() && bytes.iter().all(|byte| *byte == 0), "{residency:?}, {asked_before}");
+    }
+}
+
+#[test]
 fn i1_a_file_that_changed_before_it_was_mapped_is_not_believed() {
     let (case, maps) = (Case::new(BLOOM), few());
     let sidecar = open(&case, &maps);

@@ -3,8 +3,10 @@
 //! Call order: `create → (Sidecar::open | Sidecar::expected) → (ask | verify | facts)*`. A sidecar is derived data (I2): any defect is an [`Unusable`]. The store then
 //! logs a warning, works without the sidecar and rebuilds it; it never fails because of one.
 
+mod live;
 mod maps;
 mod members;
+mod owners;
 mod reader;
 mod standalone;
 mod unusable;
@@ -13,6 +15,7 @@ mod verify;
 mod writer;
 
 pub use crate::filter::format::Binding;
+pub use live::LiveSidecar;
 pub use maps::Maps;
 pub use members::Members;
 pub use reader::{Expect, Facts, Residency, Sidecar};

@@ -5,6 +5,7 @@
 //! checksum if that has not been done in this map. A mismatch condemns the sidecar: it answers nothing from then on.
 
 use super::maps::{Maps, Share};
+use super::owners::Owners;
 use super::unusable::Unusable;
 use super::verified::Verified;
 use crate::filter::format::groups::{GROUP_LINES, Seal};
@@ -80,6 +81,7 @@ pub struct Sidecar {
     pub(super) checked: AtomicBool,
     pub(super) verifying: AtomicBool,
     pub(super) condemned: OnceLock<Unusable>,
+    pub(super) owners: Owners,
 }
 
 /// A sidecar's bytes in memory, with what a probe needs.
@@ -181,6 +183,7 @@ impl Sidecar {
             checked: AtomicBool::new(false),
             verifying: AtomicBool::new(false),
             condemned: OnceLock::new(),
+            owners: Owners::default(),
         }
     }
 

@@ -7,8 +7,9 @@ use crate::error::Error;
 use crate::filter::format::HEADER_BYTES;
 use crate::filter::format::groups::{CHECKSUM_BYTES, GROUP_BYTES, Seal};
 use crate::fs::{Map, READ_BYTES, ReadFile};
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Release, SeqCst};
 use std::io::ErrorKind;
+use std::sync::atomic::fence;
 
 /// Groups whose pages are read ahead, 64 MiB: the next ones only once these have matched their checksums.
 const POPULATED_GROUPS: usize = (64 << 20) / GROUP_BYTES;
@@ -37,7 +38,11 @@ impl Sidecar {
         let no_room = || Error::io("map", &self.path, ErrorKind::OutOfMemory.into());
         let share = self.maps.take().ok_or_else(no_room)?;
         match self.map_with(share) {
-            Ok(bytes) => Ok(self.bytes.get_or_init(|| bytes)),
+            Ok(bytes) => {
+                let bytes = self.bytes.get_or_init(|| bytes);
+                self.give_back_if_ownerless();
+                Ok(bytes)
+            }
             Err(reason) if reason.is_passing() => {
                 self.maps.ask_for_room();
                 Err(reason)
@@ -47,6 +52,17 @@ impl Sidecar {
                 self.maps.tell_of_bad();
                 Err(reason)
             }
+        }
+    }
+
+    /// Gives the memory back if all owners are gone. Called by the last of them, and by a probe that has just mapped the file: whichever comes
+    /// second sees what the other has done.
+    pub(super) fn give_back_if_ownerless(&self) {
+        fence(SeqCst);
+        if let Some(bytes) = self.bytes.get()
+            && self.owners.are_gone()
+        {
+            bytes.map.give_back();
         }
     }
 

@@ -5,6 +5,8 @@ use sidebloom::{Db, Options, Residency, Result};
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 
 const ROWS: u64 = 4000;
 const BUDGET: usize = 16;
@@ -38,6 +40,12 @@ fn mapped(path: &Path) -> usize {
     maps.lines().filter(|map| map.contains(path.to_str().unwrap()) && map.contains(".filter")).count()
 }
 
+/// Those whose file is gone.
+fn deleted(path: &Path) -> usize {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().filter(|map| map.contains(path.to_str().unwrap()) && map.ends_with("(deleted)")).count()
+}
+
 fn segments(db: &Db) -> usize {
     db.stats().levels.iter().map(|level| level.segments).sum()
 }
@@ -54,6 +62,35 @@ fn missing_that_read(db: &Db, numbers: Range<u64>) -> usize {
         db.stats().block_reads > before
     };
     numbers.step_by(2).filter(reads).count()
+}
+
+#[test]
+fn idle_threads_keep_no_file_of_a_segment_that_is_gone_nor_of_a_closed_store() {
+    for residency in [Residency::Mapped, Residency::Pinned] {
+        let dir = fast_dir();
+        let db = tiny().residency(residency).open(dir.path()).unwrap();
+        thread::scope(|threads| {
+            let mut idle = Vec::new();
+            for round in 0..8 {
+                (0..400).for_each(|n| db.put(row(n * 2).0, round.to_string()).unwrap());
+                db.flush().unwrap();
+                let (db, (asked, has_asked)) = (db.clone(), mpsc::channel::<()>());
+                let (end, ended) = mpsc::channel::<()>();
+                threads.spawn(move || {
+                    (0..400).for_each(|n| assert!(db.get(row(n * 2 + 1).0).unwrap().is_none()));
+                    drop((db, asked));
+                    _ = ended.recv();
+                });
+                has_asked.recv().unwrap_err();
+                idle.push(end);
+            }
+            db.compact().unwrap();
+            eventually("no map of a segment that is gone", || deleted(dir.path()) == 0);
+            assert_eq!(residency == Residency::Mapped, mapped(dir.path()) > 0);
+            drop(db);
+            assert_eq!(mapped(dir.path()), 0, "{residency:?}: of a closed store");
+        });
+    }
 }
 
 #[test]
