@@ -208,15 +208,6 @@ impl Settings {
     /// Reads a guard's settings.
     pub fn read(fs: &dyn Fs, dir: &Path) -> Result<Self> {
         let path = dir.join(SETTINGS);
-        if fs.file_len(&path)?.is_none() {
-            let what = match fs.file_len(dir)? {
-                None => "there is nothing at this path; build a guard first",
-                Some(_) => {
-                    "it has no file named GUARD: it is not a guard, or its build was interrupted; delete it and build again"
-                }
-            };
-            return Err(Error::NotAGuard { path: dir.to_path_buf(), what: what.into() });
-        }
         let file = fs.open(&path)?;
         let len = usize::try_from(file.len()?).unwrap_or(usize::MAX).min(BYTES_MAX);
         let mut bytes = vec![0; len];

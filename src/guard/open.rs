@@ -12,6 +12,8 @@ use super::stored_hash::StoredHash;
 use crate::db::FilterPolicy;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockGuard, LockMode, LockedFs, Process, create_dir_durably, open_dir};
+use crate::manifest::MANIFEST;
+use crate::show;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::{ArcSwap, Mutex};
 use std::path::Path;
@@ -115,6 +117,12 @@ impl GuardOptions {
     pub fn open(mut self, path: impl AsRef<Path>) -> Result<Guard> {
         self.store.validate()?;
         let (dir, named) = (&*self.fs.absolute(path.as_ref())?, self.named_fs());
+        if named.file_len(&dir.join(SETTINGS))?.is_none() {
+            return Err(Error::NotAGuard {
+                path: dir.to_path_buf(),
+                what: what_it_is_instead(&*named, dir)?,
+            });
+        }
         Settings::read(&*named, dir)?;
         let mut fs = open_dir(&named, dir)?;
         let mode = if self.read_only { LockMode::Shared } else { LockMode::Exclusive };
@@ -185,6 +193,27 @@ fn claim(named: &Arc<dyn Fs>, dir: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGu
     check(fs.list(dir)?)?;
     remove_leftovers(&fs, dir, "")?;
     Ok((fs, lock))
+}
+
+/// What a place without settings is. Nobody is told to delete what no guard has made.
+fn what_it_is_instead(fs: &dyn Fs, dir: &Path) -> Result<String> {
+    if fs.file_len(dir)?.is_none() {
+        return Ok("there is nothing at this path; build a guard first".into());
+    }
+    let names = fs.list(dir)?;
+    if names.iter().any(|name| name == MANIFEST) {
+        return Ok("it is a store, and has no file named GUARD: get, scan and stats read it; a guard has a directory of its own".into());
+    }
+    Ok(match names.iter().find(|name| *name != LOCK && !is_leftover(name)) {
+        Some(other) => format!(
+            "it has no file named GUARD, but others, such as {}: check the path",
+            show::escaped(other)
+        ),
+        None if names.is_empty() => {
+            "it has no file named GUARD, nor any other: build a guard in it first".into()
+        }
+        None => "it has no file named GUARD: its build was interrupted; build it again".into(),
+    })
 }
 
 #[cfg(all(test, not(feature = "unicode")))]

@@ -24,4 +24,5 @@ mod sandbox;
 mod server;
 mod shown;
 mod store;
+mod usage;
 mod wait;

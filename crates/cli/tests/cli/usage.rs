@@ -1,0 +1,29 @@
+//! What helps a user who took one thing for another.
+
+use crate::sandbox::Sandbox;
+
+#[test]
+fn a_guard_command_on_a_store_says_that_it_is_a_store() {
+    let sandbox = Sandbox::new();
+    sandbox.ok(&["put", "a", "1"]);
+    let store = sandbox.store().to_str().unwrap().to_owned();
+    let said = sandbox.fails(&["guard", "check", &store]);
+    assert!(said.contains("it is a store") && !said.contains("delete"), "{said}");
+}
+
+#[test]
+fn nobody_is_told_to_delete_a_directory_that_is_no_guard() {
+    let sandbox = Sandbox::new();
+    let dir = sandbox.path("home");
+    let stats = ["guard", "stats", dir.to_str().unwrap()];
+    assert!(sandbox.fails(&stats).contains("there is nothing at this path"));
+    std::fs::create_dir(&dir).unwrap();
+    assert!(sandbox.fails(&stats).contains("nor any other: build a guard in it"));
+    std::fs::write(dir.join("LOCK"), "").unwrap();
+    assert!(sandbox.fails(&stats).contains("its build was interrupted; build it again"));
+    let lines = sandbox.file("lines", "a\n");
+    sandbox.ok(&["guard", "build", dir.to_str().unwrap(), "--lines", &lines]);
+    std::fs::remove_file(dir.join("GUARD")).unwrap();
+    std::fs::write(dir.join("letter.txt"), "").unwrap();
+    assert!(sandbox.fails(&stats).contains("such as letter.txt: check the path"));
+}
