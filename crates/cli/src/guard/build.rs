@@ -6,7 +6,7 @@ use crate::human::{self, parse_bits};
 use sidebloom::FilterPolicy;
 use sidebloom::guard::{Canonical, GuardOptions, HashWidth};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Build a guard of all keys of a database or file
@@ -61,7 +61,11 @@ impl Args {
             options = options.filter_policy(FilterPolicy::bits_per_key(bits));
         }
         let mut source = self.source.open("reading keys")?;
-        let guard = cx.opening(|| options.clone().build_from(&self.dir, &mut source))?;
+        let new = create_missing(&self.dir);
+        let guard = cx.opening(|| options.clone().build_from(&self.dir, &mut source)).inspect_err(|_| {
+            // Only while they are empty: somebody else may have put something there.
+            let _ = new.iter().rev().try_for_each(std::fs::remove_dir);
+        })?;
         let seconds = started.elapsed().as_secs_f64();
         let stats = guard.stats();
         let report = Report {
@@ -77,6 +81,15 @@ impl Args {
         cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::Found)
     }
+}
+
+/// Creates a directory and its missing ancestors. Returns those that were not there before, the outermost first. An error comes from the
+/// build, which needs the directory too.
+fn create_missing(dir: &Path) -> Vec<&Path> {
+    let mut dirs: Vec<&Path> = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
+    dirs.reverse();
+    dirs.retain(|dir| std::fs::create_dir(dir).is_ok());
+    dirs
 }
 
 impl Report {

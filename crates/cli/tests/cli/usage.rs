@@ -27,3 +27,21 @@ fn nobody_is_told_to_delete_a_directory_that_is_no_guard() {
     std::fs::write(dir.join("letter.txt"), "").unwrap();
     assert!(sandbox.fails(&stats).contains("such as letter.txt: check the path"));
 }
+
+#[test]
+fn a_build_of_a_guard_that_failed_leaves_only_what_was_there() {
+    let sandbox = Sandbox::new();
+    let (parent, dir) = (sandbox.path("guards"), sandbox.path("guards/of/songs.guard"));
+    let dir_name = dir.to_str().unwrap();
+    let long = sandbox.file("long", "x".repeat(70_000));
+    for lines in ["no/such/file", &long] {
+        sandbox.fails(&["guard", "build", dir_name, "--lines", lines]);
+        assert!(!parent.exists());
+    }
+    std::fs::create_dir_all(&dir).unwrap();
+    sandbox.fails(&["guard", "build", dir_name, "--lines", "no/such/file"]);
+    assert!(dir.exists(), "it was there before");
+    std::fs::write(dir.join("letter.txt"), "").unwrap();
+    sandbox.fails(&["guard", "build", dir_name, "--lines", &long]);
+    assert!(dir.join("letter.txt").exists());
+}
