@@ -2,6 +2,7 @@
 
 use crate::context::{Context, Failure, Outcome};
 use crate::hex;
+use crate::notice::notice;
 use crate::print::RowFormat;
 use crate::remote::open_to_read;
 use sidebloom::Value;
@@ -44,8 +45,12 @@ impl Args {
         let key = |name: &str, text: &Option<OsString>| {
             text.as_ref().map(|text| hex::argument(name, text, self.hex)).transpose()
         };
-        let bounds =
-            bounds(key("--prefix", &self.prefix)?, key("--from", &self.from)?, key("--to", &self.to)?);
+        let (from, to) = (key("--from", &self.from)?, key("--to", &self.to)?);
+        let prefix = key("--prefix", &self.prefix)?;
+        if let Some(why) = mistake(prefix.as_deref(), from.as_deref(), to.as_deref()) {
+            notice(why);
+        }
+        let bounds = bounds(prefix, from, to);
         let db = open_to_read(cx)?;
         let rows = match bounds {
             None => 0,
@@ -70,6 +75,20 @@ impl Args {
         }
         Ok(printed)
     }
+}
+
+/// Why no key at all can be in the range, which nobody asks for on purpose. An end that equals the start is not reported: scripts that
+/// divide a range get there.
+fn mistake(prefix: Option<&[u8]>, from: Option<&[u8]>, to: Option<&[u8]>) -> Option<&'static str> {
+    if from.zip(to).is_some_and(|(from, to)| to < from) {
+        return Some(
+            "the range is empty: --from is after --to; swap them (with --reverse, too, --from is the smaller key)",
+        );
+    }
+    let prefix = prefix?;
+    let ends_before = to.is_some_and(|to| to <= prefix);
+    let begins_after = from.is_some_and(|from| from > prefix && !from.starts_with(prefix));
+    (ends_before || begins_after).then_some("the range is empty: no key with --prefix is in it")
 }
 
 /// The intersection of all options; `None` when it is empty. An inverted range is empty rather than an error, as in SQL.

@@ -45,3 +45,30 @@ fn a_build_of_a_guard_that_failed_leaves_only_what_was_there() {
     sandbox.fails(&["guard", "build", dir_name, "--lines", &long]);
     assert!(dir.join("letter.txt").exists());
 }
+
+#[test]
+fn a_scan_of_a_range_that_no_key_can_be_in_says_so() {
+    let sandbox = Sandbox::new();
+    sandbox.ok(&["put", "m", "1"]);
+    let swapped = "--from is after --to; swap them";
+    let none = "no key with --prefix is in it";
+    for (args, why) in [
+        (&["--from", "z", "--to", "a"][..], swapped),
+        (&["--from", "z", "--to", "a", "--reverse", "--prefix", "m"], swapped),
+        (&["--prefix", "m", "--from", "n"], none),
+        (&["--prefix", "m", "--to", "m"], none),
+        (&["--hex", "--prefix", "6d", "--to", "6c"], none),
+    ] {
+        let outcome = sandbox.run(&[&["scan"], args].concat());
+        assert!(outcome.code == 1 && outcome.err.contains(why), "{args:?}: {}", outcome.err);
+    }
+    for args in [
+        &["--from", "z", "--to", "z"][..],
+        &["--prefix", "m", "--from", "a"],
+        &["--prefix", "m", "--from", "mm", "--to", "mz"],
+        &["--prefix", "m", "--to", "n"],
+    ] {
+        assert_eq!(sandbox.run(&[&["scan"], args].concat()).err, "", "{args:?}");
+    }
+    assert!(sandbox.fails(&["delete", "--from", "z", "--to", "a"]).contains("runs backwards"));
+}
