@@ -1,8 +1,9 @@
 //! What every command is given (the store's path, the output), and how a command ends.
 
+use crate::holder;
 use crate::url::url_of;
 use crate::wait::Wait;
-use sidebloom::{Db, Options, PrefixExtractor, show};
+use sidebloom::{Db, Error, Options, PrefixExtractor, show};
 use std::cell::{RefCell, RefMut};
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
@@ -167,9 +168,17 @@ impl Context {
 
     /// Opens a store or a guard; with `--wait`, as soon as no other process has it.
     pub fn opening<T>(&self, mut open: impl FnMut() -> sidebloom::Result<T>) -> Result<T, Failure> {
-        Ok(match self.wait {
-            Some(wait) => wait.retry(open)?,
-            None => open()?,
+        let opened = match self.wait {
+            Some(wait) => wait.retry(open),
+            None => open(),
+        };
+        opened.map_err(|error| match &error {
+            Error::Locked { path } => {
+                let holder =
+                    holder::of(path).map_or(String::new(), |holder| format!("{holder} has it open; "));
+                Failure::message(format!("{error}; {holder}--wait waits until it is closed"))
+            }
+            _ => error.into(),
         })
     }
 

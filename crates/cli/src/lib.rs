@@ -15,6 +15,7 @@ mod filter;
 mod get;
 mod guard;
 mod hex;
+mod holder;
 mod human;
 mod load;
 mod man;

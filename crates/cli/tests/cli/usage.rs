@@ -72,3 +72,16 @@ fn a_scan_of_a_range_that_no_key_can_be_in_says_so() {
     }
     assert!(sandbox.fails(&["delete", "--from", "z", "--to", "a"]).contains("runs backwards"));
 }
+
+#[test]
+fn a_store_that_another_process_has_open_is_named_with_it() {
+    let sandbox = Sandbox::new();
+    let _db = sidebloom::Options::new().open(sandbox.store()).unwrap();
+    let copy = sandbox.path("copy");
+    let said = sandbox.fails(&["checkpoint", copy.to_str().unwrap()]);
+    assert!(said.contains("--wait"), "{said}");
+    let process = format!("process {} (", std::process::id());
+    // Sandboxes may show no locks.
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    assert!(said.contains(&process) || !locks.contains(&format!(" {} ", std::process::id())), "{said}");
+}
