@@ -68,10 +68,10 @@ impl FilterPolicy {
         let problem = match self.objective {
             Objective::AverageBits(bits) | Objective::BlockedBloom(bits) => {
                 let allowed = sizing::MIN_BITS_PER_KEY..=sizing::MAX_BITS_PER_KEY;
-                (!allowed.contains(&bits)).then(|| format!("{bits} bits per key: must be between 2 and 64"))
+                (!allowed.contains(&bits)).then(|| format!("{bits:?} bits per key: must be between 2 and 64"))
             }
             Objective::SumFpr(rate) => (!(rate > 0.0 && rate < 1.0))
-                .then(|| format!("false-positive rate {rate}: must be between 0 and 1")),
+                .then(|| format!("false-positive rate {rate:?}: must be between 0 and 1")),
             Objective::Off | Objective::TotalBytes(_) => None,
         };
         problem.map_or(Ok(()), |what| Err(Error::InvalidArgument(what)))

@@ -11,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The filter holds as many keys as its false-positive rate allows, so the new key was not added.
     #[error(
-        "the filter is full: it holds the {capacity} keys that keep it at a false-positive rate of {fpr}; build a larger or a scalable one"
+        "the filter is full: it holds the {capacity} keys that keep it at a false-positive rate of {fpr:?}; build a larger or a scalable one"
     )]
     Full {
         /// The number of keys that the filter was made for.

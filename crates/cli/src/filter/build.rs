@@ -272,7 +272,9 @@ fn blocked_bits(keys: u64, fpp: f64) -> Result<f64, Failure> {
     };
     let (mut low, mut high) = (sizing::MIN_BITS_PER_KEY, sizing::MAX_BITS_PER_KEY);
     if !fits(high)? {
-        return Err(Failure::message(format!("a blocked Bloom filter cannot reach {fpp}: use another kind")));
+        return Err(Failure::message(format!(
+            "a blocked Bloom filter cannot reach {fpp:?}: use another kind"
+        )));
     }
     while high - low > 0.01 {
         let middle = f64::midpoint(low, high);

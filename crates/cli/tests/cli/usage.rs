@@ -85,3 +85,21 @@ fn a_store_that_another_process_has_open_is_named_with_it() {
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
     assert!(said.contains(&process) || !locks.contains(&format!(" {} ", std::process::id())), "{said}");
 }
+
+#[test]
+fn impossible_numbers_are_printed_with_few_digits() {
+    let sandbox = Sandbox::new();
+    let lines = sandbox.file("lines", "a\n");
+    let filter = sandbox.path("f").to_str().unwrap().to_owned();
+    let build = |kind: &str, option: &str, number: &str| {
+        let said = sandbox.fails(&["filter", "build", "--kind", kind, option, number, &lines, "-o", &filter]);
+        assert!(said.len() < 250 && !said.contains("00000"), "{kind}: {said}");
+        said
+    };
+    for kind in ["blocked", "bloom", "counting", "scalable"] {
+        assert!(build(kind, "--fpp", "1e-300").contains("1e-300"), "{kind}");
+    }
+    for kind in ["blocked", "bloom", "counting"] {
+        build(kind, "--bits-per-key", "1e300");
+    }
+}

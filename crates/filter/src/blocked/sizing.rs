@@ -81,7 +81,7 @@ pub fn best_k(keys: u64, lines: u64) -> u32 {
 pub fn lines_for(keys: u64, bits_per_key: f64) -> Result<usize> {
     if !(MIN_BITS_PER_KEY..=MAX_BITS_PER_KEY).contains(&bits_per_key) {
         return Err(Error::InvalidArgument(format!(
-            "{bits_per_key} bits per key (allowed: {MIN_BITS_PER_KEY} to {MAX_BITS_PER_KEY})"
+            "{bits_per_key:?} bits per key (allowed: {MIN_BITS_PER_KEY} to {MAX_BITS_PER_KEY})"
         )));
     }
     let lines = (keys as f64 * bits_per_key / LINE_BITS as f64).ceil().max(1.0);

@@ -34,7 +34,7 @@ pub fn check_fpr(fpr: f64) -> Result<()> {
     if (MIN_FPR..1.0).contains(&fpr) {
         return Ok(());
     }
-    Err(Error::InvalidArgument(format!("false-positive rate {fpr} (allowed: {MIN_FPR:e} to below 1)")))
+    Err(Error::InvalidArgument(format!("false-positive rate {fpr:?} (allowed: {MIN_FPR:e} to below 1)")))
 }
 
 /// The fewest bits for `keys` keys at a false-positive rate of `fpr`: −n ln p / (ln 2)², rounded up.
@@ -161,7 +161,7 @@ impl Shape {
     pub fn with_bits_per_key(keys: u64, bits_per_key: f64) -> Result<Self> {
         if keys == 0 || !(0.5..=128.0).contains(&bits_per_key) {
             return Err(Error::InvalidArgument(format!(
-                "{keys} keys at {bits_per_key} bits per key (allowed: at least 1 key, 0.5 to 128 bits)"
+                "{keys} keys at {bits_per_key:?} bits per key (allowed: at least 1 key, 0.5 to 128 bits)"
             )));
         }
         let bits = (keys as f64 * bits_per_key).ceil();
