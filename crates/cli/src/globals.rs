@@ -1,4 +1,4 @@
-//! The options that several commands share: where each has an effect, and there alone it is offered and taken.
+//! The options that several commands share: each is offered where it has an effect, and refused elsewhere.
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -6,8 +6,20 @@ use clap::{Arg, ArgMatches, Command};
 
 /// Commands that open a store for which filters learn prefixes.
 const STORE: [&str; 14] = [
-    "get", "put", "delete", "scan", "load", "stats", "verify", "compact", "rebuild-filters", "checkpoint", "publish", "export",
-    "import", "repair",
+    "get",
+    "put",
+    "delete",
+    "scan",
+    "load",
+    "stats",
+    "verify",
+    "compact",
+    "rebuild-filters",
+    "checkpoint",
+    "publish",
+    "export",
+    "import",
+    "repair",
 ];
 /// Commands that read a published store.
 const PUBLISHED: [&str; 5] = ["get", "scan", "stats", "verify", "export"];
@@ -16,7 +28,7 @@ const PUBLISHED: [&str; 5] = ["get", "scan", "stats", "verify", "export"];
 fn applies(option: &str, path: &[&str]) -> bool {
     let first = path.first().copied().unwrap_or_default();
     match option {
-        "db" => STORE.contains(&first) || matches!(first, "bench" | "demo"),
+        "db" => STORE.contains(&first) || first == "bench",
         "prefixes" => STORE.contains(&first) && first != "repair",
         "wait" => STORE.contains(&first) || matches!(first, "bench" | "guard"),
         "remote_cache" => PUBLISHED.contains(&first),
@@ -24,19 +36,34 @@ fn applies(option: &str, path: &[&str]) -> bool {
     }
 }
 
-/// Adds the top command's options to each command on which they have an effect.
-pub fn spread(command: Command) -> Command {
-    let own = |arg: &&Arg| arg.get_long().is_some() && !matches!(arg.get_id().as_str(), "help" | "version");
-    let options: Vec<Arg> = command.get_arguments().filter(own).cloned().collect();
-    spread_below(command, &options, &[])
+/// The command line as it is offered: the top command's options are also those of each command on which they have an effect.
+pub fn offered(command: Command) -> Command {
+    spread(command, |option, path| applies(option.get_id().as_str(), path).then(|| option.clone()))
 }
 
-fn spread_below(command: Command, options: &[Arg], path: &[&str]) -> Command {
+/// The command line as it is read: each command has all of the options, so that [`Given::check`] can tell why one is refused.
+pub fn understood(command: Command) -> Command {
+    spread(command, |option, path| Some(option.clone().hide(!applies(option.get_id().as_str(), path))))
+}
+
+/// Adds the options of the top command to the commands below it, as `here` gives them for a path.
+fn spread(command: Command, here: impl Fn(&Arg, &[&str]) -> Option<Arg>) -> Command {
+    let own = |arg: &&Arg| arg.get_long().is_some() && !matches!(arg.get_id().as_str(), "help" | "version");
+    let options: Vec<Arg> = command.get_arguments().filter(own).cloned().collect();
+    spread_below(command, &options, &[], &here)
+}
+
+fn spread_below(
+    command: Command,
+    options: &[Arg],
+    path: &[&str],
+    here: &impl Fn(&Arg, &[&str]) -> Option<Arg>,
+) -> Command {
     let names: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
     names.iter().fold(command, |command, name| {
         let path = [path, &[name.as_str()]].concat();
-        let options_here = options.iter().filter(|option| applies(option.get_id().as_str(), &path)).cloned();
-        command.mut_subcommand(name, |sub| spread_below(sub.args(options_here), options, &path))
+        let added = options.iter().filter_map(|option| here(option, &path));
+        command.mut_subcommand(name, |sub| spread_below(sub.args(added), options, &path, here))
     })
 }
 
@@ -60,17 +87,29 @@ impl<'m> Given<'m> {
         given
     }
 
-    /// An error for an option that was given and has no effect on the command.
-    pub fn check(&self, command: &mut Command) -> Result<(), clap::Error> {
-        for option in ["db", "prefixes", "wait", "remote_cache"] {
-            if !applies(option, &self.path) && self.named(option).next().is_some() {
-                return Err(command.error(
-                    ErrorKind::ArgumentConflict,
-                    format!("--{} has no effect on `{}`", option.replace('_', "-"), self.path.join(" ")),
-                ));
+    /// An error for an option that was given and has no effect on the command. `all` is the whole command line.
+    pub fn check(&self, all: impl FnOnce() -> Command) -> Result<(), clap::Error> {
+        let has_no_effect = |option: &&str| !applies(option, &self.path) && self.is_named(option);
+        match ["db", "prefixes", "wait", "remote_cache"].into_iter().find(has_no_effect) {
+            Some(option) => {
+                let (option, path) = (option.replace('_', "-"), self.path.join(" "));
+                let instead = match (&*option, &*path) {
+                    ("db", "demo") => ", which builds its own store: choose its directory with --keep",
+                    _ => "",
+                };
+                Err(self.error(all(), format!("--{option} has no effect on `{path}`{instead}")))
             }
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// With the usage of the command that refuses it.
+    fn error(&self, mut command: Command, message: String) -> clap::Error {
+        command.build();
+        for name in &self.path {
+            command = command.find_subcommand(name).cloned().unwrap_or(command);
+        }
+        command.error(ErrorKind::ArgumentConflict, message)
     }
 
     /// Whether an option was given on the command line, rather than through the environment.
@@ -90,7 +129,8 @@ impl<'m> Given<'m> {
 
     fn named(&self, option: &str) -> impl Iterator<Item = &'m ArgMatches> {
         self.levels.iter().copied().filter(move |level| {
-            level.try_contains_id(option).is_ok() && level.value_source(option) == Some(ValueSource::CommandLine)
+            level.try_contains_id(option).is_ok()
+                && level.value_source(option) == Some(ValueSource::CommandLine)
         })
     }
 }

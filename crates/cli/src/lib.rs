@@ -13,6 +13,7 @@ mod delete;
 mod demo;
 mod filter;
 mod get;
+mod globals;
 mod guard;
 mod hex;
 mod holder;
@@ -38,9 +39,9 @@ mod verify;
 mod wait;
 mod workdir;
 
-use clap::parser::ValueSource;
-use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgAction, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use context::{Context, Failure, Outcome};
+use globals::Given;
 use notice::notice;
 use sidebloom::{PrefixExtractor, show};
 use std::io::IsTerminal;
@@ -56,26 +57,26 @@ use wait::Wait;
 struct Cli {
     /// Directory of the store; `put` and `load` create it. For `get`, `scan`, `stats`, `verify` and `export` also the URL
     /// of a published store
-    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR|URL", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
+    #[arg(long, help_heading = GLOBAL, value_name = "DIR|URL", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
     db: PathBuf,
     /// Print JSON on standard output: one object, or one object per line for rows
-    #[arg(long, global = true, help_heading = GLOBAL)]
+    #[arg(long, help_heading = GLOBAL)]
     json: bool,
-    /// Log more to standard error: -v for info, -vv for debug
-    #[arg(short, long, global = true, help_heading = GLOBAL, action = ArgAction::Count)]
+    /// Log more to standard error: once for info, twice for debug
+    #[arg(long, help_heading = GLOBAL, action = ArgAction::Count)]
     verbose: u8,
     /// Prefixes of keys that filters learn, so that `scan --prefix` skips what has no such key: fixed:BYTES, or delimited:BYTE:COUNT for
     /// everything up to that many delimiters. Not stored: filters written without the option deny no prefix, and answers stay the same.
     /// `rebuild-filters` with the option brings them back
-    #[arg(long, global = true, help_heading = GLOBAL, value_name = "RULE,…", env = "SIDEBLOOM_PREFIXES", value_delimiter = ',', value_parser = prefixes::parse)]
+    #[arg(long, help_heading = GLOBAL, value_name = "RULE,…", env = "SIDEBLOOM_PREFIXES", value_delimiter = ',', value_parser = prefixes::parse)]
     prefixes: Vec<PrefixExtractor>,
     /// Wait for a store or a guard that another process has open, for at most this many seconds, instead of failing at once [default
     /// without a number: no limit]
-    #[arg(long, global = true, help_heading = GLOBAL, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = wait::FOREVER, value_parser = Wait::parse)]
+    #[arg(long, help_heading = GLOBAL, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = wait::FOREVER, value_parser = Wait::parse)]
     wait: Option<Wait>,
     /// Directory that keeps the filters and indexes of stores at URLs, each URL's in one of its own; by default below the user's cache
     /// directory. 1 to 2 % of the data
-    #[arg(long, global = true, help_heading = GLOBAL, value_name = "DIR", env = "SIDEBLOOM_REMOTE_CACHE")]
+    #[arg(long, help_heading = GLOBAL, value_name = "DIR", env = "SIDEBLOOM_REMOTE_CACHE")]
     remote_cache: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
@@ -139,20 +140,17 @@ impl Command {
             Command::Guard(args) => args.run(cx),
             Command::Bench(args) => args.run(cx),
             Command::Demo(args) => args.run(cx),
-            Command::Completions(args) => args.run(cx, Cli::command()),
-            Command::Man(args) => args.run(cx, Cli::command()),
+            Command::Completions(args) => args.run(cx, globals::offered(Cli::command())),
+            Command::Man(args) => args.run(cx, globals::offered(Cli::command())),
         }
     }
 }
 
 /// Parses the command line, runs the command and returns its exit code.
 pub fn main() -> ExitCode {
-    let matches = Cli::command().get_matches();
-    let db_named = matches.value_source("db") == Some(ValueSource::CommandLine);
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    log_to_stderr(cli.verbose);
-    let cx = Context::new(cli.db, db_named, cli.json, cli.prefixes, cli.wait, cli.remote_cache);
-    match cli.command.run(&cx).and_then(|outcome| cx.flush().map(|()| outcome)) {
+    let matches = command().get_matches();
+    let (cx, command) = parse(&matches).unwrap_or_else(|error| error.exit());
+    match command.run(&cx).and_then(|outcome| cx.flush().map(|()| outcome)) {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
         Ok(Outcome::NotFound) => ExitCode::from(1),
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
@@ -162,6 +160,30 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The whole command line.
+fn command() -> clap::Command {
+    globals::understood(Cli::command())
+}
+
+/// Reads the options that commands share where they were given, and starts to log.
+fn parse(matches: &ArgMatches) -> Result<(Context, Command), clap::Error> {
+    let given = Given::new(matches);
+    given.check(command)?;
+    let mut cli = Cli::from_arg_matches(matches)?;
+    log_to_stderr(given.count("verbose"));
+    if let Some(db) = given.level("db").and_then(|level| level.get_one::<PathBuf>("db")) {
+        cli.db.clone_from(db);
+    }
+    if let Some(prefixes) = given.level("prefixes").and_then(|level| level.get_many("prefixes")) {
+        cli.prefixes = prefixes.copied().collect();
+    }
+    cli.wait = given.level("wait").and_then(|level| level.get_one("wait")).copied();
+    cli.remote_cache = given.level("remote_cache").and_then(|level| level.get_one("remote_cache")).cloned();
+    let json = given.is_named("json");
+    let cx = Context::new(cli.db, given.is_named("db"), json, cli.prefixes, cli.wait, cli.remote_cache);
+    Ok((cx, cli.command))
 }
 
 fn log_to_stderr(verbose: u8) {
@@ -193,9 +215,30 @@ fn log_to_stderr(verbose: u8) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+        globals::offered(Cli::command()).debug_assert();
+    }
+
+    fn add_letters(command: &clap::Command, path: &str, letters: &mut BTreeMap<char, String>) {
+        let path = format!("{path} {}", command.get_name());
+        for arg in command.get_arguments() {
+            let (Some(letter), Some(name)) = (arg.get_short(), arg.get_long()) else { continue };
+            let meant = letters.entry(letter).or_insert_with(|| name.to_owned());
+            assert_eq!(meant, name, "-{letter} of{path}");
+        }
+        command.get_subcommands().for_each(|sub| add_letters(sub, &path, letters));
+    }
+
+    #[test]
+    fn a_letter_means_the_same_option_in_every_command() {
+        let mut command = command();
+        command.build();
+        let mut letters = BTreeMap::new();
+        add_letters(&command, "", &mut letters);
+        assert_eq!(letters.keys().collect::<String>(), "0Vchov");
     }
 }

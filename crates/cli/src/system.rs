@@ -142,7 +142,7 @@ pub fn peak_memory_bytes() -> Option<u64> {
     field(&status, "VmHWM:").map(|kib| kib * 1024)
 }
 
-/// Logs the peak memory, code and mapped files included; -v shows it.
+/// Logs the peak memory, code and mapped files included; --verbose shows it.
 pub fn log_peak_memory() {
     if let Some(bytes) = peak_memory_bytes() {
         tracing::info!("peak memory {}", human::bytes(bytes as f64));

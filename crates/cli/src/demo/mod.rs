@@ -34,11 +34,6 @@ pub struct Args {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        if cx.db_named {
-            return Err(Failure::message(
-                "the demo builds its own store: choose its directory with --keep instead of --db",
-            ));
-        }
         let dir = match &self.keep {
             Some(path) => WorkDir::kept(path)?,
             None => WorkDir::temporary("demo")?,

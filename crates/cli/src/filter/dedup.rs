@@ -6,7 +6,7 @@
 //! # Measured
 //! 20 million URLs (1.22 GB, `examples/generate_urls.rs`: numbers 0 to 10 million, then 5 to 15 million), `--memory 64M`, on two cores
 //! of an Intel Xeon (Sapphire Rapids): 94 s, 15 million lines printed, at most 51.4 MiB resident, including filters and code. With 256M:
-//! 61 s and 129 MiB. The peak is VmHWM of `/proc/self/status`, which `-v` prints.
+//! 61 s and 129 MiB. The peak is VmHWM of `/proc/self/status`, which `--verbose` prints.
 
 use super::input::{InputLines, can_be_read_twice, estimated_lines};
 use crate::context::{Context, Failure, Outcome};

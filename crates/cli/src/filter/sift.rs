@@ -13,9 +13,8 @@ pub struct Sift {
     #[arg(default_value = "-")]
     lines: PathBuf,
     /// Print the lines that are certainly absent instead
-    // Replaces the global -v, which uses the same letter: clap skips a global option whose id is taken.
-    #[arg(id = "verbose", short = 'v', long = "invert-match", action = clap::ArgAction::Count)]
-    invert: u8,
+    #[arg(short = 'v', long = "invert-match")]
+    invert: bool,
     /// Print only the number of lines
     #[arg(short, long)]
     count: bool,
@@ -28,7 +27,7 @@ impl Sift {
         cx: &Context,
         mut ask: impl FnMut(&[&[u8]]) -> Result<Vec<Verdict>, Failure>,
     ) -> Result<Outcome, Failure> {
-        let wanted = if self.invert > 0 { Verdict::Absent } else { Verdict::Maybe };
+        let wanted = if self.invert { Verdict::Absent } else { Verdict::Maybe };
         let mut found = 0u64;
         let mut out = cx.out();
         let asked = InputLines::open(&self.lines, "checking")?.for_each_batch(|lines| {

@@ -53,7 +53,7 @@ fn what_writes_refuses_a_url() {
         &["bench", "readrandom", "--use-existing"],
         &["bench", "fillseq", "--num", "10"],
     ] {
-        let error = sandbox.fails(&at(&sandbox, &url, args));
+        let error = sandbox.fails(&[&["--db", &url], args].concat());
         assert!(error.contains("a published store is only read"), "{args:?}: {error}");
     }
     assert!(files(&sandbox.path("bucket")).is_empty());

@@ -60,7 +60,7 @@ fn names_and_keys_in_messages_drive_no_terminal() {
         sandbox.run(&["--db", &place, "get", "a"]),
         sandbox.run(&["--db", "s3://bucket/\x1b[2J", "put", "a", "1"]),
         sandbox.run(&["load", &place]),
-        sandbox.run(&["-vv", "--db", &place, "put", "a", "1"]),
+        sandbox.run(&["--verbose", "--verbose", "--db", &place, "put", "a", "1"]),
         sandbox.run(&["--db", &place, "checkpoint", &format!("{place}.copy\x1b[2J")]),
         sandbox.run(&["--db", &place, "verify"]),
     ];

@@ -87,6 +87,53 @@ fn a_store_that_another_process_has_open_is_named_with_it() {
 }
 
 #[test]
+fn options_are_offered_and_taken_where_they_have_an_effect() {
+    let sandbox = Sandbox::new();
+    for (command, absent) in [
+        (&["filter", "info", "f"][..], &["--db=d", "--prefixes=fixed:1", "--wait=1", "--remote-cache=d"][..]),
+        (&["guard", "stats", "g"], &["--db=d", "--prefixes=fixed:1", "--remote-cache=d"]),
+        (&["completions", "bash"], &["--db=d", "--prefixes=fixed:1", "--wait=1", "--remote-cache=d"]),
+        (&["demo"], &["--db=d", "--prefixes=fixed:1", "--wait=1", "--remote-cache=d"]),
+        (&["put", "k", "v"], &["--remote-cache=d"]),
+    ] {
+        let help = sandbox.ok(&[command, &["--help"]].concat());
+        for given in absent {
+            let option = given.split('=').next().unwrap();
+            assert!(!help.contains(option), "{command:?} offers {option}");
+            for args in [[&[*given], command].concat(), [command, &[*given]].concat()] {
+                let said = sandbox.fails(&args);
+                assert!(said.contains(&format!("{option} has no effect on")), "{said}");
+            }
+        }
+        assert!(help.contains("--json"));
+    }
+    // A shell does not complete what a command refuses.
+    let script = sandbox.ok(&["completions", "bash"]);
+    let offered = script
+        .split("sidebloom__subcmd__filter__subcmd__info)")
+        .nth(1)
+        .unwrap()
+        .split("opts=")
+        .nth(1)
+        .unwrap();
+    let offered = offered.lines().next().unwrap();
+    assert!(offered.contains("--json") && !offered.contains("--db"), "{offered}");
+    // The variables are for whatever command wants them.
+    let lines = sandbox.file("lines", "a\n");
+    let filter = sandbox.path("f").to_str().unwrap().to_owned();
+    let mut build = sandbox.command();
+    build.args(["filter", "build", "--kind", "bloom", &lines, "-o", &filter]);
+    build.env("SIDEBLOOM_REMOTE_CACHE", "d").env("SIDEBLOOM_PREFIXES", "fixed:1").assert().success();
+    let other = sandbox.path("other").to_str().unwrap().to_owned();
+    sandbox.ok(&["--db", &other, "put", "k", "1"]);
+    assert_eq!(sandbox.ok(&["get", "k", "--db", &other]), "1");
+    assert_eq!(
+        sandbox.ok(&["--db", "nowhere", "get", "--json", "k", "--db", &other]).trim(),
+        sandbox.ok(&["--json", "--db", &other, "get", "k"]).trim()
+    );
+}
+
+#[test]
 fn impossible_numbers_are_printed_with_few_digits() {
     let sandbox = Sandbox::new();
     let lines = sandbox.file("lines", "a\n");

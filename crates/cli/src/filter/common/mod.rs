@@ -37,8 +37,8 @@ use std::path::{Path, PathBuf};
 /// Print the lines that two files share, within a memory limit
 ///
 /// Exact: the filters only select which lines go to disk for comparison. Each common line is printed once, in no particular order.
-/// Both files are read at most twice. The directory for temporary files (TMPDIR) holds the common lines twice, plus false positives (-v
-/// prints the size). Exit codes: 0 if there are common lines, 1 if there are none, 2 on error.
+/// Both files are read at most twice. The directory for temporary files (TMPDIR) holds the common lines twice, plus false positives
+/// (--verbose prints the size). Exit codes: 0 if there are common lines, 1 if there are none, 2 on error.
 #[derive(clap::Args)]
 pub struct Args {
     /// One file
