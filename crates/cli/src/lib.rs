@@ -18,6 +18,7 @@ mod guard;
 mod hex;
 mod holder;
 mod human;
+mod line_end;
 mod load;
 mod man;
 mod notice;
@@ -44,6 +45,7 @@ use context::{Context, Failure, Outcome};
 use globals::Given;
 use notice::notice;
 use sidebloom::{PrefixExtractor, show};
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -148,7 +150,8 @@ impl Command {
 
 /// Parses the command line, runs the command and returns its exit code.
 pub fn main() -> ExitCode {
-    let matches = command().get_matches();
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let matches = line_end::told_from_keys(command(), &args).get_matches_from(args);
     let (cx, command) = parse(&matches).unwrap_or_else(|error| error.exit());
     match command.run(&cx).and_then(|outcome| cx.flush().map(|()| outcome)) {
         Ok(Outcome::Found) => ExitCode::SUCCESS,
@@ -240,5 +243,36 @@ mod tests {
         let mut letters = BTreeMap::new();
         add_letters(&command, "", &mut letters);
         assert_eq!(letters.keys().collect::<String>(), "0Vchov");
+    }
+
+    #[test]
+    fn a_zero_with_a_hyphen_is_a_key_unless_keys_are_lines() {
+        let null = |args: &str| {
+            let args: Vec<OsString> = args.split(' ').map(OsString::from).collect();
+            let matches = line_end::told_from_keys(command(), &args).try_get_matches_from(args).ok()?;
+            let mut at = &matches;
+            while let Some((_, below)) = at.subcommand() {
+                at = below;
+            }
+            Some(at.get_flag("null"))
+        };
+        for args in [
+            "s get -0 -",
+            "s get - -0",
+            "s get --db d --null -",
+            "s guard insert g --lines - -0",
+            "s guard remove -0 --lines=f g",
+            "s guard build -0 --lines f g",
+        ] {
+            assert_eq!(null(args), Some(true), "{args}");
+        }
+        for args in
+            ["s get -0", "s get -5 -0 -1.5", "s get -- -0 -", "s get - -- -0", "s guard insert g -0 -1"]
+        {
+            assert_eq!(null(args), Some(false), "{args}");
+        }
+        for args in ["s get -5 -0 -", "s guard insert g -0 --lines f k"] {
+            assert_eq!(null(args), None, "{args}");
+        }
     }
 }

@@ -55,22 +55,43 @@ impl RowFormat {
     }
 }
 
-/// Prints a line of a file as it was read, on a terminal in the text form, or as a JSON row.
-pub fn write_line(out: &mut impl Write, line: &[u8], json: bool) -> Result<(), Failure> {
-    static ON_TERMINAL: LazyLock<bool> = LazyLock::new(|| std::io::stdout().is_terminal());
-    write_line_as(out, line, json, *ON_TERMINAL)
+/// How lines of a file are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineFormat {
+    /// As they were read, but on a terminal in the text form of [`escape`]; the byte ends them.
+    Text(u8),
+    /// As JSON rows.
+    Json,
 }
 
-fn write_line_as(out: &mut impl Write, line: &[u8], json: bool, on_terminal: bool) -> Result<(), Failure> {
-    if json {
-        return RowFormat::new(true, false).write(out, line, None);
+impl LineFormat {
+    /// What `--json` and `--null` ask for.
+    pub fn new(json: bool, null: bool) -> Self {
+        match (json, null) {
+            (true, _) => LineFormat::Json,
+            (false, true) => LineFormat::Text(0),
+            (false, false) => LineFormat::Text(b'\n'),
+        }
     }
-    if on_terminal {
-        escape::write_escaped(out, line)?;
-    } else {
-        out.write_all(line)?;
+
+    /// Prints a line and its end.
+    pub fn write(self, out: &mut impl Write, line: &[u8]) -> Result<(), Failure> {
+        static ON_TERMINAL: LazyLock<bool> = LazyLock::new(|| std::io::stdout().is_terminal());
+        self.write_to(out, line, *ON_TERMINAL)
     }
-    Ok(out.write_all(b"\n")?)
+
+    fn write_to(self, out: &mut impl Write, line: &[u8], on_terminal: bool) -> Result<(), Failure> {
+        let end = match self {
+            LineFormat::Json => return RowFormat::new(true, false).write(out, line, None),
+            LineFormat::Text(end) => end,
+        };
+        if on_terminal {
+            escape::write_escaped(out, line)?;
+        } else {
+            out.write_all(line)?;
+        }
+        Ok(out.write_all(&[end])?)
+    }
 }
 
 /// A row as a JSON object: `key` and `value`, or `key_hex` and `value_hex` where the bytes are not UTF-8.
@@ -131,7 +152,7 @@ mod tests {
     fn a_line_is_printed_as_it_is_but_does_not_drive_a_terminal() {
         for (on_terminal, printed) in [(false, &b"key\x1b[2J\xff\n"[..]), (true, b"key\\x1b[2J\\xff\n")] {
             let mut out = Vec::new();
-            write_line_as(&mut out, b"key\x1b[2J\xff", false, on_terminal).unwrap();
+            LineFormat::new(false, false).write_to(&mut out, b"key\x1b[2J\xff", on_terminal).unwrap();
             assert_eq!(out, printed);
         }
     }

@@ -15,6 +15,9 @@ pub struct Args {
     /// The lines to add
     #[arg(default_value = "-")]
     lines: PathBuf,
+    /// Lines end in NUL instead of LF
+    #[arg(short = '0', long)]
+    null: bool,
     /// Write the result to this file instead
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -23,7 +26,9 @@ pub struct Args {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let mut filter = sidebloom::read_filter(&self.filter)?;
-        InputLines::open(&self.lines, "adding")?.for_each(|line| Ok(filter.insert(line).map(drop)?))?;
+        InputLines::open(&self.lines, "adding")?
+            .ending_in_nul(self.null)
+            .for_each(|line| Ok(filter.insert(line).map(drop)?))?;
         files::write(cx, self.output.as_ref().unwrap_or(&self.filter), &filter)?;
         Ok(Outcome::Found)
     }

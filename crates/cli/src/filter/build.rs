@@ -40,6 +40,9 @@ use std::path::{Path, PathBuf};
 pub struct Args {
     /// The lines; `-` is standard input
     lines: PathBuf,
+    /// Lines end in NUL instead of LF
+    #[arg(short = '0', long)]
+    null: bool,
     /// The file to write; an existing file is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -128,13 +131,17 @@ impl Args {
             Some(0) => Err(Failure::message("--keys must be at least 1")),
             Some(keys) => Ok(keys),
             None if can_be_read_twice(&self.lines)? => {
-                Ok(InputLines::open(&self.lines, "counting")?.for_each(|_| Ok(()))?.max(1))
+                Ok(self.open("counting")?.for_each(|_| Ok(()))?.max(1))
             }
             None => Err(Failure::message(format!(
                 "{} can be read only once: give the number of lines with --keys, or choose --kind scalable",
                 self.lines.display()
             ))),
         }
+    }
+
+    fn open(&self, label: &str) -> Result<InputLines, Failure> {
+        Ok(InputLines::open(&self.lines, label)?.ending_in_nul(self.null))
     }
 
     fn parity(&self) -> Result<AnyFilter, Failure> {
@@ -155,8 +162,7 @@ impl Args {
             )));
         }
         let mut hashes = LineHashSorter::new();
-        InputLines::open(&self.lines, "hashing")?
-            .for_each(|line| hashes.push(KeyHasher::from(self.seed()).hash(line)))?;
+        self.open("hashing")?.for_each(|line| hashes.push(KeyHasher::from(self.seed()).hash(line)))?;
         let mut fpr = 1.0;
         for width in widths {
             let filter = LineFilter::from_sorter(width, &mut hashes, self.seed())?;
@@ -185,7 +191,7 @@ impl Args {
                 0.5f64.powi(SmallFilter::MAX_RATE_BITS as i32),
             )));
         };
-        let mut lines = InputLines::open(&self.lines, "hashing")?;
+        let mut lines = self.open("hashing")?;
         let (hasher, mut hashes) = (KeyHasher::from(self.seed()), HashSet::new());
         // One more than fits is enough to refuse them.
         while hashes.len() <= SmallFilter::MAX_KEYS
@@ -245,7 +251,7 @@ impl Args {
     }
 
     fn filled(&self, mut filter: AnyFilter) -> Result<AnyFilter, Failure> {
-        InputLines::open(&self.lines, "adding")?.for_each_batch(|lines| Ok(filter.insert_many(lines)?))?;
+        self.open("adding")?.for_each_batch(|lines| Ok(filter.insert_many(lines)?))?;
         Ok(filter)
     }
 }

@@ -11,7 +11,7 @@
 use super::input::{InputLines, can_be_read_twice, estimated_lines};
 use crate::context::{Context, Failure, Outcome};
 use crate::human::{self, parse_bytes};
-use crate::print::write_line;
+use crate::print::LineFormat;
 use crate::system;
 use crate::workdir::WorkDir;
 use sidebloom::{Compression, FilterPolicy, Options};
@@ -28,6 +28,9 @@ pub struct Args {
     /// The lines
     #[arg(default_value = "-")]
     lines: PathBuf,
+    /// Lines end in NUL instead of LF, also those printed
+    #[arg(short = '0', long)]
+    null: bool,
     /// Memory limit in bytes, at least 64M; K, M and G stand for powers of 1024
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes)]
     memory: u64,
@@ -72,7 +75,11 @@ impl MemoryPlan {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let lines = if can_be_read_twice(&self.lines)? { Some(estimated_lines(&self.lines)?) } else { None };
+        let lines = if can_be_read_twice(&self.lines)? {
+            Some(estimated_lines(&self.lines, self.null)?)
+        } else {
+            None
+        };
         let shares = MemoryPlan::of(self.memory, lines)?;
         let dir = WorkDir::temporary("dedup")?;
         let seen = Options::new()
@@ -83,7 +90,9 @@ impl Args {
             .compression(Compression::Lz4)
             .open(dir.path().join("seen"))?;
         let mut out = cx.out();
-        let (mut lines, mut first) = (InputLines::open(&self.lines, "reading")?, 0u64);
+        let format = LineFormat::new(cx.json, self.null);
+        let mut lines = InputLines::open(&self.lines, "reading")?.ending_in_nul(self.null);
+        let mut first = 0u64;
         while let Some(line) = lines.next()? {
             if seen.contains_key(line)? {
                 continue;
@@ -97,7 +106,7 @@ impl Args {
             }
             seen.put(line, b"")?;
             first += 1;
-            write_line(&mut *out, line, cx.json)?;
+            format.write(&mut *out, line)?;
         }
         tracing::info!("{first} of {} lines are distinct", lines.number());
         system::log_peak_memory();

@@ -26,6 +26,8 @@ pub struct InputLines {
     bytes: Option<u64>,
     read: u64,
     bar: ProgressBar,
+    /// The byte that ends a line.
+    end: u8,
 }
 
 impl InputLines {
@@ -46,15 +48,22 @@ impl InputLines {
             bytes,
             read: 0,
             bar: progress::byte_bar(label, bytes),
+            end: b'\n',
         })
     }
 
-    /// The next line, without its LF; `None` at the end.
+    /// Whether lines end in NUL instead of LF.
+    pub fn ending_in_nul(mut self, null: bool) -> Self {
+        self.end = if null { 0 } else { b'\n' };
+        self
+    }
+
+    /// The next line, without its end; `None` at the end.
     pub fn next(&mut self) -> Result<Option<&[u8]>, Failure> {
         self.line.clear();
         let mut limited = (&mut self.input).take(MAX_LINE_BYTES as u64 + 1);
         let read =
-            limited.read_until(b'\n', &mut self.line).map_err(|e| Failure::file("read", &self.path, e))?;
+            limited.read_until(self.end, &mut self.line).map_err(|e| Failure::file("read", &self.path, e))?;
         if read == 0 {
             self.bar.finish_and_clear();
             return Ok(None);
@@ -64,7 +73,7 @@ impl InputLines {
         if self.read / BAR_STEP != (self.read - read as u64) / BAR_STEP {
             self.bar.set_position(self.read);
         }
-        match self.line.pop_if(|last| *last == b'\n') {
+        match self.line.pop_if(|last| *last == self.end) {
             None if self.line.len() > MAX_LINE_BYTES => Err(Failure::message(format!(
                 "{}: line {} is longer than {MAX_LINE_BYTES} bytes",
                 self.path.display(),
@@ -143,10 +152,10 @@ pub fn can_be_read_twice(path: &Path) -> Result<bool, Failure> {
     Ok(meta.is_file())
 }
 
-/// The number of lines in a file, estimated from its size and the mean length of the first lines.
-pub fn estimated_lines(path: &Path) -> Result<u64, Failure> {
+/// The number of lines in a file, estimated from its size and the mean length of the first lines. With `null`, lines end in NUL.
+pub fn estimated_lines(path: &Path, null: bool) -> Result<u64, Failure> {
     const SAMPLE: u64 = 10_000;
-    let mut lines = InputLines::open(path, "measuring")?;
+    let mut lines = InputLines::open(path, "measuring")?.ending_in_nul(null);
     let mut bytes = 0;
     while lines.number() < SAMPLE
         && let Some(line) = lines.next()?

@@ -18,6 +18,9 @@ pub struct Args {
     /// The lines to remove
     #[arg(default_value = "-")]
     lines: PathBuf,
+    /// Lines end in NUL instead of LF
+    #[arg(short = '0', long)]
+    null: bool,
     /// Write the result to this file instead
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -30,7 +33,7 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let mut filter = sidebloom::read_filter(&self.filter)?;
         let mut missing = 0u64;
-        InputLines::open(&self.lines, "removing")?.for_each(|line| {
+        InputLines::open(&self.lines, "removing")?.ending_in_nul(self.null).for_each(|line| {
             if !filter.remove(line)? {
                 missing += 1;
                 match missing {

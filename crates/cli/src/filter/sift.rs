@@ -2,7 +2,7 @@
 
 use super::input::InputLines;
 use crate::context::{Context, Failure, Outcome};
-use crate::print::write_line;
+use crate::print::LineFormat;
 use sidebloom::filter::Verdict;
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,6 +18,9 @@ pub struct Sift {
     /// Print only the number of lines
     #[arg(short, long)]
     count: bool,
+    /// Lines end in NUL instead of LF, also those printed
+    #[arg(short = '0', long)]
+    null: bool,
 }
 
 impl Sift {
@@ -30,11 +33,13 @@ impl Sift {
         let wanted = if self.invert { Verdict::Absent } else { Verdict::Maybe };
         let mut found = 0u64;
         let mut out = cx.out();
-        let asked = InputLines::open(&self.lines, "checking")?.for_each_batch(|lines| {
+        let format = LineFormat::new(cx.json, self.null);
+        let mut lines = InputLines::open(&self.lines, "checking")?.ending_in_nul(self.null);
+        let asked = lines.for_each_batch(|lines| {
             for (line, _) in lines.iter().zip(ask(lines)?).filter(|(_, verdict)| *verdict == wanted) {
                 found += 1;
                 if !self.count {
-                    write_line(&mut *out, line, cx.json)?;
+                    format.write(&mut *out, line)?;
                 }
             }
             Ok(())

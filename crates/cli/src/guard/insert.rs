@@ -17,6 +17,8 @@ pub struct Args {
     dir: PathBuf,
     #[command(flatten)]
     keys: keys::Keys,
+    #[command(flatten)]
+    end: keys::LineEnd,
 }
 
 #[derive(serde::Serialize)]
@@ -27,9 +29,10 @@ struct Report {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let guard = keys::open(cx, &self.dir)?;
-        let inserted = self.keys.in_batches("inserting", &guard, |changes: &mut Changes, key| {
-            changes.insert(key);
-        })?;
+        let inserted =
+            self.keys.in_batches("inserting", &guard, &self.end, |changes: &mut Changes, key| {
+                changes.insert(key);
+            })?;
         cx.report(&Report { inserted }, |out| Ok(writeln!(out, "inserted {}", human::count(inserted))?))?;
         Ok(Outcome::Found)
     }

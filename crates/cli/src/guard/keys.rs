@@ -19,6 +19,14 @@ pub struct Keys {
     lines: Option<PathBuf>,
 }
 
+/// How lines end. Not part of [`Keys`], of which only one may be given.
+#[derive(clap::Args)]
+pub struct LineEnd {
+    /// Lines end in NUL instead of LF
+    #[arg(short = '0', long)]
+    null: bool,
+}
+
 /// Keys from a file are applied in batches of this size, with one write to stable storage each.
 const BATCH: usize = 4096;
 
@@ -45,8 +53,12 @@ impl Keys {
         &self,
         label: &str,
         guard: &Guard,
+        end: &LineEnd,
         change: impl Fn(&mut Changes, &[u8]),
     ) -> Result<u64, Failure> {
+        if end.null && self.lines.is_none() {
+            return Err(Failure::message("--null is for --lines"));
+        }
         let mut changes = Changes::new();
         let Some(path) = &self.lines else {
             self.keys.iter().for_each(|key| change(&mut changes, key.as_bytes()));
@@ -54,7 +66,7 @@ impl Keys {
             return Ok(changes.len() as u64);
         };
         let mut applied = 0;
-        InputLines::open(path, label)?.for_each(|line| {
+        InputLines::open(path, label)?.ending_in_nul(end.null).for_each(|line| {
             change(&mut changes, line);
             if changes.len() == BATCH {
                 guard.write(&std::mem::take(&mut changes))?;

@@ -17,6 +17,8 @@ pub struct Args {
     dir: PathBuf,
     #[command(flatten)]
     keys: keys::Keys,
+    #[command(flatten)]
+    end: keys::LineEnd,
 }
 
 #[derive(serde::Serialize)]
@@ -28,7 +30,7 @@ struct Report {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let guard = keys::open(cx, &self.dir)?;
-        let given = self.keys.in_batches("removing", &guard, |changes: &mut Changes, key| {
+        let given = self.keys.in_batches("removing", &guard, &self.end, |changes: &mut Changes, key| {
             changes.remove(key);
         })?;
         let not_found = guard.stats().unknown_removals;

@@ -13,6 +13,9 @@ use std::path::PathBuf;
 pub struct Named {
     #[command(flatten)]
     from: From,
+    /// Lines end in NUL instead of LF
+    #[arg(short = '0', long)]
+    null: bool,
     /// The table that has the keys; in PostgreSQL also SCHEMA.TABLE
     #[arg(long, value_name = "TABLE", conflicts_with = "lines")]
     table: Option<String>,
@@ -40,6 +43,9 @@ struct From {
 impl Named {
     /// Opens it, with a progress bar that counts its rows.
     pub fn open(&self, label: &str) -> Result<Watched, Failure> {
+        if self.null && self.from.lines.is_none() {
+            return Err(Failure::message("--null is for --lines"));
+        }
         let (table, column) =
             (self.table.as_deref().unwrap_or_default(), self.column.as_deref().unwrap_or_default());
         let source: Box<dyn Source> = match &self.from {
@@ -47,7 +53,8 @@ impl Named {
             From { postgres: Some(url), .. } => postgres(url, table, column)?,
             From { lines, .. } => {
                 let lines = lines.clone().unwrap_or_else(|| PathBuf::from("-"));
-                return Ok(Watched { source: Box::new(FromLines { lines, label: label.into() }), bar: None });
+                let source = FromLines { lines, null: self.null, label: label.into() };
+                return Ok(Watched { source: Box::new(source), bar: None });
             }
         };
         Ok(Watched { source, bar: Some(progress::counter(label)) })
@@ -120,6 +127,7 @@ impl Source for Watched {
 /// Lines of a file. They cannot be queried or changed later.
 struct FromLines {
     lines: PathBuf,
+    null: bool,
     label: String,
 }
 
@@ -131,8 +139,8 @@ impl FromLines {
 
 impl Source for FromLines {
     fn stream(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let mut lines =
-            InputLines::open(&self.lines, &self.label).map_err(|failure| self.failed(&failure))?;
+        let lines = InputLines::open(&self.lines, &self.label).map_err(|failure| self.failed(&failure))?;
+        let mut lines = lines.ending_in_nul(self.null);
         while let Some(line) = lines.next().map_err(|failure| self.failed(&failure))? {
             visit(line)?;
         }

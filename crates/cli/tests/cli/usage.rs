@@ -150,3 +150,88 @@ fn impossible_numbers_are_printed_with_few_digits() {
         build(kind, "--bits-per-key", "1e300");
     }
 }
+
+#[test]
+fn get_reads_keys_from_standard_input() {
+    let sandbox = Sandbox::new();
+    sandbox.ok(&["put", "a\nb", "1"]);
+    sandbox.ok(&["put", "c", "2"]);
+    sandbox.ok(&["put", "-5", "cold"]);
+    let asked = sandbox.run_with(&["get", "-"], b"c\nmissing\nc\n");
+    assert_eq!((asked.code, asked.text()), (1, "c\t2\nc\t2\n".to_owned()));
+    for null in ["-0", "--null"] {
+        for args in [["get", null, "-"], ["get", "-", null]] {
+            let asked = sandbox.run_with(&args, b"a\nb\0c\0");
+            assert_eq!((asked.code, asked.text()), (0, "a\\nb\t1\nc\t2\n".to_owned()), "{}", asked.err);
+        }
+    }
+    assert_eq!(sandbox.run_with(&["get", "--hex", "-"], b"63\n").text(), "63\t32\n");
+    let asked = sandbox.run_with(&["get", "--hex", "-"], b"63\n6\n63\n");
+    assert_eq!((asked.code, asked.text()), (2, "63\t32\n".to_owned()), "those before it are answered");
+    assert!(asked.err.contains("key 6: "), "{}", asked.err);
+    let json = sandbox.run_with(&["get", "--json", "-"], b"c\nd\n").text();
+    assert_eq!(json, "{\"key\":\"c\",\"value\":\"2\",\"found\":true}\n{\"key\":\"d\",\"found\":false}\n");
+    let many: String = (0..3000).map(|i| format!("{}\n", if i == 2999 { "c" } else { "no" })).collect();
+    assert_eq!(sandbox.run_with(&["get", "-"], many.as_bytes()).text(), "c\t2\n");
+    // Keys that begin with a hyphen are keys as before.
+    assert_eq!(sandbox.ok(&["get", "-5"]), "cold");
+    let asked = sandbox.run(&["get", "-0", "c"]);
+    assert!(asked.code == 1 && asked.text() == "c\t2\n" && asked.err.contains("`get -0 -`"), "{}", asked.err);
+    sandbox.ok(&["put", "-0", "zero"]);
+    assert_eq!(sandbox.ok(&["get", "-0"]), "zero");
+    assert!(sandbox.fails(&["get", "--null", "c"]).contains("standard input"));
+    sandbox.ok(&["put", "--", "-", "hyphen"]);
+    assert_eq!(sandbox.ok(&["get", "--hex", "2d"]), "68797068656e\n");
+}
+
+#[test]
+fn lines_end_in_nul_wherever_lines_are_read() {
+    let sandbox = Sandbox::new();
+    let path = |name: &str| sandbox.path(name).to_str().unwrap().to_owned();
+    let (filter, guard) = (path("f"), path("g"));
+    let lines = sandbox.file("lines", b"a\nb\0c\0");
+    let more = sandbox.file("more", b"c\0a\nb\0d\nd\0c\0");
+    let asked = b"a\nb\0a\0c\0";
+    let text = |args: &[&str], input: &[u8]| {
+        let outcome = sandbox.run_with(args, input);
+        assert_eq!(outcome.code, 0, "{args:?}: {}", outcome.err);
+        outcome.text()
+    };
+
+    for kind in ["blocked", "parity", "small", "counting"] {
+        text(&["filter", "build", "-0", "--kind", kind, "--fpp", "1%", &lines, "-o", &filter], b"");
+        let info = text(&["filter", "info", "--json", &filter], b"");
+        assert_eq!(crate::sandbox::number(&info, "keys"), 2.0, "{kind}: {info}");
+        assert!(text(&["filter", "check", "-0", &filter], asked).starts_with("a\nb\0"), "{kind}");
+    }
+    text(&["filter", "add", "-0", &filter], b"e\ne\0");
+    assert_eq!(text(&["filter", "check", "-0", "--count", &filter], b"e\ne\0"), "1\n");
+    text(&["filter", "remove", &filter, "--null"], b"e\ne\0a\nb\0");
+    assert_eq!(text(&["filter", "check", "-0v", &filter], b"e\ne\0a\nb\0"), "e\ne\0a\nb\0");
+    assert_eq!(text(&["filter", "dedup", "-0"], b"a\nb\0a\0a\nb\0a\n\0"), "a\nb\0a\0a\n\0");
+    assert_eq!(text(&["filter", "dedup", "-0", &more], b""), "c\0a\nb\0d\nd\0");
+    let common = text(&["filter", "common", "-0", &lines, &more], b"");
+    let mut common: Vec<_> = common.split_terminator('\0').collect();
+    common.sort_unstable();
+    assert_eq!(common, ["a\nb", "c"]);
+    let json = text(&["filter", "check", "-0", "--json", &filter], b"c\0");
+    assert_eq!(json, "{\"key\":\"c\"}\n");
+
+    text(&["guard", "build", &guard, "-0", "--lines", &lines], b"");
+    let check = ["guard", "check", "--exact", "-0", &guard];
+    assert_eq!(text(&check, asked), "a\nb\0c\0");
+    text(&["guard", "insert", &guard, "-0", "--lines", "-"], b"e\ne\0");
+    assert_eq!(text(&check, b"e\ne\0e\0"), "e\ne\0");
+    text(&["guard", "remove", "--lines", "-", "--null", &guard], b"a\nb\0");
+    assert_eq!(text(&check, asked), "c\0");
+    text(&["guard", "refresh", &guard, "--lines", &more, "-0"], b"");
+    assert_eq!(text(&check, b"a\nb\0d\nd\0e\ne\0"), "a\nb\0d\nd\0");
+    text(&["guard", "reconcile", &guard, "--lines", &more, "-0"], b"");
+    // A key that looks like the option stays a key.
+    text(&["guard", "insert", &guard, "-0", "-7"], b"");
+    assert_eq!(text(&check, b"-0\0-7\0"), "-0\0-7\0");
+    let database = ["guard", "build", "h", "-0", "--sqlite", "f", "--table", "t", "--column", "c"];
+    for args in [&["guard", "insert", &guard, "--null", "k"][..], &database] {
+        assert!(sandbox.fails(args).contains("--lines"), "{args:?}");
+    }
+}

@@ -24,7 +24,7 @@ mod parts;
 use super::input::{InputLines, can_be_read_twice, estimated_lines};
 use crate::context::{Context, Failure, Outcome};
 use crate::human::{self, parse_bytes};
-use crate::print::write_line;
+use crate::print::LineFormat;
 use crate::system;
 use crate::workdir::WorkDir;
 use line_set::{Full, LineSet};
@@ -45,6 +45,9 @@ pub struct Args {
     a: PathBuf,
     /// The other
     b: PathBuf,
+    /// Lines end in NUL instead of LF, also those printed
+    #[arg(short = '0', long)]
+    null: bool,
     /// Memory limit in bytes, at least 16M; K, M and G stand for powers of 1024
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes)]
     memory: u64,
@@ -73,6 +76,8 @@ struct Comparison {
     /// The partitioning hash of each depth; all differ.
     deal_hashes: Vec<KeyHasher>,
     dealt_bytes: Cell<u64>,
+    /// Lines end in NUL instead of LF.
+    null: bool,
 }
 
 /// Receives each common line.
@@ -95,11 +100,13 @@ impl Args {
         let (small, large) =
             if size(&self.a) <= size(&self.b) { (&self.a, &self.b) } else { (&self.b, &self.a) };
         let free = usize::try_from(self.memory - BASE_BYTES).unwrap_or(usize::MAX);
-        let work = Comparison::new(MemorySplit { buffers: free / 8, filter_or_set: free / 8 * 7 })?;
+        let memory = MemorySplit { buffers: free / 8, filter_or_set: free / 8 * 7 };
+        let work = Comparison::new(memory, self.null)?;
+        let format = LineFormat::new(cx.json, self.null);
         let (mut out, mut found) = (cx.out(), 0u64);
         work.run(small, large, &mut |line| {
             found += 1;
-            write_line(&mut *out, line, cx.json)
+            format.write(&mut *out, line)
         })?;
         system::log_peak_memory();
         Ok(Outcome::found(found > 0))
@@ -107,13 +114,14 @@ impl Args {
 }
 
 impl Comparison {
-    fn new(memory: MemorySplit) -> Result<Self, Failure> {
+    fn new(memory: MemorySplit, null: bool) -> Result<Self, Failure> {
         Ok(Comparison {
             dir: WorkDir::temporary("common")?,
             memory,
             filter_hash: secret_hash()?,
             deal_hashes: (0..=DEPTH_MAX).map(|_| secret_hash()).collect::<Result<_, _>>()?,
             dealt_bytes: Cell::new(0),
+            null,
         })
     }
 
@@ -137,11 +145,15 @@ impl Comparison {
         Ok(())
     }
 
+    fn open(&self, path: &Path, label: &str) -> Result<InputLines, Failure> {
+        Ok(InputLines::open(path, label)?.ending_in_nul(self.null))
+    }
+
     /// A filter of all lines, or `None` if it would be too small to be useful.
     fn filter_of_file(&self, path: &Path) -> Result<Option<AtomicBloom>, Failure> {
-        let keys = estimated_lines(path)?;
+        let keys = estimated_lines(path, self.null)?;
         let Some(filter) = self.new_filter(keys)? else { return Ok(None) };
-        InputLines::open(path, "0/3 reading the smaller file")?.for_each(|line| {
+        self.open(path, "0/3 reading the smaller file")?.for_each(|line| {
             filter.insert(self.filter_hash.hash(line));
             Ok(())
         })?;
@@ -185,15 +197,14 @@ impl Comparison {
             Some(filter) => filter.probe(self.filter_hash.hash(line)) == Verdict::Maybe,
             None => true,
         };
-        InputLines::open(path, label)?
-            .for_each(|line| if passes(line) { dealer.deal(line) } else { Ok(()) })?;
+        self.open(path, label)?.for_each(|line| if passes(line) { dealer.deal(line) } else { Ok(()) })?;
         self.finish(dealer)
     }
 
     fn dealer(&self, name: &str, depth: usize, buffers: usize) -> Result<Dealer, Failure> {
         let too_deep = || Failure::message("cannot partition the lines any further: increase --memory");
         let hash = *self.deal_hashes.get(depth).ok_or_else(too_deep)?;
-        Dealer::create(self.dir.path(), name, hash, buffers)
+        Dealer::create(self.dir.path(), name, hash, buffers, self.null)
     }
 
     fn finish(&self, dealer: Dealer) -> Result<Vec<PartFile>, Failure> {
@@ -273,16 +284,21 @@ mod tests {
 
     #[test]
     fn lines_that_overflow_the_memory_again_and_again_are_still_compared_exactly() {
+        [false, true].into_iter().for_each(compare_in_little_memory);
+    }
+
+    fn compare_in_little_memory(null: bool) {
         let inputs = tempfile::tempdir().unwrap();
+        let ends = if null { "\nline\0" } else { "\n" };
         let file = |name: &str, numbers: std::ops::Range<u32>| {
             let path = inputs.path().join(name);
-            let text: String = numbers.map(|i| format!("line {}\n", i % 20_000)).collect();
+            let text: String = numbers.map(|i| format!("line {}{ends}", i % 20_000)).collect();
             std::fs::write(&path, text).unwrap();
             path
         };
         let (small, large) = (file("a", 0..15_000), file("b", 10_000..50_000));
         // Room for some thirty lines: no filter, and two divisions of 64 for the 15,000.
-        let work = Comparison::new(MemorySplit { buffers: 64 << 6, filter_or_set: 900 }).unwrap();
+        let work = Comparison::new(MemorySplit { buffers: 64 << 6, filter_or_set: 900 }, null).unwrap();
         let mut found = Vec::new();
         work.run(&small, &large, &mut |line| {
             found.push(line.to_vec());
@@ -315,7 +331,7 @@ mod tests {
             LINES * (LINES + 1) / 2,
             "the lines do collide"
         );
-        let work = Comparison::new(MemorySplit { buffers: 64 << 6, filter_or_set: bytes }).unwrap();
+        let work = Comparison::new(MemorySplit { buffers: 64 << 6, filter_or_set: bytes }, false).unwrap();
         let found = probes(work.new_set().unwrap());
         assert!(found < 2 * LINES, "{found} slots looked at for {LINES} lines");
         for hash in [&work.filter_hash].into_iter().chain(&work.deal_hashes) {

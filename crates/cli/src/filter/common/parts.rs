@@ -18,6 +18,8 @@ pub struct PartFile {
     pub bytes: u64,
     /// Its lines.
     pub lines: u64,
+    /// Lines end in NUL, as in the input.
+    null: bool,
 }
 
 /// A partition being written.
@@ -28,11 +30,19 @@ pub struct Dealer {
 
 impl Dealer {
     /// Creates the files `name.0`, `name.1`, … in `dir`. Lines are assigned by `hasher`; the buffers take `bytes` of memory together.
-    pub fn create(dir: &Path, name: &str, hasher: KeyHasher, bytes: usize) -> Result<Self, Failure> {
+    /// With `null`, lines end in NUL instead of LF.
+    pub fn create(
+        dir: &Path,
+        name: &str,
+        hasher: KeyHasher,
+        bytes: usize,
+        null: bool,
+    ) -> Result<Self, Failure> {
         let create = |i: usize| {
             let path = dir.join(format!("{name}.{i}"));
             let file = File::create_new(&path).map_err(|e| Failure::file("create", &path, e))?;
-            Ok((BufWriter::with_capacity(bytes / PARTS, file), PartFile { path, bytes: 0, lines: 0 }))
+            let part = PartFile { path, bytes: 0, lines: 0, null };
+            Ok((BufWriter::with_capacity(bytes / PARTS, file), part))
         };
         Ok(Dealer { files: (0..PARTS).map(create).collect::<Result<_, Failure>>()?, hasher })
     }
@@ -41,7 +51,8 @@ impl Dealer {
     pub fn deal(&mut self, line: &[u8]) -> Result<(), Failure> {
         let which = (self.hasher.hash(line) >> (u64::BITS - PARTS.ilog2())) as usize;
         if let Some((file, part)) = self.files.get_mut(which) {
-            let written = file.write_all(line).and_then(|()| file.write_all(b"\n"));
+            let end: &[u8] = if part.null { b"\0" } else { b"\n" };
+            let written = file.write_all(line).and_then(|()| file.write_all(end));
             written.map_err(|e| Failure::file("write", &part.path, e))?;
             part.bytes += line.len() as u64 + 1;
             part.lines += 1;
@@ -62,7 +73,7 @@ impl Dealer {
 impl PartFile {
     /// Opens it for reading.
     pub fn read(&self, label: &str) -> Result<InputLines, Failure> {
-        InputLines::open(&self.path, label)
+        Ok(InputLines::open(&self.path, label)?.ending_in_nul(self.null))
     }
 
     /// Removes the file, to free disk space early.
