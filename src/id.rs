@@ -24,6 +24,11 @@ impl FileId {
         self <= FileId::LARGEST_NEW
     }
 
+    /// Whether there are as many numbers above this one as below it before a store takes no more writes. A repair gives larger ones up.
+    pub(crate) fn leaves_room(self) -> bool {
+        self.0 <= FileId::LARGEST_NEW.0 / 2
+    }
+
     /// The file name for this number and kind: at least six digits, and the kind's extension.
     pub fn file_name(self, kind: FileKind) -> String {
         format!("{:06}.{}", self.0, kind.extension())

@@ -87,7 +87,7 @@ fn segment(dir: &Path, id: FileId) -> SegmentSummary {
 
 #[test]
 fn repair_gives_segments_with_enormous_numbers_others() {
-    for number in [u64::MAX, u64::MAX - 1, 1 << 62, FileId::LARGEST_NEW.0 + 1] {
+    for number in [u64::MAX, u64::MAX - 1, 1 << 62, FileId::LARGEST_NEW.0 + 1, FileId::LARGEST_NEW.0] {
         let dir = fast_dir();
         let path = dir.path().join("store");
         std::fs::create_dir(&path).unwrap();
@@ -95,6 +95,26 @@ fn repair_gives_segments_with_enormous_numbers_others() {
         let report = repair(&path).unwrap();
         assert_eq!((report.rows_salvaged, report.lost.len(), report.set_aside.len()), (3, 0, 1));
         works(&path, &["a", "b", "c"]);
+    }
+}
+
+#[test]
+fn a_repaired_store_whose_numbers_had_nearly_run_out_opens_more_than_once() {
+    let (_dir, path) = store();
+    let next_id = FileId::LARGEST_NEW;
+    let state = ManifestState { next_id, ..read_state(&RealFs, &path).unwrap() };
+    Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+    assert!(Db::open(&path).is_ok());
+    repair(&path).unwrap();
+    works(&path, &["flushed", "logged"]);
+}
+
+#[test]
+fn a_foreign_file_with_an_enormous_number_stops_no_opening() {
+    for number in [FileId::LARGEST_NEW.0 + 1, FileId::LARGEST_NEW.0, FileId::LARGEST_NEW.0 - 1] {
+        let (_dir, path) = store();
+        std::fs::write(path.join(FileId(number).file_name(FileKind::Filter)), "foreign").unwrap();
+        works(&path, &["flushed", "logged"]);
     }
 }
 

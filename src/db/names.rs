@@ -20,10 +20,10 @@ pub(crate) fn is_of_a_store(name: &str) -> bool {
     name == LOCK || name == MANIFEST || is_unfinished(name) || FileKind::parse(name).is_some()
 }
 
-/// The smallest file number above all that are in use or were ever reserved. Numbers that no store gives are ignored.
+/// The smallest file number above all that are in use or were ever reserved. Numbers of files that would leave no room are ignored.
 pub(crate) fn next_free_id(state: &ManifestState, names: &[String]) -> u64 {
     let ids = names.iter().filter_map(|name| FileKind::parse(name)).map(|(id, _)| id);
-    let seen = ids.filter(|id| id.is_usual()).map(|id| id.0 + 1).max();
+    let seen = ids.filter(|id| id.leaves_room()).map(|id| id.0 + 1).max();
     seen.unwrap_or(1).max(state.next_id.0).max(1)
 }
 

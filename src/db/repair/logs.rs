@@ -69,7 +69,7 @@ impl Repair<'_> {
             let found = if self.is_store_unknown { wal::find_tag(&*self.fs, &log_path)? } else { None };
             let tag = found.unwrap_or_else(|| LogHeader::tag(log, state.header.store_id));
             let unreadable = wal::salvage(&*self.fs, &log_path, from, tag, &mut keep)?;
-            if !log.is_usual() {
+            if !log.leaves_room() {
                 damaged.push((log, unusual_number(log_path)));
             } else if let Some(offset) = unreadable.first {
                 merged.salvage.bytes_unreadable =

@@ -133,7 +133,7 @@ impl Repair<'_> {
     /// The state of the manifest, or `None` if the manifest has lost its last edits. In that case it is set aside.
     fn keep_if_complete(&mut self, state: ManifestState) -> Result<Option<ManifestState>> {
         let manifest = self.path.join(MANIFEST);
-        if !state.next_id.is_usual() {
+        if !state.next_id.leaves_room() {
             self.set_aside(MANIFEST, unusual_number(manifest))?;
             return Ok(None);
         }

@@ -72,7 +72,7 @@ impl Repair<'_> {
         store: Option<StoreIdentity>,
     ) -> Result<(SegmentMeta, StoreIdentity)> {
         let path = self.segment_path(id);
-        if !id.is_usual() {
+        if !id.leaves_room() {
             return Err(unusual_number(path)); // Its rows get another number.
         }
         let (cache, counters) = (Arc::new(BlockCache::new(0)), Arc::new(ReadCounters::default()));
