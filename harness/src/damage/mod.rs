@@ -1,6 +1,7 @@
 //! Damages the files of random stores, one opening each. Every answer is right, or an error that names the file and an offset in it (I6);
 //! damaged sidecars change nothing (I2); repair brings back what is not damaged.
 
+mod extremes;
 mod formats;
 mod harm;
 mod logs;
@@ -13,6 +14,7 @@ mod wound;
 
 use crate::run::{Args, Counts, Harness};
 use crate::support::{Contents, Rng, SimFs, contents, count_warnings};
+use extremes::Extreme;
 use reads::Reads;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -21,6 +23,8 @@ use wound::Wounds;
 
 /// Damages of each store.
 const ATTEMPTS: u64 = 2500;
+/// Enormous numbers in each store.
+const EXTREMES: u64 = 60;
 
 pub fn harness(args: &Args) -> ExitCode {
     count_warnings();
@@ -30,6 +34,7 @@ pub fn harness(args: &Args) -> ExitCode {
         ("damages of segments", 100_000),
         ("damages of manifests", 100_000),
         ("damages of sidecars", 50_000),
+        ("enormous numbers", 20_000),
     ];
     Harness { name: "damage", short: 60, long: 470, floors }.run(args, |seed, counts: &Counts| {
         let store = Store::new(seed);
@@ -38,6 +43,11 @@ pub fn harness(args: &Args) -> ExitCode {
         for number in 0..ATTEMPTS {
             let mut attempt = Attempt { seed, number, store: &store, wounds: None };
             attempt.run(&mut rng, &mut done);
+        }
+        for _ in 0..EXTREMES {
+            let Some(extreme) = Extreme::random(&mut rng, &store) else { continue };
+            extreme.check(&store, &store.copy());
+            *done.entry("enormous numbers").or_default() += 1;
         }
         *done.entry("stores").or_default() += 1;
         done.into_iter().for_each(|(what, n)| counts.add(what, n));
