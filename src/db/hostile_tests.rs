@@ -86,6 +86,22 @@ fn segment(dir: &Path, id: FileId) -> SegmentSummary {
 }
 
 #[test]
+fn i6_nobody_looks_for_edits_behind_gigabytes_of_holes() {
+    let (_dir, path) = store();
+    let manifest = path.join("MANIFEST");
+    let (file, sound) =
+        (File::options().write(true).open(&manifest).unwrap(), manifest.metadata().unwrap().len());
+    for (hole, opens) in [(1 << 16, true), (3 << 30, false)] {
+        file.set_len(sound + hole).unwrap();
+        let opened = Options::new().read_only(true).open(&path);
+        assert_eq!(opened.is_ok(), opens, "{hole}");
+        assert!(opens || is_named(opened, &manifest));
+    }
+    repair(&path).unwrap();
+    works(&path, &["flushed", "logged"]);
+}
+
+#[test]
 fn repair_gives_segments_with_enormous_numbers_others() {
     for number in [u64::MAX, u64::MAX - 1, 1 << 62, FileId::LARGEST_NEW.0 + 1, FileId::LARGEST_NEW.0] {
         let dir = fast_dir();

@@ -9,7 +9,7 @@ use super::format::{
 };
 use crate::codec::Decoder;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, Pieces, SECTOR_BYTES, has_lost_sector};
+use crate::fs::{Fs, HOLE_BYTES, Pieces, SECTOR_BYTES, has_lost_sector};
 use crate::segment::StoreIdentity;
 use std::path::Path;
 
@@ -124,7 +124,9 @@ impl ManifestReader {
                 std::cmp::Ordering::Greater => Ok(false),
             },
             None if rest < EDIT_HEAD_BYTES as u64 => Ok(true),
-            None => Ok(rest <= EDIT_BYTES_MAX && self.has_lost_sector(at)? && !self.has_head_after(at)?),
+            None => {
+                Ok(rest <= EDIT_BYTES_MAX && self.has_lost_sector(at)? && !self.may_have_head_after(at)?)
+            }
         }
     }
 
@@ -148,10 +150,15 @@ impl ManifestReader {
         Ok(false)
     }
 
-    /// Whether a valid head begins anywhere from `at` on.
-    fn has_head_after(&mut self, mut at: u64) -> Result<bool> {
+    /// Whether a valid head begins anywhere from `at` on, or behind a hole, where nobody looks.
+    fn may_have_head_after(&mut self, mut at: u64) -> Result<bool> {
         let (tag, mark) = (self.tag, self.tag.to_le_bytes());
         while at + (EDIT_HEAD_BYTES as u64) <= self.pieces.len() {
+            let zeros = self.pieces.zeros(at)?; // No head begins with one.
+            if zeros > HOLE_BYTES {
+                return Ok(true);
+            }
+            at += zeros;
             let view = self.pieces.view(at, EDIT_HEAD_BYTES)?;
             let is_head = |later: &[u8]| later.starts_with(&mark) && EditHead::decode(later, tag).is_some();
             if view.windows(EDIT_HEAD_BYTES).any(is_head) {
