@@ -95,7 +95,8 @@ mod wal;
 pub use bounds::KeyBounds;
 pub use db::{
     Cursor, Db, Durability, FileSet, FilterPolicy, Keys, LevelStats, LogSalvage, LostRange, Options, Range,
-    RebuildReport, RepairReport, SegmentEntry, Snapshot, Stats, VerifyReport, WriteStall, repair,
+    RebuildReport, RepairReport, SegmentEntry, Skipped, SkippedKeys, Snapshot, Stats, VerifyReport,
+    WriteStall, repair,
 };
 pub use error::{Error, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};

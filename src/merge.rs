@@ -8,11 +8,13 @@
 //!
 //! Sources may come in any order: sequence numbers decide which entry is the newest.
 
+mod damage;
 mod lead;
 mod mask;
 mod run;
 mod skip;
 mod source;
+mod unreadable;
 
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
@@ -21,6 +23,7 @@ use lead::count_leading;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
+pub use damage::{Damage, DamagedPart};
 pub use mask::Mask;
 pub use run::{RunCursor, RunSegments};
 pub use source::MergeSource;
@@ -74,6 +77,11 @@ impl MergeCursor {
         let inputs: Vec<_> = sources.into_iter().map(|source| MergeInput { source, front: 0 }).collect();
         let (heap, end) = (Vec::with_capacity(inputs.len()), end.map(<[u8]>::to_vec));
         MergeCursor { inputs, heap, top: 0, lead: 0, direction, end, mask, started: false }
+    }
+
+    /// The merge with another mask. Only before its first entry.
+    pub fn masked_by(self, mask: Box<dyn Mask>) -> Self {
+        MergeCursor { mask: Some(mask), ..self }
     }
 
     /// Starts another walk, from `start` on and without an end, as a new merge of the same sources would. The sources keep what they have
@@ -212,9 +220,9 @@ impl MergeCursor {
 
     fn start(&mut self) -> Result<()> {
         self.started = true;
-        for (i, input) in self.inputs.iter_mut().enumerate() {
-            if input.advance()? {
-                self.heap.push(i);
+        for index in 0..self.inputs.len() {
+            if self.advance_input(index)? {
+                self.heap.push(index);
             }
         }
         self.order_all();
@@ -259,7 +267,7 @@ impl MergeCursor {
     /// Advances the source at position `at` of the heap and restores the heap order.
     fn advance_at(&mut self, at: usize) -> Result<()> {
         let index = self.heap[at];
-        if !self.inputs[index].advance()? {
+        if !self.advance_input(index)? {
             self.heap.swap_remove(at);
         }
         self.sift_down(at);

@@ -1,11 +1,13 @@
 //! The range tombstones of a view, for walks and lookups. They count whether or not a filter denies the keys that they delete (I9).
 
+use super::doubts::{Doubts, may_skip};
+use super::skipped::Skipped;
 use super::view::View;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::{Seq, SplitKey};
 use crate::manifest::LiveSet;
 use crate::memtable::RangeList;
-use crate::merge::Mask;
+use crate::merge::{Damage, Mask};
 use crate::ranges::Span;
 use crate::segment::Direction;
 use std::ops::Bound;
@@ -21,6 +23,8 @@ pub(super) struct RangeMask {
     /// How many neighbourhoods there were.
     spans: u64,
     key: Vec<u8>,
+    /// Only if the walk skips damage.
+    doubts: Option<Box<Doubts>>,
 }
 
 impl Mask for RangeMask {
@@ -45,6 +49,17 @@ impl Mask for RangeMask {
         };
         Some((edge, span.seq))
     }
+
+    fn may_skip(&self, error: &Error) -> bool {
+        self.doubts.is_some() && may_skip(error)
+    }
+
+    fn skip(&mut self, damage: Damage) {
+        self.span = None;
+        if let Some(doubts) = &mut self.doubts {
+            doubts.add(damage);
+        }
+    }
 }
 
 impl RangeMask {
@@ -54,7 +69,13 @@ impl RangeMask {
         self.spans += 1;
         key.copy_into(&mut self.key);
         self.memtables.iter().for_each(|list| list.narrow(&self.key, self.seq, &mut span));
-        self.live.ranged().narrow(&self.key, &mut span)?;
+        let key = &self.key;
+        match &mut self.doubts {
+            Some(doubts) => doubts.narrow(&self.live, key, &mut span)?,
+            None => self.live.ranged().narrow(key, &mut span, |segment, span| {
+                segment.file.ask_ranges(|ranges| ranges.narrow(key, span))
+            })?,
+        }
         Ok(self.span.insert(span).seq)
     }
 }
@@ -68,19 +89,22 @@ impl View {
 
     /// What hides entries of a walk as of `seq`; `None` if nothing does.
     pub fn mask(&self, seq: Seq) -> Option<Box<dyn Mask>> {
-        if !self.has_ranges() {
-            return None;
+        match self.has_ranges() {
+            true => Some(Box::new(self.range_mask(seq, None))),
+            false => None,
         }
+    }
+
+    /// The same for a walk that skips damage, which it adds to `skipped`.
+    pub fn mask_with_doubts(&self, seq: Seq, direction: Direction, skipped: &Skipped) -> Box<dyn Mask> {
+        Box::new(self.range_mask(seq, Some(Box::new(Doubts::new(skipped, direction)))))
+    }
+
+    fn range_mask(&self, seq: Seq, doubts: Option<Box<Doubts>>) -> RangeMask {
         let memtables =
             self.memtables().map(|table| table.ranges()).filter(|list| !list.is_empty()).collect();
-        Some(Box::new(RangeMask {
-            memtables,
-            live: Arc::clone(&self.live),
-            seq,
-            span: None,
-            spans: 0,
-            key: Vec::new(),
-        }))
+        let (live, key) = (Arc::clone(&self.live), Vec::new());
+        RangeMask { memtables, live, seq, span: None, spans: 0, key, doubts }
     }
 
     /// Whether a range tombstone up to `now` deletes an entry of the key with number `seq`.

@@ -1,5 +1,6 @@
 //! Ordered iteration over one moment of the store, lazily and from both ends.
 
+use super::skipped::Skipped;
 use super::view::View;
 use crate::error::Result;
 use crate::key::{Seq, Value};
@@ -9,7 +10,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// An iterator over keys and values in key order. `rev()` and `next_back()` iterate from the other end. It holds two blocks per run in
-/// memory, and keeps the segments and memtables that it started with. It ends after an error.
+/// memory, and keeps the segments and memtables that it started with. It ends after an error, unless it is told to
+/// [skip damage](Self::skip_damaged).
 ///
 /// The block cache keeps the first 256 KiB that a range reads of each run. Beyond, it keeps blocks only while it has room, so a scan of
 /// the whole store evicts next to nothing.
@@ -25,6 +27,8 @@ pub struct Range {
     access: Access,
     /// The key that was lent last.
     key: Vec<u8>,
+    /// Where damage is noted that it skips.
+    skipped: Option<Skipped>,
 }
 
 impl Range {
@@ -39,14 +43,15 @@ impl Range {
             done: false,
             access: Access::Range,
             key: Vec::new(),
+            skipped: None,
         }
     }
 
     /// A range without rows.
     pub(crate) fn empty() -> Self {
         let (lower, upper, access) = (Bound::Unbounded, Bound::Unbounded, Access::Range);
-        let (front, back, key) = (None, None, Vec::new());
-        Range { view: None, seq: 0, lower, upper, front, back, done: true, access, key }
+        let (front, back, key, skipped) = (None, None, Vec::new(), None);
+        Range { view: None, seq: 0, lower, upper, front, back, done: true, access, key, skipped }
     }
 
     /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next), which allocates a key and shares
@@ -92,6 +97,41 @@ impl Range {
         Keys(self)
     }
 
+    /// Goes on behind what cannot be read, from where this iterator is, and adds it to `skipped`: each time the file, the offset, and the keys
+    /// that may be missing. Every adapter works as without it, from both ends. For what is left of a damaged store; slower than without it.
+    ///
+    /// No row that it shows is wrong, and outside of the skipped keys none is missing. Within them, rows newer than everything that the
+    /// unreadable blocks can hold are shown. Older ones, from other segments, are left out: those blocks may overwrite or delete them. Of a
+    /// skipped key that is not shown nothing is known, not even whether it has a value. If the range tombstones of a segment or the top of
+    /// its index cannot be read, all of its keys are skipped. What cannot be read below keys that are skipped or deleted may go unnoticed.
+    ///
+    /// It ends after any other error, such as a lack of file descriptors.
+    ///
+    /// ```
+    /// # fn main() -> sidebloom::Result<()> {
+    /// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+    /// # let db = sidebloom::Db::open(dir.path().join("songs.db"))?;
+    /// let skipped = sidebloom::Skipped::new();
+    /// for row in db.prefix("ABBA -").skip_damaged(&skipped).rev() {
+    ///     let (title, year) = row?;
+    /// }
+    /// for lost in skipped.keys() {
+    ///     eprintln!("{}", lost.error);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn skip_damaged(mut self, skipped: &Skipped) -> Self {
+        // An end that has started starts again behind its last row.
+        if let Some(merge) = self.front.take() {
+            self.lower = Bound::Excluded(merge.key().to_vec());
+        }
+        if let Some(merge) = self.back.take() {
+            self.upper = Bound::Excluded(merge.key().to_vec());
+        }
+        self.skipped = Some(skipped.clone());
+        self
+    }
+
     /// Moves the end for `direction` to the next row; `false` if there is none.
     #[inline]
     fn step(&mut self, direction: Direction) -> Result<bool> {
@@ -113,7 +153,11 @@ impl Range {
             None => {
                 let (start, end) = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
                 let Some(view) = &self.view else { return Ok(false) };
-                mine.insert(view.merge(self.seq, direction, start, end, self.access))
+                let merge = view.merge(self.seq, direction, start, end, self.access);
+                mine.insert(match &self.skipped {
+                    Some(skipped) => merge.masked_by(view.mask_with_doubts(self.seq, direction, skipped)),
+                    None => merge,
+                })
             }
         };
         if !merge.advance_visible()? {

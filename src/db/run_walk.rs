@@ -3,7 +3,7 @@
 use crate::key::Seq;
 use crate::manifest::{LiveSegment, LiveSet};
 use crate::merge::RunSegments;
-use crate::segment::{Direction, SegmentFile};
+use crate::segment::{Direction, SegmentFile, SegmentSummary};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -81,6 +81,14 @@ impl RunSegments for RunWalk {
             Direction::Reverse => &*segment.meta.largest,
         };
         Some((&segment.file, first))
+    }
+
+    fn current(&self) -> Option<&SegmentSummary> {
+        let at = match self.direction {
+            Direction::Forward => self.left.start.checked_sub(1)?,
+            Direction::Reverse => self.left.end,
+        };
+        self.run.get(at).map(|segment| &segment.meta.summary)
     }
 
     fn first_newer(

@@ -82,7 +82,7 @@ impl Inner {
         let (mut problems, mut blocks) = (Vec::new(), 0);
         let mut on_damage = |damaged: DamagedBlocks| {
             blocks += damaged.blocks.unwrap_or(0);
-            problems.push(described(damaged));
+            problems.push(damaged.described());
             Ok(())
         };
         let mut on_entry = |key: &[u8], _, _| {
@@ -154,27 +154,5 @@ impl Inner {
             return Err(Error::corruption(self.storage.path_of(meta.id, FileKind::Segment), 0, what));
         }
         Ok(())
-    }
-}
-
-/// The error for unreadable blocks, with the keys that they may hold.
-fn described(damaged: DamagedBlocks) -> Error {
-    let DamagedBlocks { error, blocks, after, up_to } = damaged;
-    let blocks = match blocks {
-        Some(1) => "one block".to_owned(),
-        Some(blocks) => format!("{blocks} blocks"),
-        None => "all blocks of an index partition".to_owned(),
-    };
-    let after =
-        after.map_or(String::new(), |after| format!("greater than \"{}\" and ", after.escape_ascii()));
-    let keys = format!("{blocks} with keys {after}up to \"{}\"", up_to.escape_ascii());
-    match error {
-        Error::Corruption { file, offset, what } => {
-            Error::Corruption { file, offset, what: format!("{what}; not readable: {keys}") }
-        }
-        Error::Io { path, source, .. } => {
-            Error::corruption(path, 0, format!("{source}; not readable: {keys}"))
-        }
-        other => other,
     }
 }

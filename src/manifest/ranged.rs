@@ -56,17 +56,22 @@ impl RangedRuns {
         Ok(false)
     }
 
-    /// Narrows a span around `key` to where the tombstones are the same, and adds them to it.
+    /// Narrows a span around `key` to where the tombstones are the same, and adds them to it. `ask` does so for those of one segment.
     ///
     /// # Errors
-    /// Those of reading the tombstones.
-    pub fn narrow(&self, key: &[u8], span: &mut Span) -> Result<()> {
+    /// Those of `ask`.
+    pub fn narrow(
+        &self,
+        key: &[u8],
+        span: &mut Span,
+        mut ask: impl FnMut(&LiveSegment, &mut Span) -> Result<()>,
+    ) -> Result<()> {
         for run in &self.runs {
             let at = run.partition_point(|s| &*s.meta.largest < key);
             let before = at.checked_sub(1).and_then(|at| run.get(at));
             match run.get(at) {
                 Some(segment) if segment.meta.smallest.as_slice() <= key => {
-                    segment.file.ask_ranges(|ranges| ranges.narrow(key, span))?;
+                    ask(segment, span)?;
                     span.narrow(None, run.get(at + 1).map(|s| s.meta.smallest.as_slice()));
                 }
                 // Between two segments. What is behind the largest key of one is not its own.

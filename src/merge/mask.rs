@@ -1,6 +1,7 @@
 //! What hides entries of a merge: range tombstones are not entries, so the merge does not meet them.
 
-use crate::error::Result;
+use super::damage::Damage;
+use crate::error::{Error, Result};
 use crate::key::{Seq, SplitKey};
 use crate::segment::Direction;
 use std::ops::Bound;
@@ -19,4 +20,10 @@ pub trait Mask: Send + Sync {
     /// Where a walk goes on behind the keys around the last one that the same range tombstones delete, and the number below which entries of
     /// these keys are deleted. Unbounded if there is nothing behind them.
     fn edge(&self, direction: Direction) -> Option<(Bound<Vec<u8>>, Seq)>;
+
+    /// Whether the walk goes on behind what cannot be read for this error.
+    fn may_skip(&self, error: &Error) -> bool;
+
+    /// Takes note of what the walk goes on behind: entries that it may overwrite or delete are hidden.
+    fn skip(&mut self, damage: Damage);
 }

@@ -1,9 +1,10 @@
 //! Walking the segments of a sorted run, which are opened one after another.
 
+use super::damage::Damage;
 use crate::bounds::copy_bound;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::Seq;
-use crate::segment::{Access, Direction, SegmentCursor, SegmentFile};
+use crate::segment::{Access, Direction, SegmentCursor, SegmentFile, SegmentSummary};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -14,6 +15,9 @@ pub trait RunSegments: Send + Sync {
 
     /// The next segment, and its first key in the direction of the walk.
     fn next(&mut self) -> Option<(&Arc<SegmentFile>, &[u8])>;
+
+    /// The segment that [`next`](Self::next) returned last.
+    fn current(&self) -> Option<&SegmentSummary>;
 
     /// In this direction from `key` on, before the bound `edge`: the first key of the first segment with an entry not older than `seq`.
     /// `None` if there is none.
@@ -105,6 +109,20 @@ impl RunCursor {
         is_ahead.then(|| Bound::Included(newer.to_vec()))
     }
 
+    /// After an error, goes on with the next [`advance`](Self::advance) behind what cannot be read. Returns that; or the error, if it is not
+    /// about a segment.
+    pub(super) fn pass_damage(&mut self, error: Error) -> Result<Damage> {
+        let Some(segment) = self.segments.current() else { return Err(error) };
+        match &mut self.at {
+            RunPosition::Within(cursor) => Ok(Damage::of_blocks(segment, cursor.pass_damage(error)?)),
+            RunPosition::Before(_) => {
+                self.at = RunPosition::Outside;
+                Ok(Damage::of_segment(segment, error))
+            }
+            RunPosition::Outside => Err(error),
+        }
+    }
+
     /// Moves to the next entry or segment.
     pub(super) fn advance(&mut self) -> Result<bool> {
         if let RunPosition::Before(file) = &self.at {
@@ -112,16 +130,14 @@ impl RunCursor {
                 true => self.start.as_ref().map(Vec::as_slice),
                 false => Bound::Unbounded,
             };
-            let mut cursor = match self.kept.take() {
-                Some(mut cursor) => {
-                    cursor.restart(file.open()?, self.direction, start)?;
-                    cursor
-                }
-                None => file.cursor(self.direction, start, self.access)?,
-            };
+            let segment = file.open()?;
+            let kept = self.kept.take();
+            let mut cursor = kept.unwrap_or_else(|| segment.resting_cursor(self.direction, self.access));
+            let started = cursor.restart(segment, self.direction, start);
             cursor.add_walked(self.walked);
             self.is_first = false;
             self.at = RunPosition::Within(cursor);
+            started?;
         }
         if let RunPosition::Within(cursor) = &mut self.at {
             if cursor.advance()? {

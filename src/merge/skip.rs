@@ -5,6 +5,7 @@
 
 use super::{MergeCursor, MergeSource};
 use crate::error::Result;
+use crate::key::Seq;
 use std::ops::Bound;
 
 impl MergeCursor {
@@ -14,33 +15,35 @@ impl MergeCursor {
             return self.advance();
         };
         let here = self.key().to_vec();
-        let mut left = std::mem::take(&mut self.heap);
+        let left = std::mem::take(&mut self.heap);
         // An error ends the walk, as in `advance`.
-        let mut moved = |index: &usize| -> Result<bool> {
-            let Some(input) = self.inputs.get_mut(*index) else { return Ok(false) };
-            let is_here = input.source.is_open() && input.source.key().cmp_bytes(&here).is_eq();
-            let to = match &input.source {
-                MergeSource::Run(run) => run.newer_from(self.direction, &here, &edge, deleted),
-                MergeSource::Memtable(_) => None,
-            };
-            match to.as_ref().map(|to| to.as_ref().map(Vec::as_slice)) {
-                Some(Bound::Unbounded) => Ok(false),
-                Some(start) => {
-                    input.source.seek(self.direction, start);
-                    input.advance()
-                }
-                None if is_here => input.advance(),
-                None => Ok(true),
-            }
-        };
         let mut heap = Vec::with_capacity(left.len());
-        for index in left.drain(..) {
-            if moved(&index)? {
+        for index in left {
+            if self.pass_input(index, &here, &edge, deleted)? {
                 heap.push(index);
             }
         }
         self.heap = heap;
         self.order_all();
         self.settle()
+    }
+
+    /// Moves an input past the entries of `here` and, if it has nothing newer than `deleted` before the edge, up to there.
+    fn pass_input(&mut self, index: usize, here: &[u8], edge: &Bound<Vec<u8>>, deleted: Seq) -> Result<bool> {
+        let Some(input) = self.inputs.get_mut(index) else { return Ok(false) };
+        let is_here = input.source.is_open() && input.source.key().cmp_bytes(here).is_eq();
+        let to = match &input.source {
+            MergeSource::Run(run) => run.newer_from(self.direction, here, edge, deleted),
+            MergeSource::Memtable(_) => None,
+        };
+        match to.as_ref().map(|to| to.as_ref().map(Vec::as_slice)) {
+            Some(Bound::Unbounded) => Ok(false),
+            Some(start) => {
+                input.source.seek(self.direction, start);
+                self.advance_input(index)
+            }
+            None if is_here => self.advance_input(index),
+            None => Ok(true),
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Walking a segment's entries from any bound, in either direction.
 
+mod pass;
+
 use super::access::{Access, Direction};
 use super::block::{Block, Rows};
 use super::index::Index;
@@ -37,6 +39,8 @@ pub struct SegmentCursor {
     block_at: usize,
     left: Range<usize>,
     current: usize,
+    /// What the last error was about.
+    stop: Option<Stop>,
 }
 
 impl Segment {
@@ -48,7 +52,14 @@ impl Segment {
         start: Bound<&[u8]>,
         access: Access,
     ) -> Result<SegmentCursor> {
-        let mut cursor = SegmentCursor {
+        let mut cursor = self.resting_cursor(direction, access);
+        cursor.start(start)?;
+        Ok(cursor)
+    }
+
+    /// A cursor without entries, until it is [restarted](SegmentCursor::restart).
+    pub fn resting_cursor(self: &Arc<Self>, direction: Direction, access: Access) -> SegmentCursor {
+        SegmentCursor {
             segment: self.clone(),
             direction,
             access,
@@ -64,14 +75,13 @@ impl Segment {
             block_at: NOWHERE,
             left: 0..0,
             current: NOWHERE,
-        };
-        cursor.start(start)?;
-        Ok(cursor)
+            stop: None,
+        }
     }
 }
 
 impl SegmentCursor {
-    /// Moves to the next entry; `false` at the end, and from then on. An error ends the walk.
+    /// Moves to the next entry; `false` at the end, and from then on. An error ends the walk, unless it is [passed](Self::pass_damage).
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         while self.left.is_empty() {
@@ -179,7 +189,7 @@ impl SegmentCursor {
         self.window.start_over();
         (self.direction, self.walked, self.skips) = (direction, 0, false);
         (self.partitions, self.blocks, self.left) = (0..self.segment.top.len(), 0..0, 0..0);
-        (self.ahead, self.current) = (Ahead::Unknown, NOWHERE);
+        (self.ahead, self.current, self.stop) = (Ahead::Unknown, NOWHERE, None);
         self.start(start).inspect_err(|_| self.end())
     }
 
@@ -217,7 +227,8 @@ impl SegmentCursor {
                 return Ok(());
             }
             let partition = self.enter_partition(at)?;
-            let at = self.segment.seek_block(&partition, at, key)?;
+            let found = self.segment.seek_block(&partition, at, key);
+            let at = found.inspect_err(|_| self.stop_at_partition(at))?;
             if at != self.block_at {
                 self.enter_block(at)?;
             }
@@ -259,6 +270,10 @@ impl SegmentCursor {
         Ok(true)
     }
 
+    fn stop_at_partition(&mut self, partition: usize) {
+        self.stop = Some(Stop { partition, block: None });
+    }
+
     fn end(&mut self) {
         (self.partitions, self.blocks, self.left) = (0..0, 0..0, 0..0);
         self.rows = Rows::default();
@@ -271,7 +286,8 @@ impl SegmentCursor {
             Some(partition) if at == self.partition_at => partition,
             _ => {
                 self.block_at = NOWHERE;
-                self.segment.partition(at, self.access.is_range())?
+                let read = self.segment.partition(at, self.access.is_range());
+                read.inspect_err(|_| self.stop_at_partition(at))?
             }
         };
         self.blocks = 0..partition.len();
@@ -287,6 +303,11 @@ impl SegmentCursor {
     }
 
     fn enter_block(&mut self, at: usize) -> Result<()> {
+        let partition = self.partition_at;
+        self.enter_readable(at).inspect_err(|_| self.stop = Some(Stop { partition, block: Some(at) }))
+    }
+
+    fn enter_readable(&mut self, at: usize) -> Result<()> {
         let is_short = self.is_short();
         self.block_at = NOWHERE;
         let Some(partition) = &self.partition else { return Ok(()) };
@@ -327,6 +348,12 @@ impl SegmentCursor {
         }
         self.ahead = block.map_or(Ahead::Missing, Ahead::Cached);
     }
+}
+
+/// A partition, or a block of it, that could not be read.
+struct Stop {
+    partition: usize,
+    block: Option<usize>,
 }
 
 /// What the cursor knows about the block that it enters next.

@@ -2,6 +2,7 @@
 
 use super::block::Rows;
 use super::block_builder::BlockBuilder;
+use super::damaged::DamagedBlocks;
 use super::format::{BlockHandle, Footer};
 use super::index::Index;
 use super::properties::PropertiesBuilder;
@@ -14,19 +15,6 @@ use crate::key::{EntryKind, Seq};
 
 /// Receives each entry's key, sequence number and kind. Its error ends the check.
 pub type OnEntry<'a> = dyn FnMut(&[u8], Seq, EntryKind) -> Result<()> + 'a;
-
-/// Neighbouring data blocks that cannot be read, with the keys that they may hold.
-#[derive(Debug, Clone)]
-pub struct DamagedBlocks {
-    /// The first error.
-    pub error: Error,
-    /// How many blocks; `None` if an index partition is damaged, so that nothing tells.
-    pub blocks: Option<u64>,
-    /// The blocks' keys are greater than this; `None` if they may begin with the first key.
-    pub after: Option<Vec<u8>>,
-    /// The greatest key that they may hold.
-    pub up_to: Vec<u8>,
-}
 
 /// Receives what cannot be read. Its error ends the check.
 pub type OnDamage<'a> = dyn FnMut(DamagedBlocks) -> Result<()> + 'a;
@@ -115,7 +103,7 @@ impl Verifier<'_, '_> {
         let partition = match self.read_partition(top, number) {
             Ok(partition) => partition,
             Err(error) => {
-                self.note_damage(error, None, top.separator(number));
+                self.note_damage(error, top.handle(number).offset, None, top.separator(number));
                 // The blocks of the next one begin somewhere behind.
                 self.offset = None;
                 return Ok(());
@@ -128,7 +116,10 @@ impl Verifier<'_, '_> {
                         on_damage(damaged)?;
                     }
                 }
-                Err(error) => self.note_damage(error, Some(1), partition.separator(at)),
+                Err(error) => {
+                    let offset = partition.handle(at).offset;
+                    self.note_damage(error, offset, Some(1), partition.separator(at));
+                }
             }
             if let Some(error) = self.stopped.take() {
                 return Err(error);
@@ -140,13 +131,13 @@ impl Verifier<'_, '_> {
     }
 
     /// Blocks that follow each other count as one damage.
-    fn note_damage(&mut self, error: Error, blocks: Option<u64>, separator: &[u8]) {
+    fn note_damage(&mut self, error: Error, offset: u64, blocks: Option<u64>, separator: &[u8]) {
         let after = self.last_separator.replace(separator.to_vec());
         let blocks_before = self.damaged.as_ref().map_or(Some(0), |damaged| damaged.blocks);
         let blocks = blocks_before.zip(blocks).map(|(before, more)| before + more);
-        let first = self.damaged.take().map(|damaged| (damaged.error, damaged.after));
-        let (error, after) = first.unwrap_or((error, after));
-        self.damaged = Some(DamagedBlocks { error, blocks, after, up_to: separator.to_vec() });
+        let first = self.damaged.take().map(|damaged| (damaged.error, damaged.offset, damaged.after));
+        let (error, offset, after) = first.unwrap_or((error, offset, after));
+        self.damaged = Some(DamagedBlocks { error, offset, blocks, after, up_to: separator.to_vec() });
         self.is_damaged = true;
         self.last_key.clear(); // It may be one of the damaged block; the separator bounds what follows.
     }
@@ -168,9 +159,6 @@ impl Verifier<'_, '_> {
 
     fn block(&mut self, partition: &Index, at: usize) -> Result<()> {
         let (handle, separator) = (partition.handle(at), partition.separator(at));
-        if self.window.stored(self.segment, partition, at, false).is_err() {
-            self.window.start_over(); // It reads many blocks at once, and perhaps another one cannot be read.
-        }
         let stored = self.window.stored(self.segment, partition, at, false)?;
         self.digest.update(stored);
         let rows = self.segment.decode_block(handle, stored)?.rows();

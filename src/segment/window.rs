@@ -35,11 +35,19 @@ impl Window {
         self.holds = 0..0;
     }
 
-    /// Block `at` of `index` as stored. On a miss, reads it with the blocks after it (before it when `backwards`).
+    /// Block `at` of `index` as stored. On a miss, reads it with the blocks after it (before it when `backwards`), or alone if one of
+    /// them cannot be read.
     pub fn stored(&mut self, segment: &Segment, index: &Index, at: usize, backwards: bool) -> Result<&[u8]> {
         let handle = index.handle(at);
         if !(self.holds.start <= handle.offset && handle.end() <= self.holds.end) {
-            self.read(segment, index.span(at, backwards, self.next_bytes))?;
+            let (span, alone) = (index.span(at, backwards, self.next_bytes), handle.offset..handle.end());
+            if let Err(error) = self.read(segment, span.clone()) {
+                if span == alone {
+                    return Err(error);
+                }
+                self.start_over();
+                self.read(segment, alone)?;
+            }
             self.next_bytes = (2 * self.next_bytes.max(u64::from(handle.len))).min(READ_BYTES);
         }
         let start = (handle.offset - self.holds.start) as usize;

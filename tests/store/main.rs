@@ -63,6 +63,7 @@ mod repair_crash;
 mod repair_segments;
 mod short_openings;
 mod sim_fs;
+mod skip_damaged;
 mod snapshots;
 mod take_back;
 mod verify;
