@@ -5,7 +5,7 @@ use crate::hex;
 use crate::notice::notice;
 use crate::print::RowFormat;
 use crate::remote::open_to_read;
-use sidebloom::Value;
+use sidebloom::{Skipped, Value};
 use std::ffi::OsString;
 use std::ops::Bound;
 
@@ -33,6 +33,10 @@ pub struct Args {
     /// Print keys without values
     #[arg(long)]
     keys_only: bool,
+    /// Go on behind what cannot be read. Names it on standard error with the keys that may be missing, and exits 2. Older rows of
+    /// these keys are left out, because what cannot be read may overwrite or delete them
+    #[arg(long)]
+    skip_damaged: bool,
     /// Range keys are given, and rows printed, as hex digits
     #[arg(long)]
     hex: bool,
@@ -52,15 +56,24 @@ impl Args {
         }
         let bounds = bounds(prefix, from, to);
         let db = open_to_read(cx)?;
-        let rows = match bounds {
-            None => 0,
-            Some(bounds) if self.reverse => self.print(cx, db.range(bounds).rev())?,
-            Some(bounds) => self.print(cx, db.range(bounds))?,
+        let Some(bounds) = bounds else { return Ok(Outcome::NotFound) };
+        let (mut range, mut damage) = (db.range(bounds), Damage::default());
+        if self.skip_damaged {
+            range = range.skip_damaged(&damage.skipped);
+        }
+        let rows = match self.reverse {
+            true => self.print(cx, range.rev(), &mut damage)?,
+            false => self.print(cx, range, &mut damage)?,
         };
-        Ok(Outcome::found(rows > 0))
+        let parts = match damage.parts {
+            0 => return Ok(Outcome::found(rows > 0)),
+            1 => "1 unreadable part".to_owned(),
+            n => format!("{n} unreadable parts"),
+        };
+        Err(Failure::message(format!("{} is damaged: {rows} rows printed, {parts} skipped", cx.place())))
     }
 
-    fn print<I>(&self, cx: &Context, rows: I) -> Result<u64, Failure>
+    fn print<I>(&self, cx: &Context, rows: I, damage: &mut Damage) -> Result<u64, Failure>
     where
         I: Iterator<Item = sidebloom::Result<(Vec<u8>, Value)>>,
     {
@@ -72,7 +85,9 @@ impl Args {
             let (key, value) = row?;
             format.write(&mut *out, &key, (!self.keys_only).then_some(&*value))?;
             printed += 1;
+            damage.report();
         }
+        damage.report();
         Ok(printed)
     }
 }
@@ -89,6 +104,24 @@ fn mistake(prefix: Option<&[u8]>, from: Option<&[u8]>, to: Option<&[u8]>) -> Opt
     let ends_before = to.is_some_and(|to| to <= prefix);
     let begins_after = from.is_some_and(|from| from > prefix && !from.starts_with(prefix));
     (ends_before || begins_after).then_some("the range is empty: no key with --prefix is in it")
+}
+
+/// What was skipped.
+#[derive(Default)]
+struct Damage {
+    skipped: Skipped,
+    /// How many parts of it were reported.
+    parts: usize,
+}
+
+impl Damage {
+    /// Reports what is new.
+    fn report(&mut self) {
+        for lost in self.skipped.take_keys() {
+            notice(lost.error);
+            self.parts += 1;
+        }
+    }
 }
 
 /// The intersection of all options; `None` when it is empty. An inverted range is empty rather than an error, as in SQL.

@@ -136,6 +136,36 @@ fn verify_names_the_damaged_file_and_exits_2() {
 }
 
 #[test]
+fn scan_reaches_rows_behind_a_bad_block_if_it_skips_damage() {
+    let sandbox = filled(20_000);
+    let segment = with_extension(&sandbox, "segment");
+    let sound = sandbox.ok(&["scan", "--skip-damaged"]);
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    assert!(sandbox.fails(&["scan"]).lines().count() == 1 && sandbox.run(&["scan"]).out.is_empty());
+    let name = segment.file_name().unwrap().to_str().unwrap().to_owned();
+    for flags in [&[][..], &["--reverse"], &["--json"]] {
+        let outcome = sandbox.run(&[&["scan", "--skip-damaged"], flags].concat());
+        let (text, err) = (outcome.text(), &outcome.err);
+        let rows = text.lines().count();
+        assert!(outcome.code == 2 && (15_000..20_000).contains(&rows), "{rows}: {err}");
+        let is_right = |row| flags == ["--json"] || sound.contains(row);
+        assert!(text.lines().step_by(1000).all(is_right));
+        assert!(
+            err.contains(&name) && err.contains("one block with keys from \"key000000\" up to \"key0"),
+            "{err}"
+        );
+        assert!(
+            err.ends_with(&format!("is damaged: {rows} rows printed, 1 unreadable part skipped\n")),
+            "{err}"
+        );
+    }
+    // A range without damage.
+    assert_eq!(sandbox.run(&["scan", "--skip-damaged", "--from", "key019"]).text().lines().count(), 1000);
+}
+
+#[test]
 fn repair_brings_back_a_store_without_its_manifest() {
     let sandbox = filled(1000);
     fs::remove_file(sandbox.store().join("MANIFEST")).unwrap();
