@@ -4,8 +4,9 @@ use super::store::{Kind, Store};
 use super::wound::Wounds;
 use crate::support::{Contents, Rng};
 use sidebloom::filter::Verdict;
-use sidebloom::{Db, Result, Value};
-use std::ops::RangeInclusive;
+use sidebloom::{Db, Result, Skipped, Value};
+use std::collections::BTreeSet;
+use std::ops::{RangeBounds, RangeInclusive};
 
 /// A store that is open, and what is known of it.
 pub struct Reads<'a> {
@@ -106,6 +107,24 @@ impl Reads<'_> {
         false
     }
 
+    /// Walks over everything and goes on behind damage to segments: each row that it shows is right, and what is missing is named.
+    pub fn skip(&self, backwards: bool) {
+        let skipped = Skipped::new();
+        let walk = self.db.iter().skip_damaged(&skipped);
+        let rows: Result<Vec<_>> = if backwards { walk.rev().collect() } else { walk.collect() };
+        let rows = rows.unwrap_or_else(|error| panic!("a walk that skips damage failed: {error}"));
+        let is_sorted = rows.is_sorted_by(|a, b| if backwards { a.0 > b.0 } else { a.0 < b.0 });
+        assert!(is_sorted, "a walk that skips damage is out of order");
+        rows.iter().for_each(|(key, value)| self.same(key, Some(value), "a walk that skips damage"));
+        let (found, lost): (BTreeSet<_>, _) = (rows.into_iter().map(|row| row.0).collect(), skipped.keys());
+        for key in self.expected.keys().filter(|key| !found.contains(*key)) {
+            let is_named = lost.iter().any(|lost| lost.keys.contains(key));
+            assert!(is_named, "a walk that skips damage lacks {}, and does not say so", shown(key));
+        }
+        assert!(lost.is_empty() || self.may_fail, "nothing is damaged: {lost:?}");
+        lost.iter().for_each(|lost| self.wounds.check(&lost.error));
+    }
+
     /// Reads what the damage may change, and a sample of the rest. Returns whether there was an error.
     pub fn around(&self, rng: &mut Rng) -> bool {
         let mut failed = false;
@@ -141,6 +160,9 @@ impl Reads<'_> {
         if rng.percent(15) {
             failed |= self.multi_get(&keys);
         }
+        if self.wounds.kind == Kind::Segment && rng.percent(20) {
+            self.skip(rng.percent(50));
+        }
         failed
     }
 
@@ -158,6 +180,9 @@ impl Reads<'_> {
     /// Everything that a store can be asked.
     pub fn all(&self) -> bool {
         let mut failed = self.walk(None, false) | self.walk(None, true);
+        if self.wounds.kind == Kind::Segment {
+            [false, true].into_iter().for_each(|backwards| self.skip(backwards));
+        }
         for key in &self.store.universe {
             failed |= self.get(key);
         }
