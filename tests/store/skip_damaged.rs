@@ -8,6 +8,7 @@ use sidebloom::{Compression, Db, Options, Skipped, SkippedKeys};
 use std::collections::BTreeMap;
 use std::ops::{Bound, RangeBounds};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
 
 /// So that each store has as few segments as it is given.
 fn options(fs: &SimFs) -> Options {
@@ -243,21 +244,31 @@ fn a_segment_or_partition_that_cannot_be_read_is_skipped_with_its_keys() {
     let (fs, segments) = two_levels(|db| (200..400).for_each(|n| db.put(key(n), "new").unwrap()));
     let read = || options(&fs).read_only(true).open(STORE).unwrap();
     let expected = walked(&read()).0;
-    let sound = fs.read(&segments[1]).unwrap();
+    let (path, sound) = (segments[1].clone(), fs.read(&segments[1]).unwrap());
     let all = (Bound::Included(key(200)), Bound::Included(key(399)));
-    let harms: [&dyn Fn(); 3] = [
-        &|| _ = damage(&fs, &segments[1], |layout| vec![layout.rest.clone()]),
-        &|| fs.write(&segments[1], sound[..sound.len() - 1].to_vec()),
-        &|| fs.remove(&segments[1]).unwrap(),
+    let harms: [fn(&SimFs, &PathBuf); 3] = [
+        |fs, path| _ = damage(fs, path, |layout| vec![layout.rest.clone()]),
+        |fs, path| fs.write(path, fs.read(path).unwrap().split_last().unwrap().1.to_vec()),
+        |fs, path| fs.remove(path).unwrap(),
     ];
+    // A store does not open without the file, and a background thread may be the first to open that.
+    let due = Arc::new(Mutex::new(None::<fn(&SimFs, &PathBuf)>));
+    let (harm, harmed) = (Arc::clone(&due), path.clone());
+    fs.before_each(move |fs, kind, path| {
+        if kind == OpKind::Open && path == harmed {
+            let harm = harm.lock().unwrap().take();
+            harm.into_iter().for_each(|harm| harm(fs, &harmed));
+        }
+    });
     for harm in harms {
+        *due.lock().unwrap() = Some(harm);
         let db = read();
-        harm();
         let skipped = check(&db, &expected);
         assert_eq!(skipped.len(), 1, "{skipped:?}");
         assert_eq!((&skipped[0].keys, skipped[0].blocks), (&all, None));
         assert!(skipped[0].error.to_string().contains("not readable: the segment with keys"), "{skipped:?}");
-        fs.write(&segments[1], sound.clone());
+        drop(db);
+        fs.write(&path, sound.clone());
     }
 }
 
