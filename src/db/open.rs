@@ -12,7 +12,7 @@ use super::storage::{Storage, open_files};
 use super::versions::Versions;
 use super::view::View;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockMode, LockedFs, create_dir_durably, has_no_reader_locks, open_dir};
+use crate::fs::{Fs, LockMode, LockedFs, create_dir_durably, has_no_reader_locks, open_dir, with_mode_of};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, check_levels, read_state};
@@ -64,6 +64,9 @@ fn open(path: &Path, mut options: Options) -> Result<Db> {
     let mode = if options.read_only { LockMode::Shared } else { LockMode::Exclusive };
     let lock_file = options.fs.lock(&path.join(LOCK), mode)?;
     if mode == LockMode::Exclusive {
+        if exists && options.mode.is_none() {
+            options.fs = with_mode_of(options.fs, &*lock_file);
+        }
         options.fs = LockedFs::wrap(options.fs, path, LOCK, &*lock_file);
     }
     let fs = Arc::clone(&options.fs);

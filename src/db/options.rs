@@ -233,11 +233,10 @@ impl Options {
     }
 
     /// The permission bits of all files that the store creates from now on, as `chmod` takes them: `0o640`, say. Directories can also be
-    /// searched by those who may read. The bits are exact, whatever the process's mask (`umask`) is; the owner needs `0o600`. Default: what
-    /// the mask leaves of `0o666`.
+    /// searched by those who may read. The bits are exact, whatever the process's mask (`umask`) is; the owner needs `0o600`. Default: those
+    /// of the store's file `LOCK`, so that a private store stays private; for a new store, what the mask leaves of `0o666`.
     ///
-    /// Files that exist keep their permissions, and so do their hard links in a [`checkpoint`](crate::Db::checkpoint). Give the mode at each
-    /// opening: the store does not keep it.
+    /// Files that exist keep their permissions, and so do their hard links in a [`checkpoint`](crate::Db::checkpoint).
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode);
         self

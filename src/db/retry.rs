@@ -7,6 +7,8 @@ use std::time::Duration;
 /// The pause before the first retry.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// A shortage of descriptors is not reported until it has lasted this long: it mostly passes soon.
+const SHORTAGE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The kinds of background work, each with retries of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +32,18 @@ pub(crate) struct Retries {
 
 struct FailedAttempt {
     error: Error,
+    /// The first failure of the series.
+    since: Instant,
     at: Instant,
     pause: Duration,
+}
+
+impl FailedAttempt {
+    /// Whether waiting for the next attempt would help little.
+    fn counts(&self) -> bool {
+        !self.error.is_out_of_descriptors()
+            || self.at.saturating_duration_since(self.since) >= SHORTAGE_PATIENCE
+    }
 }
 
 impl Retries {
@@ -58,7 +70,9 @@ impl Retries {
         let last = self.last_failure.take();
         let pause = last.as_ref().map_or(PAUSE_MIN, |last| (2 * last.pause).min(PAUSE_MAX));
         self.failures += 1;
-        self.last_failure = Some(FailedAttempt { error: error.clone(), at: Instant::now(), pause });
+        let at = Instant::now();
+        let since = last.as_ref().map_or(at, |last| last.since);
+        self.last_failure = Some(FailedAttempt { error: error.clone(), since, at, pause });
         last.is_none()
     }
 
@@ -67,13 +81,36 @@ impl Retries {
         self.failures
     }
 
-    /// The error of an attempt that failed after the first `seen` failures. A shortage of descriptors is not reported: it passes soon.
+    /// The error of an attempt that failed after the first `seen` failures.
     pub fn check_since(&self, seen: u64) -> Result<()> {
         match &self.last_failure {
-            Some(failure) if self.failures > seen && !failure.error.is_out_of_descriptors() => {
-                Err(failure.error.clone())
-            }
+            Some(failure) if self.failures > seen && failure.counts() => Err(failure.error.clone()),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lasting_shortage_of_descriptors_is_reported_to_who_waits() {
+        let mut retries = Retries::default();
+        let shortage = Error::io("open", "file", rustix::io::Errno::MFILE.into());
+        for _ in 0..3 {
+            retries.record_failure(&shortage);
+            assert!(retries.check_since(0).is_ok(), "it may pass");
+        }
+        if let Some(failure) = &mut retries.last_failure {
+            failure.since = failure.at - SHORTAGE_PATIENCE;
+        }
+        assert!(retries.check_since(0).is_err());
+        assert!(retries.check_since(3).is_ok(), "of no attempt since then");
+        retries.record_failure(&shortage);
+        assert!(retries.check_since(3).is_err(), "the series goes on");
+        retries.reset();
+        retries.record_failure(&shortage);
+        assert!(retries.check_since(0).is_ok(), "another one begins");
     }
 }

@@ -32,7 +32,7 @@ pub(crate) use presented::{Presented, PresentedFs};
 pub use process::Process;
 pub use real::RealFs;
 pub use seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
-pub(crate) use seam::{has_no_reader_locks, open_dir};
+pub(crate) use seam::{has_no_reader_locks, open_dir, with_mode_of};
 pub use sector::{SECTOR_BYTES, has_lost_sector};
 pub use sigbus::catch_sigbus;
 pub(crate) use sigbus::{any_fault, sigbus_faults};

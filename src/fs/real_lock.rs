@@ -24,6 +24,10 @@ impl LockGuard for RealLock {
     fn file(&self) -> Option<u64> {
         Some(self.number)
     }
+
+    fn mode(&self) -> Option<u32> {
+        self.file.metadata().ok().map(|found| found.mode() & 0o777)
+    }
 }
 
 impl Drop for RealLock {

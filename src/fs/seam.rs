@@ -128,6 +128,16 @@ pub trait LockGuard: Send + Sync + Debug {
     fn file(&self) -> Option<u64> {
         None
     }
+    /// The permission bits of the locked file; `None` if it has none, as by default.
+    fn mode(&self) -> Option<u32> {
+        None
+    }
+}
+
+/// The file system where new files have the permissions of a locked file, if it has any with which its owner can go on.
+pub fn with_mode_of(fs: Arc<dyn Fs>, lock: &dyn LockGuard) -> Arc<dyn Fs> {
+    let usable = lock.mode().filter(|mode| mode & 0o600 == 0o600);
+    usable.and_then(|mode| fs.with_mode(mode)).unwrap_or(fs)
 }
 
 /// A handle of a directory ([`Fs::open_dir`]), or `fs` itself if it has none.

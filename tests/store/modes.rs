@@ -63,6 +63,22 @@ fn every_file_that_a_store_creates_early_and_late_has_the_mode_that_was_chosen()
 }
 
 #[test]
+fn a_private_store_stays_private_when_it_is_opened_without_a_mode() {
+    let dir = fast_dir();
+    let store = dir.path().join("store");
+    tiny().mode(0o600).open(&store).unwrap().put("a", "1").unwrap();
+    let db = tiny().open(&store).unwrap();
+    fill_deep(&db, 1);
+    db.checkpoint(dir.path().join("copy")).unwrap();
+    drop(db);
+    assert_modes(&store, 0o600, 0o700);
+    assert_modes(&dir.path().join("copy"), 0o600, 0o700);
+    fs::remove_file(store.join("MANIFEST")).unwrap();
+    tiny().repair(&store).unwrap();
+    assert_modes(&store, 0o600, 0o700);
+}
+
+#[test]
 fn a_mode_without_which_the_owner_cannot_go_on_is_refused() {
     let dir = fast_dir();
     for mode in [0, 0o400, 0o200, 0o066, 0o1600, u32::MAX] {

@@ -6,7 +6,7 @@ use super::workspace::Repair;
 use crate::db::names::{LOCK, next_free_id, unusual_number};
 use crate::db::options::Options;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockMode, LockedFs, open_dir};
+use crate::fs::{Fs, LockMode, LockedFs, open_dir, with_mode_of};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
 use crate::segment::is_damage;
@@ -33,12 +33,12 @@ impl Options {
     /// The errors of [`repair`].
     pub fn repair(self, path: impl AsRef<Path>) -> Result<RepairReport> {
         let path = self.fs.absolute(path.as_ref())?;
-        repair_on(&self.named_fs(), &path)
+        repair_on(&self.named_fs(), &path, self.mode.is_none())
     }
 }
 
-/// Repairs the store that `named` finds at `path`.
-fn repair_on(named: &Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
+/// Repairs the store that `named` finds at `path`. New files may get the mode of those that are there.
+fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<RepairReport> {
     let fs = match named.file_len(path)? {
         Some(_) => open_dir(named, path)?,
         None => Arc::clone(named),
@@ -52,6 +52,7 @@ fn repair_on(named: &Arc<dyn Fs>, path: &Path) -> Result<RepairReport> {
         return Err(Error::NotAStore { path: path.to_path_buf(), what });
     }
     let lock = fs.lock(&path.join(LOCK), LockMode::Exclusive)?;
+    let fs = if keep_mode { with_mode_of(fs, &*lock) } else { fs };
     let fs = LockedFs::wrap(fs, path, LOCK, &*lock);
     let names = fs.list(path)?; // Again: a store may have been open until it was locked.
     Repair {
