@@ -38,7 +38,8 @@ pub fn refusal(head: &[u8], format: Format, is_literal: bool) -> Option<String> 
     }
     if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") || is_utf16(head) {
         return Some(
-            "the file is UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8 FILE | sidebloom load -)".to_owned(),
+            "the file is UTF-16 text: convert it to UTF-8 first (iconv -f UTF-16 -t UTF-8 FILE | sidebloom load -); if it is lines that end in NUL, give -0"
+                .to_owned(),
         );
     }
     if is_cr_only(head) {
