@@ -87,7 +87,8 @@ impl Inner {
             Error::KeyOutOfOrder { .. }
             | Error::KeyTooLarge { .. }
             | Error::ValueTooLarge { .. }
-            | Error::NumbersExhausted { .. } => compaction
+            | Error::NumbersExhausted { .. }
+            | Error::Internal(_) => compaction
                 .inputs()
                 .find_map(|s| self.check_whole(&s.meta, &mut |_, _, _| Ok(())).err())
                 .unwrap_or(error),

@@ -1,6 +1,7 @@
 //! Segments where no public call puts them: overlapping ones in level 1 (I10), and every kind of quarantine.
 
 use super::compaction::Compaction;
+use super::open::open_writable;
 use super::pick::pick_level0;
 use super::reserve::Reservation;
 use super::{Db, Options, repair};
@@ -140,6 +141,47 @@ fn i5_keys_out_of_order_under_right_checksums_are_damage_to_their_segment() {
     bytes[end..end + 4].copy_from_slice(&crc);
     std::fs::write(&file, bytes).unwrap();
     compaction_names(&path, &id.file_name(FileKind::Segment));
+}
+
+#[test]
+fn i5_no_pair_of_bits_under_a_right_checksum_is_an_internal_error() {
+    let rows: &[(&str, &str)] = &[("a", "old"), ("b", "old"), ("c", "old")];
+    let (_dir, path) = store_of(&[(3, rows), (2, rows)]);
+    let db = Options::new().compression(Compression::None).open(&path).unwrap();
+    db.put("a", "1").unwrap();
+    db.delete("b").unwrap();
+    db.put("c", "33").unwrap();
+    db.flush().unwrap();
+    drop(db);
+    let files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.map(|file| (std::fs::read(&file).unwrap(), file)).collect();
+    let id = *read_state(&RealFs, &path).unwrap().segments.keys().next_back().unwrap();
+    let segment = path.join(id.file_name(FileKind::Segment));
+    let sound = std::fs::read(&segment).unwrap();
+    let crc = |bytes: &[u8], end: usize| block_crc(id, 0, &bytes[..end]).to_le_bytes();
+    let end = (1..sound.len() - 4).find(|&at| crc(&sound, at) == sound[at..at + 4]).unwrap();
+    let mut damaged = 0;
+    // But for the type of the block, which may need a feature.
+    for (at, bit) in (0..end - 3).flat_map(|at| (0..7).map(move |bit| (at, bit))) {
+        std::fs::remove_dir_all(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        files.iter().for_each(|(bytes, file)| std::fs::write(file, bytes).unwrap());
+        let mut bytes = sound.clone();
+        bytes[at] ^= 3 << bit;
+        let crc = crc(&bytes, end);
+        bytes[end..end + 4].copy_from_slice(&crc);
+        std::fs::write(&segment, bytes).unwrap();
+        let inner = open_writable(&path, Options::new()).unwrap(); // Without background threads, which would be faster.
+        let live = inner.live();
+        let damaged_one = live.segments().find(|s| s.meta.id == id).unwrap().clone();
+        let planned = Compaction::down(&live, vec![damaged_one], 2, &[]).unwrap();
+        match inner.compact_one(&planned) {
+            Ok(()) => {}
+            Err(Error::Corruption { file, .. }) if file == segment => damaged += 1,
+            Err(other) => panic!("bit {bit} at {at}: {other}"),
+        }
+    }
+    assert!(damaged > end, "{damaged} of {end} bytes");
 }
 
 #[test]
