@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::generation::File;
 use crate::kept::{self, Part, check_room};
+use crate::lost::LostFilter;
 use crate::remote::Remote;
 use crate::{find, lineage};
 use sidebloom::fs::{RealFs, create_dir_durably};
@@ -10,7 +11,8 @@ use std::fs;
 use std::path::Path;
 
 /// Copies the newest generation at a place into a new directory, which is then a store that can be written, and published as the next
-/// generation. `progress` gets the bytes that were copied and all of them. Returns the generation.
+/// generation. `progress` gets the bytes that were copied and all of them. A filter that the bucket does not have, or not as it was written, is
+/// left out with a warning: the store builds it anew. Returns the generation.
 ///
 /// # Errors
 /// [`Error::NotPublished`]; [`Error::Store`] if the directory exists; [`Error::Damaged`] for a file that is not what its writer wrote;
@@ -31,10 +33,17 @@ pub fn clone(remote: &Remote, dir: impl AsRef<Path>, progress: &mut dyn FnMut(u6
     fs::File::create_new(dir.join("LOCK")).map_err(Error::file("create", dir.join("LOCK")))?;
     // The manifest turns the directory into a store, so it comes last.
     for file in &generation.files {
-        copy(remote, dir, file, &mut |bytes| {
+        let before = done;
+        let copied = copy(remote, dir, file, &mut |bytes| {
             done += bytes;
             progress(done, all);
-        })?;
+        });
+        if let Err(error) = copied {
+            LostFilter::from_error(file, error)?.warn();
+            let path = dir.join(&file.name);
+            fs::remove_file(&path).map_err(Error::file("remove", &path))?;
+            done = before + file.object.bytes;
+        }
     }
     sync(dir)?;
     lineage::note(dir, remote.url(), generation.number)?;

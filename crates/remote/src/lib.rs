@@ -38,6 +38,7 @@ pub mod guard;
 mod kept;
 mod lineage;
 mod local;
+mod lost;
 mod mark;
 mod parallel;
 mod private;

@@ -16,6 +16,7 @@
 use crate::error::{Error, Result};
 use crate::generation::{File, Generation, sha256};
 use crate::kept::{Kept, Part, check_room};
+use crate::lost::LostFilter;
 use crate::mark::Mark;
 use crate::parallel;
 use crate::private;
@@ -23,6 +24,7 @@ use crate::remote::Remote;
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 const LOCK: &str = "readers.lock";
 
@@ -68,13 +70,22 @@ impl Local {
         self.kept.path(part(file).sha256)
     }
 
-    /// Fetches what the files of a generation need, and is not here yet.
-    pub fn fetch(&self, remote: &Remote, generation: &Generation) -> Result<()> {
+    /// Fetches what the files of a generation need, and is not here yet. Returns the filters that the bucket does not have.
+    pub fn fetch(&self, remote: &Remote, generation: &Generation) -> Result<Vec<LostFilter>> {
         let manifest = generation.manifest_file();
-        let parts: Vec<Part<'_>> = generation.files.iter().chain([&manifest]).map(part).collect();
-        let missing = parts.iter().filter(|part| !self.kept.path(part.sha256).exists());
+        let files: Vec<&File> = generation.files.iter().chain([&manifest]).collect();
+        let missing =
+            files.iter().map(|file| part(file)).filter(|part| !self.kept.path(part.sha256).exists());
         check_room(remote, &self.dir, missing.map(|part| part.range.end - part.range.start))?;
-        parallel::for_each(&parts, |part| self.kept.fetch(remote, part).map(drop))
+        let lost = Mutex::new(Vec::new());
+        parallel::for_each(&files, |file| {
+            if let Err(error) = self.kept.fetch(remote, &part(file)) {
+                let filter = LostFilter::from_error(file, error)?;
+                lost.lock().unwrap_or_else(PoisonError::into_inner).push(filter);
+            }
+            Ok(())
+        })?;
+        Ok(lost.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Removes what readers have left here but for these files, unless another reader uses the directory.

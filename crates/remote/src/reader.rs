@@ -6,6 +6,7 @@ use crate::find;
 use crate::fs::RemoteFs;
 use crate::generation::Generation;
 use crate::local::Local;
+use crate::lost::{LostFilter, leave_out};
 use crate::publisher::CLOCK_TOLERANCE;
 use crate::remote::Remote;
 use sidebloom::fs::Process;
@@ -70,7 +71,8 @@ impl ReaderOptions {
     /// too.
     ///
     /// # Errors
-    /// [`Error::NotPublished`]; [`Error::Damaged`] for a generation or a file that is not what its writer wrote; [`Error::WentBack`] if the
+    /// [`Error::NotPublished`]; [`Error::Damaged`] for a generation or a file that is not what its writer wrote, except that a filter which is
+    /// missing or damaged is only a warning: its segment is read instead; [`Error::WentBack`] if the
     /// bucket shows an older generation than one that was seen from this directory; the errors of the bucket, of the directory and of
     /// opening a store.
     pub fn open(self, remote: Remote, dir: impl AsRef<Path>) -> Result<Reader> {
@@ -254,7 +256,9 @@ impl Shared {
         self.fs.local().clean(&self.fs.local_files())?;
         // Another reader may have been alone for a moment.
         let generation = self.fs.generation();
-        self.fs.local().fetch(self.fs.remote(), &generation)
+        let lost = self.fs.local().fetch(self.fs.remote(), &generation)?;
+        lost.iter().for_each(LostFilter::warn); // The file stays away, and the engine reads the segment.
+        Ok(())
     }
 
     pub fn staleness(&self) -> Staleness {
@@ -289,12 +293,21 @@ fn find_newest(remote: &Remote, local: &Local, from: Option<Generation>) -> Resu
 fn fetch_newest(remote: &Remote, local: &Local, mut from: Option<Generation>) -> Result<Option<Generation>> {
     let mut attempt = 1;
     loop {
-        let Some(generation) = find_newest(remote, local, from.take())? else { return Ok(None) };
+        let Some(mut generation) = find_newest(remote, local, from.take())? else { return Ok(None) };
         match local.fetch(remote, &generation) {
             // A later one has been published, and this one collected.
             Err(Error::Expired { .. }) if attempt < ATTEMPTS => attempt += 1,
             Err(error) => return Err(error),
-            Ok(()) => {
+            Ok(lost) => {
+                // So it may be if only filters are gone: a later generation may have the same segments.
+                if lost.iter().any(LostFilter::is_gone) && attempt < ATTEMPTS {
+                    from = find_newest(remote, local, None)?;
+                    if from.as_ref().is_some_and(|newest| newest.number > generation.number) {
+                        attempt += 1;
+                        continue;
+                    }
+                }
+                leave_out(&mut generation, &lost);
                 local.mark(&generation).raise(generation.number)?;
                 return Ok(Some(generation));
             }
