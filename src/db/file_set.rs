@@ -56,6 +56,10 @@ impl FileSet {
     /// The name of the manifest.
     pub const MANIFEST: &str = crate::manifest::MANIFEST;
 
+    /// The name of the manifest of a copy that is not complete. Under this name it is the first file in its directory, so that neither
+    /// `open` nor `repair` takes the directory for a store. Renaming it to [`MANIFEST`](Self::MANIFEST) completes the copy.
+    pub const MANIFEST_OF_CLONE: &str = super::names::MANIFEST_OF_CLONE;
+
     /// The directory of the store.
     pub fn dir(&self) -> &Path {
         &self.dir

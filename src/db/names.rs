@@ -1,13 +1,26 @@
 //! The names of a store's files, apart from the numbered ones in [`FileKind`].
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 pub(crate) use crate::id::LOCK;
 use crate::id::{FileKind, TEMPORARY};
 use crate::manifest::{MANIFEST, MANIFEST_TMP, ManifestState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Follows the name of a file that a repair has set aside.
 pub(crate) const DAMAGED: &str = ".damaged";
+
+/// The manifest of a store that is being copied into a directory from elsewhere. It is the first file there, and gets its real name last.
+pub(crate) const MANIFEST_OF_CLONE: &str = "MANIFEST.clone";
+
+/// Refuses a directory in which a clone was never completed: any of its segments may be missing.
+pub(crate) fn refuse_unfinished_clone(path: &Path, names: &[String]) -> Result<()> {
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    if has(MANIFEST) || !has(MANIFEST_OF_CLONE) {
+        return Ok(());
+    }
+    let what = "it is a clone that was never completed: remove the directory and clone again".to_owned();
+    Err(Error::NotAStore { path: path.to_path_buf(), what })
+}
 
 /// Whether a file still has its temporary name: it is a sidecar or a manifest that was never completed.
 pub(crate) fn is_unfinished(name: &str) -> bool {

@@ -1,66 +1,150 @@
 //! Cloning: the whole of a published store becomes a directory on this machine.
+//!
+//! The manifest is the first file there, under a name of its own, and its real name is the last step. So neither `open` nor `repair` takes a
+//! clone for a store that a kill or a power cut has ended. A clone that fails removes what it has created.
 
 use crate::error::{Error, Result};
-use crate::generation::File;
+use crate::generation::{File, Generation};
 use crate::kept::{self, Part, check_room};
 use crate::lost::LostFilter;
 use crate::remote::Remote;
 use crate::{find, lineage};
-use sidebloom::fs::{RealFs, create_dir_durably};
+use sidebloom::FileSet;
+use sidebloom::fs::{Fs, LockGuard, LockMode, RealFs, create_dir_durably};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+const LOCK: &str = "LOCK";
 
 /// Copies the newest generation at a place into a new directory, which is then a store that can be written, and published as the next
 /// generation. `progress` gets the bytes that were copied and all of them. A filter that the bucket does not have, or not as it was written, is
 /// left out with a warning: the store builds it anew. Returns the generation.
 ///
 /// # Errors
-/// [`Error::NotPublished`]; [`Error::Store`] if the directory exists; [`Error::Damaged`] for a file that is not what its writer wrote;
-/// [`Error::File`] if the disk has no room for what the generation says that it has; the errors of
-/// the bucket and of the directory, in which an incomplete copy stays: it is no store, and can be removed.
+/// [`Error::NotPublished`]; [`Error::Store`] if the directory exists, and if another clone into it is under way or was never completed;
+/// [`Error::Damaged`] for a file that is not what its writer wrote; [`Error::File`] if the disk has no room for what the generation says that
+/// it has; the errors of the bucket and of the directory. On an error, nothing stays of the clone.
 pub fn clone(remote: &Remote, dir: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
     let dir = dir.as_ref();
     let generation = find::newest(remote, None)?.ok_or_else(|| Error::NotPublished {
         url: remote.url().to_owned(),
         what: "it has no generation".into(),
     })?;
-    if dir.exists() {
-        return Err(sidebloom::Error::AlreadyExists { path: dir.to_path_buf() }.into());
+    refuse_existing(dir)?;
+    let mut copy = Copy::begin(dir)?;
+    let copied = copy.fill(remote, &generation, progress);
+    if copied.is_err() {
+        copy.remove();
     }
-    create_dir_durably(&RealFs, dir)?;
-    let all = check_room(remote, dir, generation.objects().map(|object| object.bytes))?;
-    let mut done = 0;
-    fs::File::create_new(dir.join("LOCK")).map_err(Error::file("create", dir.join("LOCK")))?;
-    // The manifest turns the directory into a store, so it comes last.
-    for file in &generation.files {
-        let before = done;
-        let copied = copy(remote, dir, file, &mut |bytes| {
-            done += bytes;
-            progress(done, all);
-        });
-        if let Err(error) = copied {
-            LostFilter::from_error(file, error)?.warn();
-            let path = dir.join(&file.name);
-            fs::remove_file(&path).map_err(Error::file("remove", &path))?;
-            done = before + file.object.bytes;
+    copied.map(|()| generation.number)
+}
+
+fn refuse_existing(dir: &Path) -> Result<()> {
+    if !dir.exists() {
+        return Ok(());
+    }
+    let is_there = |name| dir.join(name).exists();
+    if is_there(FileSet::MANIFEST_OF_CLONE) && !is_there(FileSet::MANIFEST) {
+        let _lock = RealFs.lock(&dir.join(LOCK), LockMode::Exclusive)?; // Somebody else's clone is under way if this fails.
+        let what = "it is a clone that was never completed: remove the directory and clone again".to_owned();
+        return Err(sidebloom::Error::NotAStore { path: dir.to_path_buf(), what }.into());
+    }
+    Err(sidebloom::Error::AlreadyExists { path: dir.to_path_buf() }.into())
+}
+
+/// A clone that is being written.
+struct Copy<'a> {
+    dir: &'a Path,
+    /// The files that were created, or are about to be, except the lock file.
+    created: Vec<PathBuf>,
+    /// Keeps others from opening the directory.
+    _lock: Box<dyn LockGuard>,
+}
+
+impl<'a> Copy<'a> {
+    /// Creates the directory and owns it: whoever creates its lock file does.
+    fn begin(dir: &'a Path) -> Result<Self> {
+        let begun = create_dir_durably(&RealFs, dir).map_err(Error::from).and_then(|()| claim(dir));
+        match begun {
+            Ok(lock) => Ok(Copy { dir, created: Vec::new(), _lock: lock }),
+            Err(error) => {
+                let _ = fs::remove_dir(dir); // It stays if it is not empty: then somebody else owns it.
+                Err(error)
+            }
         }
     }
-    sync(dir)?;
-    lineage::note(dir, remote.url(), generation.number)?;
-    copy(remote, dir, &generation.manifest_file(), &mut |_| progress(all, all))?;
-    sync(dir)?;
-    Ok(generation.number)
+
+    fn fill(
+        &mut self,
+        remote: &Remote,
+        generation: &Generation,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        let all = check_room(remote, self.dir, generation.objects().map(|object| object.bytes))?;
+        let mut done = 0;
+        let [unfinished, manifest] =
+            [FileSet::MANIFEST_OF_CLONE, FileSet::MANIFEST].map(|name| self.dir.join(name));
+        let first = File { name: FileSet::MANIFEST_OF_CLONE.to_owned(), ..generation.manifest_file() };
+        for file in [&first].into_iter().chain(&generation.files) {
+            let before = done;
+            let copied = self.copy(remote, file, &mut |bytes| {
+                done += bytes;
+                progress(done, all);
+            });
+            if file.name == first.name {
+                self.sync()?; // The name is durable before there is a file that looks like a store's.
+            }
+            if let Err(error) = copied {
+                LostFilter::from_error(file, error)?.warn();
+                let path = self.dir.join(&file.name);
+                fs::remove_file(&path).map_err(Error::file("remove", &path))?;
+                done = before + file.object.bytes;
+                progress(done, all);
+            }
+        }
+        self.created.extend(lineage::files(self.dir));
+        lineage::note(self.dir, remote.url(), generation.number)?;
+        self.sync()?;
+        fs::rename(&unfinished, &manifest).map_err(Error::file("rename", &unfinished))?;
+        self.sync().inspect_err(|_| {
+            let _ = fs::rename(&manifest, &unfinished); // It is removed under the name that the clone has created.
+        })
+    }
+
+    fn copy(&mut self, remote: &Remote, file: &File, copied: &mut dyn FnMut(u64)) -> Result<()> {
+        let path = self.dir.join(&file.name);
+        let mut copy = fs::File::create_new(&path).map_err(Error::file("create", &path))?;
+        self.created.push(path.clone());
+        let object = &file.object;
+        let whole = Part { object: &object.object, range: 0..object.bytes, sha256: &object.sha256 };
+        kept::copy(remote, &whole, &mut copy, &path, copied)?;
+        copy.sync_all().map_err(Error::file("sync", &path))
+    }
+
+    fn sync(&self) -> Result<()> {
+        fs::File::open(self.dir).and_then(|dir| dir.sync_all()).map_err(Error::file("sync", self.dir))
+    }
+
+    /// Removes what was created, as far as possible, so that the caller can try again. The unfinished manifest was created first and is removed
+    /// after all other files of the store, and the lock file last.
+    fn remove(&self) {
+        let lock = self.dir.join(LOCK);
+        for path in self.created.iter().rev().chain([&lock]) {
+            let _ = fs::remove_file(path); // Some were never created. What stays keeps the directory.
+        }
+        if let Err(error) = fs::remove_dir(self.dir) {
+            tracing::warn!(%error, dir = %self.dir.display(), "cannot remove a failed clone; remove it yourself");
+        }
+    }
 }
 
-fn sync(dir: &Path) -> Result<()> {
-    fs::File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::file("sync", dir))
-}
-
-fn copy(remote: &Remote, dir: &Path, file: &File, copied: &mut dyn FnMut(u64)) -> Result<()> {
-    let path = dir.join(&file.name);
-    let mut copy = fs::File::create_new(&path).map_err(Error::file("create", &path))?;
-    let object = &file.object;
-    let whole = Part { object: &object.object, range: 0..object.bytes, sha256: &object.sha256 };
-    kept::copy(remote, &whole, &mut copy, &path, copied)?;
-    copy.sync_all().map_err(Error::file("sync", &path))
+/// Creates the lock file of a new directory and locks it.
+fn claim(dir: &Path) -> Result<Box<dyn LockGuard>> {
+    let path = dir.join(LOCK);
+    fs::File::create_new(&path).map_err(Error::file("create", &path))?;
+    let lock = RealFs.lock(&path, LockMode::Exclusive)?; // If this fails, somebody else has the directory now.
+    match &*RealFs.list(dir)? {
+        [only] if only == LOCK => Ok(lock),
+        _ => Err(sidebloom::Error::AlreadyExists { path: dir.to_path_buf() }.into()),
+    }
 }

@@ -136,6 +136,11 @@ fn read_all(dir: &Path) -> Result<Lineages> {
     }
 }
 
+/// The files that [`note`] may leave in a directory.
+pub(crate) fn files(dir: &Path) -> [PathBuf; 2] {
+    [path(dir), private::temporary_of(&path(dir))]
+}
+
 /// What the directory has to do with `url`.
 pub(crate) fn read(dir: &Path, url: &str) -> Result<Lineage> {
     Ok(read_all(dir)?.remove(url).unwrap_or_default())

@@ -140,11 +140,16 @@ pub(crate) fn is_unique(text: &str) -> bool {
     text.split_once('-').is_some_and(|(process, number)| is_number(process) && is_number(number))
 }
 
-/// Replaces a small file atomically and durably. Nobody else does so at the same time.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// The name that [`replace`] first gives a file.
+pub(crate) fn temporary_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(TEMPORARY);
-    let fresh = PathBuf::from(name);
+    name.into()
+}
+
+/// Replaces a small file atomically and durably. Nobody else does so at the same time.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let fresh = temporary_of(path);
     // What a crash has left, or a link: it is removed, and not what it leads to.
     match fs::remove_file(&fresh) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

@@ -5,6 +5,7 @@
 mod support;
 
 mod cache;
+mod clones;
 mod damage;
 mod fencing;
 mod generations;
