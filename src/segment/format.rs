@@ -73,7 +73,7 @@
 //! the footer is written then. It is 0 if the blocks have the numbers. Invalid: a crc or magic mismatch, a segment id that differs from the
 //! file's number, a number where blocks have numbers or ranges are deleted, a sequence number above 2⁶³ - 1.
 
-use crate::codec::{Crc32, Decoder, Encode, crc32};
+use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::{MAX_KEY_BYTES, MAX_SEQ, MAX_VALUE_BYTES, Seq, check_seq};
@@ -125,6 +125,9 @@ pub enum Compression {
 
 impl Compression {
     const ALL: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
+
+    /// The longest name.
+    pub(super) const NAME_BYTES_MAX: usize = "none".len();
 
     /// Decodes a block's type.
     pub(super) fn from_u8(byte: u8) -> Option<Self> {
@@ -182,6 +185,11 @@ impl Location<'_> {
 /// Set in the type of a padded block.
 const PADDED: u8 = 0x80;
 
+/// The type of a padded block.
+pub(super) fn padded_type(kind: Compression) -> u8 {
+    kind as u8 | PADDED
+}
+
 /// Appends the type of a block, after padding so that the block is `padding` bytes longer; without any below two bytes.
 pub(super) fn put_type(block: &mut Vec<u8>, kind: Compression, padding: usize) {
     match padding.checked_sub(2) {
@@ -189,7 +197,7 @@ pub(super) fn put_type(block: &mut Vec<u8>, kind: Compression, padding: usize) {
         Some(zeros) => {
             block.resize(block.len() + zeros, 0);
             block.put_uint(zeros as u64, 2);
-            block.put_u8(kind as u8 | PADDED);
+            block.put_u8(padded_type(kind));
         }
     }
 }
@@ -212,34 +220,7 @@ fn take_type(body: &[u8]) -> Parsed<(Compression, &[u8])> {
 
 /// The crc of the block at `offset` of segment `id`, over the payload and its type byte.
 pub fn block_crc(id: FileId, offset: u64, payload_and_type: &[u8]) -> u32 {
-    crc32(&[payload_and_type, &location_bytes(id, offset)])
-}
-
-fn location_bytes(id: FileId, offset: u64) -> [u8; 16] {
-    let mut location = [0; 16];
-    location[..8].copy_from_slice(&id.0.to_le_bytes());
-    location[8..].copy_from_slice(&offset.to_le_bytes());
-    location
-}
-
-/// The length of the block at `offset` of segment `id`, given the `bytes` from there on: the smallest length whose checksum matches, if
-/// any. For segments without a readable index.
-pub fn block_len(id: FileId, offset: u64, bytes: &[u8]) -> Option<usize> {
-    let location = location_bytes(id, offset);
-    let mut crc = Crc32::default();
-    for (at, kind) in bytes.iter().enumerate() {
-        crc.update(std::slice::from_ref(kind));
-        let stored = bytes.get(at + 1..)?.first_chunk()?;
-        if at == 0 || Compression::from_u8(*kind & !PADDED).is_none() {
-            continue;
-        }
-        let mut whole = crc.clone();
-        whole.update(&location);
-        if whole.value() == u32::from_le_bytes(*stored) {
-            return Some(at + TRAILER_BYTES);
-        }
-    }
-    None
+    crc32(&[payload_and_type, &id.0.to_le_bytes(), &offset.to_le_bytes()])
 }
 
 /// Checks a stored block. Returns its type and payload.

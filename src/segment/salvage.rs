@@ -1,18 +1,17 @@
 //! Salvage: every row of a damaged segment that can still be read.
 //!
 //! 1. A readable index partition gives the location of its blocks. Each block is read by itself.
-//! 2. Elsewhere blocks are found without an index. A block's checksum covers its location, so after a block boundary only the true end
-//!    of the next block has a matching checksum. One pass with a running CRC finds it.
+//! 2. Elsewhere blocks are found without an index: what a block begins with says where it ends, and its checksum covers its location.
 //! 3. After a damaged block that no index lists, the next one may start anywhere: every offset is tried, with bounded effort.
 //! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow the previous ones. Its
 //!    fingerprints are not checked: the key of the hash may be lost, and the rows get new ones.
 
 use super::block::{Block, Rows};
 use super::block_builder::BlockBuilder;
+use super::block_ends::{BlockEnd, block_end};
 use super::compress::unpack;
 use super::format::{
-    BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, RANGES_MARK, TRAILER_BYTES, block_len,
-    open_block, parse_ranges,
+    BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, TRAILER_BYTES, open_block, parse_ranges,
 };
 use super::index::{Index, Indexed};
 use super::payload::Payload;
@@ -54,15 +53,23 @@ pub struct Gap {
     pub before: Option<Vec<u8>>,
 }
 
-/// A block after a damaged one is looked for up to this size, or more once larger blocks were seen.
-const WINDOW_BYTES: usize = 64 << 10;
-/// Limit on the bytes hashed in search of blocks after damaged ones: about ten seconds.
-const SEARCH_BYTES: usize = if cfg!(fuzzing) { 1 << 20 } else { 1 << 30 };
-/// The end of a block is first looked for in this many bytes, then in eight times as many, and so on.
-const FIRST_LOOK_BYTES: usize = 1 << 20;
+/// Limit on the bytes that the search for blocks in one segment looks at in vain: about four seconds.
+const SEARCH_BYTES: u64 = 4 << 30;
+/// The same limit for all segments of a repair together: about a minute.
+pub const SEARCH_BYTES_REPAIR: u64 = 64 << 30;
+/// The search in a short segment looks in vain at this many times its length, and at `SEARCH_BYTES_MIN`. What leads to a block is free up to
+/// this many times the block. Without an index, sound segments need less than 300 bytes of it, of any block size; noise needs a tenth of its
+/// length, and the uncompressed segment of another number five times its length (`tests/search.rs`).
+const SEARCH_FACTOR: u64 = 16;
+const SEARCH_BYTES_MIN: u64 = 4 << 20;
+/// A block begins with at most so many zeros: those of an index whose base is 0, before a count.
+const ZEROS_MAX: u64 = 8 + 3;
+/// The end of a block is first looked for in this many bytes, then in four times as many, and so on.
+const FIRST_LOOK_BYTES: usize = 64 << 10;
 
 /// Passes every readable row of segment `id` to `on_row`, in key order. `known` is what the manifest says of it. Rows whose number only a lost
-/// footer knows get the one in `known`, or else 1: they are not newer than anything.
+/// footer knows get the one in `known`, or else 1: they are not newer than anything. The search for blocks that no index lists looks in vain
+/// at `search_bytes` at most, which it reduces.
 ///
 /// # Errors
 /// Those of `on_row`, and a file whose length cannot be read. Damage is reported in the result.
@@ -70,10 +77,13 @@ pub fn salvage(
     file: &Arc<dyn ReadFile>,
     id: FileId,
     known: Option<&SegmentSummary>,
+    search_bytes: &mut u64,
     on_row: &mut OnRow<'_>,
 ) -> Result<Salvaged> {
-    let mut salvager = Salvager { file, id, largest: WINDOW_BYTES, effort: SEARCH_BYTES, last_key: None };
     let len = file.len()?;
+    let most = len.saturating_mul(SEARCH_FACTOR).saturating_add(SEARCH_BYTES_MIN).min(SEARCH_BYTES);
+    let effort = most.min(*search_bytes);
+    let mut salvager = Salvager { file, id, effort, last_key: None };
     let tail = salvager.tail(len);
     let mut salvaged = Salvaged {
         gaps: Vec::new(),
@@ -102,6 +112,7 @@ pub fn salvage(
     }
     let blocks =
         salvager.blocks(partitions.iter().map(|(_, partition)| partition), end.unwrap_or(len).min(len));
+    *search_bytes -= effort - salvager.effort;
 
     let (mut read_to, mut key) = (0, Vec::new());
     for handle in blocks {
@@ -131,17 +142,15 @@ pub fn salvage(
 
 /// The properties of segment `id`, with the number of its rows, if they are readable. Other parts of it may be damaged.
 pub fn read_properties(file: &Arc<dyn ReadFile>, id: FileId) -> Option<Properties> {
-    let salvager = Salvager { file, id, largest: 0, effort: 0, last_key: None };
+    let salvager = Salvager { file, id, effort: 0, last_key: None };
     salvager.tail(file.len().ok()?).properties
 }
 
 struct Salvager<'a> {
     file: &'a Arc<dyn ReadFile>,
     id: FileId,
-    /// The largest block to look for.
-    largest: usize,
-    /// Bytes left to hash in search of blocks.
-    effort: usize,
+    /// Bytes left to look at in vain.
+    effort: u64,
     last_key: Option<Vec<u8>>,
 }
 
@@ -221,74 +230,51 @@ impl Salvager<'_> {
             }
             blocks.extend(self.find(at..handle.offset));
             blocks.push(handle);
-            self.largest = self.largest.max(2 * handle.len as usize);
             at = handle.end();
         }
         blocks.extend(self.find(at..end));
         blocks
     }
 
-    /// Finds the blocks of a range that starts at a block boundary, without an index. A hole of the file ends the search.
+    /// Finds the blocks of a range, without an index. A hole of the file ends the search.
     fn find(&mut self, range: Range<u64>) -> Vec<BlockHandle> {
         let mut pieces = Pieces::new(Arc::clone(self.file), range.end).around_errors();
-        let (mut found, mut at, mut at_boundary) = (Vec::new(), range.start, true);
-        while at < range.end {
-            // A block begins with a number, of which three bytes may be zero.
-            match pieces.zeros(at) {
-                Ok(zeros) if zeros <= HOLE_BYTES => {
-                    at += if at_boundary { 0 } else { zeros.saturating_sub(3) }
-                }
-                _ => break,
+        let (mut found, mut at) = (Vec::new(), range.start);
+        while at < range.end && self.effort > 0 {
+            if let Some(len) = self.block_at(&mut pieces, at) {
+                found.push(BlockHandle { offset: at, len: len as u32 });
+                at += len as u64;
+                continue;
             }
-            let most = match at_boundary && self.effort > 0 {
-                true => (MAX_BLOCK_BYTES + TRAILER_BYTES).min(self.effort),
-                false => self.largest,
-            };
-            let found_len = self.block_at(&mut pieces, at, most, at_boundary);
-            at_boundary = found_len.is_some();
-            match found_len {
-                Some(len) => {
-                    found.push(BlockHandle { offset: at, len: len as u32 });
-                    self.largest = self.largest.max(2 * len);
-                    at += len as u64;
-                }
-                None => at += 1,
+            let zeros = pieces.zeros(at).unwrap_or(u64::MAX);
+            self.effort = self.effort.saturating_sub(zeros);
+            if zeros > HOLE_BYTES {
+                break;
             }
+            at += zeros.saturating_sub(ZEROS_MAX).max(1);
         }
         found
     }
 
-    /// The length of the block at `at`, of at most `most` bytes. Looks into more and more of the file. Charges the effort.
-    fn block_at(&mut self, pieces: &mut Pieces, at: u64, most: usize, at_boundary: bool) -> Option<usize> {
-        let mut look = FIRST_LOOK_BYTES.min(most);
-        loop {
-            let view = pieces.view(at, look).ok()?;
-            let candidate = view.get(..look).unwrap_or(view);
-            if !at_boundary && !self.may_begin(candidate) {
-                return None;
+    /// The length of the block at `at`. Looks into more and more of the file. Charges the effort, unless it leads to a block.
+    fn block_at(&mut self, pieces: &mut Pieces, at: u64) -> Option<usize> {
+        let (mut look, mut effort) = (FIRST_LOOK_BYTES, 0);
+        let rest = pieces.len().saturating_sub(at);
+        let found = loop {
+            let Ok(view) = pieces.view(at, look) else { break None };
+            let bytes = view.get(..look).unwrap_or(view);
+            let is_all = bytes.len() as u64 == rest || look >= MAX_BLOCK_BYTES + TRAILER_BYTES;
+            match block_end(self.id, at, bytes, rest, &mut effort) {
+                BlockEnd::At(len) => break Some(len),
+                BlockEnd::Beyond if !is_all && effort < self.effort => {}
+                _ => break None,
             }
-            let len = block_len(self.id, at, candidate);
-            if at_boundary && len.is_none() {
-                self.effort = self.effort.saturating_sub(candidate.len());
-            }
-            if len.is_some() || look >= most || candidate.len() < look {
-                return len;
-            }
-            look = look.saturating_mul(8).min(most);
-        }
-    }
-
-    /// Whether a block may start here: its first integer must be a plausible count or length, or the mark of range tombstones. Charges the
-    /// effort of finding its end.
-    fn may_begin(&mut self, bytes: &[u8]) -> bool {
-        let number = bytes.first_chunk().map_or(0, |number| u32::from_le_bytes(*number)) as usize;
-        let may_begin =
-            (1..=MAX_BLOCK_BYTES).contains(&number) || bytes.starts_with(&RANGES_MARK.to_le_bytes());
-        let plausible = may_begin && self.effort >= bytes.len();
-        if plausible {
-            self.effort -= bytes.len();
-        }
-        plausible
+            look = look.saturating_mul(4).min(MAX_BLOCK_BYTES + TRAILER_BYTES);
+            effort += rest.min(look as u64); // It is read again.
+        };
+        let free = found.map_or(0, |len| SEARCH_FACTOR * len as u64);
+        self.effort = self.effort.saturating_sub(effort.saturating_sub(free));
+        found
     }
 
     /// The rows of a data block; `None` if it is damaged or not a data block. An error if this build cannot decompress it.

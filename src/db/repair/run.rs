@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, LockedFs, open_dir, with_mode_of};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
-use crate::segment::is_damage;
+use crate::segment::{SEARCH_BYTES_REPAIR, is_damage};
 use crate::wal::LogStart;
 use std::ops::Bound;
 use std::path::Path;
@@ -66,6 +66,7 @@ fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<Repair
         is_store_unknown: false,
         in_segments: 0,
         gap_before_logs: None,
+        search_bytes: SEARCH_BYTES_REPAIR,
         replaced: Vec::new(),
     }
     .run()

@@ -108,7 +108,8 @@ impl Repair<'_> {
         };
         let new_id = self.next_id;
         let mut writer: Option<SegmentWriter> = None;
-        let salvaged = salvage(&file, id, known.map(|meta| &meta.summary), &mut |key, seq, kind, value| {
+        let summary = known.map(|meta| &meta.summary);
+        let salvaged = salvage(&file, id, summary, &mut self.search_bytes, &mut |key, seq, kind, value| {
             let writer = match &mut writer {
                 Some(writer) => writer,
                 None => {

@@ -26,6 +26,8 @@ pub(super) struct Repair<'a> {
     pub in_segments: Seq,
     /// Operations between the last one that the manifest knew and the first one of the logs.
     pub gap_before_logs: Option<RangeInclusive<Seq>>,
+    /// What is left for all segments to look at in vain, in search of blocks that no index lists.
+    pub search_bytes: u64,
     /// Damaged segments that are set aside once the manifest no longer names them.
     pub replaced: Vec<ReplacedSegment>,
 }

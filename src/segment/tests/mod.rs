@@ -20,6 +20,7 @@ mod model;
 mod numbered;
 mod reads;
 mod refused;
+mod search;
 
 const ID: FileId = FileId(7);
 const STORE: StoreIdentity =

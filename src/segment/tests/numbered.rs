@@ -63,7 +63,7 @@ fn rows_of_a_damaged_segment_keep_their_number() {
     let rows = |bytes: &[u8], known: Option<&SegmentSummary>| {
         with_file(bytes, |path| {
             let (file, mut seqs) = (crate::fs::Fs::open(&RealFs, path).unwrap(), Vec::new());
-            let found = salvage(&file, ID, known, &mut |_, seq, _, _| {
+            let found = salvage(&file, ID, known, &mut SEARCH_BYTES_REPAIR.clone(), &mut |_, seq, _, _| {
                 seqs.push(seq);
                 Ok(())
             });
