@@ -51,11 +51,17 @@ pub(super) type InLevel<'a> = (u8, &'a [(&'a str, &'a str)]);
 
 /// A store with these segments, from the oldest to the newest, in their levels.
 pub(super) fn store_of(segments: &[InLevel<'_>]) -> (tempfile::TempDir, PathBuf) {
+    store_with(segments, |_| ())
+}
+
+/// A store of these segments, where `more` is done before each is flushed.
+fn store_with(segments: &[InLevel<'_>], more: impl Fn(&Db)) -> (tempfile::TempDir, PathBuf) {
     let dir = fast_dir();
     let path = dir.path().join("store");
     let db = Options::new().compression(Compression::None).open(&path).unwrap();
     for (_, rows) in segments {
         rows.iter().for_each(|(key, value)| db.put(key, value).unwrap());
+        more(&db);
         db.flush().unwrap();
     }
     drop(db);
@@ -145,14 +151,9 @@ fn i5_keys_out_of_order_under_right_checksums_are_damage_to_their_segment() {
 
 #[test]
 fn i5_no_pair_of_bits_under_a_right_checksum_is_an_internal_error() {
-    let rows: &[(&str, &str)] = &[("a", "old"), ("b", "old"), ("c", "old")];
-    let (_dir, path) = store_of(&[(3, rows), (2, rows)]);
-    let db = Options::new().compression(Compression::None).open(&path).unwrap();
-    db.put("a", "1").unwrap();
-    db.delete("b").unwrap();
-    db.put("c", "33").unwrap();
-    db.flush().unwrap();
-    drop(db);
+    let rows: &[(&str, &str)] = &[("a", "old"), ("c", "old")];
+    let (_dir, path) =
+        store_with(&[(3, rows), (2, rows), (1, &[("a", "1"), ("c", "33")])], |db| db.delete("b").unwrap());
     let files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
     let files: Vec<_> = files.map(|file| (std::fs::read(&file).unwrap(), file)).collect();
     let id = *read_state(&RealFs, &path).unwrap().segments.keys().next_back().unwrap();

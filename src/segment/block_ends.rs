@@ -13,6 +13,19 @@ use crate::codec::Decoder;
 use crate::id::FileId;
 use crate::key::MAX_KEY_BYTES;
 
+/// How many offsets to pass over, from the start of `bytes` on, because no block begins there. Stops before the last seven.
+pub fn offsets_without_block(bytes: &[u8]) -> usize {
+    let may_begin = |number: &[u8]| {
+        let number = number.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
+        let is_row_count_or_length = (1..=DATA_BYTES_MAX).contains(&(number as u32 as usize));
+        is_row_count_or_length || number < NUMBER_MAX || number == RANGES_MARK
+    };
+    bytes.windows(8).take_while(|number| !may_begin(number)).count()
+}
+
+/// Above the base of any index and the number of entries in any segment: a file has less than 256 TB.
+const NUMBER_MAX: u64 = 1 << 48;
+
 /// What the bytes at an offset are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockEnd {
@@ -24,8 +37,10 @@ pub enum BlockEnd {
     Nowhere,
 }
 
-/// To look at the first bytes takes no effort worth counting: nearly every offset is refused by then.
+/// To look at the first bytes of a form is part of the effort of its offset.
 const FREE_BYTES: usize = 128;
+/// The effort of an offset where a block may begin, in bytes.
+const OFFSET_EFFORT: u64 = 8;
 
 /// Reads a payload from its start at an offset of a segment up to its end.
 type PayloadEnd = fn(&mut Decoder<'_>, u64) -> Payload;
@@ -34,6 +49,7 @@ type Payload = (Compression, BlockEnd);
 
 /// The end of the block at `offset` of segment `id`, given the `bytes` from there on, of the `rest` of the file. Adds to `effort` how many bytes were looked at.
 pub fn block_end(id: FileId, offset: u64, bytes: &[u8], rest: u64, effort: &mut u64) -> BlockEnd {
+    *effort += OFFSET_EFFORT;
     let mut is_beyond = false;
     let forms: [PayloadEnd; 6] = [data_end, lz4_end, zstd_end, index_end, ranges_end, properties_end];
     for payload_end in forms {

@@ -8,7 +8,7 @@
 
 use super::block::{Block, Rows};
 use super::block_builder::BlockBuilder;
-use super::block_ends::{BlockEnd, block_end};
+use super::block_ends::{BlockEnd, block_end, offsets_without_block};
 use super::compress::unpack;
 use super::format::{
     BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, TRAILER_BYTES, open_block, parse_ranges,
@@ -53,13 +53,13 @@ pub struct Gap {
     pub before: Option<Vec<u8>>,
 }
 
-/// Limit on the bytes that the search for blocks in one segment looks at in vain: about four seconds.
+/// Limit on the bytes that the search for blocks in one segment looks at in vain.
 const SEARCH_BYTES: u64 = 4 << 30;
-/// The same limit for all segments of a repair together: about a minute.
-pub const SEARCH_BYTES_REPAIR: u64 = 64 << 30;
+/// The same limit for all segments of a repair together: some minutes at worst.
+pub const SEARCH_BYTES_REPAIR: u64 = 16 << 30;
 /// The search in a short segment looks in vain at this many times its length, and at `SEARCH_BYTES_MIN`. What leads to a block is free up to
-/// this many times the block. Without an index, sound segments need less than 300 bytes of it, of any block size; noise needs a tenth of its
-/// length, and the uncompressed segment of another number five times its length (`tests/search.rs`).
+/// this many times the block. Without an index, sound segments need less than 700 bytes of it, for blocks of 120 bytes to 3 MiB; noise needs
+/// a third of its length (`tests/search.rs`).
 const SEARCH_FACTOR: u64 = 16;
 const SEARCH_BYTES_MIN: u64 = 4 << 20;
 /// A block begins with at most so many zeros: those of an index whose base is 0, before a count.
@@ -252,6 +252,7 @@ impl Salvager<'_> {
                 break;
             }
             at += zeros.saturating_sub(ZEROS_MAX).max(1);
+            at += pieces.view(at, 1).map_or(0, |bytes| offsets_without_block(bytes) as u64);
         }
         found
     }
