@@ -64,8 +64,10 @@ const SEARCH_FACTOR: u64 = 16;
 const SEARCH_BYTES_MIN: u64 = 4 << 20;
 /// A block begins with at most so many zeros: those of an index whose base is 0, before a count.
 const ZEROS_MAX: u64 = 8 + 3;
-/// The end of a block is first looked for in this many bytes, then in four times as many, and so on.
+/// The end of a block is first looked for in this many bytes, then in twice as many, and so on.
 const FIRST_LOOK_BYTES: usize = 64 << 10;
+/// From this size on, a look at the next offset reads the file again.
+const READ_AGAIN_BYTES: usize = 1 << 20;
 
 /// Passes every readable row of segment `id` to `on_row`, in key order. `known` is what the manifest says of it. Rows whose number only a lost
 /// footer knows get the one in `known`, or else 1: they are not newer than anything. The search for blocks that no index lists looks in vain
@@ -246,7 +248,10 @@ impl Salvager<'_> {
                 at += len as u64;
                 continue;
             }
-            let zeros = pieces.zeros(at).unwrap_or(u64::MAX);
+            let zeros = match pieces.view(at, 1).map(|bytes| bytes.first() == Some(&0)) {
+                Ok(false) => 0,
+                _ => pieces.zeros(at).unwrap_or(u64::MAX),
+            };
             self.effort = self.effort.saturating_sub(zeros);
             if zeros > HOLE_BYTES {
                 break;
@@ -270,8 +275,10 @@ impl Salvager<'_> {
                 BlockEnd::Beyond if !is_all && effort < self.effort => {}
                 _ => break None,
             }
-            look = look.saturating_mul(4).min(MAX_BLOCK_BYTES + TRAILER_BYTES);
-            effort += rest.min(look as u64); // It is read again.
+            look = look.saturating_mul(2).min(MAX_BLOCK_BYTES + TRAILER_BYTES);
+            if look >= READ_AGAIN_BYTES {
+                effort += rest.min(look as u64);
+            }
         };
         let free = found.map_or(0, |len| SEARCH_FACTOR * len as u64);
         self.effort = self.effort.saturating_sub(effort.saturating_sub(free));
