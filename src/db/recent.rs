@@ -29,7 +29,7 @@ pub(super) fn with<R>(
     store: u64,
     view: u64,
     load: impl FnOnce() -> Arc<Filters>,
-    ask: impl Fn(&Filters) -> R,
+    ask: &impl Fn(&Filters) -> R,
 ) -> R {
     let known = RECENT.try_with(|recent| {
         let recent = recent.try_borrow().ok()?;
