@@ -4,11 +4,11 @@
 //! one succeeds, and nobody opens a store there before it is whole. The others touch no file in it.
 
 use super::inner::Inner;
-use super::names::LOCK;
+use super::names::{LOCK, MANIFEST_OF_COPY};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockGuard, LockMode, LockedFs, create_dir_durably, open_dir};
 use crate::id::{FileId, FileKind};
-use crate::manifest::{MANIFEST, MANIFEST_TMP, Manifest, ManifestState};
+use crate::manifest::{MANIFEST, ManifestState, encode_snapshot};
 use crate::sync::lock;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,8 @@ use std::sync::Arc;
 const COPY_BYTES: usize = 1 << 20;
 
 impl Inner {
-    /// Flushes, then links or copies the segments and sidecars into `target`. The manifest comes last and turns the directory into a store.
+    /// Flushes, then links or copies the segments and sidecars into `target`. The manifest comes first, under a name that neither an opening nor
+    /// a repair takes for a store's; its own name comes last and turns the directory into a store.
     pub fn checkpoint(&self, target: &Path) -> Result<()> {
         if !self.storage.options.read_only {
             self.flush()?;
@@ -78,6 +79,9 @@ impl Inner {
     }
 
     fn fill_checkpoint(&self, state: &ManifestState, copy: &mut Copy<'_>) -> Result<()> {
+        let [unfinished, manifest] = [MANIFEST_OF_COPY, MANIFEST].map(|name| copy.target.join(name));
+        copy.write(&unfinished, &encode_snapshot(state)?)?;
+        copy.fs.sync_dir(copy.target)?;
         for id in state.segments.keys() {
             self.link_or_copy_segment(*id, copy)?;
             if self.storage.fs.file_len(&self.storage.path_of(*id, FileKind::Filter))?.is_some() {
@@ -86,8 +90,9 @@ impl Inner {
             }
         }
         copy.fs.sync_dir(copy.target)?; // After a power cut, a manifest without its files would look like a damaged store.
-        copy.created.extend([MANIFEST_TMP, MANIFEST].map(|name| copy.target.join(name)));
-        Manifest::create(Arc::clone(&copy.fs), copy.target, state).map(|_| ())
+        copy.created.push(manifest.clone());
+        copy.fs.rename(&unfinished, &manifest)?;
+        copy.fs.sync_dir(copy.target)
     }
 
     /// A compaction that finishes meanwhile renames its inputs.
@@ -129,6 +134,14 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
+    /// As durable as after [`link_or_copy`](Self::link_or_copy).
+    fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+        let mut file = self.fs.create(path)?;
+        self.created.push(path.to_path_buf());
+        file.append(bytes)?;
+        file.sync()
+    }
+
     /// On return the bytes are durable; the name is as durable as its directory.
     fn link_or_copy(&mut self, from: &Path, name: &str) -> Result<()> {
         let to = self.target.join(name);

@@ -58,7 +58,15 @@ impl FileSet {
 
     /// The name of the manifest of a copy that is not complete. Under this name it is the first file in its directory, so that neither
     /// `open` nor `repair` takes the directory for a store. Renaming it to [`MANIFEST`](Self::MANIFEST) completes the copy.
-    pub const MANIFEST_OF_CLONE: &str = super::names::MANIFEST_OF_CLONE;
+    pub const MANIFEST_OF_COPY: &str = super::names::MANIFEST_OF_COPY;
+
+    /// Refuses a directory with such a copy.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] while the copy is made, [`Error::NotAStore`] if it never was completed, and [`Error::Io`].
+    pub fn refuse_unfinished_copy(fs: &dyn Fs, dir: &Path) -> Result<()> {
+        super::names::refuse_unfinished_copy(fs, dir, &fs.list(dir)?)
+    }
 
     /// The directory of the store.
     pub fn dir(&self) -> &Path {

@@ -1,6 +1,7 @@
 //! The names of a store's files, apart from the numbered ones in [`FileKind`].
 
 use crate::error::{Error, Result};
+use crate::fs::{Fs, LockMode};
 pub(crate) use crate::id::LOCK;
 use crate::id::{FileKind, TEMPORARY};
 use crate::manifest::{MANIFEST, MANIFEST_TMP, ManifestState};
@@ -9,17 +10,23 @@ use std::path::{Path, PathBuf};
 /// Follows the name of a file that a repair has set aside.
 pub(crate) const DAMAGED: &str = ".damaged";
 
-/// The manifest of a store that is being copied into a directory from elsewhere. It is the first file there, and gets its real name last.
-pub(crate) const MANIFEST_OF_CLONE: &str = "MANIFEST.clone";
+/// The manifest of a clone or a checkpoint that is being made. It is the first file there, and gets its real name last.
+pub(crate) const MANIFEST_OF_COPY: &str = "MANIFEST.copy";
 
-/// Refuses a directory in which a clone was never completed: any of its segments may be missing.
-pub(crate) fn refuse_unfinished_clone(path: &Path, names: &[String]) -> Result<()> {
+/// Refuses a directory in which a clone or a checkpoint was never completed: any of its segments may be missing. `names` are those in it.
+pub(crate) fn refuse_unfinished_copy(fs: &dyn Fs, path: &Path, names: &[String]) -> Result<()> {
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
-    if has(MANIFEST) || !has(MANIFEST_OF_CLONE) {
+    if has(MANIFEST) || !has(MANIFEST_OF_COPY) {
         return Ok(());
     }
-    let what = "it is a clone that was never completed: remove the directory and clone again".to_owned();
-    Err(Error::NotAStore { path: path.to_path_buf(), what })
+    match fs.lock(&path.join(LOCK), LockMode::Shared) {
+        Err(error @ Error::Locked { .. }) => Err(error), // It is being made.
+        _ => {
+            let what =
+                "it is a copy of a store that was never completed: remove the directory and make it again";
+            Err(Error::NotAStore { path: path.to_path_buf(), what: what.to_owned() })
+        }
+    }
 }
 
 /// Whether a file still has its temporary name: it is a sidecar or a manifest that was never completed.

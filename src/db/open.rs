@@ -5,7 +5,7 @@ use super::close::OpenStore;
 use super::follow::{Followed, start_following};
 use super::handle::Db;
 use super::inner::{Inner, Writable};
-use super::names::{LOCK, is_unfinished, next_free_id, refuse_unfinished_clone, unusual_number};
+use super::names::{LOCK, is_unfinished, next_free_id, refuse_unfinished_copy, unusual_number};
 use super::options::Options;
 use super::recover::Recovery;
 use super::storage::{Storage, open_files};
@@ -101,7 +101,7 @@ fn is_store(fs: &dyn Fs, path: &Path) -> Result<bool> {
     if names.iter().any(|name| name == MANIFEST) {
         return Ok(true);
     }
-    refuse_unfinished_clone(path, &names)?;
+    refuse_unfinished_copy(fs, path, &names)?;
     if names.iter().any(|name| FileKind::parse(name).is_some()) {
         return not_a_store("it has store files but no MANIFEST: `sidebloom repair` rebuilds it".into());
     }

@@ -126,7 +126,11 @@ fn a_checkpoint_cut_short_by_a_crash_is_no_store_and_a_finished_one_survives() {
             let copy = tiny_on(&after).create_if_missing(false).open("disk/copy");
             match (&outcome, copy) {
                 (_, Ok(copy)) => assert_eq!(sequence.prefix_of(&copy), 20, "stopped after {stop} writes"),
-                (Err(_), Err(error)) => assert!(matches!(error, Error::NotAStore { .. }), "{error}"),
+                (Err(_), Err(error)) => {
+                    assert!(matches!(error, Error::NotAStore { .. }), "{error}");
+                    let repaired = tiny_on(&after).repair("disk/copy");
+                    assert!(repaired.is_err(), "a repair makes a store of a part: {repaired:?}");
+                }
                 (Ok(()), Err(error)) => panic!("a finished checkpoint is gone after {crash:?}: {error}"),
             }
             assert_eq!(sequence.prefix_of(&tiny_on(&after).open(STORE).unwrap()), 20);

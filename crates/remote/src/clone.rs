@@ -43,11 +43,8 @@ fn refuse_existing(dir: &Path) -> Result<()> {
     if !dir.exists() {
         return Ok(());
     }
-    let is_there = |name| dir.join(name).exists();
-    if is_there(FileSet::MANIFEST_OF_CLONE) && !is_there(FileSet::MANIFEST) {
-        let _lock = RealFs.lock(&dir.join(LOCK), LockMode::Exclusive)?; // Somebody else's clone is under way if this fails.
-        let what = "it is a clone that was never completed: remove the directory and clone again".to_owned();
-        return Err(sidebloom::Error::NotAStore { path: dir.to_path_buf(), what }.into());
+    if dir.is_dir() {
+        FileSet::refuse_unfinished_copy(&RealFs, dir)?;
     }
     Err(sidebloom::Error::AlreadyExists { path: dir.to_path_buf() }.into())
 }
@@ -83,8 +80,8 @@ impl<'a> Copy<'a> {
         let all = check_room(remote, self.dir, generation.objects().map(|object| object.bytes))?;
         let mut done = 0;
         let [unfinished, manifest] =
-            [FileSet::MANIFEST_OF_CLONE, FileSet::MANIFEST].map(|name| self.dir.join(name));
-        let first = File { name: FileSet::MANIFEST_OF_CLONE.to_owned(), ..generation.manifest_file() };
+            [FileSet::MANIFEST_OF_COPY, FileSet::MANIFEST].map(|name| self.dir.join(name));
+        let first = File { name: FileSet::MANIFEST_OF_COPY.to_owned(), ..generation.manifest_file() };
         for file in [&first].into_iter().chain(&generation.files) {
             let before = done;
             let copied = self.copy(remote, file, &mut |bytes| {

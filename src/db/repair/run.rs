@@ -3,7 +3,7 @@
 use super::renumber::{NEXT_SEQ_KEPT_MAX, renumber};
 use super::report::{LogSalvage, LostRange, RepairReport};
 use super::workspace::Repair;
-use crate::db::names::{LOCK, next_free_id, refuse_unfinished_clone, unusual_number};
+use crate::db::names::{LOCK, next_free_id, refuse_unfinished_copy, unusual_number};
 use crate::db::options::Options;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, LockedFs, open_dir, with_mode_of};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// have come near their end, every row is written again under a low one.
 ///
 /// # Errors
-/// [`Error::NotAStore`] if the directory contains no store files, or a clone that was never completed; [`Error::Locked`]; [`Error::Io`] if a file cannot be
+/// [`Error::NotAStore`] if the directory contains no store files, or a copy that was never completed; [`Error::Locked`]; [`Error::Io`] if a file cannot be
 /// opened or written.
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     Options::new().repair(path)
@@ -47,7 +47,7 @@ fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<Repair
         Some(_) => fs.list(path)?,
         None => Vec::new(),
     };
-    refuse_unfinished_clone(path, &names)?;
+    refuse_unfinished_copy(&*fs, path, &names)?;
     if !names.iter().any(|name| name == MANIFEST || FileKind::parse(name).is_some()) {
         let what = "it contains no store files".to_owned();
         return Err(Error::NotAStore { path: path.to_path_buf(), what });

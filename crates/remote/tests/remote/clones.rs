@@ -83,6 +83,6 @@ fn a_clone_that_was_killed_is_no_store_to_open_or_repair() {
         }
         assert_eq!(names_in(&dir), names);
     }
-    assert!(!names_in(&dir).contains(&"MANIFEST.clone".to_owned()));
+    assert!(!names_in(&dir).contains(&"MANIFEST.copy".to_owned()));
     assert_eq!(contents(&small().open(dir).unwrap()), contents(&db));
 }
