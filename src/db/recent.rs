@@ -3,9 +3,9 @@
 //!
 //! 1. Each store counts its views. A thread keeps the filters of the last view that it asked, with the view's number.
 //! 2. While the number is still the store's, the filters are those of the current view.
-//! 3. A thread that does not read again keeps old filters, but neither memtables nor segments. What goes, takes the
+//! 3. A thread that does not read again keeps old filters, but neither memtables nor segments. A memtable or a segment that goes takes the
 //!    memory and the file of its filter along, whoever keeps that, so an answer counts only if the number is still the same afterwards.
-//! 4. A view with very many segments is not kept, so that idle threads hold few of the addresses and maps that [`max_mapped_filters`](super::options::Options::max_mapped_filters) allows.
+//! 4. A view with very many segments is not kept, so that idle threads hold few of the maps that [`max_mapped_filters`](super::options::Options::max_mapped_filters) allows.
 
 use super::filters::Filters;
 use std::cell::RefCell;

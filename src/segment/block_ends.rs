@@ -47,7 +47,8 @@ type PayloadEnd = fn(&mut Decoder<'_>, u64) -> Payload;
 /// The type of the block, and the end of the payload.
 type Payload = (Compression, BlockEnd);
 
-/// The end of the block at `offset` of segment `id`, given the `bytes` from there on, of the `rest` of the file. Adds to `effort` how many bytes were looked at.
+/// The end of the block at `offset` of segment `id`, given the `bytes` from there on, of the `rest` of the file. Adds to `effort` how many
+/// bytes were looked at.
 pub fn block_end(id: FileId, offset: u64, bytes: &[u8], rest: u64, effort: &mut u64) -> BlockEnd {
     *effort += OFFSET_EFFORT;
     let mut is_beyond = false;
