@@ -103,7 +103,7 @@ mod tests {
             assert!(retries.check_since(0).is_ok(), "it may pass");
         }
         if let Some(failure) = &mut retries.last_failure {
-            failure.at = failure.since + SHORTAGE_PATIENCE;
+            failure.since = failure.at - SHORTAGE_PATIENCE;
         }
         assert!(retries.check_since(0).is_err());
         assert!(retries.check_since(3).is_ok(), "of no attempt since then");
