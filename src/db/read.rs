@@ -156,7 +156,7 @@ impl Inner {
     /// The route of a key by the current view's filters.
     #[inline(always)]
     fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Route {
-        self.ask_filters(|filters| filters.route(key, counters))
+        self.ask_filters(move |filters| filters.route(key, counters))
     }
 
     /// What `ask` says of the current view's filters.

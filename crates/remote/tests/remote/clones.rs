@@ -79,7 +79,10 @@ fn a_clone_that_was_killed_is_no_store_to_open_or_repair() {
         ];
         for error in errors {
             let error = error.unwrap_or_else(|| panic!("{names:?}")).to_string();
-            assert!(error.contains("never completed: remove the directory and make it again"), "{names:?}: {error}");
+            assert!(
+                error.contains("never completed: remove the directory and make it again"),
+                "{names:?}: {error}"
+            );
         }
         assert_eq!(names_in(&dir), names);
     }
