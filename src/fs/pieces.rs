@@ -55,8 +55,8 @@ impl Pieces {
         let inside = at.checked_sub(self.window_at).and_then(held);
         if inside.is_none_or(|held| held < rest.min(n as u64)) {
             let size = (n.max(PIECE_BYTES) as u64).min(rest) as usize;
-            if self.window.capacity() > 4 * PIECE_BYTES.max(size) {
-                self.window = Vec::new(); // Give back the memory of a huge value.
+            if self.window.capacity() < size || self.window.capacity() > 4 * PIECE_BYTES.max(size) {
+                self.window = Vec::new(); // Not grown, which takes memory for both, and not kept if it is far too large.
             }
             self.window.resize(size, 0);
             self.window_at = at;
@@ -142,6 +142,19 @@ mod tests {
                 prop_assert_eq!(pieces.crc(at, to).unwrap(), crate::codec::crc32(&[range]));
             }
         }
+    }
+
+    #[test]
+    fn a_larger_view_takes_memory_for_its_bytes_alone() {
+        let fs = SimFs::new();
+        fs.write("file", vec![7; 20 << 20]);
+        let mut pieces = Pieces::new(fs.open(Path::new("file")).unwrap(), 20 << 20);
+        for bytes in [1, 3 << 20, 4 << 20, 13 << 20] {
+            pieces.view(5, bytes).unwrap();
+            assert_eq!(pieces.window.capacity(), bytes.max(PIECE_BYTES));
+        }
+        pieces.view(0, 1).unwrap();
+        assert_eq!(pieces.window.capacity(), PIECE_BYTES, "what a huge value took is given back");
     }
 
     #[test]

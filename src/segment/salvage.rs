@@ -54,7 +54,7 @@ pub struct Gap {
 }
 
 /// Limit on the bytes that the search for blocks in one segment looks at in vain.
-const SEARCH_BYTES: u64 = 4 << 30;
+const SEARCH_BYTES: u64 = if cfg!(fuzzing) { 64 << 20 } else { 4 << 30 };
 /// The same limit for all segments of a repair together: some minutes at worst.
 pub const SEARCH_BYTES_REPAIR: u64 = 16 << 30;
 /// The search in a short segment looks in vain at this many times its length, and at `SEARCH_BYTES_MIN`. What leads to a block is free up to
