@@ -1,15 +1,16 @@
 //! What a store costs that has as many segments as a large one, measured with small segments: opening, memory, maps, descriptors, and
-//! publishing a change of the set of segments, and a step of compaction. `docs/durability.md` compares the output with what is computed for
-//! 1 and 10 TB.
+//! publishing a change of the set of segments, a step of compaction, and building all filters anew. `docs/durability.md` compares the output
+//! with what is computed for 1 and 10 TB.
 //!
 //! ```text
 //! cargo run --release --features bench-support --example many_segments -- 16000 DIR
 //! ```
 //!
-//! Without the feature, it does not say how long the lock was held that background threads share with writers.
+//! Without the feature, it does not say how long the lock was held that background threads share with writers. Interrupts count for the thread
+//! that they meet, so it also says what the longest of short loops took that did nothing, at the same time.
 //! Fails if the store takes more descriptors or maps than its options allow. DIR must not exist. It is best in memory (`/dev/shm`): the cost is the process's own then.
 
-use sidebloom::{Db, Options, Result};
+use sidebloom::{Db, FilterPolicy, Options, Result};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -102,10 +103,12 @@ fn measure(dir: &Path) -> Result<()> {
     println!("open: {:.3} s, {} more", opened.as_secs_f64(), at_open.since(&before));
 
     let (mut now, every) = (Duration::ZERO, Duration::from_millis(100));
-    while db.stats().levels.iter().any(|level| level.filters < level.segments) && now < WAIT_MAX {
-        std::thread::sleep(every);
-        now = began.elapsed();
-    }
+    watch_lock(&db, || {
+        while db.stats().levels.iter().any(|level| level.filters < level.segments) && now < WAIT_MAX {
+            std::thread::sleep(every);
+            now = began.elapsed();
+        }
+    });
     let stats = db.stats();
     let verified: usize = stats.levels.iter().map(|level| level.filters).sum();
     let filter_bytes: u64 = stats.levels.iter().map(|level| level.filter_bytes).sum();
@@ -130,14 +133,16 @@ fn measure(dir: &Path) -> Result<()> {
     within("maps of filters", db.stats().filters_mapped as usize, MAPPED_FILTERS_MAX)?;
 
     let here = publish(&db)?;
+    println!("flush of one row: {here}");
     steps(&db, segments as u64)?;
+    rebuild(&db)?;
     let began = Instant::now();
     drop(db);
     println!("close: {:.3} s", began.elapsed().as_secs_f64());
     let small = dir.join("../many_segments_small");
     let there = publish(&options().open(&small)?)?;
     std::fs::remove_dir_all(&small).ok();
-    println!("flush of one row: {here}; in an empty store: {there}");
+    println!("flush of one row in an empty store: {there}");
     Ok(())
 }
 
@@ -157,26 +162,70 @@ fn steps(db: &Db, segments: u64) -> Result<()> {
         levels.iter().take(above).map(|level| level.segments).sum::<usize>()
     };
     db.wait_for_compaction()?;
-    print_longest_under_lock(db, "before");
     db.ingest((0..segments * ROWS_EACH).step_by(5).map(|row| Ok((key(row) + "x", value(row)))))?;
     let (before, cpu) = (upper(db), Process::now().cpu_ticks);
     let began = Instant::now();
-    db.wait_for_compaction()?;
+    watch_lock(db, || db.wait_for_compaction())?;
     let done = before.saturating_sub(upper(db)).max(1);
     let cpu = (Process::now().cpu_ticks - cpu) as f64 * TICK_MS / done as f64;
     let each = began.elapsed().as_secs_f64() * 1e3 / done as f64;
     println!("compaction: {done} steps of {each:.2} ms ({cpu:.2} ms of the CPU)");
-    print_longest_under_lock(db, "during compaction");
     Ok(())
 }
 
-#[cfg(feature = "bench-support")]
-fn print_longest_under_lock(db: &Db, when: &str) {
-    println!("longest under the lock {when}: {:.1} µs of the CPU", db.take_longest_under_lock() as f64 / 1e3);
+/// Gives all segments wider filters.
+fn rebuild(db: &Db) -> Result<()> {
+    let began = Instant::now();
+    let report = watch_lock(db, || db.rebuild_filters(FilterPolicy::bits_per_key(14.0)))?;
+    let each = began.elapsed().as_secs_f64() * 1e6 / report.segments.max(1) as f64;
+    println!("rebuild_filters: {} filters, {each:.0} µs each", report.segments);
+    Ok(())
 }
 
 #[cfg(not(feature = "bench-support"))]
-fn print_longest_under_lock(_: &Db, _: &str) {}
+fn watch_lock<T>(_: &Db, work: impl FnOnce() -> T) -> T {
+    work()
+}
+
+/// Prints how long a thread worked under the lock at most while this work ran.
+#[cfg(feature = "bench-support")]
+fn watch_lock<T>(db: &Db, work: impl FnOnce() -> T) -> T {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    let is_over = AtomicBool::new(false);
+    db.take_longest_under_lock();
+    let (done, idle) = std::thread::scope(|scope| {
+        let loops = scope.spawn(|| {
+            let mut longest = 0;
+            while !is_over.load(Relaxed) {
+                longest = (0..LOOPS_AT_ONCE).map(|_| loop_nanos()).fold(longest, u64::max);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            longest
+        });
+        let done = work();
+        is_over.store(true, Relaxed);
+        (done, loops.join().unwrap_or(0))
+    });
+    let under_lock = db.take_longest_under_lock() as f64 / 1e3;
+    let idle = idle as f64 / 1e3;
+    println!(
+        "longest under the lock: {under_lock:.0} µs of the CPU; of a loop that does nothing: {idle:.0} µs"
+    );
+    done
+}
+
+/// With this many loops every millisecond, they take one or two hundredths of a core.
+#[cfg(feature = "bench-support")]
+const LOOPS_AT_ONCE: u32 = 20;
+
+/// The time of the CPU, in nanoseconds, for a loop of a microsecond or less, about as long as the lock is held.
+#[cfg(feature = "bench-support")]
+fn loop_nanos() -> u64 {
+    use sidebloom::bench_support::cpu_nanos;
+    let since = cpu_nanos();
+    (0..500).for_each(|n| _ = std::hint::black_box(n));
+    cpu_nanos().saturating_sub(since)
+}
 
 /// The time of a flush of one row: the median, and the mean time of the CPU, of all threads.
 fn publish(db: &Db) -> Result<String> {

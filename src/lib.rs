@@ -138,6 +138,7 @@ pub mod bench_support {
     pub use crate::key::{Entry, EntryKind, Seq, prefix8};
     pub use crate::memtable::Memtable;
     pub use crate::segment::{Block, BlockBuilder};
+    pub use crate::sync::cpu_nanos;
 }
 
 /// The README's examples compile, and those that need no directory of the reader's run.

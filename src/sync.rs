@@ -24,6 +24,8 @@ pub(crate) use std::{
     time::Instant,
 };
 
+#[cfg(feature = "bench-support")]
+pub use short::cpu_nanos;
 pub(crate) use short::{ShortLock, assert_unlocked};
 
 use std::sync::{PoisonError, TryLockError};

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::filter::FilterSpec;
 use crate::fs::sigbus_faults;
 use crate::id::FileId;
-use crate::manifest::LiveSet;
+use crate::manifest::{LiveSet, SegmentMeta};
 use crate::memtable::Memtable;
 use crate::sync::atomic::Ordering;
 use crate::sync::{self, Instant, JoinHandle, lock};
@@ -33,6 +33,7 @@ enum BackgroundTask {
     FreeMemtables,
     QueueBadSidecars,
     QueueMissingSidecars,
+    QueueSuspects,
     Flush(Arc<Memtable>, FileId),
     /// Hands a memtable with many tombstones over to a flush.
     RotateTombstones,
@@ -41,7 +42,7 @@ enum BackgroundTask {
     WarmIndexes(Vec<FileId>),
     Compact(Compaction),
     TakeBack(Compaction),
-    Retune(FileId, FilterSpec),
+    Retune(Arc<SegmentMeta>, FilterSpec),
 }
 
 impl BackgroundTask {
@@ -52,7 +53,8 @@ impl BackgroundTask {
             | BackgroundTask::RemoveLeftovers
             | BackgroundTask::FreeMemtables
             | BackgroundTask::QueueBadSidecars
-            | BackgroundTask::QueueMissingSidecars => None,
+            | BackgroundTask::QueueMissingSidecars
+            | BackgroundTask::QueueSuspects => None,
             BackgroundTask::Flush(..) | BackgroundTask::RotateTombstones => Some(TaskKind::Flush),
             BackgroundTask::Compact(_) | BackgroundTask::TakeBack(_) => Some(TaskKind::Compaction),
             BackgroundTask::CheckSidecar(..)
@@ -86,18 +88,24 @@ impl BackgroundTask {
             }
             BackgroundTask::RotateTombstones => {} // It is due again: the next memtable has many, too, or the log was locked.
             BackgroundTask::RemoveLeftovers | BackgroundTask::FreeMemtables => {}
-            BackgroundTask::QueueBadSidecars | BackgroundTask::QueueMissingSidecars => {}
+            BackgroundTask::QueueBadSidecars
+            | BackgroundTask::QueueMissingSidecars
+            | BackgroundTask::QueueSuspects => {}
             BackgroundTask::UnmapCold => {
                 control.unmap_from.get_or_insert_with(Instant::now);
             }
             BackgroundTask::CheckSidecar(id, _) => {
                 control.checking_sidecars = false;
-                control.sidecars_to_check.extend(again.then_some(*id));
-                control.indexes_to_warm.extend((!failed).then_some(*id));
+                if again {
+                    control.sidecars_to_check.push(*id);
+                }
+                if !failed {
+                    control.indexes_to_warm.push(*id);
+                }
             }
             BackgroundTask::WarmIndexes(ids) => {
                 control.checking_sidecars = false;
-                control.indexes_to_warm.extend(ids.iter().filter(|_| again));
+                ids.iter().filter(|_| again).for_each(|id| control.indexes_to_warm.push(*id));
             }
             BackgroundTask::Retune(..) => control.checking_sidecars = false,
             BackgroundTask::Compact(compaction) | BackgroundTask::TakeBack(compaction) => {
@@ -109,8 +117,8 @@ impl BackgroundTask {
 
 /// Some segments whose index partitions wait to be read, together, because finding each takes a walk through all segments.
 fn next_indexes(control: &mut Control) -> Option<Vec<FileId>> {
-    let waiting = &mut control.indexes_to_warm;
-    let ids: Vec<FileId> = waiting.drain(..waiting.len().min(INDEXES_AT_ONCE)).collect();
+    let next = std::iter::from_fn(|| control.indexes_to_warm.pop());
+    let ids: Vec<FileId> = next.take(INDEXES_AT_ONCE).collect();
     (!ids.is_empty()).then_some(ids)
 }
 
@@ -183,6 +191,10 @@ impl Inner {
                 self.queue_missing_sidecars();
                 Ok(())
             }
+            BackgroundTask::QueueSuspects => {
+                self.queue_suspects();
+                Ok(())
+            }
             BackgroundTask::CheckSidecar(id, ahead) => {
                 self.read_sidecars_ahead(ahead);
                 self.check_sidecar(*id)
@@ -190,7 +202,7 @@ impl Inner {
             BackgroundTask::WarmIndexes(ids) => self.warm_indexes(ids),
             BackgroundTask::Compact(compaction) => self.compact_one(compaction),
             BackgroundTask::TakeBack(compaction) => self.take_back_if_readable(compaction),
-            BackgroundTask::Retune(id, spec) => self.retune(*id, *spec),
+            BackgroundTask::Retune(meta, spec) => self.retune(meta, *spec),
         }
     }
 
@@ -244,7 +256,11 @@ impl Inner {
 
     /// The most urgent compaction, which is reserved, or else a filter to replace.
     fn look_for_work(&self) -> Option<BackgroundTask> {
+        let may_compact = |control: &Control| !control.closing && self.may_compact(control, Instant::now());
         let mut costs = lock(&self.costs);
+        if let Some(back) = self.reserve_suspect(may_compact) {
+            return Some(BackgroundTask::TakeBack(back));
+        }
         let is_idle = |control: &Control| control.until_idle().is_zero();
         loop {
             let (live, running, idle) = {
@@ -253,7 +269,7 @@ impl Inner {
             };
             let Some(picked) = pick(&mut costs, &live, &self.storage.options, &running, idle) else { break };
             let mut control = self.control.lock();
-            if control.closing || !self.may_compact(&control, Instant::now()) {
+            if !may_compact(&control) {
                 return None;
             }
             if self.reserve_if_current(&mut control, &live, &picked) {
@@ -269,13 +285,13 @@ impl Inner {
         if !may_retune(&self.control.lock()) {
             return None;
         }
-        let (id, spec) = self.segment_to_retune()?;
+        let (meta, spec) = self.segment_to_retune()?;
         let mut control = self.control.lock();
         if control.closing || !may_retune(&control) {
             return None;
         }
         control.checking_sidecars = true;
-        Some(BackgroundTask::Retune(id, spec))
+        Some(BackgroundTask::Retune(meta, spec))
     }
 
     /// Reserves a compaction that was chosen without the lock. Does not if another one has taken what it needs, or the live set is not the
@@ -327,7 +343,10 @@ impl Inner {
             control.missing_sidecars_due = None;
             return Some(BackgroundTask::QueueMissingSidecars);
         }
-        self.queue_suspects(control);
+        if control.until_suspects().is_some_and(|wait| wait.is_zero()) {
+            control.suspects_due = None;
+            return Some(BackgroundTask::QueueSuspects);
+        }
         let sidecars_pause = !control.sidecar_retries.pause(now).is_zero();
         if !control.checking_sidecars && !sidecars_pause {
             let check = control.sidecars_to_check.pop();
@@ -339,12 +358,7 @@ impl Inner {
                 return task;
             }
         }
-        if !self.may_compact(control, now) {
-            return None;
-        }
-        let compaction = self.next_suspect(control)?;
-        control.running.push(compaction.reservation().clone());
-        Some(BackgroundTask::TakeBack(compaction))
+        None
     }
 
     /// How long until there may be a task that nobody signals: a pause after a failure ends, a check is due again, or

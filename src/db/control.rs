@@ -1,5 +1,6 @@
 //! The state that background threads, writers and waiters share, under one short lock.
 
+use super::id_queue::IdQueue;
 use super::reserve::Reservation;
 use super::retry::{Retries, TaskKind};
 use super::sidecar_queue::SidecarQueue;
@@ -50,7 +51,7 @@ pub(crate) struct Control {
     pub sidecars_to_check: SidecarQueue,
     pub checking_sidecars: bool,
     /// Segments whose index partitions wait to be read.
-    pub indexes_to_warm: VecDeque<FileId>,
+    pub indexes_to_warm: IdQueue,
     /// When cold sidecars may next be unmapped; `None` while a thread does so.
     pub unmap_from: Option<Instant>,
     /// Faults in maps ([`sigbus_faults`](crate::fs::sigbus_faults)) that were handled already.
@@ -61,7 +62,7 @@ pub(crate) struct Control {
     /// When segments in quarantine are next read, and the last wait before that.
     pub suspects_due: Option<Instant>,
     pub suspects_wait: Duration,
-    pub suspects_to_try: VecDeque<FileId>,
+    pub suspects_to_try: IdQueue,
     pub flush_retries: Retries,
     pub compaction_retries: Retries,
     pub sidecar_retries: Retries,
@@ -87,14 +88,14 @@ impl Control {
             finished: 0,
             sidecars_to_check: SidecarQueue::default(),
             checking_sidecars: false,
-            indexes_to_warm: VecDeque::new(),
+            indexes_to_warm: IdQueue::default(),
             unmap_from: Some(Instant::now()),
             faults_seen: 0,
             missing_sidecars_due: None,
             missing_sidecars_wait: Duration::ZERO,
             suspects_due: None,
             suspects_wait: Duration::ZERO,
-            suspects_to_try: VecDeque::new(),
+            suspects_to_try: IdQueue::default(),
             flush_retries: Retries::default(),
             compaction_retries: Retries::default(),
             sidecar_retries: Retries::default(),

@@ -11,6 +11,7 @@ use super::following::Following;
 use super::log::{InheritedLogs, Log, QueuedBatch};
 use super::merge_costs::MergeCosts;
 use super::policy::FilterPolicy;
+use super::retunes::Retunes;
 use super::storage::Storage;
 use super::view::View;
 use crate::error::{Error, Result};
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     pub control: ShortLock<Control>,
     /// What the last pick has found out about the levels. Held by the thread that looks for a compaction; locked before `control`.
     pub costs: Mutex<MergeCosts>,
+    /// What the last look at all filters has found. No other lock is taken while it is held.
+    pub retunes: Mutex<Retunes>,
     /// Signals background threads that there may be work.
     pub work: Arc<Condvar>,
     /// Signals stalled writers and other waiters that background work has finished.
@@ -94,6 +97,7 @@ impl Inner {
             manifest: Mutex::new(manifest),
             control: ShortLock::new(Control::new(before_own_logs)),
             costs: Mutex::default(),
+            retunes: Mutex::default(),
             work,
             progress: Condvar::new(),
             failure: OnceLock::new(),

@@ -134,22 +134,43 @@ impl Inner {
 
     /// Reserves the compaction that takes a segment back from quarantine. `None` if it has left already or cannot come back.
     fn reserve_take_back(&self, id: FileId) -> Result<Option<ReservedStep<'_>>> {
-        let mut step = None;
-        self.wait_until(|control| {
-            let live = self.live();
-            let Some(suspect) = live.quarantined().iter().find(|s| s.meta.id == id) else { return true };
+        loop {
+            let (live, running) = self.live_and_running()?;
+            let Some(suspect) = live.quarantined().iter().find(|s| s.meta.id == id) else { return Ok(None) };
             let back = |running: &[_]| Compaction::back(&live, suspect, &self.storage.options, running);
-            match back(&control.running) {
-                Some(compaction) => {
-                    control.running.push(compaction.reservation().clone());
-                    control.manual += 1;
-                    step = Some(ReservedStep { inner: self, compaction });
-                }
-                None => return back(&[]).is_none(),
+            match back(&running) {
+                Some(compaction) => match self.reserve_step(&live, compaction) {
+                    None => continue,
+                    step => return Ok(step),
+                },
+                None if back(&[]).is_none() => return Ok(None),
+                None => self.wait_for_change(&live, &running)?,
             }
-            true
+        }
+    }
+
+    /// The live set, and what the running compactions own of it.
+    fn live_and_running(&self) -> Result<(Arc<LiveSet>, Vec<Reservation>)> {
+        let mut seen = None;
+        self.wait_until(|control| {
+            seen = Some((self.live(), control.running.clone()));
+            !control.closing
         })?;
-        Ok(step)
+        seen.ok_or(Error::Closing)
+    }
+
+    /// Reserves a step that was chosen for this live set. `None` if it must be chosen anew.
+    fn reserve_step(&self, live: &Arc<LiveSet>, compaction: Compaction) -> Option<ReservedStep<'_>> {
+        let mut control = self.control.lock();
+        let is_reserved = !control.closing && self.reserve_if_current(&mut control, live, &compaction);
+        control.manual += usize::from(is_reserved);
+        drop(control);
+        is_reserved.then(|| ReservedStep { inner: self, compaction })
+    }
+
+    /// Waits until a compaction ends or the live set changes.
+    fn wait_for_change(&self, live: &Arc<LiveSet>, running: &[Reservation]) -> Result<()> {
+        self.wait_until(|control| control.running != running || !Arc::ptr_eq(&self.view.load().live, live))
     }
 
     fn note_failure(&self, outcome: Result<()>) -> Result<()> {
@@ -167,11 +188,7 @@ impl Inner {
         level0_was_last: &mut bool,
     ) -> Result<Option<ReservedStep<'_>>> {
         loop {
-            let (mut live, mut running) = (self.live(), Vec::new());
-            self.wait_until(|control| {
-                (live, running) = (self.live(), control.running.clone());
-                !control.closing
-            })?;
+            let (live, running) = self.live_and_running()?;
             let level0_first = level0_is_due(&live, &self.storage.options) && !*level0_was_last;
             let next = match pick_level0(&live, &self.storage.options, &running) {
                 Some(compaction) if level0_first => NextStep::Run(compaction),
@@ -180,16 +197,12 @@ impl Inner {
             };
             match next {
                 NextStep::Run(compaction) => {
-                    let mut control = self.control.lock();
-                    if !control.closing && self.reserve_if_current(&mut control, &live, &compaction) {
-                        control.manual += 1;
+                    if let Some(step) = self.reserve_step(&live, compaction) {
                         *level0_was_last = level0_first;
-                        return Ok(Some(ReservedStep { inner: self, compaction }));
+                        return Ok(Some(step));
                     }
                 }
-                NextStep::Wait => self.wait_until(|control| {
-                    control.running != running || !Arc::ptr_eq(&self.view.load().live, &live)
-                })?,
+                NextStep::Wait => self.wait_for_change(&live, &running)?,
                 NextStep::Done => {
                     *level0_was_last = false;
                     return Ok(None);

@@ -13,10 +13,10 @@
 use super::policy::{FilterPolicy, Objective};
 use crate::filter::{FilterSpec, LINE_BITS, PrefixSet, Width, sizing};
 use crate::id::FileId;
-use crate::manifest::{LEVELS, LiveSegment, LiveSet};
+use crate::manifest::{LEVELS, LiveSegment, LiveSet, SegmentMeta};
 use crate::sidecar::Facts;
 use crate::sync::assert_unlocked;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 impl FilterPolicy {
     /// The filters for a store with levels of these sizes; `None` if filters are off.
@@ -208,7 +208,7 @@ fn known_members(segment: &LiveSegment, prefixes: &PrefixSet) -> Option<u64> {
 }
 
 /// The filters of each level, as [`FilterPolicy::plan`] chose them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FilterPlan {
     levels: [FilterMix; LEVELS],
     /// The Σ FPR that results.
@@ -216,7 +216,7 @@ pub(crate) struct FilterPlan {
 }
 
 /// Two neighbours on the hull, and the fraction of the level's segments that gets the larger one.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 struct FilterMix {
     low: FilterSpec,
     high: FilterSpec,
@@ -225,6 +225,8 @@ struct FilterMix {
 
 /// New sidecars are worth their cost when Σ FPR deviates from the plan by more than this fraction.
 const TOLERANCE: f64 = 0.05;
+/// All segments are looked at about this many times until the last of them has its new filter.
+const LOOKS_MAX: usize = 64;
 
 impl FilterPlan {
     fn uniform(spec: FilterSpec, sum_fpr: f64) -> Self {
@@ -232,34 +234,37 @@ impl FilterPlan {
         FilterPlan { levels: [mix; LEVELS], sum_fpr }
     }
 
-    /// The segment whose filter should be replaced first, among those that `may_change`. A filter is chosen while its segment is written;
-    /// by the time the store is idle, the levels may have other sizes. `None` if Σ FPR is as planned or no change would help.
-    pub fn worst<'a>(
-        &self,
-        live: &'a LiveSet,
-        may_change: impl Fn(&LiveSegment) -> bool,
-    ) -> Option<&'a LiveSegment> {
+    /// Segments whose filters should be replaced, among those that `may_change`, the worst first. A filter is chosen while its segment is
+    /// written; by the time the store is idle, the levels may have other sizes. None if Σ FPR is as planned or no change would help. At most
+    /// one in [`LOOKS_MAX`], so that the segments are not all looked at for each of them.
+    pub fn worst(&self, live: &LiveSet, may_change: impl Fn(&LiveSegment) -> bool) -> Vec<Arc<SegmentMeta>> {
         assert_unlocked();
-        let mut sum = 0.0;
-        let mut worst: Option<(f64, &LiveSegment)> = None;
+        let (mut sum, mut segments) = (0.0, 0);
+        let mut misfits: Vec<(f64, &LiveSegment)> = Vec::new();
         for (number, level) in live.levels().iter().enumerate() {
             let keys = level.entries();
             for segment in level.segments().iter() {
-                // A segment without a verified filter is the business of the sidecar check.
-                let verified = segment.sidecar.as_ref().and_then(|sidecar| sidecar.verified_facts());
-                let Some(filter) = verified else { continue };
+                segments += 1;
+                let Some(filter) = segment.verified_facts() else { continue };
                 let weight = if number == 0 { 1.0 } else { segment.meta.entries as f64 / keys.max(1) as f64 };
                 let fpr = weight * filter.expected_fpr();
                 sum += fpr;
-                let spec = self.choose(segment.meta.level, segment.meta.id);
-                let fits = filter.kind().matches_spec(spec, filter.keys(), filter.lines());
-                if !fits && may_change(segment) && worst.is_none_or(|(most, _)| fpr > most) {
-                    worst = Some((fpr, segment));
+                if !self.suits(segment) && may_change(segment) {
+                    misfits.push((fpr, segment));
                 }
             }
         }
         let deviates = (sum - self.sum_fpr).abs() > TOLERANCE * self.sum_fpr;
-        worst.filter(|_| deviates).map(|(_, segment)| segment)
+        misfits.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let most = if deviates { 1 + segments / LOOKS_MAX } else { 0 };
+        misfits.into_iter().take(most).map(|(_, segment)| Arc::clone(&segment.meta)).collect()
+    }
+
+    /// Whether the filter of a segment is the one that the plan chooses. One without a verified filter is the business of the sidecar check.
+    pub fn suits(&self, segment: &LiveSegment) -> bool {
+        let spec = self.choose(segment.meta.level, segment.meta.id);
+        let is_chosen = |of: &Facts| of.kind().matches_spec(spec, of.keys(), of.lines());
+        segment.verified_facts().is_none_or(is_chosen)
     }
 
     /// The filter of one segment. Multiples of the golden ratio spread any sequence of file numbers evenly over the unit interval.

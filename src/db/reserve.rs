@@ -18,6 +18,8 @@ pub(crate) struct Reservation {
     output_level: u8,
     smallest: Arc<[u8]>,
     largest: Bytes,
+    /// Whether it takes a segment back from quarantine.
+    takes_back: bool,
 }
 
 impl Reservation {
@@ -25,14 +27,18 @@ impl Reservation {
     pub fn of<'a>(inputs: impl Iterator<Item = &'a LiveSegment> + Clone, output_level: u8) -> Option<Self> {
         let smallest = inputs.clone().map(|s| s.meta.smallest.as_slice()).min()?.into();
         let largest = inputs.clone().map(|s| &s.meta.largest).max()?.clone();
+        let takes_back = inputs.clone().any(LiveSegment::is_quarantined);
         let inputs = Arc::new(inputs.map(|s| s.meta.id).collect());
-        Some(Reservation { inputs, output_level, smallest, largest })
+        Some(Reservation { inputs, output_level, smallest, largest, takes_back })
     }
 
-    /// Whether the two must not run at the same time: they share an input, or their outputs could overlap on one level.
+    /// Whether the two must not run at the same time: they share an input, their outputs could overlap on one level, or both take a segment
+    /// back from quarantine, and these could pass each other.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let same_keys = self.reaches(&other.smallest, &other.largest);
-        (self.output_level == other.output_level && same_keys) || !self.inputs.is_disjoint(&other.inputs)
+        (self.output_level == other.output_level && same_keys)
+            || (self.takes_back && other.takes_back)
+            || !self.inputs.is_disjoint(&other.inputs)
     }
 
     /// Whether the outputs may have keys in the closed range.

@@ -3,8 +3,8 @@
 //! A few files are read ahead of the verification, so that it keeps the disk busy: none at first, then more and more, because the first
 //! lookups after opening would wait behind them.
 
+use super::id_queue::IdQueue;
 use crate::id::FileId;
-use std::collections::VecDeque;
 
 /// The most files that are read ahead: about 5 MB of filters, if segments have the default size.
 const AHEAD: usize = 8;
@@ -15,7 +15,7 @@ const CHECKS_PER_FILE: usize = 4;
 /// The segments whose sidecars wait, in order.
 #[derive(Default)]
 pub(crate) struct SidecarQueue {
-    waiting: VecDeque<FileId>,
+    waiting: IdQueue,
     /// How many of the first ones are being read.
     ahead: usize,
     /// How many have been taken from the queue.
@@ -24,22 +24,27 @@ pub(crate) struct SidecarQueue {
 
 impl SidecarQueue {
     /// Appends segments.
-    pub fn extend(&mut self, ids: impl IntoIterator<Item = FileId>) {
-        self.waiting.extend(ids);
+    pub fn append(&mut self, segments: IdQueue) {
+        self.waiting.append(segments);
+    }
+
+    /// Appends a segment.
+    pub fn push(&mut self, id: FileId) {
+        self.waiting.push(id);
     }
 
     /// The first segment, and some of the next ones, whose sidecars should be read meanwhile. None is returned twice for that.
     pub fn pop(&mut self) -> Option<(FileId, Vec<FileId>)> {
-        let first = self.waiting.pop_front()?;
+        let first = self.waiting.pop()?;
         self.ahead = self.ahead.saturating_sub(1);
         let window = AHEAD.min(self.taken / CHECKS_PER_FILE);
         self.taken += 1;
         if self.ahead > window / 2 {
             return Some((first, Vec::new()));
         }
-        let to = window.min(self.waiting.len()).max(self.ahead);
-        let from = std::mem::replace(&mut self.ahead, to);
-        Some((first, self.waiting.range(from..self.ahead).copied().collect()))
+        let next: Vec<FileId> = self.waiting.iter().take(window).skip(self.ahead).collect();
+        self.ahead += next.len();
+        Some((first, next))
     }
 }
 
@@ -51,7 +56,7 @@ mod tests {
     fn each_sidecar_is_read_ahead_once_and_few_at_a_time_fewer_at_first() {
         for len in [0, 1, 2, AHEAD as u64, 100] {
             let mut queue = SidecarQueue::default();
-            queue.extend((0..len).map(FileId));
+            queue.append((0..len).map(FileId).collect());
             let (mut checked, mut begun) = (Vec::new(), Vec::new());
             while let Some((id, ahead)) = queue.pop() {
                 checked.push(id);
@@ -59,7 +64,7 @@ mod tests {
                 let most = checked.len() + AHEAD.min((checked.len() - 1) / CHECKS_PER_FILE);
                 assert!(begun.len() < most, "{} begun at {}", begun.len(), checked.len());
                 if checked.len() == 50 {
-                    queue.extend((len..len + 3).map(FileId));
+                    queue.append((len..len + 3).map(FileId).collect());
                 }
             }
             let all = if len < 50 { len } else { len + 3 };

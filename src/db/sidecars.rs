@@ -1,5 +1,6 @@
 //! Maintenance of sidecars: verified in the background after opening, rebuilt if unusable (I2), retuned on request (I3).
 
+use super::id_queue::IdQueue;
 use super::inner::Inner;
 use super::plan::LevelSizes;
 use super::policy::FilterPolicy;
@@ -65,8 +66,8 @@ impl Inner {
     fn queue(&self, wanted: impl Fn(&LiveSegment) -> bool) {
         assert_unlocked();
         let live = self.live();
-        let ids: Vec<FileId> = live.segments().filter(|s| wanted(s)).map(|s| s.meta.id).collect();
-        self.control.lock().sidecars_to_check.extend(ids);
+        let wanted: IdQueue = live.segments().filter(|s| wanted(s)).map(|s| s.meta.id).collect();
+        self.control.lock().sidecars_to_check.append(wanted);
         self.work.notify_all();
     }
 
@@ -87,7 +88,7 @@ impl Inner {
             return;
         }
         let before = self.view.load_full();
-        let mut unchecked = Vec::new();
+        let mut unchecked = IdQueue::default();
         let unmap = |live: &Arc<LiveSet>| {
             let unmapped = |then: &&LiveSegment| {
                 let s = live.now(&then.meta)?;
@@ -102,7 +103,7 @@ impl Inner {
             Some(live.replaced(renewed))
         };
         self.change_live(unmap, |_| {});
-        self.control.lock().sidecars_to_check.extend(unchecked);
+        self.control.lock().sidecars_to_check.append(unchecked);
         // Unmapping many files takes a while. Do it here rather than in the last reader of the old view, unless a snapshot keeps that.
         let since = Instant::now();
         while Arc::strong_count(&before) > 1 && since.elapsed() < UNMAP_WAIT {
@@ -150,17 +151,19 @@ impl Inner {
 
     /// The segment, among those written since opening, whose filter should be replaced first, with its new filter. `None` if the filters are as
     /// planned.
-    pub fn segment_to_retune(&self) -> Option<(FileId, FilterSpec)> {
+    pub fn segment_to_retune(&self) -> Option<(Arc<SegmentMeta>, FilterSpec)> {
         let live = self.live();
         let plan = lock(&self.filter_policy).plan(&self.level_sizes(&live))?;
-        let worst = plan.worst(&live, |segment| segment.meta.id >= self.storage.first_own_id)?;
-        Some((worst.meta.id, plan.choose(worst.meta.level, worst.meta.id)))
+        let is_own = |segment: &LiveSegment| segment.meta.id >= self.storage.first_own_id;
+        let meta = Arc::clone(&lock(&self.retunes).next(&plan, &live, is_own)?.meta);
+        let spec = plan.choose(meta.level, meta.id);
+        Some((meta, spec))
     }
 
     /// Gives a segment another filter, unless the segment is gone.
-    pub fn retune(&self, id: FileId, spec: FilterSpec) -> Result<()> {
-        match self.live().segments().find(|s| s.meta.id == id) {
-            Some(segment) => self.rebuild_sidecar(segment, spec).map(|_| ()),
+    pub fn retune(&self, meta: &SegmentMeta, spec: FilterSpec) -> Result<()> {
+        match self.live().now(meta) {
+            Some(segment) => self.rebuild_sidecar(segment, spec).map(drop),
             None => Ok(()),
         }
     }
@@ -245,7 +248,7 @@ impl Inner {
 
     fn hash_keys(&self, segment: &LiveSegment) -> Result<Members> {
         let mut members = self.storage.members();
-        members.reserve(usize::try_from(segment.meta.entries).unwrap_or(0).min(1 << 28));
+        members.expect(segment.meta.entries);
         let mut cursor = segment.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
         let mut key = Vec::new();
         while cursor.advance()? {
@@ -284,7 +287,7 @@ impl Inner {
                 continue;
             }
             let spec = plan.choose(segment.meta.level, segment.meta.id);
-            let verified = segment.sidecar.as_ref().and_then(|sidecar| sidecar.verified_facts());
+            let verified = segment.verified_facts();
             let fits =
                 |s: &Facts| s.kind().matches_spec(spec, s.keys(), s.lines()) && *s.prefixes() == prefixes;
             if verified.is_some_and(fits) {

@@ -7,17 +7,18 @@
 //!    segment is merged with everything that overlaps it between the two levels. Often that is nothing, and it only changes its level.
 //! 3. A segment that left level 0 goes to level 1: a running compaction of level 0 may be moving newer entries there, and its reservation in
 //!    level 1 keeps the two apart.
-//! 4. Only one segment comes back at a time, because two could pass each other.
+//! 4. Only one segment comes back at a time, because two could pass each other ([`Reservation::conflicts_with`]).
 
 use super::compaction::{Compaction, with_bound};
 use super::control::Control;
+use super::id_queue::IdQueue;
 use super::inner::Inner;
 use super::options::Options;
 use super::reserve::Reservation;
 use crate::error::Result;
 use crate::id::FileId;
 use crate::manifest::{LiveSegment, LiveSet, Quarantine, hull};
-use crate::sync::Instant;
+use crate::sync::{Instant, assert_unlocked};
 use std::time::Duration;
 
 /// The first wait before segments in quarantine are read again. It doubles each time.
@@ -36,6 +37,7 @@ impl Compaction {
         options: &Options,
         running: &[Reservation],
     ) -> Option<Self> {
+        assert_unlocked();
         let Quarantine { left, overtaken } = Quarantine::of_level(suspect.meta.level)?;
         let is_running = |s: &LiveSegment| running.iter().any(|r| r.takes(s.meta.id));
         if live.quarantined().iter().any(is_running) {
@@ -71,30 +73,38 @@ impl Inner {
         self.work.notify_all();
     }
 
-    /// Queues the segments in quarantine once their next read is due.
-    pub fn queue_suspects(&self, control: &mut Control) {
-        if control.until_suspects().is_none_or(|wait| !wait.is_zero()) {
-            return;
-        }
-        let live = self.live();
-        control.suspects_to_try = live.quarantined().iter().map(|s| s.meta.id).collect();
+    /// Queues the segments in quarantine, and schedules their next read, which is later each time.
+    pub fn queue_suspects(&self) {
+        let suspects: IdQueue = self.live().quarantined().iter().map(|s| s.meta.id).collect();
+        let mut control = self.control.lock();
         control.suspects_wait = (control.suspects_wait * 2).clamp(TRY_AGAIN_MIN, TRY_AGAIN_MAX);
         let again = Instant::now() + control.suspects_wait;
-        control.suspects_due = (!live.quarantined().is_empty()).then_some(again);
+        control.suspects_due = (!suspects.is_empty()).then_some(again);
+        let before = std::mem::replace(&mut control.suspects_to_try, suspects);
+        drop(control);
+        drop(before);
     }
 
-    /// The compaction that takes back the next segment in the queue. A segment that is blocked waits for its next turn.
-    pub fn next_suspect(&self, control: &mut Control) -> Option<Compaction> {
-        let live = self.live();
-        while let Some(id) = control.suspects_to_try.pop_front() {
+    /// Reserves the compaction that takes back the next segment in the queue. A segment that is blocked waits for its next turn.
+    pub fn reserve_suspect(&self, may_compact: impl Fn(&Control) -> bool) -> Option<Compaction> {
+        loop {
+            let (id, live, running) = {
+                let mut control = self.control.lock();
+                (control.suspects_to_try.pop()?, self.live(), control.running.clone())
+            };
             let suspect = live.quarantined().iter().find(|s| s.meta.id == id);
-            let back =
-                suspect.and_then(|s| Compaction::back(&live, s, &self.storage.options, &control.running));
-            if back.is_some() {
-                return back;
+            let back = |s: &LiveSegment| Compaction::back(&live, s, &self.storage.options, &running);
+            let Some(back) = suspect.and_then(back) else { continue };
+            let mut control = self.control.lock();
+            if may_compact(&control) && self.reserve_if_current(&mut control, &live, &back) {
+                return Some(back);
+            }
+            // Something else came first. It is not blocked.
+            control.suspects_to_try.push(id);
+            if !may_compact(&control) {
+                return None;
             }
         }
-        None
     }
 
     /// Reads the segment that the compaction takes back, and runs the compaction if the whole segment is readable.
@@ -127,7 +137,7 @@ impl Inner {
     fn queue_if_without_sidecar(&self, id: FileId) {
         let live = self.live();
         if self.storage.filters_on() && live.segments().any(|s| s.meta.id == id && s.sidecar.is_none()) {
-            self.control.lock().sidecars_to_check.extend([id]);
+            self.control.lock().sidecars_to_check.push(id);
             self.work.notify_all();
         }
     }

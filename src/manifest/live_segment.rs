@@ -3,7 +3,7 @@
 use super::edit::SegmentMeta;
 use super::level::LEVELS;
 use crate::segment::SegmentFile;
-use crate::sidecar::LiveSidecar;
+use crate::sidecar::{Facts, LiveSidecar};
 use std::sync::Arc;
 
 /// A segment in a live set, with its level and its sidecar.
@@ -21,6 +21,11 @@ impl LiveSegment {
     /// Whether it has a sidecar whose checksums are not verified yet.
     pub fn waits_for_verification(&self) -> bool {
         self.sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_verified())
+    }
+
+    /// What a sidecar whose checksums were verified says of its filter.
+    pub fn verified_facts(&self) -> Option<&Facts> {
+        self.sidecar.as_ref().and_then(|sidecar| sidecar.verified_facts())
     }
 
     /// The same segment with the same sidecar in another level.

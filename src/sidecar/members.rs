@@ -4,6 +4,9 @@ use crate::filter::format::StoredPrefixes;
 use crate::filter::{DistinctPrefixes, PrefixSet};
 use crate::hash::KeyHasher;
 
+/// Room is made at once for so many members, 8 MiB. For more it grows as they come.
+const EXPECTED_MAX: usize = 1 << 20;
+
 /// The members of a segment's filter, collected while its keys pass in order: every key, tombstones included (I9), and every distinct
 /// prefix of one. The filter is sized from their exact number.
 pub struct Members {
@@ -19,9 +22,9 @@ impl Members {
         Members { hashes: Vec::new(), prefixes, distinct: DistinctPrefixes::new(&set, hasher) }
     }
 
-    /// Makes room for so many keys.
-    pub fn reserve(&mut self, keys: usize) {
-        self.hashes.reserve(keys);
+    /// Makes room for so many keys, or for part of them: the number is what a file claims.
+    pub fn expect(&mut self, keys: u64) {
+        self.hashes.reserve(usize::try_from(keys).unwrap_or(EXPECTED_MAX).min(EXPECTED_MAX));
     }
 
     /// Adds a key, which is greater than all before, with its hash, and the prefixes that are new.
@@ -42,5 +45,20 @@ impl Members {
     /// Which of them are prefixes.
     pub fn prefixes(&self) -> StoredPrefixes {
         self.prefixes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_that_claims_too_many_keys_takes_no_memory_for_them() {
+        let mut members = Members::new(PrefixSet::default(), 1.into());
+        members.expect(u64::MAX);
+        assert_eq!(members.hashes.capacity(), EXPECTED_MAX);
+        let mut members = Members::new(PrefixSet::default(), 1.into());
+        members.expect(1000);
+        assert_eq!(members.hashes.capacity(), 1000);
     }
 }

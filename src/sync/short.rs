@@ -110,9 +110,9 @@ impl<T> Drop for Hold<'_, T> {
     }
 }
 
-/// The time of the CPU that this thread has used.
+/// The time of the CPU that this thread has used, in nanoseconds.
 #[cfg(feature = "bench-support")]
-fn cpu_nanos() -> u64 {
+pub fn cpu_nanos() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure is valid for writing. The C library's call, because callgrind does not survive that of rustix.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
