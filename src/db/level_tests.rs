@@ -267,3 +267,29 @@ fn a_merge_within_level_0_keeps_no_older_segment_from_leaving_it() {
     assert_eq!(upper(merging.as_slice()), [level0.get(2).unwrap().meta.id]);
     assert_eq!(upper(Reservation::of(level0.iter(), 0).as_slice()), []);
 }
+
+#[test]
+fn segments_in_quarantine_wait_while_another_one_comes_back() {
+    let level = Quarantine { left: 1, overtaken: 1 }.to_level();
+    let (_dir, path) = store_of(&[(level, &[("a", "1")]), (level, &[("m", "1")])]);
+    // Read-only, so that no background thread takes one back.
+    let db = Options::new().read_only(true).open(&path).unwrap();
+    let inner = db.inner();
+    inner.queue_suspects();
+    let next = || inner.reserve_suspect(|_| true).map(|back| back.upper[0].meta.id);
+    let first = next().unwrap();
+    assert_eq!(next(), None, "two could pass each other");
+    inner.control.lock().running.clear();
+    assert!(next().is_some_and(|second| second != first), "the second one has kept its turn");
+    inner.control.lock().running.clear();
+}
+
+#[test]
+fn a_read_that_is_scheduled_while_segments_in_quarantine_are_queued_stays_scheduled() {
+    let (_dir, path) = store_of(&[(1, &[("a", "1")])]);
+    let db = Options::new().read_only(true).open(&path).unwrap();
+    let due = Some(crate::sync::Instant::now() + std::time::Duration::from_secs(60));
+    db.inner().control.lock().suspects_due = due;
+    db.inner().queue_suspects();
+    assert_eq!(db.inner().control.lock().suspects_due, due);
+}

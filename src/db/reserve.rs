@@ -51,6 +51,11 @@ impl Reservation {
         self.inputs.contains(&id)
     }
 
+    /// Whether it takes a segment back from quarantine.
+    pub fn takes_back(&self) -> bool {
+        self.takes_back
+    }
+
     /// The number of the inputs.
     pub fn segments(&self) -> usize {
         self.inputs.len()

@@ -15,7 +15,7 @@ pub(crate) struct Retunes {
 }
 
 impl Retunes {
-    /// The segment that is next. It stays so until its filter is the one in the plan, or it is gone.
+    /// The segment that is next. It stays so until its filter is the one in the plan, or it is gone or in quarantine.
     pub fn next<'a>(
         &mut self,
         plan: &FilterPlan,
@@ -25,7 +25,8 @@ impl Retunes {
         if self.plan.as_ref() != Some(plan) {
             *self = Retunes { plan: Some(*plan), waiting: VecDeque::new() };
         }
-        let waits = |meta: &Arc<SegmentMeta>| live.now(meta).filter(|s| !plan.suits(s));
+        let waits =
+            |meta: &Arc<SegmentMeta>| live.now(meta).filter(|s| !s.is_quarantined() && !plan.suits(s));
         while self.waiting.front().is_some_and(|meta| waits(meta).is_none()) {
             self.waiting.pop_front();
         }
@@ -41,6 +42,7 @@ mod tests {
     use super::*;
     use crate::db::plan::LevelSizes;
     use crate::filter::PrefixSet;
+    use crate::manifest::Quarantine;
     use crate::support::fast_dir;
     use crate::{FilterPolicy, Options};
 
@@ -79,6 +81,12 @@ mod tests {
         let second = retunes.next(&wider, &without, |_| true).unwrap().meta.id;
         assert_eq!(retunes.waiting.front().map(|meta| meta.id), Some(second));
         assert!(first != second && retunes.waiting.len() == segments / 64);
+        let readable = |s: &&LiveSegment| s.meta.id != second;
+        let left = retunes.waiting.front().and_then(|meta| without.now(meta)).unwrap().clone();
+        let level = Quarantine { left: left.meta.level, overtaken: left.meta.level }.to_level();
+        let quarantined = without.with(vec![left.at_level(level)], &[left]);
+        let third = retunes.next(&wider, &quarantined, |_| true);
+        assert!(third.filter(readable).is_some(), "what cannot be read gets no filter");
         assert!(retunes.next(&as_built, &live, |_| true).is_none(), "what another plan needs is forgotten");
         assert!(retunes.next(&wider, &live, |s| s.meta.id == second).is_some_and(|s| s.meta.id == second));
     }

@@ -160,9 +160,9 @@ impl Inner {
         Some((meta, spec))
     }
 
-    /// Gives a segment another filter, unless the segment is gone.
+    /// Gives a segment another filter, unless the segment is gone or in quarantine.
     pub fn retune(&self, meta: &SegmentMeta, spec: FilterSpec) -> Result<()> {
-        match self.live().now(meta) {
+        match self.live().now(meta).filter(|s| !s.is_quarantined()) {
             Some(segment) => self.rebuild_sidecar(segment, spec).map(drop),
             None => Ok(()),
         }

@@ -77,19 +77,25 @@ impl Inner {
     pub fn queue_suspects(&self) {
         let suspects: IdQueue = self.live().quarantined().iter().map(|s| s.meta.id).collect();
         let mut control = self.control.lock();
-        control.suspects_wait = (control.suspects_wait * 2).clamp(TRY_AGAIN_MIN, TRY_AGAIN_MAX);
-        let again = Instant::now() + control.suspects_wait;
-        control.suspects_due = (!suspects.is_empty()).then_some(again);
+        // Another thread may have scheduled the read of a segment that has just left its level.
+        if control.suspects_due.is_none() && !suspects.is_empty() {
+            control.suspects_wait = (control.suspects_wait * 2).clamp(TRY_AGAIN_MIN, TRY_AGAIN_MAX);
+            control.suspects_due = Some(Instant::now() + control.suspects_wait);
+        }
         let before = std::mem::replace(&mut control.suspects_to_try, suspects);
         drop(control);
         drop(before);
     }
 
-    /// Reserves the compaction that takes back the next segment in the queue. A segment that is blocked waits for its next turn.
+    /// Reserves the compaction that takes back the next segment in the queue, unless one comes back already. A segment that is blocked waits
+    /// for its next turn.
     pub fn reserve_suspect(&self, may_compact: impl Fn(&Control) -> bool) -> Option<Compaction> {
         loop {
             let (id, live, running) = {
                 let mut control = self.control.lock();
+                if !may_compact(&control) || control.running.iter().any(Reservation::takes_back) {
+                    return None;
+                }
                 (control.suspects_to_try.pop()?, self.live(), control.running.clone())
             };
             let suspect = live.quarantined().iter().find(|s| s.meta.id == id);
@@ -99,11 +105,7 @@ impl Inner {
             if may_compact(&control) && self.reserve_if_current(&mut control, &live, &back) {
                 return Some(back);
             }
-            // Something else came first. It is not blocked.
-            control.suspects_to_try.push(id);
-            if !may_compact(&control) {
-                return None;
-            }
+            control.suspects_to_try.push(id); // Something else came first. It is not blocked.
         }
     }
 
