@@ -1,13 +1,13 @@
-//! What a store costs that has as many segments as a large one, measured with small segments: opening, memory, maps, descriptors, and
-//! publishing a change of the set of segments, a step of compaction, and building all filters anew. `docs/durability.md` compares the output
-//! with what is computed for 1 and 10 TB.
+//! What a store costs that has as many segments as a large one, measured with small segments: opening, memory, maps, descriptors, publishing
+//! a change of the set of segments, a step of compaction, and building all filters anew. `docs/durability.md` compares the output with what is
+//! computed for 1 and 10 TB.
 //!
 //! ```text
 //! cargo run --release --features bench-support --example many_segments -- 16000 DIR
 //! ```
 //!
-//! Without the feature, it does not say how long the lock was held that background threads share with writers. Interrupts count for the thread
-//! that they meet, so it also says what the longest of short loops took that did nothing, at the same time.
+//! With the feature, it says how long the lock was held that background threads share with writers. Interrupts count for the thread that they
+//! meet, so beside it stands the longest of short loops that did nothing at the same time.
 //! Fails if the store takes more descriptors or maps than its options allow. DIR must not exist. It is best in memory (`/dev/shm`): the cost is the process's own then.
 
 use sidebloom::{Db, FilterPolicy, Options, Result};
