@@ -10,7 +10,7 @@ use crate::filter::FilterSpec;
 use crate::id::FileId;
 use crate::manifest::{LiveSegment, LiveSet, SegmentMeta};
 use crate::segment::{Access, Direction};
-use crate::sidecar::{Facts, LiveSidecar, Members, Sidecar, Unusable};
+use crate::sidecar::{LiveSidecar, Members, Sidecar, Unusable};
 use crate::sync::{Instant, assert_unlocked, lock};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -286,15 +286,12 @@ impl Inner {
                 report.quarantined += 1;
                 continue;
             }
-            let spec = plan.choose(segment.meta.level, segment.meta.id);
-            let verified = segment.verified_facts();
-            let fits =
-                |s: &Facts| s.kind().matches_spec(spec, s.keys(), s.lines()) && *s.prefixes() == prefixes;
-            if verified.is_some_and(fits) {
+            let has_prefixes = segment.verified_facts().is_some_and(|filter| *filter.prefixes() == prefixes);
+            if has_prefixes && plan.suits(segment) {
                 report.kept += 1;
                 continue;
             }
-            match self.rebuild_sidecar(segment, spec) {
+            match self.rebuild_sidecar(segment, plan.choose(segment.meta.level, segment.meta.id)) {
                 Ok(Some(sidecar)) => {
                     report.segments += 1;
                     report.keys += segment.meta.entries;
