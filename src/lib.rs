@@ -76,15 +76,18 @@ pub mod sort;
 #[cfg(test)]
 #[path = "../fixtures/all_kinds.rs"]
 mod all_kinds;
+mod api;
 mod bounds;
-mod db;
+mod engine;
 #[cfg(test)]
 #[path = "../fixtures/golden.rs"]
 mod golden;
 mod key;
+mod live;
 mod manifest;
 mod memtable;
 mod merge;
+mod options;
 mod ranges;
 mod segment;
 mod shards;
@@ -92,14 +95,17 @@ mod sidecar;
 mod sync;
 mod wal;
 
+pub use api::{Cursor, Db, Keys, LevelStats, Range, Snapshot, Stats};
 pub use bounds::KeyBounds;
-pub use db::{
-    Cursor, Db, Durability, FileSet, FilterPolicy, Keys, LevelStats, LogSalvage, LostRange, Options, Range,
-    RebuildReport, RepairReport, SegmentEntry, Skipped, SkippedKeys, Snapshot, Stats, VerifyReport,
-    WriteStall, repair,
-};
+pub use engine::copies::file_set::{FileSet, SegmentEntry};
+pub use engine::filters::RebuildReport;
+pub use engine::metrics::WriteStall;
+pub use engine::read::skipped::{Skipped, SkippedKeys};
+pub use engine::repair::{LogSalvage, LostRange, RepairReport, repair};
+pub use engine::verify::VerifyReport;
 pub use error::{Error, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
+pub use options::{Durability, FilterPolicy, Options};
 pub use segment::Compression;
 pub use sidebloom_filter as filter;
 pub use sidebloom_filter::{KeyHash, KeyHasher, PrefixExtractor, receive_filter, send_filter};
@@ -133,7 +139,7 @@ pub mod fuzzing {
 #[cfg(feature = "bench-support")]
 #[doc(hidden)]
 pub mod bench_support {
-    pub use crate::db::SegmentFilter;
+    pub use crate::api::SegmentFilter;
     pub use crate::hash::hash_key;
     pub use crate::key::{Entry, EntryKind, Seq, prefix8};
     pub use crate::memtable::Memtable;

@@ -36,10 +36,11 @@
 
 use super::canonical::{Canonical, Values};
 use crate::codec::{Decoder, Encode, crc32};
-use crate::db::{FilterPolicy, Objective, is_of_a_store};
+use crate::engine::storage::names::is_of_a_store;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, LockedFs, open_dir};
 use crate::hash::{KeyHash, KeyHasher};
+use crate::options::{FilterPolicy, Objective};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -2,8 +2,8 @@
 
 use super::canonical::Canonical;
 use super::format::{HashWidth, Settings};
-use crate::db::FilterPolicy;
 use crate::error::Error;
+use crate::options::FilterPolicy;
 use std::path::Path;
 
 #[test]

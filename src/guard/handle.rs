@@ -4,7 +4,7 @@ use super::canonical::Canonical;
 use super::generation::STRIPES;
 use super::shared::Shared;
 use super::stored_hash::StoredHash;
-use crate::db::add;
+use crate::engine::metrics::add;
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::sync::atomic::Ordering;

@@ -3,7 +3,7 @@
 use super::format::{LOCK, SETTINGS, Settings};
 use super::handle::Guard;
 use super::options::GuardOptions;
-use crate::db::FileSet;
+use crate::engine::copies::file_set::FileSet;
 use crate::error::Result;
 use crate::fs::{Fs, Presented, PresentedFs, ReadFile};
 use crate::id::{FileId, FileKind};

@@ -2,10 +2,10 @@
 
 use super::canonical::Canonical;
 use super::format::HashWidth;
-use crate::db::{Durability, FilterPolicy, Options};
 use crate::fs::Fs;
 use crate::segment::Compression;
 use crate::sidecar::Residency;
+use crate::{Durability, FilterPolicy, Options};
 use std::sync::Arc;
 
 /// Options of a guard. `canonical` and `hash_width` are fixed when it is built, and `filter_policy` is kept until another one is given; the

@@ -9,7 +9,7 @@ use super::generation::STRIPES;
 use super::handle::Guard;
 use super::shared::Shared;
 use super::stored_hash::StoredHash;
-use crate::db::add;
+use crate::engine::metrics::add;
 use crate::error::Result;
 use crate::sync::{MutexGuard, lock};
 use std::collections::BTreeSet;

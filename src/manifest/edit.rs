@@ -218,7 +218,7 @@ impl ManifestState {
 }
 
 /// Says that two segments of a sorted level overlap.
-pub(super) fn overlap(a: &SegmentMeta, b: &SegmentMeta) -> String {
+pub(crate) fn overlap(a: &SegmentMeta, b: &SegmentMeta) -> String {
     let (a, b) = if a.smallest <= b.smallest { (a, b) } else { (b, a) };
     let end = match a.largest == last_key() {
         true => "\\xff…".to_owned(), // 64 KiB of it.

@@ -1,0 +1,162 @@
+//! A position among the rows of one moment that can be moved to any key, and from there in both directions.
+
+use crate::engine::read::view::View;
+use crate::error::Result;
+use crate::key::{Seq, Value};
+use crate::merge::MergeCursor;
+use crate::segment::{Access, Direction};
+use std::ops::Bound;
+
+/// A position among the rows of a snapshot: a seek moves it to any key, and [`next`](Self::next) and [`prev`](Self::prev) go on from
+/// there. For many positions in one snapshot, such as those of a join, it is cheaper than a range for each: a seek keeps the blocks, index
+/// partitions and buffers of the seek before, and reads nothing if the row is in one of those blocks.
+///
+/// It starts at no row. A method that moves it returns whether it is at a row afterwards. If not, or after an error, the next move must be
+/// a seek. Turning round costs a seek. Like a [`Range`](crate::Range), it holds a block or two per run in memory, and keeps the segments and
+/// memtables that it started with.
+///
+/// ```
+/// # fn main() -> sidebloom::Result<()> {
+/// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+/// # let db = sidebloom::Db::open(dir.path().join("songs.db"))?;
+/// for (title, year) in [("Azul", "1998"), ("Babel", "2012"), ("Carmen", "1875")] {
+///     db.put(title, year)?;
+/// }
+/// let mut cursor = db.cursor();
+/// assert!(cursor.seek("B")?); // the first row at or after "B"
+/// assert_eq!(cursor.key(), Some(&b"Babel"[..]));
+/// assert!(cursor.prev()? && cursor.value() == Some(b"1998"));
+/// assert!(!cursor.prev()? && cursor.key().is_none()); // before the first row
+/// assert!(cursor.seek_for_prev("Bz")? && cursor.next()?);
+/// assert_eq!(cursor.key(), Some(&b"Carmen"[..]));
+/// # Ok(()) }
+/// ```
+pub struct Cursor {
+    merge: MergeCursor,
+    direction: Direction,
+    is_valid: bool,
+    /// Of the current row.
+    key: Vec<u8>,
+}
+
+impl Cursor {
+    pub(crate) fn new(view: &View, seq: Seq) -> Self {
+        let direction = Direction::Forward;
+        let merge = view.merge(seq, direction, Bound::Unbounded, Bound::Unbounded, Access::Range);
+        Cursor { merge, direction, is_valid: false, key: Vec::new() }
+    }
+
+    /// Moves to the first row whose key is `key` or greater.
+    ///
+    /// # Errors
+    /// Those of [`Db::get`](crate::Db::get). The cursor is then at no row; another seek may succeed.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.seek_towards(Direction::Forward, key.as_ref())
+    }
+
+    /// Moves to the last row whose key is `key` or less.
+    ///
+    /// # Errors
+    /// Those of [`seek`](Self::seek).
+    pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.seek_towards(Direction::Reverse, key.as_ref())
+    }
+
+    /// Moves to the first row.
+    ///
+    /// # Errors
+    /// Those of [`seek`](Self::seek).
+    pub fn seek_to_first(&mut self) -> Result<bool> {
+        self.start(Direction::Forward, Bound::Unbounded)
+    }
+
+    /// Moves to the last row.
+    ///
+    /// # Errors
+    /// Those of [`seek`](Self::seek).
+    pub fn seek_to_last(&mut self) -> Result<bool> {
+        self.start(Direction::Reverse, Bound::Unbounded)
+    }
+
+    /// Moves to the next row. At no row, it stays there.
+    ///
+    /// # Errors
+    /// Those of [`seek`](Self::seek).
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the name that cursors have; it lends instead of returning items"
+    )]
+    pub fn next(&mut self) -> Result<bool> {
+        self.step(Direction::Forward)
+    }
+
+    /// Moves to the row before. At no row, it stays there.
+    ///
+    /// # Errors
+    /// Those of [`seek`](Self::seek).
+    pub fn prev(&mut self) -> Result<bool> {
+        self.step(Direction::Reverse)
+    }
+
+    /// Whether it is at a row.
+    pub fn is_valid(&self) -> bool {
+        self.is_valid
+    }
+
+    /// The key of the current row.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.is_valid.then_some(&*self.key)
+    }
+
+    /// The value of the current row.
+    pub fn value(&self) -> Option<&[u8]> {
+        self.is_valid.then(|| self.merge.value())
+    }
+
+    /// The value of the current row, to keep: it shares the memory of its block.
+    pub fn to_value(&self) -> Option<Value> {
+        self.is_valid.then(|| self.merge.to_value())
+    }
+
+    fn seek_towards(&mut self, direction: Direction, key: &[u8]) -> Result<bool> {
+        let precedes = || direction.order(key.cmp(&self.key)).is_lt();
+        if !self.is_valid || direction != self.direction || precedes() {
+            return self.start(direction, Bound::Included(key));
+        }
+        self.is_valid = false;
+        let found = self.merge.seek_ahead(key)?;
+        Ok(self.enter(found))
+    }
+
+    fn start(&mut self, direction: Direction, start: Bound<&[u8]>) -> Result<bool> {
+        self.direction = direction;
+        self.merge.seek(direction, start);
+        self.advance()
+    }
+
+    fn step(&mut self, direction: Direction) -> Result<bool> {
+        if !self.is_valid {
+            return Ok(false);
+        }
+        if direction != self.direction {
+            self.direction = direction;
+            self.merge.seek(direction, Bound::Excluded(&self.key));
+        }
+        self.advance()
+    }
+
+    fn advance(&mut self) -> Result<bool> {
+        self.is_valid = false;
+        let found = self.merge.advance_visible()?;
+        Ok(self.enter(found))
+    }
+
+    /// Takes the merge's row, if it has `found` one.
+    fn enter(&mut self, found: bool) -> bool {
+        if found {
+            self.merge.key().copy_into(&mut self.key);
+        }
+        self.is_valid = found;
+        found
+    }
+}

@@ -1,0 +1,19 @@
+//! What a program uses: [`Db`] and the types that its methods return.
+
+#[cfg(feature = "bench-support")]
+mod bench_support;
+mod cursor;
+mod handle;
+mod open;
+mod range;
+mod snapshot;
+mod stats;
+mod unwind;
+
+#[cfg(feature = "bench-support")]
+pub use bench_support::SegmentFilter;
+pub use cursor::Cursor;
+pub use handle::Db;
+pub use range::{Keys, Range};
+pub use snapshot::Snapshot;
+pub use stats::{LevelStats, Stats};

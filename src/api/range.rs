@@ -1,0 +1,380 @@
+//! Ordered iteration over one moment of the store, lazily and from both ends.
+
+use crate::engine::read::skipped::Skipped;
+use crate::engine::read::view::View;
+use crate::error::Result;
+use crate::key::{Seq, Value};
+use crate::merge::MergeCursor;
+use crate::segment::{Access, Direction};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// An iterator over keys and values in key order. `rev()` and `next_back()` iterate from the other end. It holds two blocks per run in
+/// memory, and keeps the segments and memtables that it started with. It ends after an error, unless it is told to
+/// [skip damage](Self::skip_damaged).
+///
+/// The block cache keeps the first 256 KiB that a range reads of each run. Beyond, it keeps blocks only while it has room, so a scan of
+/// the whole store evicts next to nothing.
+pub struct Range {
+    /// `None` if it has no rows.
+    view: Option<Arc<View>>,
+    seq: Seq,
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+    front: Option<MergeCursor>,
+    back: Option<MergeCursor>,
+    done: bool,
+    access: Access,
+    /// The key that was lent last.
+    key: Vec<u8>,
+    /// Where damage is noted that it skips.
+    skipped: Option<Skipped>,
+}
+
+impl Range {
+    pub(crate) fn new(view: Arc<View>, seq: Seq, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Self {
+        Range {
+            view: Some(view),
+            seq,
+            lower,
+            upper,
+            front: None,
+            back: None,
+            done: false,
+            access: Access::Range,
+            key: Vec::new(),
+            skipped: None,
+        }
+    }
+
+    /// A range without rows.
+    pub(crate) fn empty() -> Self {
+        let (lower, upper, access) = (Bound::Unbounded, Bound::Unbounded, Access::Range);
+        let (front, back, key, skipped) = (None, None, Vec::new(), None);
+        Range { view: None, seq: 0, lower, upper, front, back, done: true, access, key, skipped }
+    }
+
+    /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next), which allocates a key and shares
+    /// the value. Both may be mixed.
+    ///
+    /// # Errors
+    /// Those of [`Db::get`](crate::Db::get). An error is returned once, and ends the range.
+    #[inline]
+    pub fn next_row(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        Ok(self.lend(Direction::Forward)?.map(|(key, merge)| (key, merge.value())))
+    }
+
+    /// [`next_row`](Self::next_row) from the other end.
+    ///
+    /// # Errors
+    /// Those of [`next_row`](Self::next_row).
+    #[inline]
+    pub fn next_row_back(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        Ok(self.lend(Direction::Reverse)?.map(|(key, merge)| (key, merge.value())))
+    }
+
+    /// Counts the rows that are left, without copying any: `let rows: u64 = range.count()?;`. It hides [`Iterator::count`], which has no place
+    /// for an error and would count the rows before one: hence the `Result`, and `u64` as for every number of rows.
+    ///
+    /// # Errors
+    /// Those of [`next_row`](Self::next_row).
+    #[must_use = "`count` of a range returns a `Result<u64>`: use `range.count()?`"]
+    pub fn count(mut self) -> Result<u64> {
+        self.count_rows().1
+    }
+
+    /// The last row that is left. It is read from the other end, as fast as a first row.
+    ///
+    /// # Errors
+    /// Those of [`next_row`](Self::next_row).
+    pub fn last(mut self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.next_back().transpose()
+    }
+
+    /// Iterates over the keys alone, from where this iterator is. Reads no value, so it is faster where values are large.
+    pub fn keys(mut self) -> Keys {
+        self.access = Access::Keys;
+        Keys(self)
+    }
+
+    /// Goes on behind what cannot be read, from where this iterator is, and adds it to `skipped`: each time the file, the offset, and the keys
+    /// that may be missing. Every adapter works as without it, from both ends. For what is left of a damaged store; slower than without it.
+    ///
+    /// No row that it shows is wrong, and outside of the skipped keys none is missing. Within them, rows newer than everything that the
+    /// unreadable blocks can hold are shown. Older ones, from other segments, are left out: those blocks may overwrite or delete them. Of a
+    /// skipped key that is not shown nothing is known, not even whether it has a value. If the range tombstones of a segment or the top of
+    /// its index cannot be read, all of its keys are skipped. What cannot be read below keys that are skipped or deleted may go unnoticed.
+    ///
+    /// It ends after any other error, such as a lack of file descriptors.
+    ///
+    /// ```
+    /// # fn main() -> sidebloom::Result<()> {
+    /// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+    /// # let db = sidebloom::Db::open(dir.path().join("songs.db"))?;
+    /// let skipped = sidebloom::Skipped::new();
+    /// for row in db.prefix("ABBA -").skip_damaged(&skipped).rev() {
+    ///     let (title, year) = row?;
+    /// }
+    /// for lost in skipped.keys() {
+    ///     eprintln!("{}", lost.error);
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn skip_damaged(mut self, skipped: &Skipped) -> Self {
+        // An end that has started starts again behind its last row.
+        if let Some(merge) = self.front.take() {
+            self.lower = Bound::Excluded(merge.key().to_vec());
+        }
+        if let Some(merge) = self.back.take() {
+            self.upper = Bound::Excluded(merge.key().to_vec());
+        }
+        self.skipped = Some(skipped.clone());
+        self
+    }
+
+    /// Moves the end for `direction` to the next row; `false` if there is none.
+    #[inline]
+    fn step(&mut self, direction: Direction) -> Result<bool> {
+        match self.alone(direction) {
+            Some(merge) => merge.advance_visible(),
+            None => self.step_to_meet(direction),
+        }
+    }
+
+    /// [`step`](Self::step) for the first time, or towards the other end.
+    #[inline(never)]
+    fn step_to_meet(&mut self, direction: Direction) -> Result<bool> {
+        let (mine, other, start, end) = match direction {
+            Direction::Forward => (&mut self.front, &self.back, &self.lower, &self.upper),
+            Direction::Reverse => (&mut self.back, &self.front, &self.upper, &self.lower),
+        };
+        let merge = match mine {
+            Some(merge) => merge,
+            None => {
+                let (start, end) = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
+                let Some(view) = &self.view else { return Ok(false) };
+                let merge = view.merge(self.seq, direction, start, end, self.access);
+                mine.insert(match &self.skipped {
+                    Some(skipped) => merge.masked_by(view.mask_with_doubts(self.seq, direction, skipped)),
+                    None => merge,
+                })
+            }
+        };
+        if !merge.advance_visible()? {
+            return Ok(false);
+        }
+        // Stop where the other end has already been. It is at a visible row, so nothing beyond it was read.
+        let met = other.as_ref().is_some_and(|other| match direction {
+            Direction::Forward => merge.key() >= other.key(),
+            Direction::Reverse => merge.key() <= other.key(),
+        });
+        Ok(!met)
+    }
+
+    /// Moves the end for `direction` over `skipped` rows and then to the next; `false` if there are fewer, and from then on.
+    #[inline]
+    fn advance(&mut self, direction: Direction, skipped: usize) -> Result<bool> {
+        if self.done {
+            return Ok(false);
+        }
+        let found = match skipped {
+            0 => self.step(direction),
+            _ => self.step_over(direction, skipped),
+        };
+        if !matches!(found, Ok(true)) {
+            self.done = true;
+            (self.front, self.back) = (None, None);
+        }
+        found
+    }
+
+    fn step_over(&mut self, direction: Direction, skipped: usize) -> Result<bool> {
+        let mut left = skipped;
+        while left > 0 {
+            left -= self.skip_puts(direction, left);
+            if left > 0 {
+                if !self.step(direction)? {
+                    return Ok(false);
+                }
+                left -= 1;
+            }
+        }
+        self.step(direction)
+    }
+
+    /// Moves over at most `most` rows at once. Returns how many; 0 says nothing about the next row.
+    fn skip_puts(&mut self, direction: Direction, most: usize) -> usize {
+        self.alone(direction).map_or(0, |merge| merge.skip_puts(most))
+    }
+
+    /// The end for `direction`, which has started, if the other one has not: they cannot meet then.
+    #[inline]
+    fn alone(&mut self, direction: Direction) -> Option<&mut MergeCursor> {
+        match (direction, &mut self.front, &mut self.back) {
+            (Direction::Forward, Some(merge), None) | (Direction::Reverse, None, Some(merge)) => Some(merge),
+            _ => None,
+        }
+    }
+
+    /// Counts the rows that are left: those before an error, and the outcome.
+    fn count_rows(&mut self) -> (u64, Result<u64>) {
+        let mut rows = 0;
+        loop {
+            match self.advance(Direction::Forward, 0) {
+                Ok(true) => rows += 1 + self.skip_puts(Direction::Forward, usize::MAX) as u64,
+                Ok(false) => return (rows, Ok(rows)),
+                Err(error) => return (rows, Err(error)),
+            }
+        }
+    }
+
+    /// What `take` makes of the row that is `skipped` rows further on.
+    #[inline]
+    fn next_with<T>(
+        &mut self,
+        direction: Direction,
+        skipped: usize,
+        take: fn(&MergeCursor) -> T,
+    ) -> Option<Result<T>> {
+        match self.advance(direction, skipped) {
+            Ok(true) => match direction {
+                Direction::Forward => self.front.as_ref(),
+                Direction::Reverse => self.back.as_ref(),
+            }
+            .map(|merge| Ok(take(merge))),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    /// The key of the next row, and where its value is.
+    #[inline]
+    fn lend(&mut self, direction: Direction) -> Result<Option<(&[u8], &MergeCursor)>> {
+        if !self.advance(direction, 0)? {
+            return Ok(None);
+        }
+        let merge = match direction {
+            Direction::Forward => self.front.as_ref(),
+            Direction::Reverse => self.back.as_ref(),
+        };
+        Ok(merge.map(|merge| (merge.key().lend(&mut self.key), merge)))
+    }
+}
+
+#[inline]
+fn row(merge: &MergeCursor) -> (Vec<u8>, Value) {
+    (merge.key().to_vec(), merge.to_value())
+}
+
+/// `nth` and `nth_back` skip rows without copying them. An error among those is returned, not skipped. In generic code, `count` is the
+/// trait's: it counts the rows before an error, and not the error. Adapters that do not pass `count` on, such as `take`, `rev` and
+/// `by_ref`, count what they yield, so an error is one item to them.
+impl Iterator for Range {
+    type Item = Result<(Vec<u8>, Value)>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.next_with(Direction::Forward, 0, row)
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        self.next_with(Direction::Forward, n, row)
+    }
+
+    fn count(mut self) -> usize {
+        self.count_rows().0 as usize
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
+    }
+}
+
+impl DoubleEndedIterator for Range {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.next_with(Direction::Reverse, 0, row)
+    }
+
+    fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
+        self.next_with(Direction::Reverse, n, row)
+    }
+}
+
+impl std::iter::FusedIterator for Range {}
+
+/// An iterator over keys in key order, without their values. Made by [`Range::keys`]; otherwise like [`Range`].
+pub struct Keys(Range);
+
+impl Keys {
+    /// The next key, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next), which allocates it.
+    ///
+    /// # Errors
+    /// Those of [`Range::next_row`].
+    #[inline]
+    pub fn next_key(&mut self) -> Result<Option<&[u8]>> {
+        Ok(self.0.lend(Direction::Forward)?.map(|(key, _)| key))
+    }
+
+    /// [`next_key`](Self::next_key) from the other end.
+    ///
+    /// # Errors
+    /// Those of [`Range::next_row`].
+    #[inline]
+    pub fn next_key_back(&mut self) -> Result<Option<&[u8]>> {
+        Ok(self.0.lend(Direction::Reverse)?.map(|(key, _)| key))
+    }
+
+    /// [`Range::count`].
+    ///
+    /// # Errors
+    /// Those of [`Range::next_row`].
+    #[must_use = "`count` of keys returns a `Result<u64>`: use `keys.count()?`"]
+    pub fn count(self) -> Result<u64> {
+        self.0.count()
+    }
+
+    /// [`Range::last`] without its value.
+    ///
+    /// # Errors
+    /// Those of [`Range::next_row`].
+    pub fn last(mut self) -> Result<Option<Vec<u8>>> {
+        self.next_back().transpose()
+    }
+}
+
+fn key(merge: &MergeCursor) -> Vec<u8> {
+    merge.key().to_vec()
+}
+
+impl Iterator for Keys {
+    type Item = Result<Vec<u8>>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next_with(Direction::Forward, 0, key)
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        self.0.next_with(Direction::Forward, n, key)
+    }
+
+    fn count(self) -> usize {
+        Iterator::count(self.0)
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
+    }
+}
+
+impl DoubleEndedIterator for Keys {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_with(Direction::Reverse, 0, key)
+    }
+
+    fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
+        self.0.next_with(Direction::Reverse, n, key)
+    }
+}
+
+impl std::iter::FusedIterator for Keys {}

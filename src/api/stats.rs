@@ -1,0 +1,218 @@
+//! The statistics of a store.
+
+use crate::engine::follow::position::Following;
+use crate::engine::metrics::{FilterSums, WriteStall};
+use crate::engine::shared::Inner;
+use crate::hash::KeyHash;
+use crate::live::{LiveSegment, Segments};
+use crate::sidecar::Facts;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Counters since the store was opened, and its current state.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Probes that sidecars answered, those of segments in quarantine included, which belong to no level.
+    pub filter_probes: u64,
+    /// Probes answered "absent". Each one saved a read of a segment.
+    pub filter_negatives: u64,
+    /// Probes answered "maybe" although the segment did not have the key.
+    pub filter_false_positives: u64,
+    /// Questions about a prefix of keys ([`Options::prefixes`](crate::Options::prefixes)) that sidecars answered. Not among `filter_probes`.
+    pub prefix_probes: u64,
+    /// Those answered "absent". Each one spared a walk a segment.
+    pub prefix_negatives: u64,
+    /// Sidecars found missing or unusable; each is rebuilt in the background.
+    pub filters_unavailable: u64,
+    /// Segments in quarantine now. Part of each cannot be read; the rest still serves reads. [`Db::compact`](crate::Db::compact) and the
+    /// background, after pauses of 1 s to 1 h, read them again and take them back once they are readable. `sidebloom repair` salvages the
+    /// others.
+    pub segments_quarantined: u64,
+    /// Segment files open now, not counting those that only active readers still hold.
+    pub segments_open: u64,
+    /// Filters mapped now, including those that only snapshots and active readers still hold.
+    pub filters_mapped: u64,
+    /// How often a segment file was opened for a read, a check or a compaction.
+    pub segment_opens: u64,
+    /// Blocks (data and index) read from files.
+    pub block_reads: u64,
+    /// Blocks found in the block cache.
+    pub block_cache_hits: u64,
+    /// Bytes read from segments, except by compactions.
+    pub bytes_read: u64,
+    /// Bytes of keys and values written by the user, as encoded in batches.
+    pub user_bytes: u64,
+    /// Bytes appended to logs.
+    pub log_bytes: u64,
+    /// Bytes of segments written by flushes.
+    pub flush_bytes: u64,
+    /// Bytes of segments written by compactions.
+    pub compaction_bytes: u64,
+    /// Bytes of segments read by compactions.
+    pub compaction_read_bytes: u64,
+    /// Bytes of sidecars written.
+    pub filter_bytes_written: u64,
+    /// Attempts that failed for lack of file descriptors and were retried.
+    pub descriptor_waits: u64,
+    /// Time for which writers were slowed or stopped, in microseconds.
+    pub stall_micros: u64,
+    /// What writers wait for now; `None` if they do not.
+    pub write_stall: Option<WriteStall>,
+    /// Writes and background tasks that failed because the disk was full.
+    pub shortages: u64,
+    /// Memory of the memtables, in bytes.
+    pub memtable_bytes: u64,
+    /// How the store hashes its keys, chosen at its creation.
+    pub key_hash: KeyHash,
+    /// In a store that [follows](crate::Options::follow) another process: everything that was written longer ago than this is visible.
+    pub follower_age: Option<Duration>,
+    /// The levels, from 0 to the deepest in use. Segments in quarantine belong to none.
+    pub levels: Vec<LevelStats>,
+}
+
+impl Stats {
+    /// Bytes written to logs, segments and sidecars per byte that the user wrote. 0 before the first write.
+    pub fn write_amplification(&self) -> f64 {
+        let written = self.log_bytes + self.flush_bytes + self.compaction_bytes + self.filter_bytes_written;
+        if self.user_bytes == 0 { 0.0 } else { written as f64 / self.user_bytes as f64 }
+    }
+
+    /// The expected number of false positives in a lookup of a missing key within the range of every run: the sum over the runs.
+    pub fn expected_false_positives(&self) -> f64 {
+        self.levels.iter().map(|level| level.expected_fpr * level.runs as f64).sum()
+    }
+}
+
+/// The statistics of one level.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// Its number; 0 is the newest.
+    pub level: usize,
+    /// Sorted runs that a lookup may have to search: every segment of level 0, one run of any other level.
+    pub runs: usize,
+    /// Segments.
+    pub segments: usize,
+    /// Entries, tombstones included.
+    pub keys: u64,
+    /// Tombstones of keys.
+    pub tombstones: u64,
+    /// Ranges of keys that range tombstones delete.
+    pub range_tombstones: u64,
+    /// Bytes of the segment files.
+    pub data_bytes: u64,
+    /// Size of the filters, in bytes.
+    pub filter_bytes: u64,
+    /// Distinct prefixes in the filters, summed over the segments.
+    pub filter_prefixes: u64,
+    /// Segments with a verified filter.
+    pub filters: usize,
+    /// The kinds of its filters, each once, the highest expected false-positive rate first: "parity-8", "blocked-bloom-k6".
+    pub filter_kinds: Vec<String>,
+    /// The expected false-positive rate of its segments, weighted by keys. A segment without a verified filter counts as 1.
+    pub expected_fpr: f64,
+    /// Probes that its sidecars answered.
+    pub filter_probes: u64,
+    /// Probes answered "maybe" although the segment did not have the key.
+    pub filter_false_positives: u64,
+    /// Probes answered "absent".
+    pub filter_negatives: u64,
+}
+
+impl LevelStats {
+    /// The observed false-positive rate: wrong "maybe"s per probe of an absent key. `None` before the first such probe.
+    pub fn observed_fpr(&self) -> Option<f64> {
+        let absent = self.filter_negatives + self.filter_false_positives;
+        (absent > 0).then(|| self.filter_false_positives as f64 / absent as f64)
+    }
+}
+
+fn expected_fpr(segment: &LiveSegment) -> f64 {
+    segment.sidecar.as_ref().and_then(|s| s.verified_facts()).map_or(1.0, Facts::expected_fpr)
+}
+
+/// What the usable filters of some segments say of themselves. Opens those that were not needed so far.
+fn facts(segments: &Segments) -> impl Iterator<Item = &Facts> {
+    segments.iter().filter_map(|s| s.sidecar.as_ref()?.facts().ok())
+}
+
+/// The kinds in use, in order of falling expected false-positive rate.
+fn filter_kinds(segments: &Segments) -> Vec<String> {
+    let mut kinds: Vec<(String, f64)> = Vec::new();
+    for filter in facts(segments) {
+        let name = filter.kind().name();
+        if kinds.iter().all(|(known, _)| *known != name) {
+            kinds.push((name, filter.expected_fpr()));
+        }
+    }
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
+    kinds.into_iter().map(|(name, _)| name).collect()
+}
+
+impl Inner {
+    pub fn stats(&self) -> Stats {
+        let view = self.view.load_full();
+        let metrics = &self.storage.metrics;
+        let get = |counter: &AtomicU64| counter.load(Relaxed);
+        let FilterSums { probes, maybes, false_positives } = metrics.filter_sums();
+        let levels = view.live.levels().iter().take(view.live.deepest() + 1).enumerate();
+        let levels: Vec<LevelStats> = levels
+            .map(|(number, level)| {
+                let segments = level.segments();
+                let keys = level.entries();
+                let weighted: f64 = segments.iter().map(|s| expected_fpr(s) * s.meta.entries as f64).sum();
+                LevelStats {
+                    level: number,
+                    runs: if number == 0 { segments.len() } else { segments.len().min(1) },
+                    segments: segments.len(),
+                    keys,
+                    tombstones: segments.iter().map(|s| s.meta.tombstones).sum(),
+                    range_tombstones: segments.iter().map(|s| s.meta.ranges).sum(),
+                    data_bytes: level.file_bytes(),
+                    filter_bytes: facts(segments).map(Facts::filter_bytes).fold(0, u64::saturating_add),
+                    filter_prefixes: facts(segments).map(Facts::prefix_members).fold(0, u64::saturating_add),
+                    filters: segments.iter().flat_map(|s| &s.sidecar).filter(|s| s.is_verified()).count(),
+                    filter_kinds: filter_kinds(segments),
+                    expected_fpr: if keys == 0 { 0.0 } else { weighted / keys as f64 },
+                    filter_probes: probes[number],
+                    filter_negatives: probes[number] - maybes[number].min(probes[number]),
+                    filter_false_positives: false_positives[number],
+                }
+            })
+            .collect();
+        let (all_probes, all_maybes): (u64, u64) = (probes.iter().sum(), maybes.iter().sum());
+        let (prefix_probes, prefix_negatives) =
+            self.storage.prefixes.as_ref().map_or((0, 0), |prefixes| prefixes.counts());
+        let reads = self.storage.files.counters().sum();
+        Stats {
+            filter_probes: all_probes,
+            filter_negatives: all_probes - all_maybes.min(all_probes),
+            filter_false_positives: false_positives.iter().sum(),
+            prefix_probes,
+            prefix_negatives,
+            filters_unavailable: get(&metrics.filters_unavailable),
+            segments_quarantined: view.live.quarantined().len() as u64,
+            segments_open: self.storage.files.open_now() as u64,
+            filters_mapped: self.storage.maps.mapped() as u64,
+            segment_opens: self.storage.files.openings(),
+            block_reads: reads.blocks,
+            block_cache_hits: reads.cache_hits,
+            bytes_read: reads.bytes,
+            user_bytes: get(&metrics.user_bytes),
+            log_bytes: get(&metrics.log_bytes),
+            flush_bytes: get(&metrics.flush_bytes),
+            compaction_bytes: get(&metrics.compaction_bytes),
+            compaction_read_bytes: get(&metrics.compaction_read_bytes),
+            filter_bytes_written: get(&metrics.filter_bytes),
+            descriptor_waits: get(&metrics.descriptor_waits),
+            stall_micros: get(&metrics.stall_micros),
+            write_stall: WriteStall::of_metric(get(&metrics.write_stall)),
+            shortages: get(&metrics.shortages),
+            memtable_bytes: view.memtables().map(|table| table.bytes() as u64).sum(),
+            key_hash: self.storage.header.hasher.function(),
+            follower_age: self.following.as_ref().map(Following::age),
+            levels,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! A compaction: what it merges or moves, and what it owns meanwhile. `pick` chooses one.
+
+use super::reservation::Reservation;
+use crate::engine::write::RANGE_BYTES_MAX;
+use crate::live::{LiveSegment, LiveSet, Segments, hull};
+
+/// The most segments of level 0 in one merge. Each needs a cursor with a read window of up to 256 KiB; any other level needs one in all.
+pub(crate) const LEVEL0_GROUP_MAX: usize = 64;
+
+/// The most segments that move in one edit of the manifest, whose description takes about 100 bytes each.
+const MOVES_MAX: usize = 1 << 16;
+
+/// Segments to merge into `output_level`.
+pub(crate) struct Compaction {
+    pub upper: Vec<LiveSegment>,
+    pub lower: Vec<LiveSegment>,
+    pub output_level: u8,
+    /// No deeper level and no segment in quarantine has keys in this range, so tombstones have nothing left to hide.
+    pub bottom: bool,
+    /// Range tombstones delete everything in `upper`, which is only removed.
+    pub drops: bool,
+    /// Nothing in `output_level` overlaps `upper`, and no two of these overlap.
+    moves: bool,
+    reservation: Reservation,
+}
+
+impl Compaction {
+    /// A merge of these segments. `None` if there are none, or a running compaction is in the way.
+    fn of(
+        upper: Vec<LiveSegment>,
+        lower: Vec<LiveSegment>,
+        output_level: u8,
+        bottom: bool,
+        running: &[Reservation],
+    ) -> Option<Self> {
+        let reservation = Reservation::of(upper.iter().chain(&lower), output_level)?;
+        let moves = upper.len() == 1 && lower.is_empty();
+        let is_free = !running.iter().any(|other| other.conflicts_with(&reservation));
+        let compaction = Compaction { upper, lower, output_level, bottom, drops: false, moves, reservation };
+        is_free.then_some(compaction)
+    }
+
+    /// Merges everything into one run. `None` without segments.
+    pub fn of_all(live: &LiveSet) -> Option<Self> {
+        let level = u8::try_from(live.deepest().max(1)).ok()?;
+        Compaction::of(live.segments().cloned().collect(), Vec::new(), level, true, &[])
+    }
+
+    pub fn inputs(&self) -> impl Iterator<Item = &LiveSegment> + Clone {
+        self.upper.iter().chain(&self.lower)
+    }
+
+    /// Whether the inputs only change their level and keep their files.
+    pub fn is_move(&self) -> bool {
+        self.moves && !(self.bottom && self.upper.iter().any(|s| s.meta.has_tombstones()))
+    }
+
+    /// Merges `upper` into `output_level`, with everything it overlaps there. `None` if a running compaction is in the way.
+    pub fn down(
+        live: &LiveSet,
+        upper: Vec<LiveSegment>,
+        output_level: usize,
+        running: &[Reservation],
+    ) -> Option<Self> {
+        let (smallest, largest) = hull(&upper)?;
+        let below = live.levels().get(output_level)?.segments();
+        let lower: Vec<_> = below.range(below.overlapping(smallest, largest)).cloned().collect();
+        let (smallest, largest) = hull(upper.iter().chain(&lower))?;
+        let bottom = is_bottom(live, output_level, smallest, largest);
+        Compaction::of(upper, lower, u8::try_from(output_level).ok()?, bottom, running)
+    }
+
+    /// Lets others move along if this compaction is a move, until `bytes` have moved. Each of the others overlaps nothing in the output
+    /// level and none of the rest.
+    pub fn along<'a>(
+        self,
+        others: impl Iterator<Item = &'a LiveSegment>,
+        bytes: u64,
+        running: &[Reservation],
+    ) -> Self {
+        if !self.is_move() {
+            return self;
+        }
+        let mut moved = self.upper.iter().map(|s| s.meta.file_bytes).sum::<u64>();
+        let is_free = |s: &&LiveSegment| !running.iter().any(|other| other.takes(s.meta.id));
+        let mut upper = self.upper.clone();
+        // Tombstones may have nothing left to hide: then their segment is rewritten.
+        for segment in others.filter(|s| !s.meta.has_tombstones()).filter(is_free) {
+            if moved >= bytes || upper.len() >= MOVES_MAX {
+                break;
+            }
+            moved = moved.saturating_add(segment.meta.file_bytes);
+            upper.push(segment.clone());
+        }
+        if upper.len() == self.upper.len() {
+            return self;
+        }
+        match Compaction::of(upper, Vec::new(), self.output_level, false, running) {
+            Some(all) => Compaction { moves: true, ..all },
+            None => self,
+        }
+    }
+
+    /// Merges the oldest `wanted` segments of level 0 into level 1, with those that must not stay above them.
+    pub fn of_level0(
+        live: &LiveSet,
+        wanted: impl Fn(&LiveSegment) -> bool,
+        running: &[Reservation],
+    ) -> Option<Self> {
+        Compaction::down(live, level0_group(live.levels()[0].segments(), wanted), 1, running)
+    }
+
+    /// Merges segments of level 0 into one. `None` if there are none, or a running compaction is in the way.
+    pub fn within_level0(segments: &[LiveSegment], running: &[Reservation]) -> Option<Self> {
+        // Their range tombstones must fit into one block.
+        let ranged = segments.iter().filter(|s| s.meta.ranges > 0).map(|s| s.meta.file_bytes).sum::<u64>();
+        if ranged > 2 * RANGE_BYTES_MAX as u64 {
+            return None;
+        }
+        let merged = Compaction::of(segments.to_vec(), Vec::new(), 0, false, running);
+        merged.map(|compaction| Compaction { moves: false, ..compaction })
+    }
+
+    /// Removes segments that range tombstones cover, those of the deepest such level. `None` if there are none that no compaction reads.
+    pub fn drop_covered(live: &LiveSet, running: &[Reservation]) -> Option<Self> {
+        let is_free = |s: &&LiveSegment| !running.iter().any(|other| other.takes(s.meta.id));
+        let output_level = live.covered().iter().filter(is_free).map(|s| s.meta.level).max()?;
+        let of_level = live.covered().iter().filter(|s| s.meta.level == output_level);
+        let covered = of_level.filter(is_free).cloned().collect();
+        let dropped = Compaction::of(covered, Vec::new(), output_level, false, running);
+        dropped.map(|compaction| Compaction { drops: true, moves: false, ..compaction })
+    }
+
+    /// Rewrites one segment to drop its tombstones. `None` if a running compaction is in the way.
+    pub fn rewrite(live: &LiveSet, segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
+        let meta = &segment.meta;
+        let bottom = is_bottom(live, usize::from(meta.level), &meta.smallest, &meta.largest);
+        Compaction::of(vec![segment.clone()], Vec::new(), meta.level, bottom, running)
+    }
+
+    /// What this compaction owns while it runs.
+    pub fn reservation(&self) -> &Reservation {
+        &self.reservation
+    }
+
+    /// Drops the segments, and so their files if they are obsolete. The reservation stays.
+    pub fn let_go(&mut self) {
+        self.upper.clear();
+        self.lower.clear();
+    }
+}
+
+/// Whether neither a level below this one nor a segment in quarantine has keys in the range.
+fn is_bottom(live: &LiveSet, level: usize, smallest: &[u8], largest: &[u8]) -> bool {
+    let mut deeper = live.levels().iter().skip(level + 1);
+    deeper.all(|level| level.segments().overlapping(smallest, largest).is_empty())
+        && !live.quarantined().iter().any(|s| s.overlaps(smallest, largest))
+}
+
+/// The oldest `wanted` segments of level 0, up to the limit of one merge, and those that must not stay above them.
+fn level0_group(level0: &Segments, wanted: impl Fn(&LiveSegment) -> bool) -> Vec<LiveSegment> {
+    let oldest_first = level0.iter().rev();
+    let (mut group, mut rest) = (Vec::new(), Vec::new());
+    for segment in oldest_first {
+        let takes = group.len() < LEVEL0_GROUP_MAX && wanted(segment);
+        if takes { &mut group } else { &mut rest }.push(segment.clone());
+    }
+    with_bound(group, rest)
+}
+
+/// Adds to the group every segment of level 0 that must not stay above it: one that overlaps it and has entries as old as the group's.
+pub(crate) fn with_bound(mut group: Vec<LiveSegment>, mut rest: Vec<LiveSegment>) -> Vec<LiveSegment> {
+    loop {
+        let Some((smallest, largest)) = hull(&group) else { return group };
+        let newest = group.iter().map(|s| s.meta.max_seq).max();
+        let bound = |s: &LiveSegment| s.overlaps(smallest, largest) && Some(s.meta.min_seq) <= newest;
+        let (more, others): (Vec<_>, Vec<_>) = rest.into_iter().partition(bound);
+        if more.is_empty() {
+            return group;
+        }
+        group.extend(more);
+        rest = others;
+    }
+}

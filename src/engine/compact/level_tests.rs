@@ -1,0 +1,295 @@
+//! Segments where no public call puts them: overlapping ones in level 1 (I10), and every kind of quarantine.
+
+use super::compaction::Compaction;
+use super::pick::pick_level0;
+use super::reservation::Reservation;
+use crate::Compression;
+use crate::engine::open::open_writable;
+use crate::error::Error;
+use crate::fs::RealFs;
+use crate::id::FileKind;
+use crate::manifest::{Manifest, Quarantine, read_state};
+use crate::segment::SegmentSummary;
+use crate::segment::format::block_crc;
+use crate::support::{eventually, fast_dir};
+use crate::{Db, Options, repair};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[test]
+fn i10_a_store_whose_sorted_level_overlaps_is_refused_by_name_and_repair_brings_every_key_back() {
+    let dir = fast_dir();
+    let path = dir.path().join("store");
+    let db = Db::open(&path).unwrap();
+    for (round, keys) in [["a", "m", "z"], ["b", "m", "n"]].iter().enumerate() {
+        keys.iter().for_each(|key| db.put(key, [round as u8]).unwrap());
+        db.flush().unwrap();
+    }
+    drop(db);
+    let mut state = read_state(&RealFs, &path).unwrap();
+    assert_eq!(state.segments.len(), 2);
+    state.segments.values_mut().for_each(|meta| meta.level = 1);
+    Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+
+    for read_only in [false, true] {
+        match crate::Options::new().read_only(read_only).open(&path) {
+            Err(Error::Corruption { file, what, .. }) => {
+                assert!(file.ends_with("MANIFEST") && what.contains("overlap"), "{what}");
+            }
+            other => panic!("not refused: {:?}", other.map(|_| ())),
+        }
+    }
+    assert!(repair(&path).unwrap().rebuilt);
+    let db = Db::open(&path).unwrap();
+    for (key, round) in [("a", 0), ("b", 1), ("m", 1), ("n", 1), ("z", 0)] {
+        assert_eq!(db.get(key).unwrap().as_deref(), Some([round].as_slice()), "{key}");
+    }
+}
+
+/// Level and rows of a segment.
+pub(crate) type InLevel<'a> = (u8, &'a [(&'a str, &'a str)]);
+
+/// A store with these segments, from the oldest to the newest, in their levels.
+pub(crate) fn store_of(segments: &[InLevel<'_>]) -> (tempfile::TempDir, PathBuf) {
+    store_with(segments, |_| ())
+}
+
+/// A store of these segments, where `more` is done before each is flushed.
+fn store_with(segments: &[InLevel<'_>], more: impl Fn(&Db)) -> (tempfile::TempDir, PathBuf) {
+    let dir = fast_dir();
+    let path = dir.path().join("store");
+    let db = Options::new().compression(Compression::None).open(&path).unwrap();
+    for (_, rows) in segments {
+        rows.iter().for_each(|(key, value)| db.put(key, value).unwrap());
+        more(&db);
+        db.flush().unwrap();
+    }
+    drop(db);
+    let mut state = read_state(&RealFs, &path).unwrap();
+    assert_eq!(state.segments.len(), segments.len());
+    for (meta, (level, _)) in state.segments.values_mut().zip(segments) {
+        meta.level = *level;
+    }
+    Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+    (dir, path)
+}
+
+#[test]
+fn a_segment_returns_from_quarantine_above_what_is_older_and_below_what_is_newer_in_every_level() {
+    // Large, so that no other compaction reaches its level.
+    let large = "x".repeat(20_000);
+    let was = |left, overtaken| Quarantine { left, overtaken }.to_level();
+    let returning: &[(&str, &str)] = &[("a", "2"), ("j", "2"), ("k", "2"), ("z", "2")];
+    let (older, newer): (&[_], &[_]) = (&[("k", "1")], &[("j", "3"), ("y", &large)]);
+    let last = &[("j", "3"), ("k", "4")];
+    let cases: [&[InLevel<'_>]; 8] = [
+        &[(2, older), (was(1, 1), returning), (0, newer)],
+        &[(2, older), (was(1, 3), returning), (3, newer)],
+        &[(4, older), (was(2, 3), returning), (3, newer)],
+        &[(0, older), (was(0, 0), returning), (0, newer)],
+        &[(0, older), (was(0, 2), returning), (2, newer)],
+        &[(was(0, 1), returning), (0, last), (0, newer)],
+        &[(2, returning), (was(1, 3), last), (3, newer)],
+        &[(was(2, 2), returning), (was(1, 3), last), (3, newer)],
+    ];
+    let run = |number: usize, segments: &[InLevel<'_>]| {
+        let (_dir, path) = store_of(segments);
+        let db = Options::new().compression(Compression::None).open(&path).unwrap();
+        let is_overwritten = segments.iter().any(|(_, rows)| *rows == last);
+        let expected = [("a", "2"), ("j", "3"), ("k", if is_overwritten { "4" } else { "2" }), ("z", "2")];
+        let check = |when| {
+            for (key, value) in expected {
+                let found = db.get(key).unwrap();
+                assert_eq!(found.as_deref(), Some(value.as_bytes()), "{key} {when}, case {number}");
+            }
+        };
+        check("in quarantine");
+        eventually("it returns", || db.stats().segments_quarantined == 0);
+        check("back");
+        assert!(db.verify().unwrap().is_ok());
+        db.compact().unwrap();
+        check("compacted");
+    };
+    // All at once: each waits a second for the return.
+    std::thread::scope(|scope| {
+        for (number, segments) in cases.into_iter().enumerate() {
+            scope.spawn(move || run(number, segments));
+        }
+    });
+}
+
+/// Compacts a store with a segment that no writer writes: the error names its file, and the store stays writable (I5).
+fn compaction_names(path: &std::path::Path, segment: &str) {
+    let db = Db::open(path).unwrap();
+    ["b", "y"].iter().for_each(|key| db.put(key, "new").unwrap());
+    match db.compact() {
+        Err(Error::Corruption { file, .. }) => assert!(file.ends_with(segment), "{}", file.display()),
+        other => panic!("not refused by name: {other:?}"),
+    }
+    db.put("e", "new").unwrap();
+    db.flush().unwrap();
+    assert_eq!(db.stats().segments_quarantined, 1);
+    assert_eq!(db.get("e").unwrap().as_deref(), Some(b"new".as_slice()));
+}
+
+#[test]
+fn i5_keys_out_of_order_under_right_checksums_are_damage_to_their_segment() {
+    let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2"), ("c", "3")])]);
+    let state = read_state(&RealFs, &path).unwrap();
+    let id = state.segments.values().next().unwrap().id;
+    let file = path.join(id.file_name(FileKind::Segment));
+    let mut bytes = std::fs::read(&file).unwrap();
+    let crc_at = |bytes: &[u8], at: usize| block_crc(id, 0, &bytes[..at]).to_le_bytes() == bytes[at..at + 4];
+    let end = (1..bytes.len() - 4).find(|&at| crc_at(&bytes, at)).unwrap();
+    let b = bytes[..end].iter().rposition(|&byte| byte == b'b').unwrap();
+    bytes[b] = b'0';
+    let crc = block_crc(id, 0, &bytes[..end]).to_le_bytes();
+    bytes[end..end + 4].copy_from_slice(&crc);
+    std::fs::write(&file, bytes).unwrap();
+    compaction_names(&path, &id.file_name(FileKind::Segment));
+}
+
+#[test]
+fn i5_no_pair_of_bits_under_a_right_checksum_is_an_internal_error() {
+    let rows: &[(&str, &str)] = &[("a", "old"), ("c", "old")];
+    let (_dir, path) =
+        store_with(&[(3, rows), (2, rows), (1, &[("a", "1"), ("c", "33")])], |db| db.delete("b").unwrap());
+    let files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+    let files: Vec<_> = files.map(|file| (std::fs::read(&file).unwrap(), file)).collect();
+    let id = *read_state(&RealFs, &path).unwrap().segments.keys().next_back().unwrap();
+    let segment = path.join(id.file_name(FileKind::Segment));
+    let sound = std::fs::read(&segment).unwrap();
+    let crc = |bytes: &[u8], end: usize| block_crc(id, 0, &bytes[..end]).to_le_bytes();
+    let end = (1..sound.len() - 4).find(|&at| crc(&sound, at) == sound[at..at + 4]).unwrap();
+    let mut damaged = 0;
+    // But for the type of the block, which may need a feature.
+    for (at, bit) in (0..end - 3).flat_map(|at| (0..7).map(move |bit| (at, bit))) {
+        std::fs::remove_dir_all(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        files.iter().for_each(|(bytes, file)| std::fs::write(file, bytes).unwrap());
+        let mut bytes = sound.clone();
+        bytes[at] ^= 3 << bit;
+        let crc = crc(&bytes, end);
+        bytes[end..end + 4].copy_from_slice(&crc);
+        std::fs::write(&segment, bytes).unwrap();
+        let inner = open_writable(&path, Options::new()).unwrap(); // Without background threads, which would be faster.
+        let live = inner.live();
+        let damaged_one = live.segments().find(|s| s.meta.id == id).unwrap().clone();
+        let planned = Compaction::down(&live, vec![damaged_one], 2, &[]).unwrap();
+        match inner.compact_one(&planned) {
+            Ok(()) => {}
+            Err(Error::Corruption { file, .. }) if file == segment => damaged += 1,
+            Err(other) => panic!("bit {bit} at {at}: {other}"),
+        }
+    }
+    assert!(damaged > end, "{damaged} of {end} bytes");
+}
+
+#[test]
+fn i5_bounds_that_the_manifest_has_wrong_are_damage_to_their_segment() {
+    let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2")]), (1, &[("c", "3"), ("d", "4")])]);
+    let mut state = read_state(&RealFs, &path).unwrap();
+    let first = state.segments.values_mut().next().unwrap();
+    (first.summary.smallest, first.summary.largest) = (b"x".to_vec(), b"y".to_vec().into());
+    let id = first.id;
+    Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+    compaction_names(&path, &id.file_name(FileKind::Segment));
+}
+
+#[test]
+fn what_the_manifest_has_wrong_about_a_segment_is_found_by_verify_and_put_right_by_repair() {
+    let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2")]), (1, &[("c", "3"), ("d", "4")])]);
+    let sound = read_state(&RealFs, &path).unwrap();
+    let wrong: [fn(&mut SegmentSummary); 8] = [
+        |summary| summary.smallest = b"b".to_vec(),
+        |summary| summary.largest = b"a".to_vec().into(),
+        |summary| summary.entries += 1,
+        |summary| summary.tombstones += 1,
+        |summary| summary.min_seq -= 1,
+        |summary| summary.max_seq += 1,
+        |summary| summary.data_bytes -= 1,
+        |summary| summary.raw_bytes += 1,
+    ];
+    for (field, change) in wrong.into_iter().enumerate() {
+        let mut state = sound.clone();
+        let first = state.segments.values_mut().next().unwrap();
+        change(&mut first.summary);
+        let name = first.id.file_name(FileKind::Segment);
+        Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+        let read_only = || Options::new().read_only(true).open(&path).unwrap();
+        match read_only().verify().unwrap().problems.first() {
+            Some(Error::Corruption { file, what, .. }) => {
+                assert!(file.ends_with(&name) && what.contains("bounds or counts"), "field {field}: {what}");
+            }
+            other => panic!("field {field} passes: {other:?}"),
+        }
+        let report = repair(&path).unwrap();
+        assert!(report.rebuilt && report.set_aside.is_empty() && report.lost.is_empty(), "{report:?}");
+        let repaired = read_state(&RealFs, &path).unwrap();
+        assert_eq!(repaired.segments, sound.segments, "field {field}");
+        assert!(read_only().verify().unwrap().is_ok());
+        assert_eq!(read_only().iter().count().unwrap(), 4);
+    }
+}
+
+#[test]
+fn a_move_leaves_a_segment_in_quarantine_that_went_there_meanwhile() {
+    let (_dir, path) = store_of(&[(1, &[("m", "1")])]);
+    let db = Db::open(&path).unwrap();
+    let (inner, live) = (db.inner(), db.inner().live());
+    let segment = live.segments().next().unwrap();
+    let planned = Compaction::down(&live, vec![segment.clone()], 2, &[]).unwrap();
+    let file = path.join(segment.meta.id.file_name(FileKind::Segment));
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[0] ^= 1; // So that it does not return by itself.
+    std::fs::write(&file, bytes).unwrap();
+    assert!(inner.quarantine(&Error::corruption(&file, 0, "a flipped bit")));
+    inner.compact_one(&planned).unwrap();
+    assert_eq!(db.stats().segments_quarantined, 1);
+    assert!(inner.live().levels()[2].segments().len() == 0);
+}
+
+#[test]
+fn a_merge_within_level_0_keeps_no_older_segment_from_leaving_it() {
+    let rows: &[(&str, &str)] = &[("a", "1"), ("z", "1")];
+    let (_dir, path) = store_of(&[(0, rows), (0, rows), (0, rows)]);
+    let db = Options::new().read_only(true).open(&path).unwrap();
+    let live = db.inner().live();
+    let level0 = live.levels()[0].segments();
+    let merging = Reservation::of(level0.iter().take(2), 0);
+    let upper = |running: &[Reservation]| -> Vec<_> {
+        let picked = pick_level0(&live, &db.inner().storage.options, running)
+            .map(|compaction| compaction.upper)
+            .unwrap_or_default();
+        picked.iter().map(|s| s.meta.id).collect()
+    };
+    assert_eq!(upper(&[]).len(), 3);
+    assert_eq!(upper(merging.as_slice()), [level0.get(2).unwrap().meta.id]);
+    assert_eq!(upper(Reservation::of(level0.iter(), 0).as_slice()), []);
+}
+
+#[test]
+fn segments_in_quarantine_wait_while_another_one_comes_back() {
+    let level = Quarantine { left: 1, overtaken: 1 }.to_level();
+    let (_dir, path) = store_of(&[(level, &[("a", "1")]), (level, &[("m", "1")])]);
+    // Read-only, so that no background thread takes one back.
+    let db = Options::new().read_only(true).open(&path).unwrap();
+    let inner = db.inner();
+    inner.queue_suspects();
+    let next = || inner.reserve_suspect(|_| true).map(|back| back.upper[0].meta.id);
+    let first = next().unwrap();
+    assert_eq!(next(), None, "two could pass each other");
+    inner.control.lock().running.clear();
+    assert!(next().is_some_and(|second| second != first), "the second one has kept its turn");
+    inner.control.lock().running.clear();
+}
+
+#[test]
+fn a_read_that_is_scheduled_while_segments_in_quarantine_are_queued_stays_scheduled() {
+    let (_dir, path) = store_of(&[(1, &[("a", "1")])]);
+    let db = Options::new().read_only(true).open(&path).unwrap();
+    let due = Some(crate::sync::Instant::now() + std::time::Duration::from_secs(60));
+    db.inner().control.lock().suspects_due = due;
+    db.inner().queue_suspects();
+    assert_eq!(db.inner().control.lock().suspects_due, due);
+}

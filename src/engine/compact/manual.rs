@@ -1,0 +1,242 @@
+//! Manual compaction: a range of keys becomes one run without tombstones, in steps as small as those of background compactions.
+//!
+//! 1. It covers what was written before the call, by sequence number. So it finishes even if writes keep coming in.
+//! 2. From the top down, each level is emptied into the next: level 0 in groups, any other level segment by segment, each together with
+//!    what it overlaps below. In the deepest level, segments with tombstones are rewritten. Other segments there stay.
+//! 3. Each step runs in the caller's thread and reserves its keys like any other compaction; background compactions run beside it. When
+//!    level 0 needs compaction, every other step does that, or waits for the thread that does: writers wait for one step at most (I7).
+//! 4. Each finished step is published. After a crash, the next call continues with what remains.
+
+use super::compaction::Compaction;
+use super::pick::{deepest_bytes_max, level0_is_due, pick_level0};
+use super::reservation::Reservation;
+use crate::bounds::{KeyRange, is_empty};
+use crate::engine::shared::Inner;
+use crate::error::{Error, Result};
+use crate::id::FileId;
+use crate::key::Seq;
+use crate::live::{LiveSegment, LiveSet};
+use crate::manifest::LEVELS;
+use crate::sync::assert_unlocked;
+use crate::sync::atomic::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// A manual compaction in progress.
+struct ManualCompaction {
+    range: KeyRange,
+    /// Newer entries were written after the call.
+    newest: Seq,
+    /// The run's level, unless a deeper one is in use by then.
+    level: usize,
+}
+
+/// What to do next.
+enum NextStep {
+    Run(Compaction),
+    /// Other compactions own what remains.
+    Wait,
+    Done,
+}
+
+impl ManualCompaction {
+    fn covers(&self, segment: &LiveSegment) -> bool {
+        let meta = &segment.meta;
+        let from = match &self.range.0 {
+            Bound::Included(key) => meta.largest >= *key,
+            Bound::Excluded(key) => meta.largest > *key,
+            Bound::Unbounded => true,
+        };
+        let to = match &self.range.1 {
+            Bound::Included(key) => meta.smallest <= *key,
+            Bound::Excluded(key) => meta.smallest < *key,
+            Bound::Unbounded => true,
+        };
+        from && to && meta.min_seq <= self.newest
+    }
+
+    fn next(&self, live: &LiveSet, running: &[Reservation]) -> NextStep {
+        assert_unlocked();
+        let target = self.level.max(live.deepest());
+        let mut levels = live.levels().iter().enumerate().take(target);
+        let covered = |s: &LiveSegment| self.covers(s);
+        if let Some((level, from)) = levels.find(|(_, level)| level.segments().iter().any(covered)) {
+            let step = match level {
+                0 => Compaction::of_level0(live, covered, running),
+                _ => {
+                    let mut upper = from.segments().iter().filter(|s| covered(s));
+                    upper.find_map(|s| Compaction::down(live, vec![s.clone()], level + 1, running))
+                }
+            };
+            return step.map_or(NextStep::Wait, NextStep::Run);
+        }
+        let Some(deepest) = live.levels().get(target) else { return NextStep::Done };
+        let mut step = NextStep::Done;
+        for segment in deepest.segments().iter().filter(|s| s.meta.has_tombstones() && covered(s)) {
+            match Compaction::rewrite(live, segment, running) {
+                Some(compaction) if !compaction.bottom => {} // A segment in quarantine still needs its tombstones.
+                Some(compaction) => return NextStep::Run(compaction),
+                None => step = NextStep::Wait,
+            }
+        }
+        step
+    }
+}
+
+/// A compaction that is reserved while this lives.
+struct ReservedStep<'a> {
+    inner: &'a Inner,
+    compaction: Compaction,
+}
+
+impl Drop for ReservedStep<'_> {
+    fn drop(&mut self) {
+        let mut control = self.inner.control.lock();
+        control.running.retain(|running| running != self.compaction.reservation());
+        control.manual -= 1;
+        control.finished += 1;
+        drop(control);
+        self.inner.work.notify_all();
+        self.inner.progress.notify_all();
+    }
+}
+
+impl Inner {
+    /// Flushes, then compacts the segments with keys in the range. An empty range does nothing.
+    pub fn compact_range(&self, range: KeyRange) -> Result<()> {
+        if is_empty(&range) {
+            return self.check_writable();
+        }
+        let newest = self.visible.load(Ordering::Acquire);
+        self.flush()?;
+        let live = self.live();
+        let bytes: u64 = live.levels().iter().map(|level| level.file_bytes()).sum();
+        // A background thread would empty a level that is too small for the run at once.
+        let fits = |level: &usize| deepest_bytes_max(*level, self.storage.options.segment_bytes) >= bytes;
+        let level = (live.deepest().max(1)..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
+        let manual = ManualCompaction { range, newest, level };
+        self.take_back_covered(&manual)?;
+        let mut level0_was_last = false;
+        while let Some(step) = self.next_step(&manual, &mut level0_was_last)? {
+            self.note_failure(self.compact_one(&step.compaction))?;
+        }
+        Ok(())
+    }
+
+    /// Takes back the covered segments from quarantine that are readable by now.
+    fn take_back_covered(&self, manual: &ManualCompaction) -> Result<()> {
+        for suspect in self.live().quarantined().iter().filter(|s| manual.covers(s) && self.is_readable(s)) {
+            if let Some(step) = self.reserve_take_back(suspect.meta.id)? {
+                self.note_failure(self.take_back(suspect, &step.compaction))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reserves the compaction that takes a segment back from quarantine. `None` if it has left already or cannot come back.
+    fn reserve_take_back(&self, id: FileId) -> Result<Option<ReservedStep<'_>>> {
+        loop {
+            let (live, running) = self.live_and_running()?;
+            let Some(suspect) = live.quarantined().iter().find(|s| s.meta.id == id) else { return Ok(None) };
+            let back = |running: &[_]| Compaction::back(&live, suspect, &self.storage.options, running);
+            match back(&running) {
+                Some(compaction) => match self.reserve_step(&live, compaction) {
+                    None => continue,
+                    step => return Ok(step),
+                },
+                None if back(&[]).is_none() => return Ok(None),
+                None => self.wait_for_change(&live, &running)?,
+            }
+        }
+    }
+
+    /// The live set, and what the running compactions own of it.
+    fn live_and_running(&self) -> Result<(Arc<LiveSet>, Vec<Reservation>)> {
+        let mut seen = None;
+        self.wait_until(|control| {
+            seen = Some((self.live(), control.running.clone()));
+            !control.closing
+        })?;
+        seen.ok_or(Error::Closing)
+    }
+
+    /// Reserves a step that was chosen for this live set. `None` if it must be chosen anew.
+    fn reserve_step(&self, live: &Arc<LiveSet>, compaction: Compaction) -> Option<ReservedStep<'_>> {
+        let mut control = self.control.lock();
+        let is_reserved = !control.closing && self.reserve_if_current(&mut control, live, &compaction);
+        control.manual += usize::from(is_reserved);
+        drop(control);
+        is_reserved.then(|| ReservedStep { inner: self, compaction })
+    }
+
+    /// Waits until a compaction ends or the live set changes.
+    fn wait_for_change(&self, live: &Arc<LiveSet>, running: &[Reservation]) -> Result<()> {
+        self.wait_until(|control| control.running != running || !Arc::ptr_eq(&self.view.load().live, live))
+    }
+
+    fn note_failure(&self, outcome: Result<()>) -> Result<()> {
+        outcome.inspect_err(|error| self.count_shortage(error)).map_err(|e| match e {
+            Error::Poisoned { .. } => e,
+            _ if self.quarantine(&e) => e,
+            _ => self.fail(e),
+        })
+    }
+
+    /// Waits for the next step and reserves it. `None` if nothing is left to do.
+    fn next_step(
+        &self,
+        manual: &ManualCompaction,
+        level0_was_last: &mut bool,
+    ) -> Result<Option<ReservedStep<'_>>> {
+        loop {
+            let (live, running) = self.live_and_running()?;
+            let level0_first = level0_is_due(&live, &self.storage.options) && !*level0_was_last;
+            let next = match pick_level0(&live, &self.storage.options, &running) {
+                Some(compaction) if level0_first => NextStep::Run(compaction),
+                None if level0_first && !running.iter().any(|r| r.writes(1)) => NextStep::Wait,
+                _ => manual.next(&live, &running),
+            };
+            match next {
+                NextStep::Run(compaction) => {
+                    if let Some(step) = self.reserve_step(&live, compaction) {
+                        *level0_was_last = level0_first;
+                        return Ok(Some(step));
+                    }
+                }
+                NextStep::Wait => self.wait_for_change(&live, &running)?,
+                NextStep::Done => {
+                    *level0_was_last = false;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::engine::compact::level_tests::store_of;
+
+    #[test]
+    fn i7_level_0_takes_every_other_step_of_a_manual_compaction_and_no_more() {
+        let (_dir, path) = store_of(&[(3, &[("z", "1")]), (1, &[("m", "1")])]);
+        let db = Options::new().background_threads(2).open(&path).unwrap();
+        // As if the only thread for compactions were busy elsewhere.
+        let elsewhere = Reservation::of(db.inner().live().levels()[3].segments().iter(), 4);
+        db.inner().control.lock().running.extend(elsewhere);
+        while !level0_is_due(&db.inner().live(), &db.inner().storage.options) {
+            db.put("a", "1").unwrap();
+            db.flush().unwrap();
+        }
+        let range = (Bound::Included(b"m".to_vec()), Bound::Unbounded);
+        let manual = ManualCompaction { range, newest: Seq::MAX, level: 2 };
+        let mut level0_was_last = false;
+        let mut into = || {
+            let step = db.inner().next_step(&manual, &mut level0_was_last).unwrap();
+            step.map(|step| step.compaction.output_level)
+        };
+        assert_eq!([into(), into(), into(), into()], [Some(1), Some(2), Some(1), Some(2)]);
+    }
+}

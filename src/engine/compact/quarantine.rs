@@ -1,0 +1,66 @@
+//! Quarantine: what happens to a segment that background work could not read.
+//!
+//! A failed read endangers nothing that is written, so the store stays writable (I5). A manifest edit moves the segment from its level to
+//! quarantine, where it stays across reopening. Compactions leave it out and keep every tombstone that may hide one of its rows. Reads
+//! still search it (see `LiveSet::quarantined`). Once it is readable again, it comes back (see `take_back.rs`); `sidebloom repair`
+//! salvages the readable rows of the others.
+
+use crate::engine::publish::LiveSetChange;
+use crate::engine::shared::Inner;
+use crate::error::Error;
+use crate::id::{FileId, FileKind};
+use crate::live::LiveSet;
+use crate::manifest::Quarantine;
+use std::io::ErrorKind;
+
+impl Inner {
+    /// Moves the segment that could not be read to quarantine, unless it was compacted away meanwhile. Returns `false` if the error has another
+    /// cause or the move could not be recorded: the caller then retries after a pause.
+    pub fn quarantine(&self, error: &Error) -> bool {
+        let Some(id) = unreadable_segment(error) else { return false };
+        // Unpublished outputs of compactions are never read, so this segment was live. If it no longer is, it was compacted away.
+        let Some(segment) = self.live().segments().find(|s| s.meta.id == id).cloned() else { return true };
+        if segment.is_quarantined() {
+            return true;
+        }
+        tracing::warn!(
+            file = %self.storage.path_of(id, FileKind::Segment).display(), %error,
+            "cannot read a segment completely; its readable blocks still serve reads, but compactions leave it out; run `sidebloom repair`"
+        );
+        if self.check_writable().is_err() {
+            return true;
+        }
+        let recorded = self.publish_if(|live| move_there(live, id));
+        self.try_suspects_later();
+        recorded
+            .inspect_err(|error| tracing::warn!(%error, "cannot record the quarantine of a segment"))
+            .is_ok()
+    }
+}
+
+/// `None` if the segment is gone: a compaction that could still read it has published its outputs.
+fn move_there(live: &LiveSet, id: FileId) -> Option<LiveSetChange> {
+    let segment = live.segments().find(|s| s.meta.id == id && !s.is_quarantined())?;
+    let left = segment.meta.level;
+    let added = vec![segment.at_level(Quarantine { left, overtaken: left }.to_level())];
+    Some(LiveSetChange { added, removed: vec![segment.clone()], ..LiveSetChange::default() })
+}
+
+/// The segment whose read failed. A temporary shortage, such as one of descriptors, says nothing about the file.
+fn unreadable_segment(error: &Error) -> Option<FileId> {
+    if error.is_out_of_descriptors() {
+        return None;
+    }
+    let path = match error {
+        Error::Corruption { file, .. } => file,
+        Error::Io { path, op: "read" | "open" | "map" | "inspect", source } => match source.kind() {
+            ErrorKind::OutOfMemory | ErrorKind::Interrupted => return None,
+            _ => path,
+        },
+        _ => return None,
+    };
+    match FileKind::parse(path.file_name()?.to_str()?)? {
+        (id, FileKind::Segment | FileKind::Obsolete) => Some(id),
+        _ => None,
+    }
+}

@@ -1,0 +1,176 @@
+//! Checkpoints: a second store made of hard links, or of copies where the file system has no links.
+//!
+//! Whoever creates the `LOCK` file of the target and locks it owns the directory. So of several checkpoints to one target, in any process,
+//! one succeeds, and nobody opens a store there before it is whole. The others touch no file in it.
+
+use crate::engine::shared::Inner;
+use crate::engine::storage::names::{LOCK, MANIFEST_OF_COPY};
+use crate::error::{Error, Result};
+use crate::fs::{Fs, LockGuard, LockMode, LockedFs, create_dir_durably, open_dir};
+use crate::id::{FileId, FileKind};
+use crate::manifest::{MANIFEST, ManifestState, encode_snapshot};
+use crate::sync::lock;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Buffer size of a copy, in bytes.
+const COPY_BYTES: usize = 1 << 20;
+
+impl Inner {
+    /// Flushes, then links or copies the segments and sidecars into `target`. The manifest comes first, under a name that neither an opening nor
+    /// a repair takes for a store's; its own name comes last and turns the directory into a store.
+    pub fn checkpoint(&self, target: &Path) -> Result<()> {
+        if !self.storage.options.read_only {
+            self.flush()?;
+        }
+        let fs = &self.storage.fs;
+        let target = &*fs.absolute(target)?;
+        if fs.file_len(target)?.is_some() {
+            return Err(Error::AlreadyExists { path: target.to_path_buf() });
+        }
+        // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps their files while a copy runs,
+        // and nobody waits for the copy.
+        let (state, _held) = {
+            let manifest = lock(&self.manifest);
+            let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
+            (state.clone(), self.live())
+        };
+        let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state };
+        let claimed = create_dir_durably(&**fs, target).and_then(|()| self.claim(target));
+        let (copy, _lock) = match claimed {
+            Ok(claimed) => claimed,
+            Err(error) => {
+                // Even a directory that could not be made durable is there. It stays if it is not empty: then somebody else owns it.
+                let _ = fs.remove_dir(target);
+                return Err(error);
+            }
+        };
+        let mut copy = Copy { fs: copy, target, created: vec![target.join(LOCK)] };
+        let result = self.fill_checkpoint(&state, &mut copy);
+        if result.is_err() {
+            self.remove_checkpoint(&copy);
+        }
+        result
+    }
+
+    /// Makes this call the owner of the new directory, or fails if another one came first. Returns a handle of the directory, which leads to
+    /// the store's as well.
+    fn claim(&self, target: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
+        let fs = open_dir(&self.storage.fs, target)?;
+        let path = target.join(LOCK);
+        match fs.create(&path) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
+                return Err(Error::AlreadyExists { path: target.to_path_buf() });
+            }
+            created => created.map(drop)?,
+        }
+        let locked = fs.lock(&path, LockMode::Exclusive);
+        if let Err(error @ Error::Locked { .. }) = locked {
+            return Err(error); // Somebody else has it now.
+        }
+        let checked = locked.and_then(|lock| match &*fs.list(target)? {
+            [only] if only == LOCK => Ok((LockedFs::wrap(Arc::clone(&fs), target, LOCK, &*lock), lock)),
+            _ => Err(Error::AlreadyExists { path: target.to_path_buf() }),
+        });
+        checked.inspect_err(|_| {
+            let _ = fs.remove(&path);
+        })
+    }
+
+    fn fill_checkpoint(&self, state: &ManifestState, copy: &mut Copy<'_>) -> Result<()> {
+        let [unfinished, manifest] = [MANIFEST_OF_COPY, MANIFEST].map(|name| copy.target.join(name));
+        copy.write(&unfinished, &encode_snapshot(state)?)?;
+        copy.fs.sync_dir(copy.target)?;
+        for id in state.segments.keys() {
+            self.link_or_copy_segment(*id, copy)?;
+            if self.storage.fs.file_len(&self.storage.path_of(*id, FileKind::Filter))?.is_some() {
+                let from = self.storage.path_of(*id, FileKind::Filter);
+                copy.link_or_copy(&from, &id.file_name(FileKind::Filter))?;
+            }
+        }
+        copy.fs.sync_dir(copy.target)?; // After a power cut, a manifest without its files would look like a damaged store.
+        copy.created.push(manifest.clone());
+        copy.fs.rename(&unfinished, &manifest)?;
+        copy.fs.sync_dir(copy.target)
+    }
+
+    /// A compaction that finishes meanwhile renames its inputs.
+    fn link_or_copy_segment(&self, id: FileId, copy: &mut Copy<'_>) -> Result<()> {
+        let [live, obsolete] =
+            [FileKind::Segment, FileKind::Obsolete].map(|kind| self.storage.path_of(id, kind));
+        let name = id.file_name(FileKind::Segment);
+        match copy.link_or_copy(&live, &name) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                copy.link_or_copy(&obsolete, &name)
+            }
+            done => done,
+        }
+    }
+
+    /// Removes the files that a failed checkpoint has created, as far as possible, so that the caller can try again. The lock file, which was
+    /// created first, goes last: until then, nobody else takes the directory.
+    fn remove_checkpoint(&self, copy: &Copy<'_>) {
+        for path in copy.created.iter().rev() {
+            if let Ok(Some(_)) = copy.fs.file_len(path) {
+                let _ = copy.fs.remove(path);
+            }
+        }
+        if !matches!(self.storage.fs.file_len(copy.target), Ok(None))
+            && let Err(error) = self.storage.fs.remove_dir(copy.target)
+        {
+            tracing::warn!(%error, "cannot remove a failed checkpoint; remove it yourself");
+        }
+    }
+}
+
+/// A checkpoint that is being written.
+struct Copy<'a> {
+    /// Leads to the store's directory, too.
+    fs: Arc<dyn Fs>,
+    target: &'a Path,
+    /// The files that were created, or are about to be.
+    created: Vec<PathBuf>,
+}
+
+impl Copy<'_> {
+    /// As durable as after [`link_or_copy`](Self::link_or_copy).
+    fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
+        let mut file = self.fs.create(path)?;
+        self.created.push(path.to_path_buf());
+        file.append(bytes)?;
+        file.sync()
+    }
+
+    /// On return the bytes are durable; the name is as durable as its directory.
+    fn link_or_copy(&mut self, from: &Path, name: &str) -> Result<()> {
+        let to = self.target.join(name);
+        match self.fs.hard_link(from, &to) {
+            Err(Error::Io { source, .. }) if has_no_links(source.kind()) => self.copy(from, to),
+            linked => linked.map(|()| self.created.push(to)),
+        }
+    }
+
+    fn copy(&mut self, from: &Path, to: PathBuf) -> Result<()> {
+        let from = self.fs.open(from)?;
+        let mut copy = self.fs.create(&to)?;
+        self.created.push(to);
+        let len = from.len()?;
+        let mut buffer = vec![0; COPY_BYTES.min(usize::try_from(len).unwrap_or(COPY_BYTES))];
+        let mut at = 0;
+        while at < len {
+            let piece = usize::try_from(len - at).unwrap_or(usize::MAX).min(buffer.len());
+            let piece = buffer.get_mut(..piece).unwrap_or_default();
+            from.read_exact_at(piece, at)?;
+            copy.append(piece)?;
+            at += piece.len() as u64;
+        }
+        copy.sync()
+    }
+}
+
+/// Whether a link failed because the target is on another file system, its file system has no hard links, or the file has too many names.
+fn has_no_links(kind: ErrorKind) -> bool {
+    use ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
+    matches!(kind, CrossesDevices | Unsupported | PermissionDenied | TooManyLinks)
+}

@@ -1,0 +1,159 @@
+//! The files of a store of one moment, to be copied elsewhere while the store goes on.
+
+use crate::engine::shared::Inner;
+use crate::engine::storage::Storage;
+use crate::error::{Error, Result};
+use crate::fs::{Fs, ReadFile};
+use crate::id::{FileId, FileKind};
+use crate::live::LiveSegment;
+use crate::manifest::{ManifestState, encode_snapshot};
+use crate::sync::lock;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The segments and sidecars of a store of one moment, and a manifest that names them. The files stay for as long as this exists.
+///
+/// A directory with the manifest under the name [`MANIFEST`](Self::MANIFEST), the files under theirs and an empty file `LOCK` is a store.
+pub struct FileSet {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    store_id: u64,
+    version: u64,
+    manifest: Vec<u8>,
+    segments: Vec<LiveSegment>,
+}
+
+/// A segment of a [`FileSet`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentEntry {
+    id: FileId,
+    /// The segment's own digest.
+    pub digest: u64,
+    /// The length of its file, in bytes.
+    pub bytes: u64,
+    /// The offset behind its data blocks, in bytes: from there on, the file holds what is needed to open it, and its indexes.
+    pub tail_at: u64,
+}
+
+impl SegmentEntry {
+    /// Its number, which no other segment of the store has had.
+    pub fn number(&self) -> u64 {
+        self.id.0
+    }
+
+    /// The name of its file.
+    pub fn name(&self) -> String {
+        self.id.file_name(FileKind::Segment)
+    }
+
+    /// The name of its sidecar.
+    pub fn sidecar_name(&self) -> String {
+        self.id.file_name(FileKind::Filter)
+    }
+}
+
+impl FileSet {
+    /// The name of the manifest.
+    pub const MANIFEST: &str = crate::manifest::MANIFEST;
+
+    /// The name of the manifest of a copy that is not complete. Under this name it is the first file in its directory, so that neither
+    /// `open` nor `repair` takes the directory for a store. Renaming it to [`MANIFEST`](Self::MANIFEST) completes the copy.
+    pub const MANIFEST_OF_COPY: &str = crate::engine::storage::names::MANIFEST_OF_COPY;
+
+    /// Refuses a directory with such a copy.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] while the copy is made, [`Error::NotAStore`] if it never was completed, and [`Error::Io`].
+    pub fn refuse_unfinished_copy(fs: &dyn Fs, dir: &Path) -> Result<()> {
+        crate::engine::storage::names::refuse_unfinished_copy(fs, dir, &fs.list(dir)?)
+    }
+
+    /// The directory of the store.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Tells the store from others; its copies have the same number.
+    pub fn store_id(&self) -> u64 {
+        self.store_id
+    }
+
+    /// Rises whenever segments come or go: sets with the same number have the same segments.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// The contents of the manifest.
+    pub fn manifest(&self) -> &[u8] {
+        &self.manifest
+    }
+
+    /// The segments.
+    pub fn segments(&self) -> impl Iterator<Item = SegmentEntry> + '_ {
+        self.segments.iter().map(|s| SegmentEntry {
+            id: s.meta.id,
+            digest: s.meta.digest,
+            bytes: s.meta.file_bytes,
+            tail_at: s.meta.data_bytes,
+        })
+    }
+
+    /// Opens a segment.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open_segment(&self, segment: &SegmentEntry) -> Result<Arc<dyn ReadFile>> {
+        // A compaction may have renamed it meanwhile.
+        match self.open(segment.id, FileKind::Segment) {
+            Err(error) if is_missing(&error) => self.open(segment.id, FileKind::Obsolete),
+            opened => opened,
+        }
+    }
+
+    /// Opens the sidecar of a segment; `None` if it has none.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open_sidecar(&self, segment: &SegmentEntry) -> Result<Option<Arc<dyn ReadFile>>> {
+        match self.open(segment.id, FileKind::Filter) {
+            Err(error) if is_missing(&error) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    fn open(&self, id: FileId, kind: FileKind) -> Result<Arc<dyn ReadFile>> {
+        self.fs.open(&self.dir.join(id.file_name(kind)))
+    }
+}
+
+fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
+}
+
+impl Storage {
+    fn file_set(&self, state: &ManifestState, segments: Vec<LiveSegment>) -> Result<FileSet> {
+        Ok(FileSet {
+            fs: Arc::clone(&self.fs),
+            dir: self.dir.clone(),
+            store_id: self.header.store_id,
+            version: state.next_id.0,
+            manifest: encode_snapshot(state)?,
+            segments,
+        })
+    }
+}
+
+impl Inner {
+    /// Flushes everything written so far and returns the files that hold it.
+    pub fn file_set(&self) -> Result<FileSet> {
+        self.flush()?;
+        // Under this lock nothing is published, so the view has exactly the segments of the state.
+        let manifest = lock(&self.manifest);
+        let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
+        // The logs do not come along, and segments have everything up to the last number. Numbers that files have taken since do not count:
+        // the next process may take them again, and the version with them.
+        let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state.clone() };
+        self.storage.file_set(&state, self.live().segments().cloned().collect())
+    }
+}

@@ -1,0 +1,315 @@
+//! Following: a store is read while another process writes it ([`Options::follow`](crate::Options::follow)).
+//!
+//! A follower looks at the manifest and at the logs every few milliseconds:
+//! 1. If the manifest has changed, what was appended to it is read, or all of it if another file has replaced it. The new version is held before the old one is released (`versions.rs`), so no file that
+//!    it needs is removed. A segment that is gone keeps the old version held while readers have it.
+//! 2. What was appended to the last log goes into that log's memtable. Each log has a memtable of its own, which is dropped once the
+//!    manifest's floor is above the log, as in the writer.
+//! 3. New logs are read from their beginning. One that begins before the end of its predecessor repeats what a failed or interrupted
+//!    writer has left there. Once the floor has reached it, it is read again: the writer may have reused numbers of the failed one.
+//! 4. The visible sequence number moves, and then the view changes, so that no reader combines new segments with an old number: compaction
+//!    may have dropped what that number needs.
+//!
+//! If the manifest changes meanwhile, all of this is done again, because logs may have been flushed and removed ([`Inner::advance_to_now`]).
+//! Only if it is still the same, anything that does not fit is an error.
+
+pub(crate) mod filters;
+pub(crate) mod logs;
+pub(crate) mod position;
+pub(crate) mod versions;
+
+use self::filters::FollowedFilters;
+use self::logs::FollowedLogs;
+use self::position::{Following, Listing, Position};
+use self::versions::Versions;
+use crate::engine::open::recover::Recovery;
+use crate::engine::shared::Inner;
+use crate::engine::storage::Storage;
+use crate::error::{Error, Result};
+use crate::fs::Stamp;
+use crate::id::{FileId, FileKind, LOCK};
+use crate::key::Seq;
+use crate::live::{LiveSegment, LiveSet};
+use crate::manifest::{MANIFEST, ManifestState, ManifestTail, check_levels};
+use crate::memtable::Memtable;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Instant, Mutex, lock};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a follower looks for changes.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Longest tick of the clocks that give directories their times. Entries that change within it may leave the time as it is.
+const CLOCK_TICK: Duration = Duration::from_millis(25);
+/// That of file systems with times in whole seconds, such as ext3, or ext4 with inodes of 128 bytes.
+const COARSE_TICK: Duration = Duration::from_secs(2);
+/// How often it starts again when the manifest changes while it reads.
+const ATTEMPTS: usize = 100;
+
+/// A store as a follower first sees it.
+pub(crate) struct Followed {
+    pub following: Following,
+    pub live: LiveSet,
+    /// Newest first.
+    pub memtables: Vec<Arc<Memtable>>,
+    pub logs_reach_back: bool,
+    /// The last sequence number.
+    pub visible: Seq,
+}
+
+/// Reads the store for the first time.
+pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Result<Followed> {
+    let _everything = versions.hold(0)?; // Until a version is held, no file may go.
+    let since = Instant::now();
+    let (position, live) = read_once(storage, |manifest| {
+        let mut tail = ManifestTail::default();
+        let state = read_version(storage, &versions, &mut tail, manifest)?;
+        let version = versions.hold(state.next_id.0)?;
+        let stamp = storage.fs.stamp(&storage.dir)?;
+        let names = storage.fs.list(&storage.dir)?;
+        let live = Recovery { storage, names: &names }.open_segments(&state)?;
+        let logs = match FollowedLogs::replay(storage, &state, &names) {
+            // One was flushed meanwhile. What the manifest said is whole without logs, and the store catches up next.
+            Err(_) if storage.fs.stamp(&storage.dir.join(MANIFEST))? != manifest => {
+                FollowedLogs::none(&state)
+            }
+            logs => logs?,
+        };
+        let dir = Listing { stamp, since: Instant::now(), is_settled: false };
+        Ok((Position { state, version, tail, manifest, dir, logs, failing: false }, live))
+    })?;
+    let (memtables, logs_reach_back) = (position.logs.memtables(), position.logs.reach_back(&live));
+    let visible = position.logs.last_seq().max(live.max_seq());
+    let filters = Mutex::new(FollowedFilters::new(storage, &live));
+    let (at, current_until) = (Mutex::new(position), AtomicU64::new(0));
+    let following = Following { versions, at, filters, since, current_until };
+    Ok(Followed { following, live, memtables, logs_reach_back, visible })
+}
+
+impl Inner {
+    /// Makes everything visible that was written before this call. Does nothing in a store that does not follow.
+    pub fn catch_up(&self) -> Result<()> {
+        let Some(following) = &self.following else { return Ok(()) };
+        let mut at = lock(&following.at);
+        let started = following.since.elapsed();
+        self.advance_to_now(&following.versions, &mut at)?;
+        following.current_until.fetch_max(started.as_micros() as u64, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Catches up regularly until the store is closed.
+    pub fn follow_until_closed(&self) {
+        loop {
+            let control = self.control.lock();
+            if control.closing || control.wait_timeout(&self.work, LOOK_EVERY).closing {
+                return;
+            }
+            let outcome = self.guarded(|| self.catch_up().inspect(|()| self.look_at_filters()));
+            let (Some(outcome), Some(following)) = (outcome, &self.following) else { return };
+            let mut at = lock(&following.at);
+            let failed_before = std::mem::replace(&mut at.failing, outcome.is_err());
+            match outcome {
+                Err(error) if !failed_before => {
+                    tracing::warn!(%error, "cannot follow the store's writer; retrying until that succeeds");
+                }
+                Ok(()) if failed_before => tracing::info!("follows the store's writer again"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Passes over manifest and logs until everything that was written before is visible.
+    ///
+    /// A pass sees all logs that there were if the manifest is the same afterwards. Otherwise some may have been flushed and removed before
+    /// they were read. They are in the segments of a manifest whose floor is above the last log that was there before it was read.
+    fn advance_to_now(&self, versions: &Arc<Versions>, at: &mut Position) -> Result<()> {
+        let (storage, path) = (&self.storage, self.storage.dir.join(MANIFEST));
+        if versions.is_replaced()? {
+            return Err(replaced(storage)); // Its own directory, elsewhere now, may be just as it was.
+        }
+        let mut last_log = None;
+        let mut attempt = 1;
+        loop {
+            let manifest = storage.fs.stamp(&path)?;
+            let outcome = self.advance(versions, at, manifest);
+            let is_past = at.manifest.is_some() && last_log.is_some_and(|last| at.state.log_floor > last);
+            if is_past {
+                return Ok(());
+            }
+            if storage.fs.stamp(&path)? == manifest || attempt == ATTEMPTS {
+                return outcome;
+            }
+            if last_log.is_none() {
+                let names = storage.fs.list(&storage.dir)?;
+                let logs = names.iter().filter_map(|name| FileKind::parse(name));
+                let logs = logs.filter(|(_, kind)| *kind == FileKind::Wal).map(|(id, _)| id);
+                last_log = Some(logs.max().unwrap_or(FileId(0)));
+                at.manifest = None; // To be read after this listing.
+            }
+            attempt += 1;
+        }
+    }
+
+    /// Opens the sidecars that the writer has replaced.
+    fn look_at_filters(&self) {
+        let Some(following) = &self.following else { return };
+        let listing = lock(&following.at).dir; // A look takes a call for each segment, and must not hold up `catch_up`.
+        let dir = listing.stamp.filter(|_| listing.is_settled);
+        let replaced = lock(&following.filters).replaced(&self.storage, &self.live(), dir);
+        if !replaced.is_empty() {
+            self.reopen_filters(&replaced);
+        }
+    }
+
+    /// Reads these sidecars anew.
+    fn reopen_filters(&self, ids: &BTreeSet<FileId>) {
+        let reopened = |live: &Arc<LiveSet>| {
+            let renewed = |s: &LiveSegment| LiveSegment {
+                sidecar: Some(self.storage.unopened_sidecar(&s.meta)),
+                ..s.clone()
+            };
+            Some(live.replaced(live.segments().filter(|s| ids.contains(&s.meta.id)).map(renewed).collect()))
+        };
+        self.change_live(reopened, |_| {});
+        self.queue_unverified();
+    }
+
+    /// One pass over manifest and logs. After an error the view is as before, or as a new manifest says without all of its logs.
+    fn advance(&self, versions: &Arc<Versions>, at: &mut Position, manifest: Option<Stamp>) -> Result<()> {
+        let storage = &self.storage;
+        let changed = match manifest.is_some() && manifest == at.manifest {
+            true => None,
+            false => {
+                let state = read_version(storage, versions, &mut at.tail, manifest)?;
+                let version = versions.hold(state.next_id.0)?;
+                Some((state, version))
+            }
+        };
+        let state = changed.as_ref().map_or(&at.state, |(state, _)| state);
+        let (now, stamp) = (Instant::now(), storage.fs.stamp(&storage.dir)?);
+        let since = if stamp == at.dir.stamp { at.dir.since } else { now };
+        let is_known = changed.is_none() && stamp == at.dir.stamp && at.dir.is_settled;
+        let names = if is_known { Vec::new() } else { storage.fs.list(&storage.dir)? };
+        if state.log_floor < at.state.log_floor {
+            // The writer has taken back an edit that it could not sync. Logs that were dropped are needed again.
+            at.logs = FollowedLogs::none(state);
+        }
+        let floor = at.logs.floor(state, (!is_known).then_some(&names));
+        if let Some(log) = at.logs.first_from(state.log_floor).filter(|log| *log < floor)
+            && storage.fs.stamp(&storage.dir.join(MANIFEST))? != manifest
+        {
+            // Flushed since the manifest was read: without it, rows that are visible would be gone until the next pass.
+            return Err(Error::io("read", storage.path_of(log, FileKind::Wal), ErrorKind::NotFound.into()));
+        }
+        at.logs.forget_partial(floor);
+        at.logs.read_last(storage, floor)?;
+        let new = at.logs.read_new(storage, state, floor, &names)?;
+        if state.last_seq < self.visible.load(Ordering::Acquire)
+            && let Some(problem) = new.problem
+        {
+            return Err(problem); // Without its logs, this version would be older than what is visible.
+        }
+        let opened = match &changed {
+            Some((state, _)) => self.open_new_segments(state, &names)?,
+            None => Vec::new(),
+        };
+        let is_coarse = stamp.is_some_and(|stamp| stamp.changed % 1_000_000_000 == 0);
+        let tick = if is_coarse { COARSE_TICK } else { CLOCK_TICK };
+        let is_settled = !new.is_pending && now.saturating_duration_since(since) >= tick;
+        at.dir = Listing { stamp, since, is_settled: is_known || is_settled };
+        if changed.is_none() && new.logs.is_empty() {
+            self.visible.fetch_max(at.logs.last_seq(), Ordering::AcqRel);
+            return new.problem.map_or(Ok(()), Err);
+        }
+        let gone = at.logs.extend(new.logs, state, floor);
+        match changed {
+            None => self.show(at, Vec::new())?,
+            Some((state, version)) => {
+                at.state = state;
+                self.show(at, opened)?;
+                (at.version, at.manifest) = (version, manifest);
+                self.queue_unverified();
+            }
+        }
+        // Freeing a full memtable takes a tenth of a second, so another thread does it.
+        self.control.lock().retired.extend(gone);
+        self.work.notify_all();
+        new.problem.map_or(Ok(()), Err)
+    }
+
+    /// Opens the segments of a new version that the view does not have.
+    fn open_new_segments(&self, state: &ManifestState, names: &[String]) -> Result<Vec<LiveSegment>> {
+        let (live, recovery) = (self.live(), Recovery { storage: &self.storage, names });
+        let known: BTreeMap<FileId, u64> = live.segments().map(|s| (s.meta.id, s.meta.digest)).collect();
+        let mut new = state.clone();
+        new.segments.retain(|id, meta| known.get(id) != Some(&meta.digest));
+        Ok(recovery.open_segments(&new)?.segments().cloned().collect())
+    }
+
+    /// Makes what was read visible. `at.version` is still that of the current view.
+    fn show(&self, at: &Position, opened: Vec<LiveSegment>) -> Result<()> {
+        let mut memtables = at.logs.memtables();
+        if memtables.is_empty() {
+            memtables.push(Arc::new(Memtable::new(self.storage.options.memtable_bytes)?));
+        }
+        let active = memtables.remove(0);
+        let stays = |s: &LiveSegment| {
+            let meta = at.state.segments.get(&s.meta.id).filter(|meta| meta.digest == s.meta.digest)?;
+            Some(if meta.level == s.meta.level { s.clone() } else { s.at_level(meta.level) })
+        };
+        let found = Cell::new((false, 0));
+        let next = |before: &Arc<LiveSet>| {
+            for gone in before.segments().filter(|s| stays(s).is_none()) {
+                gone.file.hold(Arc::clone(&at.version) as _);
+            }
+            let live = LiveSet::new(before.segments().filter_map(stays).chain(opened.iter().cloned()));
+            found.set((at.logs.reach_back(&live), at.logs.last_seq().max(live.max_seq())));
+            Some(live)
+        };
+        self.change_live(next, |view| {
+            let (logs_reach_back, visible) = found.get();
+            // Lower than before only if the last log had an operation that failed in the writer. Then the number moves first, too.
+            self.visible.store(visible, Ordering::Release);
+            (view.active, view.immutable, view.logs_reach_back) = (active, memtables, logs_reach_back);
+        });
+        Ok(())
+    }
+}
+
+/// The state that the manifest has now. A copy of the store in its place, such as a checkpoint, has the same header, but it has other logs,
+/// and whoever writes it does not see this follower's locks.
+fn read_version(
+    storage: &Storage,
+    versions: &Versions,
+    tail: &mut ManifestTail,
+    manifest: Option<Stamp>,
+) -> Result<ManifestState> {
+    let state = tail.read(&*storage.fs, &storage.dir, manifest)?;
+    check_levels(state, &storage.dir)?;
+    let locked = storage.fs.stamp(&storage.dir.join(LOCK))?.map(|stamp| stamp.file);
+    match state.header == storage.header && locked == versions.file {
+        true => Ok(state.clone()),
+        false => Err(replaced(storage)),
+    }
+}
+
+fn replaced(storage: &Storage) -> Error {
+    let what = "another store has replaced the one that was opened: open it again".into();
+    Error::NotAStore { path: storage.dir.clone(), what }
+}
+
+/// Repeats an attempt that has failed because the manifest has changed meanwhile.
+fn read_once<T>(storage: &Storage, mut attempt: impl FnMut(Option<Stamp>) -> Result<T>) -> Result<T> {
+    let path = storage.dir.join(MANIFEST);
+    for _ in 1..ATTEMPTS {
+        let manifest = storage.fs.stamp(&path)?;
+        let outcome = attempt(manifest);
+        if outcome.is_ok() || storage.fs.stamp(&path)? == manifest {
+            return outcome;
+        }
+    }
+    attempt(storage.fs.stamp(&path)?)
+}

@@ -1,0 +1,155 @@
+//! Bulk loading: sorted rows bypass the log and the memtable and go straight into segments.
+//!
+//! 1. The segments are built without any lock: the rows come from the caller's code, which may use the store. Their rows have no sequence number
+//!    yet (`unnumbered.rs`).
+//! 2. The publication holds the log, so other writers wait. It flushes what is in memory. Then all rows get the next sequence number, so they are
+//!    newer than everything else in the store, whoever has written or ingested meanwhile. So compactions need not know of them.
+//! 3. The log leaves that number out, and a new log begins behind it. So a manifest that has lost the rows contradicts that log, as it would after
+//!    a flush, and the loss is noticed (I4). If the publication fails, the log stays and the next attempt uses both again.
+//! 4. Each segment goes to the deepest level in which the order of ages allows it (`destination.rs`). One edit of the manifest adds them all.
+
+pub(crate) mod destination;
+pub(crate) mod unnumbered;
+pub(crate) mod unsorted;
+
+use self::destination::Placed;
+use self::unnumbered::UnnumberedSegments;
+use crate::engine::filters::plan::LevelSizes;
+use crate::engine::metrics::add;
+use crate::engine::publish::{FlushedMemtable, LiveSetChange};
+use crate::engine::retry::TaskKind;
+use crate::engine::shared::Inner;
+use crate::engine::storage::segment_builder::SegmentBuilder;
+use crate::engine::write::log::{ActiveLog, Log};
+use crate::error::{Error, Result};
+use crate::key::{EntryKind, Seq, check_seq};
+use crate::live::LiveSegment;
+use crate::sync::atomic::Ordering;
+use crate::sync::lock;
+use std::sync::Arc;
+
+/// The level that segments are built for. They move once their number and the other segments are known.
+const LEVEL: u8 = 1;
+/// The sequence number of rows that wait for theirs.
+const UNNUMBERED: Seq = 0;
+
+impl Inner {
+    /// All rows become visible at once. `rows` is the caller's code and may use the store, so no lock is held while it runs.
+    pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: &mut dyn Iterator<Item = Result<(K, V)>>,
+    ) -> Result<()> {
+        self.check_writable()?;
+        let mut rows = rows.peekable();
+        if rows.peek().is_none() {
+            return Ok(());
+        }
+        self.wait_for_level0()?;
+        self.start_writing()?;
+        let built = self.build_sorted(&mut rows)?;
+        self.publish_ingested(built)
+    }
+
+    /// Numbers the rows and makes the segments visible.
+    fn publish_ingested(&self, built: UnnumberedSegments<'_>) -> Result<()> {
+        self.flush()?; // Most of what is in memory, while other writers go on.
+        let mut log = lock(&self.log);
+        let log = self.sound_log(&mut log)?;
+        if !log.memtable.is_empty() {
+            self.rotate(log)?;
+        }
+        self.wait_for_work(|control| {
+            let flushes = control.flushing.is_some() || !control.to_flush.is_empty();
+            flushes.then_some(TaskKind::Flush)
+        })?;
+        let is_free = self.begins_behind_a_free_number(log)?;
+        let seq = if is_free { log.next_seq - 1 } else { log.next_seq };
+        check_seq(seq)?;
+        let built = built.number(seq).inspect_err(|e| self.count_shortage(e))?;
+        if !is_free {
+            self.skip_to(log, seq)?;
+        }
+        let bytes = |of: fn(&LiveSegment) -> u64| built.segments.iter().map(of).sum();
+        add(&self.storage.metrics.flush_bytes, bytes(|segment| segment.meta.file_bytes));
+        add(&self.storage.metrics.user_bytes, bytes(|segment| segment.meta.raw_bytes));
+        let before = FlushedMemtable {
+            table: Arc::clone(&log.memtable), // It is empty.
+            last_seq: Some(log.next_seq - 1),
+            next_log: log.id,
+        };
+        let mut placed = None;
+        let published = self.publish_if(|live| {
+            let (added, owned) = Placed::place(self, live, &built.take());
+            placed = Some(owned);
+            Some(LiveSetChange { added, flushed: Some(before), ..LiveSetChange::default() })
+        });
+        drop(placed);
+        published
+    }
+
+    /// Lets the log leave out number `seq`, and begin anew behind it.
+    fn skip_to(&self, log: &mut ActiveLog, seq: Seq) -> Result<()> {
+        log.writer.append_gap(seq + 1).map_err(|e| self.fail_log(log, e))?;
+        log.memtable.skip(seq);
+        log.next_seq = seq + 1;
+        self.visible.store(seq, Ordering::Release);
+        self.start_log(log)
+    }
+
+    /// Makes a new store durable. A crash must not leave other files without a manifest.
+    pub fn start_writing(&self) -> Result<()> {
+        self.sound_log(&mut lock(&self.log)).map(|_| ())
+    }
+
+    /// The locked log, if the store takes writes. It may have failed while this thread waited for the lock.
+    fn sound_log<'a>(&self, log: &'a mut Log) -> Result<&'a mut ActiveLog> {
+        self.check_writable()?;
+        let log = self.active_log(log)?;
+        self.resume(log)?;
+        Ok(log)
+    }
+
+    /// Whether nothing is in memory, and the log begins behind a number that the manifest does not know: that of rows whose publication failed.
+    fn begins_behind_a_free_number(&self, log: &ActiveLog) -> Result<bool> {
+        let manifest = lock(&self.manifest);
+        let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
+        let is_flushed = log.writer.is_empty() && self.view.load().immutable.is_empty();
+        Ok(is_flushed && state.last_seq + 1 < log.next_seq)
+    }
+
+    fn build_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: &mut dyn Iterator<Item = Result<(K, V)>>,
+    ) -> Result<UnnumberedSegments<'_>> {
+        let mut sizes = LevelSizes::of(&self.live(), [], &self.storage.prefix_set());
+        sizes.add_entries(LEVEL, 1 << 20); // The number does not matter: all keys are on one level.
+        let plan = lock(&self.filter_policy).plan(&sizes);
+        let mut built = UnnumberedSegments::new(self);
+        let mut rows = rows.peekable();
+        while rows.peek().is_some() {
+            let mut builder = SegmentBuilder::unnumbered(&self.storage, LEVEL, plan.as_ref())?;
+            self.fill(&mut builder, &mut rows, built.last_key())?;
+            built.push(builder)?;
+        }
+        Ok(built)
+    }
+
+    /// Appends rows until the segment is full. The segment's writer checks their order; this checks its first key against `before`.
+    fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        builder: &mut SegmentBuilder<'_>,
+        rows: &mut dyn Iterator<Item = Result<(K, V)>>,
+        mut before: Option<&[u8]>,
+    ) -> Result<()> {
+        while builder.file_bytes() < self.storage.options.segment_bytes {
+            let Some(row) = rows.next() else { break };
+            let (key, value) = row?;
+            let key = key.as_ref();
+            if let Some(last) = before.take().filter(|last| *last >= key) {
+                return Err(Error::key_out_of_order(key, last));
+            }
+            builder.append(key, UNNUMBERED, EntryKind::Put, value.as_ref())?;
+        }
+        Ok(())
+    }
+}

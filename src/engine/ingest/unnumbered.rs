@@ -1,0 +1,74 @@
+//! Segments of ingested rows before they are published: complete, but for the sequence number of their rows.
+//!
+//! Only the publication knows the number, and it must not wait until gigabytes are written anew. So the blocks have none, and the number comes
+//! with the footer, 56 bytes that are appended last (`segment/format.rs`). Until then a segment has the name of an obsolete one: a repair leaves
+//! it out, and the next open removes what a crash has left.
+
+use crate::engine::shared::Inner;
+use crate::engine::storage::segment_builder::{SegmentBuilder, UnpublishedSegments};
+use crate::error::Result;
+use crate::id::FileKind;
+use crate::key::Seq;
+use crate::live::LiveSegment;
+use crate::manifest::SegmentMeta;
+use crate::segment::UnnumberedSegment;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// How many segments are open at a time while they get their number. File systems that journal sync them together.
+const OPEN_MAX: usize = 32;
+
+/// Call order: `push* number`. Dropped before, it removes the files.
+pub(crate) struct UnnumberedSegments<'a> {
+    inner: &'a Inner,
+    segments: VecDeque<(LiveSegment, UnnumberedSegment)>,
+}
+
+impl Drop for UnnumberedSegments<'_> {
+    fn drop(&mut self) {
+        self.segments.iter().for_each(|(s, _)| self.inner.storage.discard(s.meta.id, FileKind::Obsolete));
+    }
+}
+
+impl<'a> UnnumberedSegments<'a> {
+    pub fn new(inner: &'a Inner) -> Self {
+        UnnumberedSegments { inner, segments: VecDeque::new() }
+    }
+
+    /// Completes a segment, but for its number.
+    pub fn push(&mut self, builder: SegmentBuilder<'_>) -> Result<()> {
+        let (segment, unnumbered) = builder.finish_unnumbered()?;
+        self.inner.note_missing_sidecar(&segment);
+        self.segments.push_back((segment, unnumbered));
+        Ok(())
+    }
+
+    /// The last key of the last segment; `None` without any.
+    pub fn last_key(&self) -> Option<&[u8]> {
+        self.segments.back().map(|(segment, _)| segment.meta.largest.as_ref())
+    }
+
+    /// Gives all rows this number and makes it durable. The caller syncs the directory.
+    pub fn number(mut self, number: Seq) -> Result<UnpublishedSegments<'a>> {
+        let storage = &self.inner.storage;
+        let mut numbered = UnpublishedSegments::new(storage);
+        while !self.segments.is_empty() {
+            let mut files = Vec::new();
+            for (segment, unnumbered) in self.segments.iter().take(OPEN_MAX) {
+                let mut file = storage.fs.append(&storage.path_of(segment.meta.id, FileKind::Obsolete))?;
+                file.append(&unnumbered.footer(number)?)?;
+                files.push(file);
+            }
+            files.iter_mut().try_for_each(|file| file.sync())?;
+            for _ in files {
+                let Some((segment, unnumbered)) = self.segments.front() else { break };
+                let path = |kind| storage.path_of(segment.meta.id, kind);
+                storage.fs.rename(&path(FileKind::Obsolete), &path(FileKind::Segment))?;
+                let meta = SegmentMeta { level: segment.meta.level, summary: unnumbered.numbered(number) };
+                numbered.segments.push(LiveSegment { meta: Arc::new(meta), ..segment.clone() });
+                self.segments.pop_front();
+            }
+        }
+        Ok(numbered)
+    }
+}

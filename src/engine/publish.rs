@@ -1,0 +1,212 @@
+//! Publication: the only way to change the set of segments, used by flush and compaction alike:
+//! segment durable → sidecar durable → directory fsync → manifest edit durable → visible → old files unlinked.
+
+use crate::engine::shared::Inner;
+use crate::error::{Error, Result};
+use crate::id::{FileId, FileKind};
+use crate::key::Seq;
+use crate::live::{LiveSegment, LiveSet};
+use crate::manifest::{
+    Edit, LEVELS, LogMark, Manifest, ManifestState, Quarantine, check_edit, overlapping_levels,
+};
+use crate::memtable::Memtable;
+use crate::sync::lock;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A change of the live set. The segments and sidecars in `added` are durable, except for their directory entries.
+#[derive(Default)]
+pub(crate) struct LiveSetChange {
+    pub added: Vec<LiveSegment>,
+    pub removed: Vec<LiveSegment>,
+    /// For a flush: the memtable that the added segment replaces.
+    pub flushed: Option<FlushedMemtable>,
+    /// How much of the logs is durable, if the manifest must not say so before this change.
+    pub log_mark: Option<LogMark>,
+}
+
+/// A memtable that was written to a segment.
+pub(crate) struct FlushedMemtable {
+    pub table: Arc<Memtable>,
+    /// The newest sequence number before `next_log`; `None` if there is none since the last flush.
+    pub last_seq: Option<Seq>,
+    /// The first log that is still needed.
+    pub next_log: FileId,
+}
+
+impl LiveSetChange {
+    /// Records for each segment in quarantine whether this change moves newer entries of its keys below it.
+    fn note_overtaken(&mut self, live: &LiveSet) {
+        for suspect in live.quarantined() {
+            let Some(before) = Quarantine::of_level(suspect.meta.level) else { continue };
+            let (smallest, largest) = (&suspect.meta.smallest, &suspect.meta.largest);
+            let overlaps = |s: &&LiveSegment| s.overlaps(smallest, largest);
+            let from = self.removed.iter().filter(overlaps).map(level_of).min();
+            let is_level = |level: &u8| usize::from(*level) < LEVELS;
+            let to = self.added.iter().filter(overlaps).map(|s| s.meta.level).filter(is_level).max();
+            let (Some(from), Some(overtaken)) = (from, to) else { continue };
+            let stays = self.removed.iter().all(|s| s.meta.id != suspect.meta.id);
+            if stays && from <= before.overtaken && before.overtaken < overtaken {
+                self.added.push(suspect.at_level(Quarantine { overtaken, ..before }.to_level()));
+                self.removed.push(suspect.clone());
+            }
+        }
+    }
+}
+
+/// The level of a segment, or the one that it left for quarantine.
+fn level_of(segment: &LiveSegment) -> u8 {
+    let level = segment.meta.level;
+    Quarantine::of_level(level).map_or(level, |quarantine| quarantine.left)
+}
+
+/// The live set after a change.
+fn next_live(live: &LiveSet, change: &LiveSetChange) -> LiveSet {
+    let mut added = change.added.clone();
+    for segment in &mut added {
+        // A segment that only changes its level keeps its current sidecar, which may be newer than the one in the change.
+        if let Some(now) = live.now(&segment.meta) {
+            segment.sidecar.clone_from(&now.sidecar);
+        }
+    }
+    live.with(added, &change.removed)
+}
+
+impl Inner {
+    /// Publishes a change. On an error, the old set stays in place and the files of the added segments are removed, unless the manifest may
+    /// name them. If the error is not temporary, the store becomes read-only.
+    pub fn publish(&self, change: LiveSetChange) -> Result<()> {
+        self.publish_if(|_| Some(change))
+    }
+
+    /// Publishes the change that the closure derives from the live set while nobody else can publish. `None` publishes nothing.
+    pub fn publish_if(&self, change: impl FnOnce(&LiveSet) -> Option<LiveSetChange>) -> Result<()> {
+        self.poison_on_panic(|| self.publish_change(change))
+    }
+
+    fn publish_change(&self, change: impl FnOnce(&LiveSet) -> Option<LiveSetChange>) -> Result<()> {
+        let mut manifest = lock(&self.manifest);
+        let live = self.live();
+        let Some(mut change) = change(&live) else { return Ok(()) };
+        change.note_overtaken(&live);
+        let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
+        let flushed = change.flushed.as_ref();
+        // The log at the new floor exists, whether or not any of it was synced.
+        let at_floor = flushed.map(|flushed| LogMark {
+            log: flushed.next_log,
+            bytes: 0,
+            next_seq: flushed.last_seq.unwrap_or(state.last_seq) + 1,
+        });
+        let edit = Edit {
+            added: change.added.iter().map(|s| (*s.meta).clone()).collect(),
+            removed: change.removed.iter().map(|s| s.meta.id).collect(),
+            log_floor: flushed.map(|flushed| flushed.next_log),
+            last_seq: flushed.and_then(|flushed| flushed.last_seq),
+            log_mark: self.control.lock().synced.max(at_floor).max(change.log_mark),
+            ..Edit::default()
+        };
+        let mut next = Some(next_live(&live, &change));
+        let recorded = self.record(log, state, edit, (&change.added, next.as_ref()));
+        let edit = recorded.map_err(|e| self.fail(e))?;
+        let version = state.next_id.0;
+
+        self.change_live(
+            |now| match Arc::ptr_eq(now, &live) {
+                true => next.take(),
+                false => Some(next_live(now, &change)), // It has got other sidecars.
+            },
+            |view| {
+                if let Some(flushed) = &change.flushed {
+                    view.immutable.retain(|table| !Arc::ptr_eq(table, &flushed.table));
+                }
+            },
+        );
+        debug_assert!(self.live().is_of(state), "the live set and the manifest differ");
+        let mut control = self.control.lock();
+        let old_floor = control.log_floor;
+        control.log_floor = edit.log_floor.unwrap_or(old_floor);
+        let new_floor = control.log_floor;
+        drop(control);
+        drop(manifest);
+
+        let stays: BTreeSet<FileId> = change.added.iter().map(|s| s.meta.id).collect();
+        let mut gone: Vec<_> = change.removed.iter().filter(|s| !stays.contains(&s.meta.id)).collect();
+        // The deepest level, with the oldest entries, leaves first. If the process is killed in between and the manifest is lost too, a
+        // repair finds the tombstone of each value that it finds (but for levels whose ages an earlier repair has mixed).
+        gone.sort_by_key(|s| (Reverse(level_of(s)), s.meta.max_seq));
+        gone.into_iter().for_each(|s| s.file.mark_obsolete(version));
+        lock(&self.unsynced).retain(|(log, _)| *log >= new_floor); // An open file would keep its disk space after it is unlinked.
+        self.remove_logs(old_floor, new_floor);
+        self.work.notify_all();
+        self.progress.notify_all();
+        Ok(())
+    }
+
+    /// Records in the manifest how much of the logs was synced, so that the loss of any of it is detected.
+    pub fn publish_log_mark(&self) -> Result<()> {
+        let mut manifest = lock(&self.manifest);
+        let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
+        let log_mark = self.control.lock().synced;
+        if log_mark.map(|mark| mark.next_seq) <= state.log_mark.map(|mark| mark.next_seq) {
+            return Ok(());
+        }
+        let edit = Edit { log_mark, ..Edit::default() };
+        self.record(log, state, edit, (&[], None)).map(drop).map_err(|e| self.fail(e))
+    }
+
+    /// Makes an edit durable that adds these segments, after which the live set is `next`. Returns the edit with the number of the version
+    /// that it makes. On an error, `state` has the segments that it had; the manifest does too, or it is torn and rewritten next time.
+    ///
+    /// Each version has a number of its own (`follow/versions.rs`), so the edit takes its number after a rewrite has taken one: had the version
+    /// without a segment the number of a rewritten one that names it, its file would be removed although somebody reads it.
+    fn record(
+        &self,
+        manifest: &mut Manifest,
+        state: &mut ManifestState,
+        mut edit: Edit,
+        (added, next): (&[LiveSegment], Option<&LiveSet>),
+    ) -> Result<Edit> {
+        let prepared = self.check_writable().and_then(|()| {
+            self.rewrite_if_needed(manifest, state)?;
+            self.storage.fs.sync_dir(&self.storage.dir)?;
+            edit.next_id = Some(self.storage.take_version());
+            check_edit(&edit)?;
+            state.check(&edit).map_err(Error::Internal)?;
+            let checked = next.map_or(Ok(()), |next| next.check_disjoint(added));
+            checked.map_err(|what| overlapping_levels(&what, &self.storage.dir))
+        });
+        let unknown: Vec<&LiveSegment> =
+            added.iter().filter(|s| !state.segments.contains_key(&s.meta.id)).collect();
+        // If this fails, no manifest names them.
+        prepared.inspect_err(|_| unknown.iter().for_each(|s| s.file.mark_obsolete(0)))?;
+        let appended = manifest.append(&edit, state);
+        appended.inspect_err(|_| self.control.lock().doubtful.extend(unknown.into_iter().cloned()))?;
+        Ok(edit)
+    }
+
+    /// Rewrites a manifest whose last edit failed. The new one certainly does not name the segments of that edit.
+    fn rewrite_if_needed(&self, manifest: &mut Manifest, state: &mut ManifestState) -> Result<()> {
+        if manifest.needs_rewrite() {
+            // Another process may have read the failed edit. The version without it is a later one, also for the next writer.
+            let later = ManifestState { next_id: self.storage.take_version(), ..state.clone() };
+            manifest.rewrite(&later)?;
+            *state = later;
+            let doubtful = std::mem::take(&mut self.control.lock().doubtful);
+            doubtful.iter().for_each(|s| s.file.mark_obsolete(state.next_id.0));
+        }
+        Ok(())
+    }
+
+    /// Unlinks the logs from `from` to before `to`. If one cannot be removed, the next open removes it.
+    fn remove_logs(&self, from: FileId, to: FileId) {
+        let ids = (from.0..to.0).map(FileId);
+        for path in ids.map(|id| self.storage.path_of(id, FileKind::Wal)) {
+            if let Ok(Some(_)) = self.storage.fs.file_len(&path)
+                && let Err(error) = self.storage.fs.remove(&path)
+            {
+                tracing::warn!(%error, "cannot remove a flushed log; the next open will retry");
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The lookup of one key in a [`View`], once the filters have said where the key may be.
+//!
+//! 1. If a memtable may have the key, the memtables are searched, newest first. The first entry found is the answer.
+//! 2. Otherwise segments are read, from the run of the first "maybe" on, newest run first.
+//! 3. Segments in quarantine belong to no level, so they are searched last; the newest entry wins.
+
+use super::route::{HashedKey, Route, RunNumber};
+use super::view::View;
+use crate::engine::metrics::{FilterCounters, QUARANTINE};
+use crate::error::Result;
+use crate::filter::Verdict;
+use crate::key::{Entry, EntryKind, Seq, Value};
+use crate::live::LiveSegment;
+use crate::sidecar::Sidecar;
+
+/// A key to look up in a view, as of a sequence number.
+pub(crate) struct Lookup<'a> {
+    pub view: &'a View,
+    pub seq: Seq,
+    pub key: HashedKey<'a>,
+    /// Where the answers of filters are counted.
+    pub counters: FilterCounters<'a>,
+}
+
+impl Lookup<'_> {
+    /// The newest value of the key.
+    #[inline]
+    pub fn get(&self, route: Route) -> Result<Option<Value>> {
+        match route {
+            Route::Nowhere => Ok(None),
+            Route::Runs(from) if self.view.live.quarantined().is_empty() => {
+                self.visible(self.newest_in_runs(from)?)
+            }
+            _ => self.get_from_all(route),
+        }
+    }
+
+    /// The newest value of the key, which may be in a memtable or in quarantine.
+    #[inline(never)]
+    fn get_from_all(&self, route: Route) -> Result<Option<Value>> {
+        let (in_memory, route) = self.search_memtables(route);
+        if in_memory.is_some() && !self.view.logs_reach_back {
+            return self.visible(in_memory);
+        }
+        let in_runs = match route {
+            Route::Runs(from) => self.newest_in_runs(from)?,
+            _ => None,
+        };
+        let found = self.newest_in_quarantine(in_runs)?;
+        self.visible(newer(found, in_memory))
+    }
+
+    /// The value of the newest entry, unless a range tombstone deletes it.
+    #[inline]
+    fn visible(&self, newest: Option<Entry>) -> Result<Option<Value>> {
+        let Some(entry) = newest.filter(|entry| entry.kind == EntryKind::Put) else { return Ok(None) };
+        if self.view.has_ranges() && self.view.deletes(self.seq, self.key.key, entry.seq)? {
+            return Ok(None);
+        }
+        Ok(Some(entry.value))
+    }
+
+    /// Starts to read what [`get`](Self::get) will read first, if that is not in memory.
+    pub fn will_need(&self, route: Route) {
+        let Route::Runs(run) = route else { return };
+        let Some(group) = self.view.live.run_groups().get(run.group()) else { return };
+        let (Some(run), Some(fence)) = (group.runs().get(run.in_group()), group.fence(self.key.key)) else {
+            return;
+        };
+        if let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) {
+            segment.file.will_need(self.key.key);
+        }
+    }
+
+    /// Whether the key may have a value, from memory alone: "absent" is certain, and no segment is read.
+    pub fn may_contain(&self, route: Route) -> Verdict {
+        let (in_memory, route) = self.search_memtables(route);
+        match (in_memory.map(|entry| entry.kind), route) {
+            (Some(EntryKind::Put), _) => Verdict::Maybe,
+            (Some(EntryKind::Tombstone), _) if !self.view.logs_reach_back => Verdict::Absent,
+            (_, Route::Nowhere) => Verdict::Absent,
+            (_, Route::Quarantine) => self.ask_quarantine(),
+            _ => Verdict::Maybe,
+        }
+    }
+
+    /// The entry in a memtable, if the route leads there, and the route in the segments.
+    fn search_memtables(&self, route: Route) -> (Option<Entry>, Route) {
+        if route != Route::Memtables {
+            return (None, route);
+        }
+        let HashedKey { key, hash } = self.key;
+        let mut tables = self.view.memtables();
+        let found = match self.view.filters.used.on {
+            true => tables.find_map(|table| table.get(key, hash, self.seq)),
+            false => tables.find_map(|table| table.search(key, self.seq)),
+        };
+        match found.is_some() && !self.view.logs_reach_back {
+            true => (found, Route::Nowhere),
+            false => (found, self.view.filters.route_in_segments(self.key, self.counters)),
+        }
+    }
+
+    /// The newest entry in run `from` or a later one.
+    fn newest_in_runs(&self, from: RunNumber) -> Result<Option<Entry>> {
+        let mut best: Option<Entry> = None;
+        let mut first = Some(from.in_group());
+        for group in self.view.live.run_groups().iter().skip(from.group()) {
+            let first = first.take();
+            let Some(fence) = group.fence(self.key.key) else { continue };
+            for (number, run) in group.runs().iter().enumerate().skip(first.unwrap_or(0)) {
+                if best.is_some() && run.level() > 0 {
+                    return Ok(best);
+                }
+                let asked = first == Some(number);
+                let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) else { continue };
+                // Runs are ordered newest first, except in a level 0 that `repair` filled with segments of any age.
+                if best.as_ref().is_some_and(|found| segment.meta.max_seq <= found.seq) {
+                    return Ok(best);
+                }
+                let verdict = match asked && self.has_answered(segment) {
+                    true => self.counted(Verdict::Maybe, run.level()),
+                    false => self.ask(segment, run.level()),
+                };
+                let found = self.read(segment, run.level(), verdict)?;
+                match found.is_some() && run.level() > 0 {
+                    true => return Ok(found), // `best` is empty.
+                    false => best = newer(best, found),
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// The newer of `best`, which the runs gave, and what the segments in quarantine hold. A damaged block returns its error, never an older
+    /// entry from elsewhere.
+    fn newest_in_quarantine(&self, mut best: Option<Entry>) -> Result<Option<Entry>> {
+        for segment in self.view.live.suspects(self.key.key) {
+            if best.as_ref().is_some_and(|best| best.seq >= segment.meta.max_seq) {
+                break; // The remaining segments are older still.
+            }
+            best = newer(best, self.read(segment, QUARANTINE, self.ask(segment, QUARANTINE))?);
+        }
+        Ok(best)
+    }
+
+    fn ask_quarantine(&self) -> Verdict {
+        let denies = |s: &LiveSegment| self.ask(s, QUARANTINE) == Some(Verdict::Absent);
+        match self.view.live.suspects(self.key.key).all(denies) {
+            true => Verdict::Absent,
+            false => Verdict::Maybe,
+        }
+    }
+
+    /// The verdict of a segment's filter. `None` if filters are off or the segment has no sidecar that can be trusted (I1).
+    fn ask(&self, segment: &LiveSegment, level: usize) -> Option<Verdict> {
+        let sidecar = segment.sidecar.as_deref().filter(|_| self.view.filters.used.on)?;
+        self.counted(sidecar.ask(self.key.hash)?, level)
+    }
+
+    /// Whether the segment's filter was asked for the route, so that it said "maybe" if the route starts there.
+    fn has_answered(&self, segment: &LiveSegment) -> bool {
+        self.view.filters.used.on && segment.sidecar.as_deref().is_some_and(Sidecar::is_whole)
+    }
+
+    fn counted(&self, verdict: Verdict, level: usize) -> Option<Verdict> {
+        self.counters.probe(level, verdict);
+        Some(verdict)
+    }
+
+    /// What a segment holds for the key, read unless its filter says "absent".
+    fn read(&self, segment: &LiveSegment, level: usize, verdict: Option<Verdict>) -> Result<Option<Entry>> {
+        if verdict == Some(Verdict::Absent) {
+            return Ok(None);
+        }
+        let entry = segment.file.get(self.key.key, self.key.hash)?;
+        if entry.is_none() && verdict == Some(Verdict::Maybe) {
+            self.counters.false_positive(level);
+        }
+        Ok(entry)
+    }
+}
+
+/// The entry that was written later; the first one if both are the same or missing.
+#[inline]
+fn newer(first: Option<Entry>, second: Option<Entry>) -> Option<Entry> {
+    if second.as_ref().map(|e| e.seq) > first.as_ref().map(|e| e.seq) { second } else { first }
+}

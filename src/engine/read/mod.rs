@@ -1,0 +1,232 @@
+//! The read path: ask the filters where a key may be, and read there.
+//!
+//! A missing key ends at the filters of the current view, which the thread usually has at hand ([`kept`]). Any other read loads the
+//! [`View`] first, then the visible sequence number. Each key is hashed once.
+
+pub(crate) mod doubts;
+pub(crate) mod kept;
+pub(crate) mod lookup;
+pub(crate) mod mask;
+pub(crate) mod prefixes;
+pub(crate) mod route;
+pub(crate) mod run_walk;
+pub(crate) mod skipped;
+pub(crate) mod view;
+
+use self::lookup::Lookup;
+use self::route::{Filters, HashedKey, KEYS_AHEAD, Route};
+use self::view::View;
+use crate::engine::metrics::FilterCounters;
+use crate::engine::shared::Inner;
+use crate::error::Result;
+use crate::filter::Verdict;
+use crate::key::{Seq, Value, prefix_end};
+use crate::segment::{Access, Direction};
+use crate::sync::atomic::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::fence;
+
+/// Keys of a multi-key read whose blocks are read from files at the same time.
+const READS_AHEAD: usize = 64;
+
+impl Inner {
+    #[inline(always)]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        let (key, counters) = (self.hash_key(key), self.counters());
+        match self.route(key, counters) {
+            Route::Nowhere => Ok(None),
+            route => self.get_now(key, counters, route),
+        }
+    }
+
+    /// The value of a key, given what [`route`](Self::route) has just returned.
+    #[inline(never)]
+    fn get_now(
+        &self,
+        key: HashedKey<'_>,
+        counters: FilterCounters<'_>,
+        route: Route,
+    ) -> Result<Option<Value>> {
+        let view = self.view.load();
+        let seq = self.visible.load(Ordering::Acquire);
+        let route = self.route_in(&view, key, counters, route);
+        Lookup { view: &view, seq, key, counters }.get(route)
+    }
+
+    /// The value of a key in a view, as of `seq`.
+    pub fn get_in(&self, view: &View, seq: Seq, key: &[u8]) -> Result<Option<Value>> {
+        let (key, counters) = (self.hash_key(key), self.counters());
+        Lookup { view, seq, key, counters }.get(view.filters.route(key, counters))
+    }
+
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        let (view, seq) = self.snapshot();
+        let mut values = Vec::with_capacity(keys.len());
+        for keys in keys.chunks(READS_AHEAD) {
+            let mut lookups = Vec::with_capacity(keys.len());
+            self.each_route(&view, seq, keys, |lookup, route| lookups.push((lookup, route)));
+            self.get_each(&lookups, &mut values)?;
+        }
+        Ok(values)
+    }
+
+    /// Appends the value of each lookup. Once one has read from a file, the reads of all that follow are started before any is waited for.
+    fn get_each(&self, lookups: &[(Lookup<'_>, Route)], values: &mut Vec<Option<Value>>) -> Result<()> {
+        let reads = || self.storage.files.counters().mine().blocks;
+        let (before, mut left) = (reads(), lookups.iter());
+        while let Some((lookup, route)) = left.next() {
+            values.push(lookup.get(*route)?);
+            if reads() != before {
+                left.as_slice().iter().for_each(|(lookup, route)| lookup.will_need(*route));
+                break;
+            }
+        }
+        for (lookup, route) in left {
+            values.push(lookup.get(*route)?);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    pub fn may_contain(&self, key: &[u8]) -> Verdict {
+        let (key, counters) = (self.hash_key(key), self.counters());
+        match self.route(key, counters) {
+            Route::Nowhere => Verdict::Absent,
+            Route::Runs(_) => Verdict::Maybe,
+            route => self.may_contain_now(key, counters, route),
+        }
+    }
+
+    #[inline(never)]
+    fn may_contain_now(&self, key: HashedKey<'_>, counters: FilterCounters<'_>, route: Route) -> Verdict {
+        let view = self.view.load();
+        let seq = self.visible.load(Ordering::Acquire);
+        let route = self.route_in(&view, key, counters, route);
+        Lookup { view: &view, seq, key, counters }.may_contain(route)
+    }
+
+    pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
+        let (view, seq) = self.snapshot();
+        let mut verdicts = Vec::with_capacity(keys.len());
+        self.each_route(&view, seq, keys, |lookup, route| verdicts.push(lookup.may_contain(route)));
+        verdicts
+    }
+
+    /// Whether the filters of the current view deny all keys that start with `prefix`.
+    pub fn denies_prefix(&self, prefix: &[u8]) -> bool {
+        let denials = self.storage.prefixes.as_ref().and_then(|prefixes| prefixes.ask_prefix(prefix));
+        denials.is_some_and(|denials| self.ask_filters(|filters| filters.deny_prefix(prefix, &denials)))
+    }
+
+    /// Whether a key may start with `prefix`, from memory alone.
+    pub fn may_contain_prefix(&self, prefix: &[u8]) -> Verdict {
+        if self.denies_prefix(prefix) {
+            return Verdict::Absent;
+        }
+        let (view, seq) = self.snapshot();
+        let end = prefix_end(prefix);
+        let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let merge = view.merge(seq, Direction::Forward, Bound::Included(prefix), upper, Access::Keys);
+        if merge.has_sources() { Verdict::Maybe } else { Verdict::Absent }
+    }
+
+    /// Calls `each` with the lookup and the route of each key, in order.
+    #[inline]
+    fn each_route<'a, K: AsRef<[u8]>>(
+        &'a self,
+        view: &'a View,
+        seq: Seq,
+        keys: &'a [K],
+        mut each: impl FnMut(Lookup<'a>, Route),
+    ) {
+        let counters = self.counters();
+        for keys in keys.chunks(KEYS_AHEAD) {
+            let mut hashed = [HashedKey { key: &[], hash: 0 }; KEYS_AHEAD];
+            hashed.iter_mut().zip(keys).for_each(|(hashed, key)| *hashed = self.hash_key(key.as_ref()));
+            let hashed = hashed.get(..keys.len()).unwrap_or_default();
+            let routes = view.filters.routes(hashed, counters);
+            for (&key, route) in hashed.iter().zip(routes) {
+                each(Lookup { view, seq, key, counters }, route);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn hash_key<'a>(&self, key: &'a [u8]) -> HashedKey<'a> {
+        HashedKey { key, hash: self.storage.header.hasher.hash(key) }
+    }
+
+    #[inline(always)]
+    fn counters(&self) -> FilterCounters<'_> {
+        self.storage.metrics.filter_counters()
+    }
+
+    /// The route of a key by the current view's filters.
+    #[inline(always)]
+    fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Route {
+        self.ask_filters(move |filters| filters.route(key, counters))
+    }
+
+    /// What `ask` says of the current view's filters.
+    #[inline(always)]
+    fn ask_filters<R>(&self, ask: impl Fn(&Filters) -> R) -> R {
+        loop {
+            // Loaded before the view, so that a thread never takes an old view for a new one.
+            let number = self.current.number.load(Ordering::Acquire);
+            let load = || Arc::clone(&self.view.load().filters);
+            let answer = kept::with(self.current.store, number, load, &ask);
+            // Filters of what is gone deny everything. If one is gone, the view has changed before.
+            fence(Ordering::Acquire);
+            if self.current.number.load(Ordering::Relaxed) == number {
+                return answer;
+            }
+        }
+    }
+
+    /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the filters of an older view.
+    fn route_in(&self, view: &View, key: HashedKey<'_>, counters: FilterCounters<'_>, route: Route) -> Route {
+        match kept::are(self.current.store, &view.filters) {
+            true => route,
+            false => view.filters.route(key, counters),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::support::fast_dir;
+    use std::cell::Cell;
+
+    #[test]
+    fn i1_a_filter_whose_memtable_goes_while_it_is_asked_is_not_believed() {
+        let dir = fast_dir();
+        let db = Options::new().open(dir.path()).unwrap();
+        (0..1000).for_each(|i| db.put(format!("key {i}"), "").unwrap());
+        let (inner, asked) = (db.inner(), Cell::new(0));
+        let key = inner.hash_key(b"key 7");
+        assert!(db.get("key 7").unwrap().is_some(), "this thread keeps the filter");
+        let route = inner.ask_filters(|filters| {
+            if asked.replace(asked.get() + 1) == 0 {
+                db.flush().unwrap();
+            }
+            filters.route(key, inner.counters())
+        });
+        assert_eq!((asked.get(), matches!(route, Route::Runs(_))), (2, true), "{route:?}");
+    }
+
+    #[test]
+    fn filters_that_idle_threads_keep_are_empty_once_their_memtable_is_gone() {
+        let dir = fast_dir();
+        let db = Options::new().open(dir.path()).unwrap();
+        db.put("a", "").unwrap();
+        assert!(db.get("b").unwrap().is_none()); // Now this thread keeps the filters.
+        let filters = Arc::clone(&db.inner().view.load().filters);
+        let hash = db.inner().hash_key(b"a").hash;
+        assert!(!filters.memtables_deny(hash));
+        drop(db);
+        assert!(filters.memtables_deny(hash));
+    }
+}

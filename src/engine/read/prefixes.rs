@@ -1,0 +1,128 @@
+//! Prefix filters: a walk of keys that all have one prefix skips what has no such key.
+//!
+//! 1. The filters of memtables and segments have the distinct prefixes of their keys as further members.
+//! 2. A walk between two bounds finds the longest prefix that all keys between them have, and asks the filter of each source for it. A
+//!    filter that was built with other extractors, or that cannot be trusted, denies nothing.
+//! 3. The segments of a run that overlap the bounds are neighbours, and those between two of them have only keys with the prefix. So it is
+//!    enough to leave out the first ones and the last ones.
+
+use crate::filter::{PrefixExtractor, PrefixQuery, PrefixSet, Verdict};
+use crate::hash::KeyHasher;
+use crate::live::Segments;
+use crate::memtable::MemtableFilter;
+use crate::options::Options;
+use crate::shards::{OwnShard, Shards};
+use crate::sidecar::Sidecar;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+const _: () = assert!(PrefixExtractor::MAX == crate::key::MAX_KEY_BYTES);
+
+/// The extractors of an open store.
+pub(crate) struct Prefixes {
+    pub set: PrefixSet,
+    hasher: KeyHasher,
+    counts: Shards<PrefixCounts>,
+}
+
+/// Questions about prefixes that sidecars answered, and how many of them with "absent".
+#[derive(Default)]
+#[repr(align(128))]
+struct PrefixCounts {
+    probes: AtomicU64,
+    negatives: AtomicU64,
+}
+
+impl Prefixes {
+    /// Those of the options, if filters are used; `None` if there are none.
+    pub fn new(options: &Options, hasher: KeyHasher) -> Option<Arc<Self>> {
+        // Opening has refused what is invalid.
+        let set = options.prefixes.clone().unwrap_or_default();
+        let used = options.filter_policy.is_on() && !set.is_empty();
+        used.then(|| Arc::new(Prefixes { set, hasher, counts: Shards::default() }))
+    }
+
+    /// Calls `each` with the member hash of every prefix of a key.
+    pub fn of_key(&self, key: &[u8], mut each: impl FnMut(u64)) {
+        for extractor in self.set.iter() {
+            if let Some(prefix) = extractor.extract(key) {
+                each(extractor.member(self.hasher.hash(prefix)));
+            }
+        }
+    }
+
+    /// The question for the keys between two bounds. `None` if they may have different prefixes.
+    pub fn ask(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<PrefixDenials<'_>> {
+        let query = PrefixQuery::new(&self.set, &self.hasher, lower, upper)?;
+        Some(PrefixDenials { query, counts: self.counts.mine() })
+    }
+
+    /// The question for the keys that start with `prefix`. `None` if no extractor tells.
+    pub fn ask_prefix(&self, prefix: &[u8]) -> Option<PrefixDenials<'_>> {
+        self.ask(Bound::Included(prefix), Bound::Included(prefix)) // What they have in common with `prefix` itself.
+    }
+
+    /// The sums of the counters: questions, and answers "absent".
+    pub fn counts(&self) -> (u64, u64) {
+        let counts = self.counts.iter().map(|c| (c.probes.load(Relaxed), c.negatives.load(Relaxed)));
+        counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+}
+
+/// Tells which sources have no key with a prefix.
+pub(crate) struct PrefixDenials<'p> {
+    query: PrefixQuery,
+    counts: OwnShard<'p, PrefixCounts>,
+}
+
+impl PrefixDenials<'_> {
+    /// Whether a memtable has no such key. Its filter has the prefixes of every extractor.
+    pub fn deny_memtable(&self, filter: &MemtableFilter) -> bool {
+        self.query.longest().is_some_and(|hash| filter.denies(hash))
+    }
+
+    /// Whether the segment with this sidecar has no such key.
+    pub fn deny(&self, sidecar: Option<&Sidecar>) -> bool {
+        let verdict = self.ask(sidecar);
+        if let Some(verdict) = verdict {
+            self.count(1, u64::from(verdict == Verdict::Absent));
+        }
+        verdict == Some(Verdict::Absent)
+    }
+
+    /// Whether the segments with these sidecars have no such key. Only then the answers are counted: otherwise each one is asked again.
+    pub fn deny_all<'s>(&self, mut sidecars: impl Iterator<Item = Option<&'s Sidecar>>) -> bool {
+        let mut asked = 0;
+        let deny = sidecars.all(|sidecar| {
+            asked += 1;
+            self.ask(sidecar) == Some(Verdict::Absent)
+        });
+        if deny {
+            self.count(asked, asked);
+        }
+        deny
+    }
+
+    fn ask(&self, sidecar: Option<&Sidecar>) -> Option<Verdict> {
+        sidecar?.ask_prefix(&self.query)
+    }
+
+    fn count(&self, probes: u64, negatives: u64) {
+        let counts = self.counts.shard;
+        self.counts.add(&counts.probes, probes);
+        self.counts.add(&counts.negatives, negatives);
+    }
+
+    /// Those of the `overlapping` segments of a run that are left without the first ones and the last ones that have no such key.
+    pub fn trim(&self, run: &Segments, mut overlapping: Range<usize>) -> Range<usize> {
+        let denied = |at: usize| run.get(at).is_some_and(|segment| self.deny(segment.sidecar.as_deref()));
+        while !overlapping.is_empty() && denied(overlapping.start) {
+            overlapping.start += 1;
+        }
+        while overlapping.len() > 1 && denied(overlapping.end - 1) {
+            overlapping.end -= 1;
+        }
+        overlapping
+    }
+}

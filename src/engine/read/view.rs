@@ -1,0 +1,119 @@
+//! What a reader sees: the memtables and segments of one moment.
+
+use super::prefixes::Prefixes;
+use super::route::{FilterUse, Filters};
+use super::run_walk::{RunWalk, begins, reaches};
+use crate::key::Seq;
+use crate::live::{LiveSegment, LiveSet};
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::merge::{MergeCursor, MergeSource, RunCursor};
+use crate::segment::{Access, Direction};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The memtables and segments of one moment. A view never changes: rotations, flushes, compactions and rebuilt sidecars replace it.
+///
+/// A reader loads the view first and the visible sequence number second. Every write up to that number is then in this view or in a newer
+/// one, so a reader misses nothing that a compaction dropped. A view keeps its memtables in memory and its segments on disk.
+#[derive(Clone)]
+pub(crate) struct View {
+    /// The memtable that accepts writes.
+    pub active: Arc<Memtable>,
+    /// Full memtables that wait for a flush, newest first.
+    pub immutable: Vec<Arc<Memtable>>,
+    /// The segments.
+    pub live: Arc<LiveSet>,
+    /// The memtables may hold entries older than those in the segments. Happens in a read-only store whose logs a repair has kept.
+    pub logs_reach_back: bool,
+    /// A full memtable or a segment has range tombstones.
+    pub had_ranges: bool,
+    /// The filters of all of these.
+    pub filters: Arc<Filters>,
+    /// The prefixes that these filters may have.
+    pub prefixes: Option<Arc<Prefixes>>,
+}
+
+impl View {
+    /// A view without full memtables.
+    pub fn new(
+        active: Arc<Memtable>,
+        live: Arc<LiveSet>,
+        logs_reach_back: bool,
+        used: FilterUse,
+        prefixes: Option<Arc<Prefixes>>,
+    ) -> Self {
+        let filters = Arc::new(Filters::new(used, vec![Arc::clone(active.filter())], &live));
+        let had_ranges = !live.ranged().is_empty();
+        View { active, immutable: Vec::new(), live, logs_reach_back, had_ranges, filters, prefixes }
+    }
+
+    /// The view after a change.
+    pub fn changed(&self, change: impl FnOnce(&mut View)) -> Self {
+        let mut view = self.clone();
+        change(&mut view);
+        view.had_ranges =
+            !view.live.ranged().is_empty() || view.immutable.iter().any(|table| table.has_ranges());
+        let memtables = view.memtables().map(|table| Arc::clone(table.filter())).collect();
+        view.filters = Arc::new(Filters::new(view.filters.used, memtables, &view.live));
+        view
+    }
+
+    /// The memtables, newest first.
+    pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
+        std::iter::once(&self.active).chain(&self.immutable)
+    }
+
+    /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet, and only what has keys within the bounds,
+    /// unless its filter denies the prefix that all of them have.
+    pub fn merge(
+        &self,
+        seq: Seq,
+        direction: Direction,
+        start: Bound<&[u8]>,
+        end: Bound<&[u8]>,
+        access: Access,
+    ) -> MergeCursor {
+        let (lower, upper) = match direction {
+            Direction::Forward => (start, end),
+            Direction::Reverse => (end, start),
+        };
+        let denials = self.prefixes.as_deref().and_then(|prefixes| prefixes.ask(lower, upper));
+        let denials = denials.as_ref();
+        let mut sources = Vec::new();
+        for table in self.memtables().filter(|table| !table.is_empty()) {
+            if denials.is_some_and(|denials| denials.deny_memtable(table.filter())) {
+                continue;
+            }
+            let cursor = match direction {
+                Direction::Forward => MemtableCursor::forward(Arc::clone(table), seq, start),
+                Direction::Reverse => MemtableCursor::reverse(Arc::clone(table), seq, start),
+            };
+            sources.push(MergeSource::Memtable(cursor));
+        }
+        let mut push = |walk: RunWalk| {
+            sources.push(MergeSource::Run(RunCursor::new(Box::new(walk), direction, start, access)));
+        };
+        let within = |segment: &&LiveSegment| reaches(segment, lower) && begins(segment, upper);
+        let [level0, runs @ ..] = self.live.levels();
+        let allowed =
+            |segment: &&LiveSegment| !denials.is_some_and(|denials| denials.deny(segment.sidecar.as_deref()));
+        let level0 = level0.segments().iter().filter(within).filter(allowed);
+        // What is in quarantine is never skipped: damage must be reported.
+        for segment in level0.chain(self.live.quarantined().iter().filter(within)) {
+            push(RunWalk::of(vec![segment.clone()], direction));
+        }
+        for (number, run) in runs.iter().enumerate() {
+            // In order of their keys, so those within the bounds are neighbors.
+            let first = run.segments().partition_point(|segment| !reaches(segment, lower));
+            let behind = run.segments().partition_point(|segment| begins(segment, upper));
+            let left = match denials {
+                Some(denials) => denials.trim(run.segments(), first..behind),
+                None => first..behind,
+            };
+            if !left.is_empty() {
+                push(RunWalk::of_level(Arc::clone(&self.live), number + 1, left, direction));
+            }
+        }
+        MergeCursor::new(sources, direction, end, self.mask(seq))
+    }
+}

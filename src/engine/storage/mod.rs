@@ -1,0 +1,213 @@
+//! The files of a store: how they are named, checked, opened and created. Recovery needs nothing more than this.
+
+pub(crate) mod names;
+pub(crate) mod segment_builder;
+
+use crate::engine::metrics::{Metrics, add};
+use crate::engine::read::prefixes::Prefixes;
+use crate::engine::read::route::FilterUse;
+use crate::error::{Error, Result};
+use crate::filter::{FilterSpec, PrefixSet};
+use crate::fs::{Fs, Process, SparingFs};
+use crate::id::{FileId, FileKind, TEMPORARY};
+use crate::manifest::SegmentMeta;
+use crate::options::Options;
+use crate::segment::{OpenFiles, StoreIdentity};
+use crate::sidecar::{self, Binding, Expect, LiveSidecar, Maps, Members, Sidecar};
+use crate::sync::Condvar;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is fixed when a store is opened, and the means to work on its files.
+pub(crate) struct Storage {
+    pub fs: Arc<dyn Fs>,
+    /// The process that opened the store, which alone changes it.
+    pub process: Process,
+    pub dir: PathBuf,
+    pub options: Options,
+    pub header: StoreIdentity,
+    /// The segment files. The number of open ones is bounded.
+    pub files: Arc<OpenFiles>,
+    /// The mapped sidecars. Their number is bounded.
+    pub maps: Arc<Maps>,
+    pub metrics: Metrics,
+    /// The prefixes that filters have; `None` if there are none.
+    pub prefixes: Option<Arc<Prefixes>>,
+    next_id: AtomicU64,
+    /// The lowest file number that this open may have written.
+    pub first_own_id: FileId,
+}
+
+/// The segment files of a store that is being opened. From here on, `options.fs` closes some of them when descriptors run out.
+pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
+    let fs = Arc::clone(&options.fs);
+    let files =
+        Arc::new(OpenFiles::new(Arc::clone(&fs), path, options.block_cache_bytes, options.max_open_files));
+    options.fs = Arc::new(SparingFs { fs, holder: Arc::clone(&files) as _, process: Process::current() });
+    files
+}
+
+/// The most segments of a view whose filters threads keep.
+const KEPT_SEGMENTS_MAX: usize = 1024;
+
+impl Storage {
+    /// The files in `path`. New ones get numbers from `first_own_id` on. `work` is signalled when maps become scarce.
+    pub fn new(
+        path: &Path,
+        options: Options,
+        header: StoreIdentity,
+        files: Arc<OpenFiles>,
+        first_own_id: FileId,
+        work: &Arc<Condvar>,
+    ) -> Self {
+        let fs = Arc::clone(&options.fs);
+        let maps = Arc::new(Maps::new(Arc::clone(&fs), options.max_mapped_filters, Arc::clone(work)));
+        let (metrics, next_id) = (Metrics::default(), AtomicU64::new(first_own_id.0));
+        let prefixes = Prefixes::new(&options, header.hasher);
+        let (dir, process) = (path.to_path_buf(), Process::current());
+        Storage { fs, process, dir, options, header, files, maps, metrics, prefixes, next_id, first_own_id }
+    }
+
+    pub fn path_of(&self, id: FileId, kind: FileKind) -> PathBuf {
+        self.dir.join(id.file_name(kind))
+    }
+
+    /// Reserves the next file number.
+    pub fn take_id(&self) -> FileId {
+        FileId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The next file number that no other version of the store has had: see `follow/versions.rs`.
+    pub fn take_version(&self) -> FileId {
+        FileId(self.take_id().0.saturating_add(1))
+    }
+
+    /// Whether filters are used and written.
+    #[inline]
+    pub fn filters_on(&self) -> bool {
+        self.options.filter_policy.is_on()
+    }
+
+    /// How lookups use filters. A thread that stops reading keeps at most a fraction of the maps that the options allow.
+    pub fn filter_use(&self) -> FilterUse {
+        let kept_max = KEPT_SEGMENTS_MAX.min(self.options.max_mapped_filters / 8);
+        FilterUse { on: self.filters_on(), kept_max }
+    }
+
+    /// The extractors whose prefixes new filters get.
+    pub fn prefix_set(&self) -> PrefixSet {
+        self.prefixes.as_ref().map_or(PrefixSet::EMPTY, |prefixes| prefixes.set)
+    }
+
+    /// No members yet of the filter of a segment.
+    pub fn members(&self) -> Members {
+        Members::new(self.prefix_set(), self.header.hasher)
+    }
+
+    /// The error for a segment whose file is missing.
+    pub fn missing_segment(&self, id: FileId) -> Error {
+        let what =
+            "the manifest names this segment, but the file is missing: restore it, or run `sidebloom repair`";
+        Error::corruption(self.path_of(id, FileKind::Segment), 0, what)
+    }
+
+    /// Checks that a segment's file exists and has the right length, without opening it.
+    pub fn check_segment_file(&self, meta: &SegmentMeta) -> Result<()> {
+        let path = self.path_of(meta.id, FileKind::Segment);
+        let renamed = || self.fs.file_len(&self.path_of(meta.id, FileKind::Obsolete));
+        let len = match self.fs.file_len(&path)? {
+            // The writer has replaced it in a version that this process does not read yet.
+            None if self.options.follow => renamed()?,
+            len => len,
+        };
+        match len {
+            None => Err(self.missing_segment(meta.id)),
+            Some(len) if len != meta.file_bytes => {
+                let what = format!("the file has {len} bytes, but the manifest says {}", meta.file_bytes);
+                Err(Error::corruption(&path, len.min(meta.file_bytes), what))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// What a sidecar must be bound to in order to answer for a segment.
+    pub fn expected_sidecar(&self, meta: &SegmentMeta) -> Expect {
+        Expect { binding: binding(meta), hasher: self.header.hasher }
+    }
+
+    /// Writes a segment's filter durably, except for its directory entry, then opens and verifies it. `None`, with a warning, if the new
+    /// file is unusable.
+    pub fn create_sidecar(
+        &self,
+        meta: &SegmentMeta,
+        members: &Members,
+        spec: FilterSpec,
+    ) -> Result<Option<LiveSidecar>> {
+        let path = self.path_of(meta.id, FileKind::Filter);
+        let (hashes, prefixes) = (members.hashes(), members.prefixes());
+        let (hasher, binding) = (self.header.hasher, Some(binding(meta)));
+        let bytes = sidecar::create(&*self.fs, &path, hashes, spec, hasher, binding, prefixes)?;
+        add(&self.metrics.filter_bytes, bytes);
+        let opened = self.open_verified(meta).inspect_err(|reason| self.report_unusable(meta.id, reason));
+        Ok(opened.ok())
+    }
+
+    /// [`create_sidecar`](Self::create_sidecar) for a write, which derived data never stops (I2): an error is only counted and logged.
+    pub fn try_sidecar(
+        &self,
+        meta: &SegmentMeta,
+        members: &Members,
+        spec: FilterSpec,
+    ) -> Option<LiveSidecar> {
+        self.create_sidecar(meta, members, spec).unwrap_or_else(|error| {
+            self.report_unusable(meta.id, &sidecar::Unusable::Io(error));
+            None
+        })
+    }
+
+    /// Opens a segment's sidecar and verifies its lines.
+    pub fn open_verified(&self, meta: &SegmentMeta) -> Result<LiveSidecar, sidecar::Unusable> {
+        let path = self.path_of(meta.id, FileKind::Filter);
+        let sidecar = Sidecar::open(&self.maps, &path, &self.expected_sidecar(meta), self.options.residency)?;
+        sidecar.verify().map(|_| LiveSidecar::new(sidecar))
+    }
+
+    /// A segment's sidecar, whose file is opened when it is first needed.
+    pub fn unopened_sidecar(&self, meta: &SegmentMeta) -> LiveSidecar {
+        let path = self.path_of(meta.id, FileKind::Filter);
+        let expect = self.expected_sidecar(meta);
+        LiveSidecar::new(Sidecar::expected(&self.maps, &path, &expect, self.options.residency))
+    }
+
+    /// Logs an unusable sidecar, then counts it: whoever sees the count can find the warning.
+    pub fn report_unusable(&self, id: FileId, reason: &sidecar::Unusable) {
+        let file = self.path_of(id, FileKind::Filter);
+        tracing::warn!(file = %file.display(), %reason, "filter is unusable; its segment is read instead until the filter is rebuilt");
+        add(&self.metrics.filters_unavailable, 1);
+    }
+
+    /// Removes a file that this store has created. If that fails, the next open removes it.
+    pub fn remove_if_there(&self, path: &Path) {
+        if self.process.is_current()
+            && let Ok(Some(_)) = self.fs.file_len(path)
+            && let Err(error) = self.fs.remove(path)
+        {
+            tracing::warn!(%error, "cannot remove an unneeded file; the next open will retry");
+        }
+    }
+
+    /// Removes the files of a segment that this store has created and never published. `kind` is that of the segment's file: whoever created
+    /// it has the number, and so the sidecar.
+    pub fn discard(&self, id: FileId, kind: FileKind) {
+        let sidecar = id.file_name(FileKind::Filter);
+        let unfinished_sidecar = self.dir.join(sidecar + TEMPORARY);
+        for path in [self.path_of(id, kind), self.path_of(id, FileKind::Filter), unfinished_sidecar] {
+            self.remove_if_there(&path);
+        }
+    }
+}
+
+fn binding(meta: &SegmentMeta) -> Binding {
+    Binding { segment: meta.id.0, digest: meta.digest }
+}

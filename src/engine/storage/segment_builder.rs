@@ -1,0 +1,193 @@
+//! Builds a segment and its sidecar for flush, compaction, recovery and bulk loading.
+
+use super::Storage;
+use crate::engine::filters::plan::{FilterPlan, LevelSizes};
+use crate::engine::metrics::add;
+use crate::error::Result;
+use crate::filter::FilterSpec;
+use crate::id::{FileId, FileKind};
+use crate::key::{EntryKind, Seq};
+use crate::live::{LiveSegment, LiveSet};
+use crate::manifest::SegmentMeta;
+use crate::memtable::Memtable;
+use crate::options::FilterPolicy;
+use crate::ranges::RangeTombstones;
+use crate::segment::{
+    OpenFiles, SegmentFile, SegmentSummary, SegmentWriter, UnnumberedSegment, WriterOptions,
+};
+use crate::sidecar::Members;
+use std::sync::Arc;
+
+/// Segments that are not published yet. Dropped after an error or a panic, it removes their files.
+pub(crate) struct UnpublishedSegments<'a> {
+    storage: &'a Storage,
+    pub segments: Vec<LiveSegment>,
+}
+
+impl<'a> UnpublishedSegments<'a> {
+    pub fn new(storage: &'a Storage) -> Self {
+        UnpublishedSegments { storage, segments: Vec::new() }
+    }
+
+    /// The segments, for the caller to publish.
+    pub fn take(mut self) -> Vec<LiveSegment> {
+        std::mem::take(&mut self.segments)
+    }
+}
+
+impl Drop for UnpublishedSegments<'_> {
+    fn drop(&mut self) {
+        self.segments.iter().for_each(|segment| self.storage.discard(segment.meta.id, FileKind::Segment));
+    }
+}
+
+/// The files of a segment that is being written. Dropped, it removes them.
+struct UnfinishedSegment<'a> {
+    storage: &'a Storage,
+    id: FileId,
+    kind: FileKind,
+}
+
+impl Drop for UnfinishedSegment<'_> {
+    fn drop(&mut self) {
+        self.storage.discard(self.id, self.kind);
+    }
+}
+
+/// Call order: `new append+ finish`. Dropped before `finish`, it removes the unfinished files.
+pub(crate) struct SegmentBuilder<'a> {
+    storage: &'a Storage,
+    unfinished: UnfinishedSegment<'a>,
+    level: u8,
+    filter: Option<FilterSpec>,
+    writer: SegmentWriter,
+    members: Members,
+    ranges: RangeTombstones,
+}
+
+impl<'a> SegmentBuilder<'a> {
+    /// Starts a segment for `level` with the filter that the plan has for it. `None` writes no filter.
+    pub fn new(storage: &'a Storage, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
+        SegmentBuilder::create(storage, FileKind::Segment, level, plan)
+    }
+
+    /// Starts a segment without a filter that no manifest will name. Its files are removed when the finished segment is dropped. A repair or the
+    /// next open takes it for obsolete.
+    pub fn temporary(storage: &'a Storage) -> Result<Self> {
+        SegmentBuilder::create(storage, FileKind::Obsolete, 0, None)
+    }
+
+    /// Starts a segment whose rows get their number when it is published. Until then it has the name of an obsolete one, as above.
+    pub fn unnumbered(storage: &'a Storage, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
+        SegmentBuilder::create(storage, FileKind::Obsolete, level, plan)
+    }
+
+    fn create(storage: &'a Storage, kind: FileKind, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
+        let id = storage.take_id();
+        let options = &storage.options;
+        let writer_options =
+            WriterOptions { block_bytes: options.block_bytes, compression: options.compression };
+        let path = storage.path_of(id, kind);
+        let writer = SegmentWriter::create(&*storage.fs, &path, id, storage.header, writer_options)?;
+        let unfinished = UnfinishedSegment { storage, id, kind }; // Only now: a file that had the name before is somebody else's.
+        let filter = plan.map(|plan| plan.choose(level, id));
+        let (members, ranges) = (storage.members(), RangeTombstones::default());
+        Ok(SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges })
+    }
+
+    /// Counts range tombstones that begin before the next entry. Those that are not counted count as behind the last one.
+    pub fn pass_ranges(&mut self, count: u64) {
+        self.writer.pass_ranges(count);
+    }
+
+    pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+        let hash = self.writer.append(key, seq, kind, value)?;
+        if self.filter.is_some() {
+            self.members.add(key, hash);
+        }
+        Ok(())
+    }
+
+    /// Sets the range tombstones. If the segment has no entry, adds a tombstone of the first deleted key, since every segment has one.
+    pub fn set_ranges(&mut self, ranges: RangeTombstones) -> Result<()> {
+        if let Some((start, _, seq)) = ranges.ranges().next().filter(|_| self.is_empty()) {
+            self.append(start, seq, EntryKind::Tombstone, &[])?;
+        }
+        self.writer.set_ranges(ranges.clone());
+        self.ranges = ranges;
+        Ok(())
+    }
+
+    /// The key of the last entry; empty if there is none.
+    pub fn last_key(&self) -> &[u8] {
+        self.writer.last_key()
+    }
+
+    /// Whether it has no entry yet.
+    pub fn is_empty(&self) -> bool {
+        self.writer.entries() == 0
+    }
+
+    /// Size of the file so far, in bytes, without range tombstones.
+    pub fn file_bytes(&self) -> u64 {
+        self.writer.file_bytes()
+    }
+
+    /// Makes the segment durable, then its sidecar if that can be written. The caller publishes both.
+    pub fn finish(self) -> Result<LiveSegment> {
+        let file = if self.unfinished.kind == FileKind::Obsolete {
+            SegmentFile::temporary
+        } else {
+            SegmentFile::new
+        };
+        Ok(self.finish_with(SegmentWriter::finish, SegmentSummary::clone, file)?.0)
+    }
+
+    /// [`finish`](Self::finish), but for the number of its rows, which were appended with sequence number 0.
+    pub fn finish_unnumbered(self) -> Result<(LiveSegment, UnnumberedSegment)> {
+        self.finish_with(SegmentWriter::finish_unnumbered, |of| of.summary.clone(), SegmentFile::new)
+    }
+
+    fn finish_with<T>(
+        self,
+        finish: impl FnOnce(SegmentWriter) -> Result<T>,
+        summary: impl FnOnce(&T) -> SegmentSummary,
+        file: impl FnOnce(Arc<OpenFiles>, FileId, u64) -> SegmentFile,
+    ) -> Result<(LiveSegment, T)> {
+        let SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges } = self;
+        let finished = finish(writer)?;
+        let meta = SegmentMeta { level, summary: summary(&finished) };
+        let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &members, spec));
+        let file = file(Arc::clone(&storage.files), unfinished.id, meta.digest);
+        file.keep_ranges(ranges);
+        std::mem::forget(unfinished);
+        Ok((LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar }, finished))
+    }
+}
+
+/// Writes a memtable as a segment of level 0, beside the segments in `live`. `None` if it is empty.
+pub(crate) fn build_level0(
+    storage: &Storage,
+    table: &Memtable,
+    live: &LiveSet,
+    policy: FilterPolicy,
+) -> Result<Option<LiveSegment>> {
+    if table.is_empty() {
+        return Ok(None);
+    }
+    let mut sizes = LevelSizes::of(live, [], &storage.prefix_set());
+    sizes.add_entries(0, table.len() as u64);
+    let mut builder = SegmentBuilder::new(storage, 0, policy.plan(&sizes).as_ref())?;
+    let (ranges, mut passed) = (table.ranges().all(), 0);
+    table.for_each_newest(|key, seq, kind, value| match seq < ranges.seq_at(key) {
+        true => Ok(()), // Its range tombstone hides older entries as well.
+        false => {
+            builder.pass_ranges(ranges.pass(&mut passed, key));
+            builder.append(key, seq, kind, value)
+        }
+    })?;
+    builder.set_ranges(ranges)?;
+    let segment = builder.finish()?;
+    add(&storage.metrics.flush_bytes, segment.meta.file_bytes);
+    Ok(Some(segment))
+}

@@ -1,0 +1,147 @@
+//! The start of a log, which replaces those of earlier opens: at the first write after a clean close, within the open otherwise.
+//!
+//! 1. A new log is created. If little is in memory, its batches are copied into the log and synced, and the memtable stays in use. Otherwise
+//!    the memtable becomes a segment of level 0. So a store that is opened often and briefly gains no segment each time.
+//! 2. One manifest edit adds that segment, moves the log floor to the new log and reserves the file numbers seen. Before its first edit the
+//!    manifest is rewritten: what was read from it may not be durable.
+//! 3. Unknown files are removed: outputs that were never published, logs below the floor, orphaned sidecars.
+//!
+//! A crash before the edit leaves the old manifest and the old logs. The new log may already exist; a replay skips the batches that it
+//! repeats. A crash after the edit only leaves files to remove. If a step fails, the write gets its error, and the next write tries again.
+
+use super::log::{ActiveLog, InheritedLogs, Log};
+use crate::engine::publish::{FlushedMemtable, LiveSetChange};
+use crate::engine::shared::Inner;
+use crate::engine::storage::segment_builder::build_level0;
+use crate::error::{Error, Result};
+use crate::id::{FileId, FileKind};
+use crate::key::Seq;
+use crate::manifest::LogMark;
+use crate::memtable::Memtable;
+use crate::sync::lock;
+use crate::wal::{LogRecord, LogWriter};
+use bytes::Bytes;
+use std::sync::Arc;
+
+impl Inner {
+    /// The log that accepts writes. The first call starts it.
+    #[inline]
+    pub fn active_log<'a>(&self, log: &'a mut Log) -> Result<&'a mut ActiveLog> {
+        if let Log::Inherited(inherited) = log {
+            *log = Log::Active(self.start_log_of_its_own(inherited)?);
+        }
+        match log {
+            Log::Active(active) => Ok(active),
+            Log::None | Log::Inherited(_) => Err(Error::ReadOnly),
+        }
+    }
+
+    #[cold]
+    fn start_log_of_its_own(&self, inherited: &mut InheritedLogs) -> Result<ActiveLog> {
+        self.check_writable()?;
+        let (id, writer) = match inherited.replacement.take() {
+            Some(replacement) => replacement,
+            None => self.create_replacement(inherited)?,
+        };
+        match self.publish_replacement(inherited, id, &writer) {
+            Ok(memtable) => {
+                self.remove_unknown(inherited);
+                Ok(ActiveLog::new(writer, id, memtable, inherited.next_seq))
+            }
+            Err(error) => {
+                // Sound, but the manifest may name it or not: the next attempt uses it, so none is left behind.
+                inherited.replacement = Some((id, writer));
+                Err(error)
+            }
+        }
+    }
+
+    /// Creates the new log with the batches that it takes over.
+    fn create_replacement(&self, inherited: &InheritedLogs) -> Result<(FileId, LogWriter)> {
+        let storage = &self.storage;
+        let id = storage.take_id();
+        let path = storage.path_of(id, FileKind::Wal);
+        let (first_seq, store_id) = (inherited.first_seq(), storage.header.store_id);
+        LogWriter::create(&*storage.fs, &path, id, store_id, first_seq)
+            .and_then(|mut writer| {
+                if !inherited.batches.is_empty() {
+                    carry_over(&mut writer, &inherited.batches, inherited.next_seq)
+                        .inspect_err(|_| storage.remove_if_there(&path))?; // No manifest names it.
+                }
+                Ok((id, writer))
+            })
+            .inspect_err(|e| self.count_shortage(e))
+            .map_err(|e| self.fail(e))
+    }
+
+    /// Moves the manifest to the new log. Returns the memtable that goes with it.
+    fn publish_replacement(
+        &self,
+        inherited: &mut InheritedLogs,
+        id: FileId,
+        writer: &LogWriter,
+    ) -> Result<Arc<Memtable>> {
+        let (replayed, carried) = (&inherited.memtable, !inherited.batches.is_empty());
+        let mut added = std::mem::take(&mut inherited.built);
+        let memtable = if carried || replayed.is_empty() {
+            Arc::clone(replayed)
+        } else {
+            let fresh = Memtable::new(self.storage.options.memtable_bytes)?;
+            fresh.skip(inherited.next_seq - 1);
+            let policy = *lock(&self.filter_policy);
+            let built = build_level0(&self.storage, replayed, &self.live(), policy);
+            added.extend(built.map_err(|e| self.fail(e))?);
+            Arc::new(fresh)
+        };
+        added.iter().for_each(|segment| self.note_missing_sidecar(segment));
+        let synced = if carried { writer.len() } else { 0 };
+        self.publish(LiveSetChange {
+            added,
+            flushed: Some(FlushedMemtable {
+                table: Arc::clone(replayed),
+                last_seq: Some(inherited.first_seq() - 1),
+                next_log: id,
+            }),
+            log_mark: Some(LogMark { log: id, bytes: synced, next_seq: inherited.next_seq }),
+            ..LiveSetChange::default()
+        })?;
+        // Until then, readers may find an entry in both the memtable and the segment, which is harmless.
+        let _before = self.change_view(&mut self.control.lock(), |view| view.active = Arc::clone(&memtable));
+        Ok(memtable)
+    }
+
+    /// Removes the files that the manifest no longer needs.
+    fn remove_unknown(&self, inherited: &InheritedLogs) {
+        // Another process may have read a later version than this one has found: an edit that never reached the disk.
+        let version = lock(&self.manifest).as_ref().map_or(u64::MAX, |(_, state)| state.next_id.0);
+        for name in &inherited.obsolete {
+            tracing::info!(name, "removing an unknown file");
+            match FileKind::parse(name) {
+                // Processes that read an earlier version may need it.
+                Some((id, FileKind::Segment | FileKind::Obsolete | FileKind::Filter)) => {
+                    self.storage.files.leftovers().remove(id, version);
+                }
+                // The publication has removed the logs.
+                _ => self.storage.remove_if_there(&self.storage.dir.join(name)),
+            }
+        }
+    }
+}
+
+/// Copies the batches of earlier logs into a new one, with the gaps that a repair left between them, and syncs it.
+fn carry_over(writer: &mut LogWriter, batches: &[(Seq, Bytes, u32)], next_seq: Seq) -> Result<()> {
+    for run in batches.chunk_by(|(seq, _, count), (next, _, _)| seq + Seq::from(*count) == *next) {
+        let records: Vec<LogRecord<'_>> = run
+            .iter()
+            .map(|(seq, payload, count)| LogRecord { first_seq: *seq, count: *count, payload })
+            .collect();
+        if let Some(first) = records.first().filter(|first| first.first_seq != writer.next_seq()) {
+            writer.append_gap(first.first_seq)?;
+        }
+        writer.append_group(&records)?;
+    }
+    if writer.next_seq() != next_seq {
+        writer.append_gap(next_seq)?;
+    }
+    writer.sync()
+}

@@ -1,0 +1,115 @@
+//! Flush: the oldest full memtable becomes a segment of level 0, and its log is removed.
+
+use super::log::{Log, LogHealth};
+use crate::engine::compact::pick::TOMBSTONE_RUN;
+use crate::engine::control::TombstoneFlush;
+use crate::engine::publish::{FlushedMemtable, LiveSetChange};
+use crate::engine::retry::TaskKind;
+use crate::engine::shared::Inner;
+use crate::engine::storage::segment_builder::build_level0;
+use crate::error::Result;
+use crate::id::FileId;
+use crate::memtable::Memtable;
+use crate::sync::{Instant, lock, try_lock};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a memtable with tombstones waits if the log is locked when it is its turn.
+const LOCKED_PAUSE: Duration = Duration::from_millis(20);
+
+impl Inner {
+    /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log that is still needed afterwards.
+    pub fn flush_one(&self, table: &Arc<Memtable>, next_log: FileId) -> Result<()> {
+        self.check_writable()?;
+        let policy = *lock(&self.filter_policy);
+        let built = build_level0(&self.storage, table, &self.live(), policy).map_err(|e| self.fail(e))?;
+        built.iter().for_each(|segment| self.note_missing_sidecar(segment));
+        // A failed log is removed with its memtable, even if that is empty.
+        let last_seq = Some(table.last_seq()).filter(|seq| *seq > 0);
+        let flushed = FlushedMemtable { table: Arc::clone(table), last_seq, next_log };
+        self.publish(LiveSetChange {
+            added: built.into_iter().collect(),
+            flushed: Some(flushed),
+            ..LiveSetChange::default()
+        })
+    }
+
+    /// Has an idle store flush the active memtable, so that a compaction can remove what it deletes: if it has many tombstones by now, or if
+    /// a range that was just deleted covers a whole segment. `tombstones` is their number before and after the last write.
+    pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
+        if covers_segment || tombstones.start < TOMBSTONE_RUN && tombstones.end >= TOMBSTONE_RUN {
+            self.control.lock().tombstone_flush = TombstoneFlush::Due(Instant::now());
+            self.work.notify_all();
+        }
+    }
+
+    /// Hands the active memtable to a flush, unless that was done meanwhile. Tries again later if the log is locked: who holds it may wait for
+    /// a flush, and so for this thread.
+    pub fn rotate_tombstones(&self) -> Result<()> {
+        let Some(mut log) = try_lock(&self.log) else {
+            self.control.lock().tombstone_flush = TombstoneFlush::Due(Instant::now() + LOCKED_PAUSE);
+            return Ok(());
+        };
+        match &mut *log {
+            Log::Active(active)
+                if active.health == LogHealth::Sound
+                    && (active.memtable.tombstones() >= TOMBSTONE_RUN || active.memtable.has_ranges()) =>
+            {
+                self.rotate(active)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Flushes everything written so far and waits for it.
+    pub fn flush(&self) -> Result<()> {
+        self.check_writable()?;
+        let last = {
+            let mut log = lock(&self.log);
+            if matches!(&*log, Log::Inherited(logs) if logs.memtable.is_empty()) {
+                return Ok(());
+            }
+            let log = self.active_log(&mut log)?;
+            self.resume(log)?;
+            if !log.memtable.is_empty() {
+                self.rotate(log)?;
+            }
+            log.id
+        };
+        self.wait_for_work(|control| {
+            let mut unflushed = control.to_flush.iter().map(|(_, next)| *next).chain(control.flushing);
+            unflushed.any(|next| next <= last).then_some(TaskKind::Flush)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::support::{eventually, fast_dir};
+
+    /// A write that stalls and an ingest both lock the log while they wait for a flush.
+    #[test]
+    fn i7_a_flush_never_waits_for_who_holds_the_log() {
+        let dir = fast_dir();
+        let db = Options::new().background_threads(2).open(dir.path().join("store")).unwrap();
+        db.put("a", "1").unwrap();
+        let inner = db.inner();
+        inner.control.lock().compaction_waiters += 1; // The store counts as idle.
+        let mut log = lock(&inner.log);
+        for _ in 0..2 {
+            inner.note_tombstones(true, 0..0); // For each thread, as two writers do.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let Log::Active(active) = &mut *log else { panic!("no write has happened") };
+        inner.rotate(active).unwrap();
+        eventually("a flush", || inner.view.load().immutable.is_empty());
+        drop(log);
+        db.delete_range("a".."b").unwrap();
+        eventually("the flush of the tombstones", || inner.live().max_seq() == 2);
+        eventually("its end", || inner.control.lock().tombstone_flush == TombstoneFlush::NotNeeded);
+        inner.control.lock().compaction_waiters -= 1;
+    }
+}

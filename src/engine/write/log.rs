@@ -1,0 +1,158 @@
+//! The log of a store, before its first write and after it, and the queue of batches in front of it.
+
+use crate::engine::storage::Storage;
+use crate::error::Result;
+use crate::id::FileId;
+use crate::key::{EntryKind, Seq};
+use crate::live::LiveSegment;
+use crate::manifest::LogMark;
+use crate::memtable::Memtable;
+use crate::sync::Mutex;
+use crate::wal::{self, OpKind};
+use bytes::{Bytes, BytesMut};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a store writes to.
+pub(crate) enum Log {
+    /// The store is read-only.
+    None,
+    /// Nothing was written since the store was opened, and everything in these logs is durable.
+    Inherited(InheritedLogs),
+    Active(ActiveLog),
+}
+
+/// The logs of earlier opens, whose operations are in memory again. Their files are never written.
+pub(crate) struct InheritedLogs {
+    /// Segments written from full memtables while the logs were replayed, not yet published.
+    pub built: Vec<LiveSegment>,
+    /// The remaining operations.
+    pub memtable: Arc<Memtable>,
+    /// The batches of `memtable`, each with its first sequence number and its number of operations. Empty if they are too large to be
+    /// copied into a new log.
+    pub batches: Vec<(Seq, Bytes, u32)>,
+    pub next_seq: Seq,
+    /// Files that nothing needs once a new log has replaced these.
+    pub obsolete: Vec<String>,
+    /// The log that replaces them, if an attempt to publish it has failed.
+    pub replacement: Option<(FileId, wal::LogWriter)>,
+}
+
+impl InheritedLogs {
+    /// The sequence number of the first operation that the new log holds.
+    pub fn first_seq(&self) -> Seq {
+        self.batches.first().map_or(self.next_seq, |(seq, _, _)| *seq)
+    }
+}
+
+/// The current log with its memtable. The writer at the head of the queue holds it.
+pub(crate) struct ActiveLog {
+    pub writer: wal::LogWriter,
+    pub id: FileId,
+    pub memtable: Arc<Memtable>,
+    pub next_seq: Seq,
+    pub arena: Arena,
+    /// Slowdown that writers have not slept yet.
+    pub sleep_debt: Duration,
+    pub health: LogHealth,
+}
+
+impl ActiveLog {
+    /// A log without failures that continues at `next_seq`.
+    pub fn new(writer: wal::LogWriter, id: FileId, memtable: Arc<Memtable>, next_seq: Seq) -> Self {
+        let (arena, health) = (Arena::default(), LogHealth::default());
+        ActiveLog { writer, id, memtable, next_seq, arena, sleep_debt: Duration::ZERO, health }
+    }
+
+    /// What is durable once this log and all earlier ones are synced.
+    pub fn mark(&self) -> LogMark {
+        LogMark { log: self.id, bytes: self.writer.len(), next_seq: self.writer.next_seq() }
+    }
+}
+
+/// Whether a log accepts writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum LogHealth {
+    #[default]
+    Sound,
+    /// A write or sync of its file failed. The file is never written again.
+    Failed,
+    /// It replaces a failed log and takes no writes until everything older is in segments.
+    AwaitingFlush,
+}
+
+/// Storage for the entries of memtables: chunks that many batches share. With an allocation per batch, each would be freed by another
+/// thread than the one that allocated it, at the cost of the allocator's lock.
+#[derive(Default)]
+pub(crate) struct Arena {
+    chunk: BytesMut,
+}
+
+impl Arena {
+    const CHUNK_BYTES: usize = 64 << 10;
+
+    /// Copies a batch into the current chunk. A large batch keeps its own allocation.
+    pub fn store(&mut self, payload: Bytes) -> Bytes {
+        if payload.len() > Self::CHUNK_BYTES / 16 {
+            return payload;
+        }
+        if self.chunk.capacity() < payload.len() {
+            self.chunk = BytesMut::with_capacity(Self::CHUNK_BYTES);
+        }
+        self.chunk.extend_from_slice(&payload);
+        self.chunk.split().freeze()
+    }
+}
+
+/// A batch in the format of the log.
+pub(crate) struct EncodedBatch {
+    pub payload: Bytes,
+    /// The number of operations.
+    pub count: u32,
+    /// Whether the writer asked for a sync.
+    pub sync: bool,
+}
+
+/// A batch in the queue, and the slot for its writer's result.
+pub(crate) struct QueuedBatch {
+    pub bytes: usize,
+    /// Taken by the thread that commits the group.
+    pub batch: Mutex<Option<EncodedBatch>>,
+    /// Set once the group was committed, or failed.
+    pub result: Mutex<Option<Result<()>>>,
+}
+
+impl QueuedBatch {
+    pub fn new(batch: EncodedBatch) -> Self {
+        QueuedBatch { bytes: batch.payload.len(), batch: Mutex::new(Some(batch)), result: Mutex::new(None) }
+    }
+}
+
+/// Inserts the operations of a batch into a memtable, numbered from `first_seq`. Calls `on_range` with start and end of each deleted range.
+pub(crate) fn apply(
+    table: &Memtable,
+    storage: &Storage,
+    first_seq: Seq,
+    payload: Bytes,
+    mut on_range: impl FnMut(&[u8], Option<&[u8]>),
+) {
+    for (seq, op) in (first_seq..).zip(wal::ops(payload)) {
+        let kind = match op.kind {
+            OpKind::Put => EntryKind::Put,
+            OpKind::Delete => EntryKind::Tombstone,
+            OpKind::DeleteRange => {
+                let mut start = op.data;
+                let end = start.split_off(op.key_len);
+                let end = (!end.is_empty()).then_some(end);
+                on_range(&start, end.as_deref());
+                table.delete_range(seq, start, end);
+                continue;
+            }
+        };
+        let key = op.data.get(..op.key_len).unwrap_or_default();
+        if let Some(prefixes) = &storage.prefixes {
+            prefixes.of_key(key, |hash| table.insert_prefix(hash));
+        }
+        table.insert(storage.header.hasher.hash(key), seq, kind, op.key_len, op.data);
+    }
+}

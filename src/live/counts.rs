@@ -1,0 +1,95 @@
+//! Small counts, one for each level, in one word: a lookup adds to it with one instruction per filter.
+
+use crate::manifest::LEVELS;
+use std::ops::{Add, AddAssign};
+
+/// A count of up to [`MAX`](Self::MAX) for each level, before one of them [`is_full`](Self::is_full).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LevelCounts(u64);
+
+/// Bits of a count. The highest is set when the count is full.
+const BITS: usize = u64::BITS as usize / LEVELS;
+
+/// The highest bit of each count.
+const FULL: u64 = {
+    let (mut full, mut level) = (0, 0);
+    while level < LEVELS {
+        full |= 1 << (BITS * level + BITS - 1);
+        level += 1;
+    }
+    full
+};
+
+impl LevelCounts {
+    /// The largest count that is not full. Counts that are not full can be added.
+    pub const MAX: usize = (1 << (BITS - 1)) - 1;
+
+    /// 1 for this level, 0 for the others.
+    pub const fn one(level: usize) -> Self {
+        LevelCounts(1 << (BITS * level))
+    }
+
+    /// The count of a level.
+    pub const fn of(self, level: usize) -> u64 {
+        self.0 >> (BITS * level) & ((1 << BITS) - 1)
+    }
+
+    /// Whether a count has exceeded [`MAX`](Self::MAX).
+    #[inline]
+    pub const fn is_full(self) -> bool {
+        self.0 & FULL != 0
+    }
+
+    /// All counts, to store them in an atomic.
+    #[inline]
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The counts that [`to_bits`](Self::to_bits) gave.
+    #[inline]
+    pub const fn from_bits(bits: u64) -> Self {
+        LevelCounts(bits)
+    }
+}
+
+impl Add for LevelCounts {
+    type Output = Self;
+
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        LevelCounts(self.0 + other.0)
+    }
+}
+
+impl AddAssign for LevelCounts {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn counts_add_up_level_by_level_until_one_is_full(
+            counts in proptest::array::uniform7([0..=LevelCounts::MAX as u64, 0..=LevelCounts::MAX as u64]),
+        ) {
+            let [mut a, mut b] = [LevelCounts::default(); 2];
+            for (level, [x, y]) in counts.iter().enumerate() {
+                (0..*x).for_each(|_| a += LevelCounts::one(level));
+                (0..*y).for_each(|_| b += LevelCounts::one(level));
+            }
+            prop_assert!(!a.is_full() && !b.is_full());
+            let sum = LevelCounts::from_bits((a + b).to_bits());
+            for (level, [x, y]) in counts.iter().enumerate() {
+                prop_assert_eq!(sum.of(level), x + y);
+            }
+            prop_assert_eq!(sum.is_full(), counts.iter().any(|[x, y]| x + y > LevelCounts::MAX as u64));
+        }
+    }
+}

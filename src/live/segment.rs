@@ -1,0 +1,53 @@
+//! A segment of a live set.
+
+use crate::manifest::LEVELS;
+use crate::manifest::SegmentMeta;
+use crate::segment::SegmentFile;
+use crate::sidecar::{Facts, LiveSidecar};
+use std::sync::Arc;
+
+/// A segment in a live set, with its level and its sidecar.
+#[derive(Clone)]
+pub struct LiveSegment {
+    /// Its manifest entry.
+    pub meta: Arc<SegmentMeta>,
+    /// Its files.
+    pub file: Arc<SegmentFile>,
+    /// Its filter; without one, every probe is "maybe".
+    pub sidecar: Option<LiveSidecar>,
+}
+
+impl LiveSegment {
+    /// Whether it has a sidecar whose checksums are not verified yet.
+    pub fn waits_for_verification(&self) -> bool {
+        self.sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_verified())
+    }
+
+    /// What a sidecar whose checksums were verified says of its filter.
+    pub fn verified_facts(&self) -> Option<&Facts> {
+        self.sidecar.as_ref().and_then(|sidecar| sidecar.verified_facts())
+    }
+
+    /// The same segment with the same sidecar in another level.
+    pub fn at_level(&self, level: u8) -> Self {
+        let meta = SegmentMeta { level, ..(*self.meta).clone() };
+        LiveSegment { meta: Arc::new(meta), ..self.clone() }
+    }
+
+    /// Whether the segment is in quarantine because it cannot be read in full.
+    pub fn is_quarantined(&self) -> bool {
+        usize::from(self.meta.level) >= LEVELS
+    }
+
+    /// Whether the segment's key range overlaps the closed range.
+    pub fn overlaps(&self, smallest: &[u8], largest: &[u8]) -> bool {
+        self.meta.smallest.as_slice() <= largest && &*self.meta.largest >= smallest
+    }
+}
+
+/// The smallest and the largest key of some segments; `None` if there are none.
+pub fn hull<'a>(segments: impl IntoIterator<Item = &'a LiveSegment> + Clone) -> Option<(&'a [u8], &'a [u8])> {
+    let smallest = segments.clone().into_iter().map(|s| s.meta.smallest.as_slice()).min()?;
+    let largest = segments.into_iter().map(|s| &*s.meta.largest).max()?;
+    Some((smallest, largest))
+}

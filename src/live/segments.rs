@@ -1,0 +1,231 @@
+//! The segments of one level.
+//!
+//! 1. A level is a list of pieces of up to 128 segments. The next live set shares the pieces in which nothing changes: a publication costs
+//!    what it changes, not what the store has.
+//! 2. Pieces that have become small are joined with a neighbour.
+
+use super::piece::Piece;
+use super::segment::LiveSegment;
+use crate::key::common_prefix;
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The most segments of a piece.
+const PIECE_MAX: usize = 128;
+/// A changed piece with fewer segments is joined with the next one.
+const PIECE_MIN: usize = 32;
+
+/// The segments of one level: newest first in level 0, in key order in the others.
+#[derive(Clone, Default)]
+pub struct Level {
+    segments: Segments,
+    file_bytes: u64,
+    entries: u64,
+}
+
+impl Level {
+    /// Level `number` of these segments, in any order.
+    pub(crate) fn new(number: usize, mut segments: Vec<LiveSegment>) -> Self {
+        segments.sort_by(|a, b| order(number, a, b));
+        let mut pieces = Vec::new();
+        split(&segments, &mut pieces);
+        Level::of(number, pieces)
+    }
+
+    fn of(number: usize, mut pieces: Vec<Piece>) -> Self {
+        let (first, last) = (pieces.first().map(Piece::hull), pieces.last().map(Piece::hull));
+        let shared =
+            first.zip(last).map_or(0, |((smallest, _), (_, largest))| common_prefix(smallest, largest));
+        if number > 0 {
+            pieces.iter_mut().for_each(|piece| piece.fence(shared));
+        }
+        let mut begin = 0;
+        let begins = pieces.iter().map(|piece| {
+            begin += piece.segments().len();
+            begin - piece.segments().len()
+        });
+        let begins: Arc<[usize]> = begins.collect();
+        Level {
+            file_bytes: pieces.iter().map(|piece| piece.file_bytes).fold(0, u64::saturating_add),
+            entries: pieces.iter().map(|piece| piece.entries).fold(0, u64::saturating_add),
+            segments: Segments { pieces: pieces.into(), begins, len: begin },
+        }
+    }
+
+    /// The level without some of its own segments and with others.
+    pub(crate) fn with(&self, number: usize, gone: &[&LiveSegment], mut added: Vec<LiveSegment>) -> Self {
+        if gone.is_empty() && added.is_empty() {
+            return self.clone();
+        }
+        added.sort_by(|a, b| order(number, a, b));
+        let mut changes = Changes::of(&self.segments.pieces, number, gone, added);
+        let mut pieces: Vec<Piece> = Vec::with_capacity(self.segments.pieces.len() + 1);
+        let mut changed: Vec<LiveSegment> = Vec::new();
+        for (at, piece) in self.segments.pieces.iter().enumerate() {
+            match changes.take(at) {
+                None if changed.is_empty() || changed.len() >= PIECE_MIN => {
+                    split(&changed, &mut pieces);
+                    changed.clear();
+                    pieces.push(piece.clone());
+                }
+                None => changed.extend(piece.segments().iter().cloned()),
+                Some((gone, added)) => {
+                    let stays = |s: &&LiveSegment| gone.iter().all(|gone| gone.meta.id != s.meta.id);
+                    let mut left: Vec<_> = piece.segments().iter().filter(stays).cloned().collect();
+                    left.extend(added);
+                    left.sort_by(|a, b| order(number, a, b));
+                    changed.append(&mut left);
+                }
+            }
+        }
+        changed.extend(changes.take(self.segments.pieces.len()).into_iter().flat_map(|(_, added)| added));
+        if changed.len() < PIECE_MIN
+            && let Some(last) = pieces.pop_if(|_| !changed.is_empty())
+        {
+            changed.splice(0..0, last.segments().iter().cloned());
+        }
+        split(&changed, &mut pieces);
+        Level::of(number, pieces)
+    }
+
+    /// The segments.
+    pub fn segments(&self) -> &Segments {
+        &self.segments
+    }
+
+    /// Total length of the segment files, in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Number of entries, tombstones included.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+}
+
+/// The order of the segments of a level.
+fn order(number: usize, a: &LiveSegment, b: &LiveSegment) -> Ordering {
+    match number {
+        0 => b.meta.max_seq.cmp(&a.meta.max_seq),
+        _ => a.meta.smallest.cmp(&b.meta.smallest),
+    }
+}
+
+/// Makes pieces of about equal size of segments in order.
+fn split(segments: &[LiveSegment], pieces: &mut Vec<Piece>) {
+    let count = segments.len().div_ceil(PIECE_MAX).max(1);
+    let size = segments.len().div_ceil(count).max(1);
+    pieces.extend(segments.chunks(size).map(Piece::new));
+}
+
+/// What changes in each piece, by the piece's place.
+struct Changes<'a> {
+    gone: std::iter::Peekable<std::vec::IntoIter<(usize, &'a LiveSegment)>>,
+    added: std::iter::Peekable<std::vec::IntoIter<(usize, LiveSegment)>>,
+}
+
+impl<'a> Changes<'a> {
+    fn of(pieces: &[Piece], number: usize, gone: &[&'a LiveSegment], added: Vec<LiveSegment>) -> Self {
+        let ends_before = |piece: &Piece, segment: &LiveSegment| {
+            piece.segments().last().is_some_and(|last| order(number, last, segment).is_lt())
+        };
+        let place = |segment: &LiveSegment| pieces.partition_point(|piece| ends_before(piece, segment));
+        let has = |at: &usize, segment: &LiveSegment| {
+            pieces.get(*at).is_some_and(|piece| piece.segments().iter().any(|s| s.meta.id == segment.meta.id))
+        };
+        // In level 0 several may have the same place in the order.
+        let home = |segment: &LiveSegment| (place(segment)..pieces.len()).find(|at| has(at, segment));
+        let mut gone: Vec<_> = gone.iter().filter_map(|&s| Some((home(s)?, s))).collect();
+        gone.sort_by_key(|(at, _)| *at);
+        let added: Vec<_> = added.into_iter().map(|s| (place(&s), s)).collect();
+        Changes { gone: gone.into_iter().peekable(), added: added.into_iter().peekable() }
+    }
+
+    /// The changes of the piece at `at`. The call for the place behind the last piece has what was added there.
+    fn take(&mut self, at: usize) -> Option<(Vec<&'a LiveSegment>, Vec<LiveSegment>)> {
+        let gone: Vec<_> =
+            std::iter::from_fn(|| self.gone.next_if(|(place, _)| *place == at).map(|(_, s)| s)).collect();
+        let added: Vec<_> =
+            std::iter::from_fn(|| self.added.next_if(|(place, _)| *place == at).map(|(_, s)| s)).collect();
+        (!gone.is_empty() || !added.is_empty()).then_some((gone, added))
+    }
+}
+
+/// Segments in the order of their level.
+#[derive(Clone, Default)]
+pub struct Segments {
+    pieces: Arc<[Piece]>,
+    /// The number of segments before each piece.
+    begins: Arc<[usize]>,
+    len: usize,
+}
+
+impl Segments {
+    /// Their number.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &LiveSegment> + Clone {
+        self.pieces.iter().flat_map(|piece| piece.segments())
+    }
+
+    /// Those at these places.
+    pub fn range(&self, within: Range<usize>) -> impl Iterator<Item = &LiveSegment> + Clone {
+        let piece = self.piece_of(within.start);
+        let skipped = within.start - self.begins.get(piece).copied().unwrap_or(within.start);
+        let pieces = self.pieces.iter().skip(piece).flat_map(|piece| piece.segments());
+        pieces.skip(skipped).take(within.len())
+    }
+
+    /// The one at this place.
+    #[inline]
+    pub fn get(&self, at: usize) -> Option<&LiveSegment> {
+        match &*self.pieces {
+            [only] => only.segments().get(at),
+            pieces => {
+                let piece = self.piece_of(at);
+                pieces.get(piece)?.segments().get(at - self.begins.get(piece)?)
+            }
+        }
+    }
+
+    /// The piece that has the place; 0 if there are no pieces.
+    fn piece_of(&self, at: usize) -> usize {
+        self.begins.partition_point(|begin| *begin <= at).saturating_sub(1)
+    }
+
+    /// The first one.
+    pub fn first(&self) -> Option<&LiveSegment> {
+        self.get(0)
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<&LiveSegment> {
+        self.pieces.last()?.segments().last()
+    }
+
+    /// The number of those before the first one for which `is_before` is false, like the method of slices.
+    pub fn partition_point(&self, mut is_before: impl FnMut(&LiveSegment) -> bool) -> usize {
+        let piece = self.pieces.partition_point(|piece| piece.segments().last().is_some_and(&mut is_before));
+        match (self.pieces.get(piece), self.begins.get(piece)) {
+            (Some(piece), Some(begin)) => begin + piece.segments().partition_point(is_before),
+            _ => self.len,
+        }
+    }
+
+    /// The places of those that overlap the closed range, in a level below 0.
+    pub fn overlapping(&self, smallest: &[u8], largest: &[u8]) -> Range<usize> {
+        let first = self.partition_point(|s| &*s.meta.largest < smallest);
+        let behind = self.partition_point(|s| s.meta.smallest.as_slice() <= largest);
+        first..behind.max(first)
+    }
+
+    /// The pieces.
+    pub fn pieces(&self) -> &[Piece] {
+        &self.pieces
+    }
+}

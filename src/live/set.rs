@@ -1,0 +1,205 @@
+//! The live set: the segments that reads consult.
+//!
+//! A live set is immutable. A flush, a compaction or a rebuilt sidecar makes a new one that shares segments with the old. Readers keep
+//! the one they loaded for as long as they need it. An obsolete segment's files are unlinked when the last live set with it is dropped.
+
+use super::ranged::RangedRuns;
+use super::runs::{Run, RunGroup};
+use super::segment::LiveSegment;
+use super::segments::Level;
+use crate::manifest::LEVELS;
+use crate::manifest::{ManifestState, SegmentMeta, overlap};
+use crate::sync::assert_unlocked;
+use std::cmp::Reverse;
+use std::sync::{Arc, OnceLock};
+
+/// All levels and the quarantined segments.
+pub struct LiveSet {
+    levels: [Level; LEVELS],
+    /// All sorted runs, newest first.
+    groups: Arc<[RunGroup]>,
+    quarantined: Box<[LiveSegment]>,
+    ranged: RangedRuns,
+    /// Found when they are first asked for.
+    covered: OnceLock<Vec<LiveSegment>>,
+}
+
+impl LiveSet {
+    /// Assigns segments to their levels.
+    pub fn new(segments: impl IntoIterator<Item = LiveSegment>) -> Self {
+        let mut sorted: [Vec<LiveSegment>; LEVELS] = Default::default();
+        let mut quarantined = Vec::new();
+        for segment in segments {
+            sorted.get_mut(usize::from(segment.meta.level)).unwrap_or(&mut quarantined).push(segment);
+        }
+        let mut number = 0..;
+        let levels = sorted.map(|segments| Level::new(number.next().unwrap_or_default(), segments));
+        LiveSet::of(levels, quarantined)
+    }
+
+    fn of(levels: [Level; LEVELS], mut quarantined: Vec<LiveSegment>) -> Self {
+        assert_unlocked();
+        quarantined.sort_by_key(|s| Reverse(s.meta.max_seq));
+        let ranged = RangedRuns::of(&levels, &quarantined);
+        LiveSet {
+            groups: groups_of(&levels),
+            levels,
+            quarantined: quarantined.into(),
+            ranged,
+            covered: OnceLock::new(),
+        }
+    }
+
+    /// The next live set: without `removed`, which may have changed their levels since, and with `added`. Costs what changes, not what stays.
+    pub fn with(&self, added: Vec<LiveSegment>, removed: &[LiveSegment]) -> Self {
+        let mut gone: [Vec<&LiveSegment>; LEVELS] = Default::default();
+        let mut new: [Vec<LiveSegment>; LEVELS] = Default::default();
+        let mut quarantined = self.quarantined.to_vec();
+        for now in removed.iter().filter_map(|s| self.now(&s.meta)) {
+            match gone.get_mut(usize::from(now.meta.level)) {
+                Some(level) => level.push(now),
+                None => quarantined.retain(|s| s.meta.id != now.meta.id),
+            }
+        }
+        for segment in added {
+            new.get_mut(usize::from(segment.meta.level)).unwrap_or(&mut quarantined).push(segment);
+        }
+        let mut changes = gone.iter().zip(new).zip(&self.levels).enumerate();
+        let levels = std::array::from_fn(|_| match changes.next() {
+            Some((number, ((gone, added), level))) => level.with(number, gone, added),
+            None => Level::default(),
+        });
+        LiveSet::of(levels, quarantined)
+    }
+
+    /// The same segments, some of them with other sidecars.
+    pub fn replaced(&self, renewed: Vec<LiveSegment>) -> Self {
+        let before = renewed.clone();
+        self.with(renewed, &before)
+    }
+
+    /// The segment with these keys and this number, whatever its level is now.
+    pub fn now(&self, meta: &SegmentMeta) -> Option<&LiveSegment> {
+        let [level0, sorted @ ..] = &self.levels;
+        let is_it = |s: &&LiveSegment| s.meta.id == meta.id;
+        for segments in sorted.iter().map(Level::segments) {
+            let at = segments.partition_point(|s| s.meta.smallest < meta.smallest);
+            let found = segments.get(at).filter(is_it);
+            if found.is_some() {
+                return found;
+            }
+        }
+        let segments = level0.segments();
+        let at = segments.partition_point(|s| s.meta.max_seq > meta.max_seq);
+        let mut same_age = segments.range(at..segments.len()).take_while(|s| s.meta.max_seq == meta.max_seq);
+        same_age.find(is_it).or_else(|| self.quarantined.iter().find(is_it))
+    }
+
+    /// Checks that each of these segments of the live set overlaps no neighbour in its level (I10).
+    ///
+    /// # Errors
+    /// A message that names two overlapping segments.
+    pub fn check_disjoint(&self, segments: &[LiveSegment]) -> Result<(), String> {
+        for segment in segments.iter().filter(|s| s.meta.level > 0) {
+            let (meta, level) = (&segment.meta, self.levels.get(usize::from(segment.meta.level)));
+            let Some(level) = level.map(Level::segments) else { continue };
+            // Sorted by smallest keys even if they overlap.
+            let at = level.partition_point(|s| s.meta.smallest < meta.smallest);
+            let before = at.checked_sub(1).and_then(|at| level.get(at));
+            let others = before.into_iter().chain(level.range(at..level.len()).take(2));
+            if let Some(other) =
+                others.filter(|s| s.meta.id != meta.id).find(|s| s.overlaps(&meta.smallest, &meta.largest))
+            {
+                return Err(overlap(&other.meta, meta));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether these are the segments of the manifest, each in its level.
+    pub fn is_of(&self, state: &ManifestState) -> bool {
+        let recorded =
+            |s: &LiveSegment| state.segments.get(&s.meta.id).is_some_and(|meta| meta.level == s.meta.level);
+        self.segments().all(recorded) && self.segments().count() == state.segments.len()
+    }
+
+    /// The levels, 0 first.
+    pub fn levels(&self) -> &[Level; LEVELS] {
+        &self.levels
+    }
+
+    /// All segments: newest level first, quarantined ones last.
+    pub fn segments(&self) -> impl Iterator<Item = &LiveSegment> {
+        self.levels.iter().flat_map(|level| level.segments().iter()).chain(&self.quarantined)
+    }
+
+    /// Segments that cannot be read in full, in descending order of their newest entry. They left their levels so that the others can be
+    /// compacted without them. That also removes them from the order of ages: only sequence numbers tell which of their entries are
+    /// current. Their readable blocks answer reads. A damaged block returns its error for every key that it could hold and that has no
+    /// newer entry elsewhere.
+    pub fn quarantined(&self) -> &[LiveSegment] {
+        &self.quarantined
+    }
+
+    /// The quarantined segments whose range includes the key, in descending order of their newest entry.
+    pub fn suspects<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
+        self.quarantined.iter().filter(move |s| s.overlaps(key, key))
+    }
+
+    /// The segments with range tombstones.
+    #[inline]
+    pub fn ranged(&self) -> &RangedRuns {
+        &self.ranged
+    }
+
+    /// The segments of which range tombstones in other segments delete everything, as far as those tombstones were in memory at the first call.
+    pub fn covered(&self) -> &[LiveSegment] {
+        self.covered.get_or_init(|| self.ranged.covered(self.segments()))
+    }
+
+    /// Whether a segment of a level lies between two keys, the second of which is exclusive.
+    pub fn has_segment_within(&self, from: &[u8], to: Option<&[u8]>) -> bool {
+        let within =
+            |s: &LiveSegment| s.meta.smallest.as_slice() >= from && to.is_none_or(|to| &*s.meta.largest < to);
+        let [level0, sorted @ ..] = &self.levels;
+        let first = |level: &Level| {
+            let at = level.segments().partition_point(|s| s.meta.smallest.as_slice() < from);
+            level.segments().get(at).is_some_and(within)
+        };
+        level0.segments().iter().any(within) || sorted.iter().any(first)
+    }
+
+    /// All sorted runs, newest first.
+    #[inline]
+    pub fn run_groups(&self) -> &Arc<[RunGroup]> {
+        &self.groups
+    }
+
+    /// The segment of a run whose range includes the key, given the key's fence within the run's group.
+    pub fn segment_of(&self, run: &Run, fence: u64, key: &[u8]) -> Option<&LiveSegment> {
+        self.levels.get(run.level())?.segments().get(run.position(fence, key)?)
+    }
+
+    /// The deepest level with a segment; 0 if there is none.
+    pub fn deepest(&self) -> usize {
+        self.groups.last().and_then(|group| group.runs().last()).map_or(0, Run::level)
+    }
+
+    /// The sequence number of the newest entry in any segment.
+    pub fn max_seq(&self) -> u64 {
+        self.segments().map(|s| s.meta.max_seq).max().unwrap_or(0)
+    }
+}
+
+/// Each segment of level 0 is a run, and so is each level below it that has segments.
+fn groups_of(levels: &[Level; LEVELS]) -> Arc<[RunGroup]> {
+    let mut groups = Vec::new();
+    let [level0, sorted @ ..] = levels;
+    for (number, segment) in level0.segments().iter().enumerate() {
+        RunGroup::append_one(&mut groups, number, segment);
+    }
+    for (number, level) in (1..).zip(sorted) {
+        RunGroup::append_level(&mut groups, number, level.segments());
+    }
+    groups.into()
+}

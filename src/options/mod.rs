@@ -1,0 +1,283 @@
+//! The settings of a store.
+
+mod filter_policy;
+
+pub use filter_policy::FilterPolicy;
+pub(crate) use filter_policy::Objective;
+
+use crate::error::{Error, Result};
+use crate::filter::{PrefixExtractor, PrefixSet};
+use crate::fs::{Fs, RealFs};
+use crate::hash::KeyHash;
+use crate::segment::Compression;
+use crate::sidecar::Residency;
+use std::sync::Arc;
+
+/// The number of segments in level 0 that starts a compaction.
+const LEVEL0_TRIGGER: usize = 4;
+
+/// When a write is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Once the operating system has it. It survives the death of the process. After a power failure, a prefix of all writes survives.
+    /// [`Db::sync`](crate::Db::sync) makes everything written so far durable.
+    #[default]
+    Os,
+    /// Once the disk has it (fdatasync, which concurrent writers share).
+    Sync,
+}
+
+/// The settings of a store. None of them changes what is readable, so each may differ at the next open.
+/// [`key_hash`](Self::key_hash) only affects a new store.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(crate) block_cache_bytes: u64,
+    pub(crate) memtable_bytes: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) block_bytes: usize,
+    pub(crate) compression: Compression,
+    pub(crate) durability: Durability,
+    pub(crate) filter_policy: FilterPolicy,
+    /// An error is that of opening.
+    pub(crate) prefixes: Result<PrefixSet, crate::filter::Error>,
+    pub(crate) key_hash: KeyHash,
+    pub(crate) residency: Residency,
+    pub(crate) max_open_files: usize,
+    pub(crate) max_mapped_filters: usize,
+    pub(crate) background_threads: usize,
+    pub(crate) level0_trigger: usize,
+    pub(crate) create_if_missing: bool,
+    pub(crate) read_only: bool,
+    pub(crate) follow: bool,
+    /// Whether there are files of segments. A guard's image has only those of filters.
+    pub(crate) has_segments: bool,
+    pub(crate) mode: Option<u32>,
+    pub(crate) fs: Arc<dyn Fs>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            block_cache_bytes: 256 << 20,
+            memtable_bytes: 64 << 20,
+            segment_bytes: 64 << 20,
+            block_bytes: 4096,
+            compression: Compression::default(),
+            durability: Durability::default(),
+            filter_policy: FilterPolicy::default(),
+            prefixes: Ok(PrefixSet::EMPTY),
+            key_hash: KeyHash::default(),
+            residency: Residency::default(),
+            max_open_files: 512,
+            max_mapped_filters: 32 << 10,
+            background_threads: 2,
+            level0_trigger: LEVEL0_TRIGGER,
+            create_if_missing: true,
+            read_only: false,
+            follow: false,
+            has_segments: true,
+            mode: None,
+            fs: Arc::new(RealFs),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. Up to a quarter of it holds parts of the indexes, and up to another the range
+    /// tombstones of segments, which may always take 1 MiB, or as much as those of one segment. 0 turns it off: then parts of the indexes take
+    /// up to 64 MiB, so that a found key reads one block, and no other block is kept. Besides, a thread that reads keeps the memory of up to 16
+    /// evicted blocks of at most 32 KiB for the blocks that it reads next.
+    pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
+        self.block_cache_bytes = bytes;
+        self
+    }
+
+    /// Size at which a memtable is flushed (keys, values and overhead), in bytes. Default 64 MiB; at least 4 KiB. Up to three memtables exist.
+    pub fn memtable_bytes(mut self, bytes: u64) -> Self {
+        self.memtable_bytes = bytes;
+        self
+    }
+
+    /// Size at which compaction starts a new segment, in bytes. Default 64 MiB; at least 4 KiB. Level 1 holds 4 to 16 times as much.
+    pub fn segment_bytes(mut self, bytes: u64) -> Self {
+        self.segment_bytes = bytes;
+        self
+    }
+
+    /// Size of a data block before compression, in bytes. Default 4096; 256 bytes to 1 MiB.
+    pub fn block_bytes(mut self, bytes: usize) -> Self {
+        self.block_bytes = bytes;
+        self
+    }
+
+    /// Compression of data blocks. Default LZ4.
+    pub fn compression(mut self, compression: Compression) -> Self {
+        self.compression = compression;
+        self
+    }
+
+    /// When a write is acknowledged. Default [`Durability::Os`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// The filters of new segments. Default 10 bits per key on average.
+    pub fn filter_policy(mut self, policy: FilterPolicy) -> Self {
+        self.filter_policy = policy;
+        self
+    }
+
+    /// The prefixes of keys that filters learn beside the keys, so that a [`prefix`](crate::Db::prefix) or a range within one prefix skips
+    /// every memtable and segment that has no such key. Default none; up to 8 different ones, in any order.
+    ///
+    /// Each distinct prefix of a segment takes as many filter bits as a key, and [`FilterPolicy`] counts both. Nothing is stored but
+    /// the prefixes in the filters: filters that were built with other extractors still serve keys, and deny no prefix until a compaction
+    /// or [`rebuild_filters`](crate::Db::rebuild_filters) replaces them. Filters of memtables are not made larger.
+    ///
+    /// ```
+    /// use sidebloom::{Options, PrefixExtractor};
+    ///
+    /// Options::new().prefixes([PrefixExtractor::fixed(8)]); // the first 8 bytes
+    /// Options::new().prefixes(PrefixExtractor::row_and_column(b'/')); // of keys like `row/column/version`
+    /// ```
+    pub fn prefixes(mut self, extractors: impl IntoIterator<Item = PrefixExtractor>) -> Self {
+        self.prefixes = PrefixSet::new(extractors);
+        self
+    }
+
+    /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]. Choose [`KeyHash::SipHash13`] if outsiders choose
+    /// keys and must not be able to force useless block reads. A store keeps the hash that it was created with,
+    /// whatever later opens ask for; [`Stats::key_hash`](crate::Stats::key_hash) returns it.
+    pub fn key_hash(mut self, key_hash: KeyHash) -> Self {
+        self.key_hash = key_hash;
+        self
+    }
+
+    /// How filters are kept in memory. Default [`Residency::Mapped`].
+    pub fn residency(mut self, residency: Residency) -> Self {
+        self.residency = residency;
+        self
+    }
+
+    /// Maximum number of segment files that stay open between reads. Default 512; at least 8. A store opens segments on demand, so it works
+    /// with any number of them. Active readers, the log and files being written need descriptors of their own: leave some room below the
+    /// limit of the process (`ulimit -n`). If descriptors still run out, the store closes open segments to free some.
+    pub fn max_open_files(mut self, files: usize) -> Self {
+        self.max_open_files = files;
+        self
+    }
+
+    /// Maximum number of filters that are mapped at the same time. Default 32,768, half of the maps that Linux allows a process
+    /// (`vm.max_map_count`); at least 8. With more segments than that, filters that were not probed recently are unmapped. Probing one maps
+    /// it again; until there is room, it answers "maybe". A snapshot or an iterator keeps the maps that exist when it starts.
+    /// [`Residency::Pinned`] maps nothing.
+    pub fn max_mapped_filters(mut self, filters: usize) -> Self {
+        self.max_mapped_filters = filters;
+        self
+    }
+
+    /// Number of threads for flushing and compaction. Default 2; 2 to 64. One of them is always free for flushing.
+    pub fn background_threads(mut self, threads: usize) -> Self {
+        self.background_threads = threads;
+        self
+    }
+
+    /// Never compacts level 0, so that each flush adds a sorted run. For measuring what runs cost.
+    #[cfg(feature = "bench-support")]
+    #[doc(hidden)]
+    pub fn hold_level0(mut self) -> Self {
+        self.level0_trigger = usize::MAX;
+        self
+    }
+
+    /// Whether to create a missing store. Default true.
+    pub fn create_if_missing(mut self, create: bool) -> Self {
+        self.create_if_missing = create;
+        self
+    }
+
+    /// Whether to open the store without changing a byte. Any number of read-only opens can share a store, and a
+    /// read-only directory suffices. Default false.
+    pub fn read_only(mut self, read_only: bool) -> Self {
+        self.read_only = read_only;
+        self
+    }
+
+    /// Whether to open the store read-only beside the process that writes it, and to follow what that process writes. Default false.
+    ///
+    /// Any number of processes can follow a store. They find out about writes within some 10 ms, or at once by
+    /// [`Db::catch_up`](crate::Db::catch_up), share the filters in the page cache, and keep the rows of the logs in memory, up to three
+    /// memtables. Writes show before the writer has synced them. Snapshots and iterators stay as they are; for as long as one of
+    /// them exists, the writer keeps the files that it reads, and their disk space. Nothing is left behind if a follower is killed.
+    ///
+    /// Without a writer, the store shows what it holds, and a writer may come. On systems other than Linux, following is
+    /// [`read_only`](Self::read_only).
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+    /// # let path = dir.path().join("seen.db");
+    /// use sidebloom::{Db, Options};
+    ///
+    /// let writer = Db::open(&path)?; // in one process
+    /// let follower = Options::new().follow(true).open(&path)?; // in another one
+    /// writer.put("seen", "1")?;
+    /// follower.catch_up()?;
+    /// assert!(follower.contains_key("seen")?);
+    /// # Ok::<(), sidebloom::Error>(())
+    /// ```
+    pub fn follow(mut self, follow: bool) -> Self {
+        self.follow = follow;
+        self
+    }
+
+    /// The permission bits of all files that the store creates from now on, as `chmod` takes them: `0o640`, say. Directories can also be
+    /// searched by those who may read. The bits are exact, whatever the process's mask (`umask`) is; the owner needs `0o600`. Default: those
+    /// of the store's file `LOCK`, so that a private store stays private; for a new store, what the mask leaves of `0o666`.
+    ///
+    /// Files that exist keep their permissions, and so do their hard links in a [`checkpoint`](crate::Db::checkpoint).
+    pub fn mode(mut self, mode: u32) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// The file system to use. Default: the operating system's. For fault injection.
+    pub fn filesystem(mut self, fs: Arc<dyn Fs>) -> Self {
+        self.fs = fs;
+        self
+    }
+
+    /// The file system as it was chosen, which finds directories by their paths.
+    pub(crate) fn named_fs(&self) -> Arc<dyn Fs> {
+        let with_mode = self.mode.and_then(|mode| self.fs.with_mode(mode));
+        with_mode.unwrap_or_else(|| Arc::clone(&self.fs))
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        let check = |ok: bool, what: &str| match ok {
+            true => Ok(()),
+            false => Err(Error::InvalidArgument(what.to_owned())),
+        };
+        check(self.memtable_bytes >= 4096, "memtable_bytes must be at least 4096")?;
+        check(self.segment_bytes >= 4096, "segment_bytes must be at least 4096")?;
+        check((256..=1 << 20).contains(&self.block_bytes), "block_bytes must be 256 to 1048576")?;
+        let is_usable = |mode: u32| mode & 0o600 == 0o600 && mode <= 0o777;
+        check(
+            self.mode.is_none_or(is_usable),
+            "mode must be 0o600 to 0o777, and the owner must read and write",
+        )?;
+        check(self.max_open_files >= 8, "max_open_files must be at least 8")?;
+        check(self.max_mapped_filters >= 8, "max_mapped_filters must be at least 8")?;
+        check((2..=64).contains(&self.background_threads), "background_threads must be 2 to 64")?;
+        if self.compression == Compression::Zstd && !cfg!(feature = "zstd") {
+            return Err(Error::FeatureMissing { what: "Compression::Zstd".into(), feature: "zstd" });
+        }
+        self.prefixes.clone()?;
+        self.filter_policy.validate()
+    }
+}
