@@ -26,7 +26,7 @@ pub(crate) use std::{
 
 #[cfg(feature = "bench-support")]
 pub use short::cpu_nanos;
-pub(crate) use short::{ShortLock, assert_unlocked};
+pub(crate) use short::{ShortGuard, ShortLock, assert_unlocked};
 
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;

@@ -22,19 +22,19 @@ impl Db {
     /// nanoseconds of the CPU.
     #[doc(hidden)]
     pub fn take_longest_under_lock(&self) -> u64 {
-        self.inner().control.take_longest_nanos()
+        self.engine().shared.control.take_longest_nanos()
     }
 
     /// The filters of all segments in the order in which a lookup asks them, and the hash that they share.
     #[doc(hidden)]
     pub fn segment_filters(&self) -> (Vec<SegmentFilter>, KeyHasher) {
-        let live = self.inner().live();
+        let live = self.engine().shared.live();
         let filters = live.segments().filter_map(|segment| {
             let (sidecar, meta) = (segment.sidecar.as_ref()?, &segment.meta);
             let keys = [meta.smallest.clone(), meta.largest.to_vec()];
             let (kind, lines) = sidecar.lines_in_memory()?;
             Some(SegmentFilter { level: usize::from(meta.level), keys, kind, lines: Lines::from(lines) })
         });
-        (filters.collect(), self.inner().storage.header.hasher)
+        (filters.collect(), self.engine().shared.storage.header.hasher)
     }
 }

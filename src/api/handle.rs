@@ -4,12 +4,14 @@ use super::cursor::Cursor;
 use super::range::Range;
 use super::snapshot::Snapshot;
 use super::stats::Stats;
-use crate::bounds::KeyBounds;
-use crate::engine::copies::file_set::FileSet;
+use crate::bounds::{KeyBounds, is_empty};
+use crate::engine::Engine;
+use crate::engine::copies::file_set::{FileSet, file_set};
 use crate::engine::filters::RebuildReport;
+use crate::engine::follow::Follower;
 use crate::engine::open::close::OpenStore;
-use crate::engine::shared::Inner;
-use crate::engine::verify::VerifyReport;
+use crate::engine::read::Reader;
+use crate::engine::verify::{VerifyReport, verify};
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::Value;
@@ -63,15 +65,20 @@ impl Db {
         Arc::into_inner(self.store).map_or(is_own, |mut store| store.close())
     }
 
-    pub(crate) fn inner(&self) -> &Inner {
-        &self.store.inner
+    #[inline]
+    pub(crate) fn reader(&self) -> &Reader {
+        &self.store.reader
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.store.engine
     }
 
     /// The store, for what only the process that opened it may do: threads that are not here hold its locks, or are waited for.
-    fn own(&self) -> Result<&Inner> {
-        let inner = self.inner();
-        inner.storage.process.check()?;
-        Ok(inner)
+    fn own(&self) -> Result<&Engine> {
+        let engine = self.engine();
+        engine.shared.storage.process.check()?;
+        Ok(engine)
     }
 
     /// Sets `key` to `value`.
@@ -133,7 +140,7 @@ impl Db {
     /// # Errors
     /// The errors of [`put`](Self::put). On error, no part of the batch is applied.
     pub fn write(&self, batch: Batch) -> Result<()> {
-        self.write_with(batch, self.inner().storage.options.durability)
+        self.write_with(batch, self.engine().shared.storage.options.durability)
     }
 
     /// Like [`write`](Self::write), but with this durability instead of the one in the options.
@@ -141,7 +148,7 @@ impl Db {
     /// # Errors
     /// The errors of [`write`](Self::write).
     pub fn write_with(&self, batch: Batch, durability: Durability) -> Result<()> {
-        self.inner().write(batch, durability)
+        self.engine().writer.write(batch, durability)
     }
 
     /// The value of `key`.
@@ -151,7 +158,7 @@ impl Db {
     /// [`Error::Io`](crate::Error::Io) if it cannot be read.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.inner().get(key.as_ref())
+        self.reader().get(key.as_ref())
     }
 
     /// Whether `key` has a value.
@@ -166,19 +173,19 @@ impl Db {
     /// does not depend on the size of the store. A deleted key may stay "maybe" until a compaction drops it.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
-        self.inner().may_contain(key.as_ref())
+        self.reader().may_contain(key.as_ref())
     }
 
     /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`. Prefetches the filter lines of many keys at once.
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
-        self.inner().may_contain_many(keys)
+        self.reader().may_contain_many(keys)
     }
 
     /// Whether a key may start with `prefix`, from memtables and filters alone: [`Verdict::Absent`] is certain. It never reads a block.
     /// Filters know the prefixes of [`Options::prefixes`]; without one that fits, only the first and the last key of segments tell.
     /// The prefix of deleted keys may stay "maybe" until a compaction drops them.
     pub fn may_contain_prefix(&self, prefix: impl AsRef<[u8]>) -> Verdict {
-        self.inner().may_contain_prefix(prefix.as_ref())
+        self.reader().may_contain_prefix(prefix.as_ref())
     }
 
     /// Loads rows whose keys are unique and in ascending order. They bypass the log and the memtable: they go straight into segments with
@@ -195,7 +202,7 @@ impl Db {
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
-        self.own()?.ingest(&mut rows.into_iter())
+        self.own()?.writer.ingest(&mut rows.into_iter())
     }
 
     /// [`ingest`](Self::ingest) for rows in any order. Of rows with the same key, the last one counts. They are sorted in as much memory as
@@ -209,7 +216,7 @@ impl Db {
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
-        self.own()?.ingest_unsorted(&mut rows.into_iter())
+        self.own()?.writer.ingest_unsorted(&mut rows.into_iter())
     }
 
     /// The values of several keys, in the order of `keys`, all as of one moment. Prefetches the filter lines of many keys at once.
@@ -217,7 +224,7 @@ impl Db {
     /// # Errors
     /// The errors of [`get`](Self::get).
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        self.inner().multi_get(keys)
+        self.reader().multi_get(keys)
     }
 
     /// The keys and values within a range of keys, in order. Empty if the range's start is greater than its end. See [`Range`].
@@ -241,7 +248,7 @@ impl Db {
 
     /// The keys that start with `prefix`, and their values, in order. With [`Options::prefixes`], it skips what has no such key.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
-        match self.inner().denies_prefix(prefix.as_ref()) {
+        match self.reader().denies_prefix(prefix.as_ref()) {
             true => Range::empty(),
             false => self.snapshot().prefix(prefix),
         }
@@ -256,7 +263,7 @@ impl Db {
     /// is open. Drop snapshots and iterators before the last [`Db`]: segment files are opened on demand, so a later
     /// read fails with [`Error::Io`](crate::Error::Io) once another open of the store has removed the file.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::new(Arc::clone(&self.store.inner))
+        Snapshot::new(self.reader().clone())
     }
 
     /// Makes all acknowledged writes durable.
@@ -264,7 +271,7 @@ impl Db {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), after which writes fail with [`Error::Poisoned`](crate::Error::Poisoned) unless the disk was full.
     pub fn sync(&self) -> Result<()> {
-        self.own()?.sync()
+        self.own()?.writer.sync()
     }
 
     /// Writes the memtables to segments and waits until that is done.
@@ -272,7 +279,7 @@ impl Db {
     /// # Errors
     /// The errors of [`sync`](Self::sync).
     pub fn flush(&self) -> Result<()> {
-        self.own()?.flush()
+        self.own()?.writer.flush()
     }
 
     /// Flushes, then merges everything written before this call into one sorted run without tombstones. The store stays
@@ -284,7 +291,7 @@ impl Db {
     /// The errors of [`sync`](Self::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is damaged: it
     /// goes to quarantine, and the next call skips it.
     pub fn compact(&self) -> Result<()> {
-        self.own()?.compact_range((..).into_bounds())
+        self.compact_range(..)
     }
 
     /// Like [`compact`](Self::compact), but only for segments with keys in this range. An empty range changes nothing.
@@ -292,7 +299,14 @@ impl Db {
     /// # Errors
     /// The errors of [`compact`](Self::compact).
     pub fn compact_range(&self, range: impl KeyBounds) -> Result<()> {
-        self.own()?.compact_range(range.into_bounds())
+        let Engine { shared, writer, compactor, .. } = self.own()?;
+        let range = range.into_bounds();
+        if is_empty(&range) {
+            return shared.check_writable();
+        }
+        let newest = shared.visible();
+        writer.flush()?;
+        compactor.compact_range(range, newest)
     }
 
     /// Waits until the background threads have nothing left to flush or to compact.
@@ -300,7 +314,7 @@ impl Db {
     /// # Errors
     /// The error of background work that failed; [`Error::Poisoned`](crate::Error::Poisoned) once the store is read-only.
     pub fn wait_for_compaction(&self) -> Result<()> {
-        self.own()?.wait_for_compaction()
+        self.own()?.compactor.wait_for_compaction()
     }
 
     /// Gives every segment the filter that `policy` asks for, and uses the policy for new segments from now on. The store can be used
@@ -325,7 +339,7 @@ impl Db {
         policy: FilterPolicy,
         mut progress: impl FnMut(&RebuildReport) -> ControlFlow<()>,
     ) -> Result<RebuildReport> {
-        self.own()?.rebuild_filters(policy, &mut progress)
+        self.own()?.filters.rebuild_filters(policy, &mut progress)
     }
 
     /// Reads and verifies all filters and index partitions now. Otherwise a background thread does so after the open.
@@ -333,7 +347,7 @@ impl Db {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) if an index is damaged.
     pub fn warm(&self) -> Result<()> {
-        self.own()?.warm()
+        self.own()?.filters.warm()
     }
 
     /// In a store that [follows](Options::follow) another process: makes everything visible that was written before this call. In any other
@@ -343,7 +357,7 @@ impl Db {
     /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) for a damaged manifest or log. What was visible
     /// stays so.
     pub fn catch_up(&self) -> Result<()> {
-        self.own()?.catch_up()
+        self.own()?.follower.as_ref().map_or(Ok(()), Follower::catch_up)
     }
 
     /// Creates a copy of the store in a new directory. Hard links let both stores share the segment files. On another
@@ -353,7 +367,11 @@ impl Db {
     /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists. [`Error::Io`](crate::Error::Io),
     /// after which the target is removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        self.own()?.checkpoint(target.as_ref())
+        let Engine { shared, writer, publisher, .. } = self.own()?;
+        if !shared.storage.options.read_only {
+            writer.flush()?;
+        }
+        publisher.checkpoint(target.as_ref())
     }
 
     /// Flushes everything written so far and returns the files that hold it, to be copied elsewhere while the store goes on.
@@ -361,13 +379,15 @@ impl Db {
     /// # Errors
     /// [`Error::ReadOnly`](crate::Error::ReadOnly), also in a store that follows another process; the errors of [`flush`](Self::flush).
     pub fn file_set(&self) -> Result<FileSet> {
-        self.own()?.file_set()
+        let engine = self.own()?;
+        engine.writer.flush()?;
+        file_set(&engine.publisher)
     }
 
     /// Lets the store take no more writes until it is opened again, as after a failed write: they fail with
     /// [`Error::Poisoned`](crate::Error::Poisoned), which names the cause. For a writer that has learned that another one has replaced it.
     pub fn fence(&self, cause: impl Into<String>) {
-        self.inner().stop_writing(cause.into());
+        self.engine().shared.stop_writing(cause.into());
     }
 
     /// Reads the whole store: verifies every checksum, probes every key's filter, and compares the manifest with the files.
@@ -375,11 +395,11 @@ impl Db {
     /// # Errors
     /// Only if the check itself fails. What it finds is in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.own()?.verify()
+        verify(&self.own()?.shared)
     }
 
     /// Counters since the store was opened, and the current state of its levels.
     pub fn stats(&self) -> Stats {
-        self.inner().stats()
+        Stats::of(self.engine())
     }
 }

@@ -3,8 +3,8 @@
 use super::cursor::Cursor;
 use super::range::Range;
 use crate::bounds::KeyBounds;
+use crate::engine::read::Reader;
 use crate::engine::read::view::View;
-use crate::engine::shared::Inner;
 use crate::error::Result;
 use crate::key::{Seq, Value, prefix_end};
 use std::ops::Bound;
@@ -13,15 +13,15 @@ use std::sync::Arc;
 /// The store as of one moment. Later writes do not change what it reads; flushes and compactions go on meanwhile.
 #[derive(Clone)]
 pub struct Snapshot {
-    inner: Arc<Inner>,
+    reader: Reader,
     view: Arc<View>,
     seq: Seq,
 }
 
 impl Snapshot {
-    pub(crate) fn new(inner: Arc<Inner>) -> Self {
-        let (view, seq) = inner.snapshot();
-        Snapshot { inner, view, seq }
+    pub(crate) fn new(reader: Reader) -> Self {
+        let (view, seq) = reader.snapshot();
+        Snapshot { reader, view, seq }
     }
 
     /// The value of `key` at the moment of the snapshot.
@@ -29,7 +29,7 @@ impl Snapshot {
     /// # Errors
     /// The errors of [`Db::get`](crate::Db::get).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.inner.get_in(&self.view, self.seq, key.as_ref())
+        self.reader.get_in(&self.view, self.seq, key.as_ref())
     }
 
     /// Whether `key` had a value at the moment of the snapshot.

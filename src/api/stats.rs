@@ -1,8 +1,7 @@
 //! The statistics of a store.
 
-use crate::engine::follow::position::Following;
+use crate::engine::Engine;
 use crate::engine::metrics::{FilterSums, WriteStall};
-use crate::engine::shared::Inner;
 use crate::hash::KeyHash;
 use crate::live::{LiveSegment, Segments};
 use crate::sidecar::Facts;
@@ -150,10 +149,11 @@ fn filter_kinds(segments: &Segments) -> Vec<String> {
     kinds.into_iter().map(|(name, _)| name).collect()
 }
 
-impl Inner {
-    pub fn stats(&self) -> Stats {
-        let view = self.view.load_full();
-        let metrics = &self.storage.metrics;
+impl Stats {
+    /// Of a store now.
+    pub(crate) fn of(engine: &Engine) -> Stats {
+        let (view, storage) = (engine.shared.current_view(), &engine.shared.storage);
+        let metrics = &storage.metrics;
         let get = |counter: &AtomicU64| counter.load(Relaxed);
         let FilterSums { probes, maybes, false_positives } = metrics.filter_sums();
         let levels = view.live.levels().iter().take(view.live.deepest() + 1).enumerate();
@@ -183,8 +183,8 @@ impl Inner {
             .collect();
         let (all_probes, all_maybes): (u64, u64) = (probes.iter().sum(), maybes.iter().sum());
         let (prefix_probes, prefix_negatives) =
-            self.storage.prefixes.as_ref().map_or((0, 0), |prefixes| prefixes.counts());
-        let reads = self.storage.files.counters().sum();
+            storage.prefixes.as_ref().map_or((0, 0), |prefixes| prefixes.counts());
+        let reads = storage.files.counters().sum();
         Stats {
             filter_probes: all_probes,
             filter_negatives: all_probes - all_maybes.min(all_probes),
@@ -193,9 +193,9 @@ impl Inner {
             prefix_negatives,
             filters_unavailable: get(&metrics.filters_unavailable),
             segments_quarantined: view.live.quarantined().len() as u64,
-            segments_open: self.storage.files.open_now() as u64,
-            filters_mapped: self.storage.maps.mapped() as u64,
-            segment_opens: self.storage.files.openings(),
+            segments_open: storage.files.open_now() as u64,
+            filters_mapped: storage.maps.mapped() as u64,
+            segment_opens: storage.files.openings(),
             block_reads: reads.blocks,
             block_cache_hits: reads.cache_hits,
             bytes_read: reads.bytes,
@@ -210,8 +210,8 @@ impl Inner {
             write_stall: WriteStall::of_metric(get(&metrics.write_stall)),
             shortages: get(&metrics.shortages),
             memtable_bytes: view.memtables().map(|table| table.bytes() as u64).sum(),
-            key_hash: self.storage.header.hasher.function(),
-            follower_age: self.following.as_ref().map(Following::age),
+            key_hash: storage.header.hasher.function(),
+            follower_age: engine.follower.as_ref().map(|follower| follower.following().age()),
             levels,
         }
     }

@@ -5,10 +5,10 @@
 //! 2. Bytes cannot be read ([`Remedy::Quarantine`]): a live segment goes to quarantine; any other read is retried later.
 //! 3. Anything else ([`Remedy::Poison`]): what reached the disk is unknown, so the store is read-only until it is reopened.
 
+use crate::engine::backoff::TaskKind;
 use crate::engine::control::Control;
 use crate::engine::metrics::add;
-use crate::engine::retry::TaskKind;
-use crate::engine::shared::Inner;
+use crate::engine::shared::Shared;
 use crate::error::{Error, Result};
 use crate::id::{FileKind, LOCK, TEMPORARY};
 use std::any::Any;
@@ -65,7 +65,7 @@ fn is_full(error: &std::io::Error) -> bool {
 #[derive(Default)]
 pub(crate) struct AwaitedWork(Option<(TaskKind, u64)>);
 
-impl Inner {
+impl Shared {
     /// Applies an error's remedy and returns the error. With [`Remedy::Poison`] the store becomes read-only (I5).
     pub fn fail(&self, error: Error) -> Error {
         if Remedy::of(&error) == Remedy::Poison {
@@ -135,7 +135,7 @@ impl Inner {
             Some((of, before)) if of == kind => before,
             _ => {
                 retries.hurry();
-                self.work.notify_all();
+                self.wake_workers();
                 retries.failures()
             }
         };
@@ -148,12 +148,11 @@ impl Inner {
             return; // Nothing is written anyway, and a thread of the parent may have held the lock.
         }
         let cause: Arc<str> = cause.into();
-        if self.failure.set(Arc::clone(&cause)).is_ok() {
+        if self.set_failure(Arc::clone(&cause)) {
             tracing::error!(%cause, "store is read-only until it is reopened");
         }
-        let _control = self.control.lock(); // A thread that has just checked `failure` must not miss the wake-up.
-        self.work.notify_all();
-        self.progress.notify_all();
+        let _control = self.control.lock(); // A thread that has just checked for a failure must not miss the wake-up.
+        self.wake_all();
     }
 
     /// Runs a part of a background thread. A panic makes the store read-only and wakes every waiter.
@@ -173,7 +172,7 @@ impl Inner {
     }
 }
 
-struct PoisonOnDrop<'a>(&'a Inner);
+struct PoisonOnDrop<'a>(&'a Shared);
 
 impl Drop for PoisonOnDrop<'_> {
     fn drop(&mut self) {

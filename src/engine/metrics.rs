@@ -1,6 +1,6 @@
 //! The counters behind [`Stats`](crate::Stats).
 
-use crate::engine::retry::TaskKind;
+use crate::engine::backoff::TaskKind;
 use crate::filter::Verdict;
 use crate::live::LevelCounts;
 use crate::manifest::LEVELS;

@@ -1,23 +1,67 @@
 //! The store behind [`Db`](crate::Db). A get goes through `read`; a put through `write`, and later through `compact`.
 
+pub(crate) mod backoff;
 pub(crate) mod compact;
 pub(crate) mod control;
 pub(crate) mod copies;
 pub(crate) mod failure;
 pub(crate) mod filters;
 pub(crate) mod follow;
-pub(crate) mod ingest;
 pub(crate) mod metrics;
 pub(crate) mod open;
 pub(crate) mod publish;
+pub(crate) mod quarantine;
 pub(crate) mod read;
 pub(crate) mod repair;
-pub(crate) mod retry;
 pub(crate) mod shared;
 pub(crate) mod storage;
 pub(crate) mod tasks;
+pub(crate) mod unsynced_logs;
 pub(crate) mod verify;
 pub(crate) mod write;
 
 #[cfg(test)]
 mod hostile_tests;
+
+use self::compact::Compactor;
+use self::filters::FilterKeeper;
+use self::follow::Follower;
+use self::follow::position::Following;
+use self::publish::Publisher;
+use self::shared::Shared;
+use self::write::Writer;
+use self::write::log::InheritedLogs;
+use crate::manifest::{Manifest, ManifestState};
+use std::sync::Arc;
+
+/// The parts of an open store. Each has its own state; what they share is in [`Shared`].
+pub(crate) struct Engine {
+    pub shared: Arc<Shared>,
+    pub publisher: Arc<Publisher>,
+    pub filters: Arc<FilterKeeper>,
+    pub writer: Writer,
+    pub compactor: Compactor,
+    /// Only in a store that another process writes.
+    pub follower: Option<Follower>,
+}
+
+impl Engine {
+    /// Puts the parts together. Without a manifest and logs, the store is read-only.
+    pub fn new(shared: Shared, writable: Option<Writable>, following: Option<Following>) -> Self {
+        let shared = Arc::new(shared);
+        let (manifest, logs) = writable.map(|its| ((its.manifest, its.state), its.logs)).unzip();
+        let publisher = Arc::new(Publisher::new(Arc::clone(&shared), manifest));
+        let filters = Arc::new(FilterKeeper::new(Arc::clone(&shared), Arc::clone(&publisher)));
+        let writer = Writer::new(Arc::clone(&shared), Arc::clone(&publisher), Arc::clone(&filters), logs);
+        let compactor = Compactor::new(Arc::clone(&shared), Arc::clone(&publisher), Arc::clone(&filters));
+        let follower = following.map(|its| Follower::new(Arc::clone(&shared), Arc::clone(&filters), its));
+        Engine { shared, publisher, filters, writer, compactor, follower }
+    }
+}
+
+/// What only a writable store has.
+pub(crate) struct Writable {
+    pub logs: InheritedLogs,
+    pub manifest: Manifest,
+    pub state: ManifestState,
+}

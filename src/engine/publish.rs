@@ -1,7 +1,8 @@
 //! Publication: the only way to change the set of segments, used by flush and compaction alike:
 //! segment durable → sidecar durable → directory fsync → manifest edit durable → visible → old files unlinked.
 
-use crate::engine::shared::Inner;
+use crate::engine::shared::Shared;
+use crate::engine::unsynced_logs::UnsyncedLogs;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
@@ -10,7 +11,7 @@ use crate::manifest::{
     Edit, LEVELS, LogMark, Manifest, ManifestState, Quarantine, check_edit, overlapping_levels,
 };
 use crate::memtable::Memtable;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -73,7 +74,40 @@ fn next_live(live: &LiveSet, change: &LiveSetChange) -> LiveSet {
     live.with(added, &change.removed)
 }
 
-impl Inner {
+/// The one who changes the manifest.
+pub(crate) struct Publisher {
+    shared: Arc<Shared>,
+    /// `None` in a read-only store.
+    manifest: Mutex<Option<(Manifest, ManifestState)>>,
+    unsynced: UnsyncedLogs,
+}
+
+impl Publisher {
+    /// Without a manifest, the store is read-only.
+    pub fn new(shared: Arc<Shared>, manifest: Option<(Manifest, ManifestState)>) -> Self {
+        Publisher { shared, manifest: Mutex::new(manifest), unsynced: UnsyncedLogs::default() }
+    }
+
+    pub fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The logs that wait for a sync.
+    pub fn unsynced(&self) -> &UnsyncedLogs {
+        &self.unsynced
+    }
+
+    /// What `read` makes of the manifest's state. Meanwhile nothing is published, so the live set has exactly the segments of the state.
+    pub fn with_state<T>(&self, read: impl FnOnce(&ManifestState) -> T) -> Result<T> {
+        let manifest = lock(&self.manifest);
+        manifest.as_ref().map(|(_, state)| read(state)).ok_or(Error::ReadOnly)
+    }
+
+    /// Keeps others from publishing while what it returns lives.
+    pub fn hold(&self) -> impl Drop {
+        lock(&self.manifest)
+    }
+
     /// Publishes a change. On an error, the old set stays in place and the files of the added segments are removed, unless the manifest may
     /// name them. If the error is not temporary, the store becomes read-only.
     pub fn publish(&self, change: LiveSetChange) -> Result<()> {
@@ -82,12 +116,12 @@ impl Inner {
 
     /// Publishes the change that the closure derives from the live set while nobody else can publish. `None` publishes nothing.
     pub fn publish_if(&self, change: impl FnOnce(&LiveSet) -> Option<LiveSetChange>) -> Result<()> {
-        self.poison_on_panic(|| self.publish_change(change))
+        self.shared.poison_on_panic(|| self.publish_change(change))
     }
 
     fn publish_change(&self, change: impl FnOnce(&LiveSet) -> Option<LiveSetChange>) -> Result<()> {
         let mut manifest = lock(&self.manifest);
-        let live = self.live();
+        let live = self.shared.live();
         let Some(mut change) = change(&live) else { return Ok(()) };
         change.note_overtaken(&live);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
@@ -103,15 +137,15 @@ impl Inner {
             removed: change.removed.iter().map(|s| s.meta.id).collect(),
             log_floor: flushed.map(|flushed| flushed.next_log),
             last_seq: flushed.and_then(|flushed| flushed.last_seq),
-            log_mark: self.control.lock().synced.max(at_floor).max(change.log_mark),
+            log_mark: self.shared.control.lock().logs.synced.max(at_floor).max(change.log_mark),
             ..Edit::default()
         };
         let mut next = Some(next_live(&live, &change));
         let recorded = self.record(log, state, edit, (&change.added, next.as_ref()));
-        let edit = recorded.map_err(|e| self.fail(e))?;
+        let edit = recorded.map_err(|e| self.shared.fail(e))?;
         let version = state.next_id.0;
 
-        self.change_live(
+        self.shared.change_live(
             |now| match Arc::ptr_eq(now, &live) {
                 true => next.take(),
                 false => Some(next_live(now, &change)), // It has got other sidecars.
@@ -122,11 +156,11 @@ impl Inner {
                 }
             },
         );
-        debug_assert!(self.live().is_of(state), "the live set and the manifest differ");
-        let mut control = self.control.lock();
-        let old_floor = control.log_floor;
-        control.log_floor = edit.log_floor.unwrap_or(old_floor);
-        let new_floor = control.log_floor;
+        debug_assert!(self.shared.live().is_of(state), "the live set and the manifest differ");
+        let mut control = self.shared.control.lock();
+        let old_floor = control.logs.floor;
+        control.logs.floor = edit.log_floor.unwrap_or(old_floor);
+        let new_floor = control.logs.floor;
         drop(control);
         drop(manifest);
 
@@ -136,10 +170,9 @@ impl Inner {
         // repair finds the tombstone of each value that it finds (but for levels whose ages an earlier repair has mixed).
         gone.sort_by_key(|s| (Reverse(level_of(s)), s.meta.max_seq));
         gone.into_iter().for_each(|s| s.file.mark_obsolete(version));
-        lock(&self.unsynced).retain(|(log, _)| *log >= new_floor); // An open file would keep its disk space after it is unlinked.
+        self.unsynced.close_before(new_floor);
         self.remove_logs(old_floor, new_floor);
-        self.work.notify_all();
-        self.progress.notify_all();
+        self.shared.wake_all();
         Ok(())
     }
 
@@ -147,12 +180,24 @@ impl Inner {
     pub fn publish_log_mark(&self) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
-        let log_mark = self.control.lock().synced;
+        let log_mark = self.shared.control.lock().logs.synced;
         if log_mark.map(|mark| mark.next_seq) <= state.log_mark.map(|mark| mark.next_seq) {
             return Ok(());
         }
         let edit = Edit { log_mark, ..Edit::default() };
-        self.record(log, state, edit, (&[], None)).map(drop).map_err(|e| self.fail(e))
+        self.record(log, state, edit, (&[], None)).map(drop).map_err(|e| self.shared.fail(e))
+    }
+
+    /// Lets the sequence numbers begin behind those of the segments. For a repair that has numbered all rows anew: no log counts any more.
+    pub fn restart_numbers(&self) -> Result<ManifestState> {
+        let mut manifest = lock(&self.manifest);
+        let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
+        let next_id = self.shared.storage.take_version();
+        let last_seq = state.newest_in_segments();
+        let later = ManifestState { next_id, last_seq, log_floor: next_id, log_mark: None, ..state.clone() };
+        log.rewrite(&later)?;
+        *state = later;
+        Ok(state.clone())
     }
 
     /// Makes an edit durable that adds these segments, after which the live set is `next`. Returns the edit with the number of the version
@@ -167,21 +212,21 @@ impl Inner {
         mut edit: Edit,
         (added, next): (&[LiveSegment], Option<&LiveSet>),
     ) -> Result<Edit> {
-        let prepared = self.check_writable().and_then(|()| {
+        let prepared = self.shared.check_writable().and_then(|()| {
             self.rewrite_if_needed(manifest, state)?;
-            self.storage.fs.sync_dir(&self.storage.dir)?;
-            edit.next_id = Some(self.storage.take_version());
+            self.shared.storage.fs.sync_dir(&self.shared.storage.dir)?;
+            edit.next_id = Some(self.shared.storage.take_version());
             check_edit(&edit)?;
             state.check(&edit).map_err(Error::Internal)?;
             let checked = next.map_or(Ok(()), |next| next.check_disjoint(added));
-            checked.map_err(|what| overlapping_levels(&what, &self.storage.dir))
+            checked.map_err(|what| overlapping_levels(&what, &self.shared.storage.dir))
         });
         let unknown: Vec<&LiveSegment> =
             added.iter().filter(|s| !state.segments.contains_key(&s.meta.id)).collect();
         // If this fails, no manifest names them.
         prepared.inspect_err(|_| unknown.iter().for_each(|s| s.file.mark_obsolete(0)))?;
         let appended = manifest.append(&edit, state);
-        appended.inspect_err(|_| self.control.lock().doubtful.extend(unknown.into_iter().cloned()))?;
+        appended.inspect_err(|_| self.shared.control.lock().doubtful.extend(unknown.into_iter().cloned()))?;
         Ok(edit)
     }
 
@@ -189,10 +234,10 @@ impl Inner {
     fn rewrite_if_needed(&self, manifest: &mut Manifest, state: &mut ManifestState) -> Result<()> {
         if manifest.needs_rewrite() {
             // Another process may have read the failed edit. The version without it is a later one, also for the next writer.
-            let later = ManifestState { next_id: self.storage.take_version(), ..state.clone() };
+            let later = ManifestState { next_id: self.shared.storage.take_version(), ..state.clone() };
             manifest.rewrite(&later)?;
             *state = later;
-            let doubtful = std::mem::take(&mut self.control.lock().doubtful);
+            let doubtful = std::mem::take(&mut self.shared.control.lock().doubtful);
             doubtful.iter().for_each(|s| s.file.mark_obsolete(state.next_id.0));
         }
         Ok(())
@@ -201,9 +246,9 @@ impl Inner {
     /// Unlinks the logs from `from` to before `to`. If one cannot be removed, the next open removes it.
     fn remove_logs(&self, from: FileId, to: FileId) {
         let ids = (from.0..to.0).map(FileId);
-        for path in ids.map(|id| self.storage.path_of(id, FileKind::Wal)) {
-            if let Ok(Some(_)) = self.storage.fs.file_len(&path)
-                && let Err(error) = self.storage.fs.remove(&path)
+        for path in ids.map(|id| self.shared.storage.path_of(id, FileKind::Wal)) {
+            if let Ok(Some(_)) = self.shared.storage.fs.file_len(&path)
+                && let Err(error) = self.shared.storage.fs.remove(&path)
             {
                 tracing::warn!(%error, "cannot remove a flushed log; the next open will retry");
             }

@@ -1,27 +1,22 @@
-//! The state of an open store, shared by its handles and background threads.
+//! What all parts of an open store share: its files, what readers see, and the state of its background work.
 //!
-//! Three locks, always taken in this order. Readers take none of them.
-//! 1. `log`: held by the writer at the head of the queue. Protects the write-ahead log and the active memtable.
-//! 2. `manifest`: held while segments or sidecars are published.
-//! 3. `control`: held briefly, never during I/O or work that grows with the store. Whoever holds it may replace the view and assign
-//!    background work.
+//! The locks of a store are always taken in this order. Readers take none of them.
+//! 1. The log ([`Writer`](super::write::Writer)): held by the writer at the head of the queue. Protects the write-ahead log and the active
+//!    memtable.
+//! 2. The manifest ([`Publisher`](super::publish::Publisher)): held while segments or sidecars are published.
+//! 3. [`control`](Shared::control): held briefly, never during I/O or work that grows with the store. Whoever holds it may replace the view
+//!    and assign background work.
 
-use crate::engine::compact::costs::MergeCosts;
-use crate::engine::control::Control;
-use crate::engine::filters::retunes::Retunes;
-use crate::engine::follow::position::Following;
-use crate::engine::read::view::View;
-use crate::engine::storage::Storage;
-use crate::engine::write::log::{InheritedLogs, Log, QueuedBatch};
+use super::control::Control;
+use super::read::view::View;
+use super::storage::Storage;
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::live::LiveSet;
-use crate::manifest::{Manifest, ManifestState};
-use crate::options::FilterPolicy;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{ArcSwap, Condvar, Instant, Mutex, ShortLock};
-use crate::wal;
+use crate::sync::{ArcSwap, Condvar, Instant, ShortGuard, ShortLock};
+use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -38,81 +33,90 @@ pub(crate) struct CurrentView {
     pub number: AtomicU64,
 }
 
-/// An open store.
-pub(crate) struct Inner {
+/// The core of an open store.
+pub(crate) struct Shared {
     pub storage: Storage,
-    pub view: ArcSwap<View>,
-    pub current: CurrentView,
-    /// The newest sequence number that readers may see.
-    pub visible: AtomicU64,
-    pub log: Mutex<Log>,
-    /// Batches that wait for the log, oldest first.
-    pub write_queue: Mutex<Vec<Arc<QueuedBatch>>>,
-    /// Earlier logs that were not synced yet, oldest first. A sync of the current log must sync them first, or a crash could keep later
-    /// writes and lose earlier ones. A flush removes the logs that it makes redundant. Locked after `log`; no other lock follows it.
-    pub unsynced: Mutex<Vec<(FileId, wal::LogWriter)>>,
-    /// `None` in a read-only store.
-    pub manifest: Mutex<Option<(Manifest, ManifestState)>>,
     pub control: ShortLock<Control>,
-    /// What the last pick has found out about the levels. Held by the thread that looks for a compaction; locked before `control`.
-    pub costs: Mutex<MergeCosts>,
-    /// What the last look at all filters has found. No other lock is taken while it is held.
-    pub retunes: Mutex<Retunes>,
+    view: ArcSwap<View>,
+    current: CurrentView,
+    /// The newest sequence number that readers may see.
+    visible: AtomicU64,
     /// Signals background threads that there may be work.
-    pub work: Arc<Condvar>,
+    work: Arc<Condvar>,
     /// Signals stalled writers and other waiters that background work has finished.
-    pub progress: Condvar,
+    progress: Condvar,
     /// Why the store became read-only (I5).
-    pub failure: OnceLock<Arc<str>>,
-    /// What was read of a store that another process writes.
-    pub following: Option<Following>,
-    /// The policy for new segments, which `rebuild_filters` changes.
-    pub filter_policy: Mutex<FilterPolicy>,
+    failure: OnceLock<Arc<str>>,
 }
 
-/// What only a writable store has.
-pub(crate) struct Writable {
-    pub logs: InheritedLogs,
-    pub manifest: Manifest,
-    pub state: ManifestState,
-}
-
-impl Inner {
-    /// The state right after recovery. A store without `writable` is read-only. `work` is the signal that `storage` knows, too.
-    pub fn new(
-        storage: Storage,
-        work: Arc<Condvar>,
-        view: View,
-        visible: Seq,
-        writable: Option<Writable>,
-    ) -> Self {
-        let (log, manifest) = writable.map(|w| (Log::Inherited(w.logs), (w.manifest, w.state))).unzip();
+impl Shared {
+    /// The state right after recovery. `work` is the signal that `storage` knows, too.
+    pub fn new(storage: Storage, work: Arc<Condvar>, view: View, visible: Seq) -> Self {
         let before_own_logs = FileId(storage.first_own_id.0.saturating_sub(1));
-        Inner {
+        Shared {
             view: ArcSwap::from_pointee(view),
             current: CurrentView { store: OPENED.fetch_add(1, Relaxed), number: AtomicU64::new(0) },
             visible: AtomicU64::new(visible),
-            log: Mutex::new(log.unwrap_or(Log::None)),
-            write_queue: Mutex::new(Vec::new()),
-            unsynced: Mutex::new(Vec::new()),
-            manifest: Mutex::new(manifest),
             control: ShortLock::new(Control::new(before_own_logs)),
-            costs: Mutex::default(),
-            retunes: Mutex::default(),
             work,
             progress: Condvar::new(),
             failure: OnceLock::new(),
-            following: None,
-            filter_policy: Mutex::new(storage.options.filter_policy),
             storage,
         }
+    }
+
+    /// The view that readers see now, for a short look.
+    #[inline(always)]
+    pub fn view(&self) -> impl Deref<Target = Arc<View>> {
+        self.view.load()
+    }
+
+    /// The view that readers see now.
+    pub fn current_view(&self) -> Arc<View> {
+        self.view.load_full()
+    }
+
+    /// What tells the current view from all others.
+    #[inline(always)]
+    pub fn current(&self) -> &CurrentView {
+        &self.current
+    }
+
+    /// The number of the current view.
+    pub fn view_number(&self) -> u64 {
+        self.current.number.load(Ordering::Acquire)
+    }
+
+    pub fn live(&self) -> Arc<LiveSet> {
+        Arc::clone(&self.view.load().live)
+    }
+
+    /// Whether this is the live set of the current view.
+    pub fn is_current(&self, live: &Arc<LiveSet>) -> bool {
+        Arc::ptr_eq(&self.view.load().live, live)
+    }
+
+    /// The newest sequence number that readers may see.
+    #[inline(always)]
+    pub fn visible(&self) -> Seq {
+        self.visible.load(Ordering::Acquire)
+    }
+
+    /// Lets readers see everything up to this number.
+    pub fn show(&self, visible: Seq) {
+        self.visible.store(visible, Ordering::Release);
+    }
+
+    /// Lets readers see everything up to this number, if that is more than they see.
+    pub fn show_at_least(&self, visible: Seq) {
+        self.visible.fetch_max(visible, Ordering::AcqRel);
     }
 
     /// The view and the sequence number for a read that starts now, loaded in the order that [`View`] requires.
     #[inline]
     pub fn snapshot(&self) -> (Arc<View>, Seq) {
-        let view = self.view.load_full();
-        (view, self.visible.load(Ordering::Acquire))
+        let view = self.current_view();
+        (view, self.visible())
     }
 
     /// Replaces the view. The caller holds `control`, so only one thread at a time does so. Returns the view before, which may be the last to
@@ -137,7 +141,7 @@ impl Inner {
             let before = self.live();
             let Some(live) = next(&before).map(Arc::new) else { return false };
             let mut control = self.control.lock();
-            if Arc::ptr_eq(&self.view.load().live, &before) {
+            if self.is_current(&before) {
                 let change = |view: &mut View| {
                     view.live = live;
                     along(view);
@@ -150,8 +154,42 @@ impl Inner {
         }
     }
 
-    pub fn live(&self) -> Arc<LiveSet> {
-        Arc::clone(&self.view.load().live)
+    /// Wakes the background threads: there may be work.
+    pub fn wake_workers(&self) {
+        self.work.notify_all();
+    }
+
+    /// Wakes the background threads and everybody who waits for them.
+    pub fn wake_all(&self) {
+        self.work.notify_all();
+        self.progress.notify_all();
+    }
+
+    /// Releases the lock until there may be work, or the time is over. May return earlier.
+    pub fn sleep<'a>(
+        &self,
+        control: ShortGuard<'a, Control>,
+        time: Option<Duration>,
+    ) -> ShortGuard<'a, Control> {
+        match time {
+            None => control.wait(&self.work),
+            Some(time) => control.wait_timeout(&self.work, time),
+        }
+    }
+
+    /// Releases the lock until background work has finished. May return earlier.
+    pub fn wait_for_progress<'a>(&self, control: ShortGuard<'a, Control>) -> ShortGuard<'a, Control> {
+        control.wait(&self.progress)
+    }
+
+    /// Lets the store take no more writes, for this cause. `false` if it took none before.
+    pub fn set_failure(&self, cause: Arc<str>) -> bool {
+        self.failure.set(cause).is_ok()
+    }
+
+    /// Whether the store takes no more writes after a failure.
+    pub fn has_failed(&self) -> bool {
+        self.failure.get().is_some()
     }
 
     /// Fails if the store takes no writes.

@@ -1,8 +1,11 @@
 //! A compaction: what it merges or moves, and what it owns meanwhile. `pick` chooses one.
 
 use super::reservation::Reservation;
-use crate::engine::write::RANGE_BYTES_MAX;
+use crate::engine::control::Control;
+use crate::engine::shared::Shared;
+use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
 use crate::live::{LiveSegment, LiveSet, Segments, hull};
+use std::sync::Arc;
 
 /// The most segments of level 0 in one merge. Each needs a cursor with a read window of up to 256 KiB; any other level needs one in all.
 pub(crate) const LEVEL0_GROUP_MAX: usize = 64;
@@ -141,6 +144,12 @@ impl Compaction {
     /// What this compaction owns while it runs.
     pub fn reservation(&self) -> &Reservation {
         &self.reservation
+    }
+
+    /// Reserves what it needs, unless another one has taken that, or the live set is not the one that this was chosen for. It was chosen
+    /// without the lock.
+    pub fn reserve(&self, shared: &Shared, control: &mut Control, live: &Arc<LiveSet>) -> bool {
+        shared.is_current(live) && control.compactions.reserve(&self.reservation)
     }
 
     /// Drops the segments, and so their files if they are obsolete. The reservation stays.

@@ -172,11 +172,11 @@ fn i5_no_pair_of_bits_under_a_right_checksum_is_an_internal_error() {
         let crc = crc(&bytes, end);
         bytes[end..end + 4].copy_from_slice(&crc);
         std::fs::write(&segment, bytes).unwrap();
-        let inner = open_writable(&path, Options::new()).unwrap(); // Without background threads, which would be faster.
-        let live = inner.live();
+        let engine = open_writable(&path, Options::new()).unwrap(); // Without background threads, which would be faster.
+        let live = engine.shared.live();
         let damaged_one = live.segments().find(|s| s.meta.id == id).unwrap().clone();
         let planned = Compaction::down(&live, vec![damaged_one], 2, &[]).unwrap();
-        match inner.compact_one(&planned) {
+        match engine.compactor.compact_one(&planned) {
             Ok(()) => {}
             Err(Error::Corruption { file, .. }) if file == segment => damaged += 1,
             Err(other) => panic!("bit {bit} at {at}: {other}"),
@@ -236,17 +236,17 @@ fn what_the_manifest_has_wrong_about_a_segment_is_found_by_verify_and_put_right_
 fn a_move_leaves_a_segment_in_quarantine_that_went_there_meanwhile() {
     let (_dir, path) = store_of(&[(1, &[("m", "1")])]);
     let db = Db::open(&path).unwrap();
-    let (inner, live) = (db.inner(), db.inner().live());
+    let (engine, live) = (db.engine(), db.engine().shared.live());
     let segment = live.segments().next().unwrap();
     let planned = Compaction::down(&live, vec![segment.clone()], 2, &[]).unwrap();
     let file = path.join(segment.meta.id.file_name(FileKind::Segment));
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[0] ^= 1; // So that it does not return by itself.
     std::fs::write(&file, bytes).unwrap();
-    assert!(inner.quarantine(&Error::corruption(&file, 0, "a flipped bit")));
-    inner.compact_one(&planned).unwrap();
+    assert!(engine.publisher.quarantine(&Error::corruption(&file, 0, "a flipped bit")));
+    engine.compactor.compact_one(&planned).unwrap();
     assert_eq!(db.stats().segments_quarantined, 1);
-    assert!(inner.live().levels()[2].segments().len() == 0);
+    assert!(engine.shared.live().levels()[2].segments().len() == 0);
 }
 
 #[test]
@@ -254,11 +254,11 @@ fn a_merge_within_level_0_keeps_no_older_segment_from_leaving_it() {
     let rows: &[(&str, &str)] = &[("a", "1"), ("z", "1")];
     let (_dir, path) = store_of(&[(0, rows), (0, rows), (0, rows)]);
     let db = Options::new().read_only(true).open(&path).unwrap();
-    let live = db.inner().live();
+    let live = db.engine().shared.live();
     let level0 = live.levels()[0].segments();
     let merging = Reservation::of(level0.iter().take(2), 0);
     let upper = |running: &[Reservation]| -> Vec<_> {
-        let picked = pick_level0(&live, &db.inner().storage.options, running)
+        let picked = pick_level0(&live, &db.engine().shared.storage.options, running)
             .map(|compaction| compaction.upper)
             .unwrap_or_default();
         picked.iter().map(|s| s.meta.id).collect()
@@ -274,22 +274,23 @@ fn segments_in_quarantine_wait_while_another_one_comes_back() {
     let (_dir, path) = store_of(&[(level, &[("a", "1")]), (level, &[("m", "1")])]);
     // Read-only, so that no background thread takes one back.
     let db = Options::new().read_only(true).open(&path).unwrap();
-    let inner = db.inner();
-    inner.queue_suspects();
-    let next = || inner.reserve_suspect(|_| true).map(|back| back.upper[0].meta.id);
+    let (control, compactor) = (&db.engine().shared.control, &db.engine().compactor);
+    compactor.queue_suspects();
+    let next = || compactor.reserve_suspect(|_| true).map(|back| back.upper[0].meta.id);
     let first = next().unwrap();
     assert_eq!(next(), None, "two could pass each other");
-    inner.control.lock().running.clear();
+    control.lock().compactions.running.clear();
     assert!(next().is_some_and(|second| second != first), "the second one has kept its turn");
-    inner.control.lock().running.clear();
+    control.lock().compactions.running.clear();
 }
 
 #[test]
 fn a_read_that_is_scheduled_while_segments_in_quarantine_are_queued_stays_scheduled() {
     let (_dir, path) = store_of(&[(1, &[("a", "1")])]);
     let db = Options::new().read_only(true).open(&path).unwrap();
-    let due = Some(crate::sync::Instant::now() + std::time::Duration::from_secs(60));
-    db.inner().control.lock().suspects_due = due;
-    db.inner().queue_suspects();
-    assert_eq!(db.inner().control.lock().suspects_due, due);
+    let (control, now) = (&db.engine().shared.control, crate::sync::Instant::now());
+    control.lock().suspects.next.schedule_soon();
+    let due = control.lock().suspects.next.until(now);
+    db.engine().compactor.queue_suspects();
+    assert!(due.is_some() && control.lock().suspects.next.until(now) == due);
 }

@@ -7,18 +7,18 @@
 //!    level 0 needs compaction, every other step does that, or waits for the thread that does: writers wait for one step at most (I7).
 //! 4. Each finished step is published. After a crash, the next call continues with what remains.
 
+use super::Compactor;
 use super::compaction::Compaction;
 use super::pick::{deepest_bytes_max, level0_is_due, pick_level0};
 use super::reservation::Reservation;
-use crate::bounds::{KeyRange, is_empty};
-use crate::engine::shared::Inner;
+use crate::bounds::KeyRange;
+use crate::engine::shared::Shared;
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::LEVELS;
 use crate::sync::assert_unlocked;
-use crate::sync::atomic::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -85,34 +85,29 @@ impl ManualCompaction {
 
 /// A compaction that is reserved while this lives.
 struct ReservedStep<'a> {
-    inner: &'a Inner,
+    shared: &'a Shared,
     compaction: Compaction,
 }
 
 impl Drop for ReservedStep<'_> {
     fn drop(&mut self) {
-        let mut control = self.inner.control.lock();
-        control.running.retain(|running| running != self.compaction.reservation());
-        control.manual -= 1;
+        let mut control = self.shared.control.lock();
+        control.compactions.running.retain(|running| running != self.compaction.reservation());
+        control.compactions.manual -= 1;
         control.finished += 1;
         drop(control);
-        self.inner.work.notify_all();
-        self.inner.progress.notify_all();
+        self.shared.wake_all();
     }
 }
 
-impl Inner {
-    /// Flushes, then compacts the segments with keys in the range. An empty range does nothing.
-    pub fn compact_range(&self, range: KeyRange) -> Result<()> {
-        if is_empty(&range) {
-            return self.check_writable();
-        }
-        let newest = self.visible.load(Ordering::Acquire);
-        self.flush()?;
-        let live = self.live();
+impl Compactor {
+    /// Compacts the segments with keys in the range that were written up to `newest`, which the caller has flushed.
+    pub fn compact_range(&self, range: KeyRange, newest: Seq) -> Result<()> {
+        let live = self.shared.live();
         let bytes: u64 = live.levels().iter().map(|level| level.file_bytes()).sum();
         // A background thread would empty a level that is too small for the run at once.
-        let fits = |level: &usize| deepest_bytes_max(*level, self.storage.options.segment_bytes) >= bytes;
+        let fits =
+            |level: &usize| deepest_bytes_max(*level, self.shared.storage.options.segment_bytes) >= bytes;
         let level = (live.deepest().max(1)..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
         let manual = ManualCompaction { range, newest, level };
         self.take_back_covered(&manual)?;
@@ -125,7 +120,9 @@ impl Inner {
 
     /// Takes back the covered segments from quarantine that are readable by now.
     fn take_back_covered(&self, manual: &ManualCompaction) -> Result<()> {
-        for suspect in self.live().quarantined().iter().filter(|s| manual.covers(s) && self.is_readable(s)) {
+        for suspect in
+            self.shared.live().quarantined().iter().filter(|s| manual.covers(s) && self.is_readable(s))
+        {
             if let Some(step) = self.reserve_take_back(suspect.meta.id)? {
                 self.note_failure(self.take_back(suspect, &step.compaction))?;
             }
@@ -138,7 +135,8 @@ impl Inner {
         loop {
             let (live, running) = self.live_and_running()?;
             let Some(suspect) = live.quarantined().iter().find(|s| s.meta.id == id) else { return Ok(None) };
-            let back = |running: &[_]| Compaction::back(&live, suspect, &self.storage.options, running);
+            let back =
+                |running: &[_]| Compaction::back(&live, suspect, &self.shared.storage.options, running);
             match back(&running) {
                 Some(compaction) => match self.reserve_step(&live, compaction) {
                     None => continue,
@@ -153,8 +151,8 @@ impl Inner {
     /// The live set, and what the running compactions own of it.
     fn live_and_running(&self) -> Result<(Arc<LiveSet>, Vec<Reservation>)> {
         let mut seen = None;
-        self.wait_until(|control| {
-            seen = Some((self.live(), control.running.clone()));
+        self.shared.wait_until(|control| {
+            seen = Some((self.shared.live(), control.compactions.running.clone()));
             !control.closing
         })?;
         seen.ok_or(Error::Closing)
@@ -162,23 +160,24 @@ impl Inner {
 
     /// Reserves a step that was chosen for this live set. `None` if it must be chosen anew.
     fn reserve_step(&self, live: &Arc<LiveSet>, compaction: Compaction) -> Option<ReservedStep<'_>> {
-        let mut control = self.control.lock();
-        let is_reserved = !control.closing && self.reserve_if_current(&mut control, live, &compaction);
-        control.manual += usize::from(is_reserved);
+        let mut control = self.shared.control.lock();
+        let is_reserved = !control.closing && compaction.reserve(&self.shared, &mut control, live);
+        control.compactions.manual += usize::from(is_reserved);
         drop(control);
-        is_reserved.then(|| ReservedStep { inner: self, compaction })
+        is_reserved.then(|| ReservedStep { shared: &self.shared, compaction })
     }
 
     /// Waits until a compaction ends or the live set changes.
     fn wait_for_change(&self, live: &Arc<LiveSet>, running: &[Reservation]) -> Result<()> {
-        self.wait_until(|control| control.running != running || !Arc::ptr_eq(&self.view.load().live, live))
+        self.shared
+            .wait_until(|control| control.compactions.running != running || !self.shared.is_current(live))
     }
 
     fn note_failure(&self, outcome: Result<()>) -> Result<()> {
-        outcome.inspect_err(|error| self.count_shortage(error)).map_err(|e| match e {
+        outcome.inspect_err(|error| self.shared.count_shortage(error)).map_err(|e| match e {
             Error::Poisoned { .. } => e,
-            _ if self.quarantine(&e) => e,
-            _ => self.fail(e),
+            _ if self.publisher.quarantine(&e) => e,
+            _ => self.shared.fail(e),
         })
     }
 
@@ -190,8 +189,8 @@ impl Inner {
     ) -> Result<Option<ReservedStep<'_>>> {
         loop {
             let (live, running) = self.live_and_running()?;
-            let level0_first = level0_is_due(&live, &self.storage.options) && !*level0_was_last;
-            let next = match pick_level0(&live, &self.storage.options, &running) {
+            let level0_first = level0_is_due(&live, &self.shared.storage.options) && !*level0_was_last;
+            let next = match pick_level0(&live, &self.shared.storage.options, &running) {
                 Some(compaction) if level0_first => NextStep::Run(compaction),
                 None if level0_first && !running.iter().any(|r| r.writes(1)) => NextStep::Wait,
                 _ => manual.next(&live, &running),
@@ -224,9 +223,9 @@ mod tests {
         let (_dir, path) = store_of(&[(3, &[("z", "1")]), (1, &[("m", "1")])]);
         let db = Options::new().background_threads(2).open(&path).unwrap();
         // As if the only thread for compactions were busy elsewhere.
-        let elsewhere = Reservation::of(db.inner().live().levels()[3].segments().iter(), 4);
-        db.inner().control.lock().running.extend(elsewhere);
-        while !level0_is_due(&db.inner().live(), &db.inner().storage.options) {
+        let elsewhere = Reservation::of(db.engine().shared.live().levels()[3].segments().iter(), 4);
+        db.engine().shared.control.lock().compactions.running.extend(elsewhere);
+        while !level0_is_due(&db.engine().shared.live(), &db.engine().shared.storage.options) {
             db.put("a", "1").unwrap();
             db.flush().unwrap();
         }
@@ -234,7 +233,7 @@ mod tests {
         let manual = ManualCompaction { range, newest: Seq::MAX, level: 2 };
         let mut level0_was_last = false;
         let mut into = || {
-            let step = db.inner().next_step(&manual, &mut level0_was_last).unwrap();
+            let step = db.engine().compactor.next_step(&manual, &mut level0_was_last).unwrap();
             step.map(|step| step.compaction.output_level)
         };
         assert_eq!([into(), into(), into(), into()], [Some(1), Some(2), Some(1), Some(2)]);

@@ -1,286 +1,39 @@
-//! Compaction: merge the inputs, keep the newest entry of each key, write the next level.
-//!
-//! Readers hold the segments that they started with, so a compaction keeps no old entries for them: it writes one entry per key, and a
-//! tombstone, of a key or of a range, only if a deeper level may have an entry that it hides.
+//! The compactor: picks, reserves and runs compactions, in the background and by hand, and takes segments back from quarantine.
 
 pub(crate) mod compaction;
-pub(crate) mod costs;
+mod costs;
+mod manual;
+mod merge;
+pub(crate) mod next;
+mod output;
+pub(crate) mod pick;
+pub(crate) mod reservation;
+mod take_back;
+mod wait;
+
 #[cfg(test)]
 pub(crate) mod level_tests;
-pub(crate) mod manual;
 #[cfg(test)]
 mod move_tests;
-pub(crate) mod output;
-pub(crate) mod pick;
-pub(crate) mod quarantine;
-pub(crate) mod reservation;
-pub(crate) mod take_back;
 
-use self::compaction::Compaction;
-use self::output::CompactionOutput;
-use self::pick::{pick, pick_level0};
-use crate::engine::control::TombstoneFlush;
-use crate::engine::failure::AwaitedWork;
-use crate::engine::filters::plan::LevelSizes;
-use crate::engine::metrics::add;
-use crate::engine::publish::LiveSetChange;
-use crate::engine::read::run_walk::RunWalk;
-use crate::engine::retry::TaskKind;
-use crate::engine::shared::Inner;
-use crate::engine::storage::segment_builder::UnpublishedSegments;
-use crate::engine::write::LEVEL0_SLOWDOWN;
-use crate::error::{Error, Result};
-use crate::key::{EntryKind, Seq, SplitKey};
-use crate::live::{LiveSegment, RangedRuns};
-use crate::merge::{MergeCursor, MergeSource, RunCursor};
-use crate::ranges::{RangeTombstones, Span};
-use crate::segment::{Access, Direction};
-use crate::sync::atomic::Ordering;
-use crate::sync::lock;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
-use std::ops::Bound;
+use self::costs::MergeCosts;
+use super::filters::FilterKeeper;
+use super::publish::Publisher;
+use super::shared::Shared;
+use crate::sync::Mutex;
+use std::sync::Arc;
 
-/// How many entries are merged between two checks whether the store is closing.
-const CHECK_EVERY: u64 = 4096;
-
-impl Inner {
-    /// Runs one compaction and publishes its outputs. If the store closes meanwhile, abandons it without an error.
-    pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
-        if compaction.drops {
-            return self.drop_covered(compaction);
-        }
-        if compaction.is_move() {
-            let upper = &compaction.upper;
-            return self.publish_if(|live| {
-                // What went to quarantine meanwhile stays there: nobody has read it.
-                let is_as_planned =
-                    |s: &LiveSegment| live.now(&s.meta).is_some_and(|now| now.meta.level == s.meta.level);
-                upper.iter().all(is_as_planned).then(|| LiveSetChange {
-                    added: upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
-                    removed: upper.clone(),
-                    ..LiveSetChange::default()
-                })
-            });
-        }
-        let merged = self.merge(compaction).map_err(|error| self.trace_to_input(compaction, error));
-        let Some(added) = merged? else { return Ok(()) };
-        let removed = compaction.inputs().cloned().collect();
-        self.publish(LiveSetChange { added, removed, ..LiveSetChange::default() })
-    }
-
-    /// Removes segments of which range tombstones delete everything, without reading them.
-    fn drop_covered(&self, compaction: &Compaction) -> Result<()> {
-        self.publish_if(|live| {
-            let are_covered =
-                compaction.upper.iter().all(|s| live.now(&s.meta).is_some_and(|now| now.meta == s.meta));
-            let removed = compaction.upper.clone();
-            are_covered.then(|| LiveSetChange { removed, ..LiveSetChange::default() })
-        })
-    }
-
-    /// Writes the merged segments; `None` if the store is closing.
-    fn merge(&self, compaction: &Compaction) -> Result<Option<Vec<LiveSegment>>> {
-        let mut built = UnpublishedSegments::new(&self.storage);
-        Ok(self.merge_into(compaction, None, &mut built.segments)?.then(|| built.take()))
-    }
-
-    /// Merges the whole store into one run whose rows all have the number 1. For a repair: the numbers of an open store never go back.
-    pub fn merge_renumbered(&self) -> Result<()> {
-        let Some(all) = Compaction::of_all(&self.live()) else { return Ok(()) };
-        let mut built = UnpublishedSegments::new(&self.storage);
-        self.merge_into(&all, Some(1), &mut built.segments)?;
-        self.publish(LiveSetChange { added: built.take(), removed: all.upper, ..LiveSetChange::default() })
-    }
-
-    /// Entries that no segment may have come from a damaged input whose checksums are right. That input is then at fault, not the writing:
-    /// it goes to quarantine, and the store stays writable.
-    fn trace_to_input(&self, compaction: &Compaction, error: Error) -> Error {
-        match error {
-            Error::KeyOutOfOrder { .. }
-            | Error::KeyTooLarge { .. }
-            | Error::ValueTooLarge { .. }
-            | Error::NumbersExhausted { .. }
-            | Error::Internal(_) => compaction
-                .inputs()
-                .find_map(|s| self.check_whole(&s.meta, &mut |_, _, _| Ok(())).err())
-                .unwrap_or(error),
-            error => error,
-        }
-    }
-
-    /// Writes the merged segments; `false` if the store is closing. With `number`, all rows get that one.
-    fn merge_into(
-        &self,
-        compaction: &Compaction,
-        number: Option<Seq>,
-        built: &mut Vec<LiveSegment>,
-    ) -> Result<bool> {
-        let mut sizes = LevelSizes::of(&self.live(), compaction.inputs(), &self.storage.prefix_set());
-        sizes.add_entries(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
-        let plan = lock(&self.filter_policy).plan(&sizes);
-        let deleted = RangedRuns::of_all(compaction.inputs())?;
-        let sources = sources(compaction, &deleted);
-        let mut merge = MergeCursor::new(sources, Direction::Forward, Bound::Unbounded, None);
-        let kept = if compaction.bottom { RangeTombstones::default() } else { deleted.clone() };
-        let mut output = CompactionOutput::new(self, compaction, plan.as_ref(), kept, built);
-        let mut key = Vec::new();
-        let mut span: Option<Span> = None;
-        let mut entries = 0u64;
-        while merge.advance()? {
-            entries += 1;
-            if entries.is_multiple_of(CHECK_EVERY) && self.may_abandon(compaction) {
-                return Ok(false);
-            }
-            if compaction.bottom && merge.kind() == EntryKind::Tombstone {
-                continue;
-            }
-            if !deleted.is_empty() && merge.seq() < newest_at(&deleted, merge.key(), &mut span, &mut key) {
-                continue;
-            }
-            merge.key().copy_into(&mut key);
-            output.append(&key, number.unwrap_or(merge.seq()), merge.kind(), merge.value())?;
-        }
-        output.finish()?;
-        add(
-            &self.storage.metrics.compaction_read_bytes,
-            compaction.inputs().map(|s| s.meta.file_bytes).sum(),
-        );
-        add(&self.storage.metrics.compaction_bytes, built.iter().map(|s| s.meta.file_bytes).sum());
-        Ok(true)
-    }
-
-    /// Whether the store is closing and need not wait for this compaction.
-    fn may_abandon(&self, compaction: &Compaction) -> bool {
-        let relieves = || {
-            self.level0_is_over_limit() && compaction.inputs().any(|s| s.meta.level < compaction.output_level)
-        };
-        self.control.lock().closing && !relieves()
-    }
-
-    /// Whether level 0 has enough segments to slow writers down.
-    fn level0_is_over_limit(&self) -> bool {
-        let live = self.live();
-        live.levels()[0].segments().len() >= LEVEL0_SLOWDOWN.max(self.storage.options.level0_trigger)
-    }
-
-    /// Merges level 0 until it is within its limit. Only for a closing store, in which nothing else compacts.
-    pub fn relieve_level0(&self) -> Result<()> {
-        while self.check_writable().is_ok() && self.level0_is_over_limit() {
-            let Some(compaction) = pick_level0(&self.live(), &self.storage.options, &[]) else { break };
-            self.compact_one(&compaction)?;
-        }
-        Ok(())
-    }
-
-    /// Waits until nothing is left to flush, compact or retune.
-    pub fn wait_for_compaction(&self) -> Result<()> {
-        self.check_writable()?;
-        let _wait = CompactionWait::begin(self);
-        let mut awaited = AwaitedWork::default();
-        loop {
-            let seen = (self.current.number.load(Ordering::Acquire), self.control.lock().finished);
-            let Some(kind) = self.work_left() else { return Ok(()) };
-            let mut control = self.control.lock();
-            self.check_writable()?;
-            if control.closing {
-                return Err(Error::Closing);
-            }
-            self.check_awaited(&mut awaited, &mut control, kind)?;
-            if seen == (self.current.number.load(Ordering::Acquire), control.finished) {
-                let _control = control.wait(&self.progress);
-            }
-        }
-    }
-
-    /// What there is to do, or is being done, in a store that counts as idle.
-    fn work_left(&self) -> Option<TaskKind> {
-        {
-            let control = self.control.lock();
-            let rotates = control.tombstone_flush != TombstoneFlush::NotNeeded;
-            if control.flushing.is_some() || !control.to_flush.is_empty() || rotates {
-                return Some(TaskKind::Flush);
-            }
-            if !control.running.is_empty() {
-                return Some(TaskKind::Compaction);
-            }
-        }
-        if pick(&mut lock(&self.costs), &self.live(), &self.storage.options, &[], true).is_some() {
-            return Some(TaskKind::Compaction);
-        }
-        let retunes = self.control.lock().checking_sidecars || self.segment_to_retune().is_some();
-        retunes.then_some(TaskKind::Sidecars)
-    }
+/// The one who compacts.
+pub(crate) struct Compactor {
+    shared: Arc<Shared>,
+    publisher: Arc<Publisher>,
+    filters: Arc<FilterKeeper>,
+    /// What the last pick has found out about the levels. Held by the thread that looks for a compaction; locked before `control`.
+    costs: Mutex<MergeCosts>,
 }
 
-/// The newest range tombstone of a key. `span` is what an earlier call has found.
-fn newest_at(deleted: &RangeTombstones, at: SplitKey<'_>, span: &mut Option<Span>, key: &mut Vec<u8>) -> Seq {
-    match span {
-        Some(span) if span.has(at) => span.seq,
-        _ => {
-            at.copy_into(key);
-            let found = span.insert(Span::default());
-            deleted.narrow(key, found);
-            found.seq
-        }
-    }
-}
-
-/// One cursor for each segment in quarantine and for each sorted run. Segments of level 0 that do not overlap share a run: a repair may have
-/// put very many there. So memory does not grow with the number of segments. Segments of which everything is deleted are left out, unread.
-fn sources(compaction: &Compaction, deleted: &RangeTombstones) -> Vec<MergeSource> {
-    let mut runs: BTreeMap<u8, Vec<&LiveSegment>> = BTreeMap::new();
-    let (mut level0, mut alone) = (Vec::new(), Vec::new());
-    let stays = |s: &&LiveSegment| !deleted.cover(&s.meta.smallest, &s.meta.largest, s.meta.max_seq);
-    for input in compaction.inputs().filter(stays) {
-        match input.meta.level {
-            _ if input.is_quarantined() => alone.push(vec![input]),
-            0 => level0.push(input),
-            level => runs.entry(level).or_default().push(input),
-        }
-    }
-    let source = |mut run: Vec<&LiveSegment>| {
-        run.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
-        let walk = RunWalk::of(run.into_iter().cloned().collect(), Direction::Forward);
-        MergeSource::Run(RunCursor::new(Box::new(walk), Direction::Forward, Bound::Unbounded, Access::Scan))
-    };
-    alone.into_iter().chain(disjoint_runs(level0)).chain(runs.into_values()).map(source).collect()
-}
-
-/// Distributes segments over as few runs as possible, so that no two of a run overlap.
-fn disjoint_runs(mut segments: Vec<&LiveSegment>) -> Vec<Vec<&LiveSegment>> {
-    segments.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
-    let mut runs: Vec<Vec<&LiveSegment>> = Vec::new();
-    // The runs by their largest keys, smallest first.
-    let mut ends: BinaryHeap<Reverse<(&[u8], usize)>> = BinaryHeap::new();
-    for segment in segments {
-        let begins_behind = |end: &Reverse<(&[u8], usize)>| end.0.0 < segment.meta.smallest.as_slice();
-        let run = match ends.peek().is_some_and(begins_behind).then(|| ends.pop()).flatten() {
-            Some(Reverse((_, run))) => run,
-            None => {
-                runs.push(Vec::new());
-                runs.len() - 1
-            }
-        };
-        ends.push(Reverse((&segment.meta.largest, run)));
-        runs[run].push(segment);
-    }
-    runs
-}
-
-/// While it lives, the background threads treat the store as idle and compact everything.
-struct CompactionWait<'a>(&'a Inner);
-
-impl<'a> CompactionWait<'a> {
-    fn begin(inner: &'a Inner) -> Self {
-        inner.control.lock().compaction_waiters += 1;
-        inner.work.notify_all();
-        CompactionWait(inner)
-    }
-}
-
-impl Drop for CompactionWait<'_> {
-    fn drop(&mut self) {
-        self.0.control.lock().compaction_waiters -= 1;
+impl Compactor {
+    pub fn new(shared: Arc<Shared>, publisher: Arc<Publisher>, filters: Arc<FilterKeeper>) -> Self {
+        Compactor { shared, publisher, filters, costs: Mutex::default() }
     }
 }

@@ -8,7 +8,6 @@ use crate::{Compression, Result};
 use crate::{Db, Options, WriteStall};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 fn options() -> Options {
     Options::new().segment_bytes(4096).compression(Compression::None)
@@ -34,7 +33,7 @@ fn segments_that_only_move_go_in_a_few_edits_of_the_manifest() {
         assert!(segments >= 400, "{segments}");
         let db = options().open(&path).unwrap();
         db.wait_for_compaction().unwrap();
-        let edits = db.inner().current.number.load(Relaxed);
+        let edits = db.engine().shared.view_number();
         assert!(edits < 20, "{edits} changes of the view for {segments} segments in level {level}");
         let stats = db.stats();
         assert!(stats.levels[0].segments == 0 && stats.levels[3].segments > 300, "{:?}", stats.levels);
@@ -108,10 +107,10 @@ fn a_write_that_waits_for_a_compaction_says_so() {
     db.put("key", "value").unwrap();
     // As if a compaction of everything ran all the time.
     db.flush().unwrap();
-    let live = db.inner().live();
+    let live = db.engine().shared.live();
     let elsewhere = Reservation::of(live.levels()[0].segments().iter(), 1).unwrap();
-    db.inner().control.lock().running.push(elsewhere.clone());
-    while db.inner().live().levels()[0].segments().len() < 36 {
+    db.engine().shared.control.lock().compactions.running.push(elsewhere.clone());
+    while db.engine().shared.live().levels()[0].segments().len() < 36 {
         db.put("key", "value").unwrap();
         db.flush().unwrap();
     }
@@ -119,11 +118,11 @@ fn a_write_that_waits_for_a_compaction_says_so() {
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| db.put("key", "last"));
         eventually("it says so", || db.stats().write_stall == Some(WriteStall::Compaction));
-        let mut control = db.inner().control.lock();
-        control.running.retain(|running| *running != elsewhere);
+        let mut control = db.engine().shared.control.lock();
+        control.compactions.running.retain(|running| *running != elsewhere);
         control.finished += 1;
         drop(control);
-        db.inner().work.notify_all();
+        db.engine().shared.wake_workers();
         writer.join().unwrap().unwrap();
     });
     assert_eq!(db.stats().write_stall, None);

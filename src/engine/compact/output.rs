@@ -6,10 +6,9 @@
 //!    behind which the segment can end.
 
 use super::compaction::Compaction;
+use crate::engine::filters::FilterKeeper;
 use crate::engine::filters::plan::FilterPlan;
-use crate::engine::shared::Inner;
-use crate::engine::storage::segment_builder::SegmentBuilder;
-use crate::engine::write::RANGE_BYTES_MAX;
+use crate::engine::storage::segment_builder::{RANGE_BYTES_MAX, SegmentBuilder};
 use crate::error::Result;
 use crate::key::{EntryKind, Seq};
 use crate::live::LiveSegment;
@@ -17,7 +16,7 @@ use crate::ranges::{RangeTombstones, successor};
 
 /// Call order: `new append* finish`.
 pub(crate) struct CompactionOutput<'a> {
-    inner: &'a Inner,
+    filters: &'a FilterKeeper,
     level: u8,
     plan: Option<&'a FilterPlan>,
     built: &'a mut Vec<LiveSegment>,
@@ -34,7 +33,7 @@ pub(crate) struct CompactionOutput<'a> {
 impl<'a> CompactionOutput<'a> {
     /// Writes to segments that are appended to `built`, with the range tombstones `ranges`.
     pub fn new(
-        inner: &'a Inner,
+        filters: &'a FilterKeeper,
         compaction: &Compaction,
         plan: Option<&'a FilterPlan>,
         ranges: RangeTombstones,
@@ -42,7 +41,7 @@ impl<'a> CompactionOutput<'a> {
     ) -> Self {
         let level = compaction.output_level;
         let (current, passed, passed_bytes, uncounted) = (None, 0, 0, 0);
-        CompactionOutput { inner, level, plan, built, current, ranges, passed, passed_bytes, uncounted }
+        CompactionOutput { filters, level, plan, built, current, ranges, passed, passed_bytes, uncounted }
     }
 
     /// Adds the next entry.
@@ -67,7 +66,7 @@ impl<'a> CompactionOutput<'a> {
     fn builder(&mut self) -> Result<&mut SegmentBuilder<'a>> {
         let builder = match self.current.take() {
             Some(builder) => builder,
-            None => SegmentBuilder::new(&self.inner.storage, self.level, self.plan)?,
+            None => SegmentBuilder::new(self.filters.storage(), self.level, self.plan)?,
         };
         Ok(self.current.insert(builder))
     }
@@ -97,7 +96,7 @@ impl<'a> CompactionOutput<'a> {
     fn is_full(&self) -> bool {
         let bytes = self.current.as_ref().map_or(0, SegmentBuilder::file_bytes) + self.passed_bytes as u64;
         self.level > 0
-            && (bytes >= self.inner.storage.options.segment_bytes || self.passed_bytes >= RANGE_BYTES_MAX)
+            && (bytes >= self.filters.storage().options.segment_bytes || self.passed_bytes >= RANGE_BYTES_MAX)
     }
 
     /// Ends the segment, with the range tombstones before `behind`; without it, with all.
@@ -107,7 +106,7 @@ impl<'a> CompactionOutput<'a> {
         let rest = behind.map(|behind| self.ranges.split_off(&behind)).unwrap_or_default();
         builder.set_ranges(std::mem::replace(&mut self.ranges, rest))?;
         (self.passed, self.passed_bytes, self.uncounted) = (0, 0, 0); // The rest counts at the end.
-        self.built.push(self.inner.finish_segment(builder)?);
+        self.built.push(self.filters.finish_segment(builder)?);
         Ok(())
     }
 }

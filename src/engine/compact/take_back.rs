@@ -9,22 +9,17 @@
 //!    level 1 keeps the two apart.
 //! 4. Only one segment comes back at a time, because two could pass each other ([`Reservation::conflicts_with`]).
 
+use super::Compactor;
 use super::compaction::{Compaction, with_bound};
 use super::reservation::Reservation;
 use crate::engine::control::Control;
-use crate::engine::shared::Inner;
 use crate::engine::tasks::id_queue::IdQueue;
+use crate::engine::verify::check_whole;
 use crate::error::Result;
-use crate::id::FileId;
 use crate::live::{LiveSegment, LiveSet, hull};
 use crate::manifest::Quarantine;
 use crate::options::Options;
-use crate::sync::{Instant, assert_unlocked};
-use std::time::Duration;
-
-/// The first wait before segments in quarantine are read again. It doubles each time.
-const TRY_AGAIN_MIN: Duration = Duration::from_secs(1);
-const TRY_AGAIN_MAX: Duration = Duration::from_secs(3600);
+use crate::sync::assert_unlocked;
 
 /// A segment whose return would merge more than this many segments' worth of bytes stays in quarantine, because nothing else could compact
 /// that range meanwhile.
@@ -62,28 +57,16 @@ impl Compaction {
     }
 }
 
-impl Inner {
-    /// Schedules the next read of the segments in quarantine, if there are any.
-    pub fn try_suspects_later(&self) {
-        if self.storage.options.read_only || self.live().quarantined().is_empty() {
-            return;
-        }
-        let mut control = self.control.lock();
-        control.suspects_wait = TRY_AGAIN_MIN;
-        control.suspects_due = Some(Instant::now() + TRY_AGAIN_MIN);
-        self.work.notify_all();
-    }
-
+impl Compactor {
     /// Queues the segments in quarantine, and schedules their next read, which is later each time.
     pub fn queue_suspects(&self) {
-        let suspects: IdQueue = self.live().quarantined().iter().map(|s| s.meta.id).collect();
-        let mut control = self.control.lock();
-        // Another thread may have scheduled the read of a segment that has just left its level.
-        if control.suspects_due.is_none() && !suspects.is_empty() {
-            control.suspects_wait = (control.suspects_wait * 2).clamp(TRY_AGAIN_MIN, TRY_AGAIN_MAX);
-            control.suspects_due = Some(Instant::now() + control.suspects_wait);
+        let suspects: IdQueue = self.shared.live().quarantined().iter().map(|s| s.meta.id).collect();
+        let mut control = self.shared.control.lock();
+        if !suspects.is_empty() {
+            // Another thread may have scheduled the read of a segment that has just left its level.
+            control.suspects.next.schedule();
         }
-        let before = std::mem::replace(&mut control.suspects_to_try, suspects);
+        let before = std::mem::replace(&mut control.suspects.to_try, suspects);
         drop(control);
         drop(before);
     }
@@ -93,20 +76,20 @@ impl Inner {
     pub fn reserve_suspect(&self, may_compact: impl Fn(&Control) -> bool) -> Option<Compaction> {
         loop {
             let (id, live, running) = {
-                let mut control = self.control.lock();
-                if !may_compact(&control) || control.running.iter().any(Reservation::takes_back) {
+                let mut control = self.shared.control.lock();
+                if !may_compact(&control) || control.compactions.any_takes_back() {
                     return None;
                 }
-                (control.suspects_to_try.pop()?, self.live(), control.running.clone())
+                (control.suspects.to_try.pop()?, self.shared.live(), control.compactions.running.clone())
             };
             let suspect = live.quarantined().iter().find(|s| s.meta.id == id);
-            let back = |s: &LiveSegment| Compaction::back(&live, s, &self.storage.options, &running);
+            let back = |s: &LiveSegment| Compaction::back(&live, s, &self.shared.storage.options, &running);
             let Some(back) = suspect.and_then(back) else { continue };
-            let mut control = self.control.lock();
-            if may_compact(&control) && self.reserve_if_current(&mut control, &live, &back) {
+            let mut control = self.shared.control.lock();
+            if may_compact(&control) && back.reserve(&self.shared, &mut control, &live) {
                 return Some(back);
             }
-            control.suspects_to_try.push(id); // Something else came first. It is not blocked.
+            control.suspects.to_try.push(id); // Something else came first. It is not blocked.
         }
     }
 
@@ -120,7 +103,7 @@ impl Inner {
 
     /// Whether every byte of a segment is readable, bypassing every cache.
     pub fn is_readable(&self, segment: &LiveSegment) -> bool {
-        self.check_whole(&segment.meta, &mut |_, _, _| Ok(()))
+        check_whole(&self.shared.storage, &segment.meta, &mut |_, _, _| Ok(()))
             .inspect_err(|error| tracing::debug!(%error, "a segment in quarantine is still unreadable"))
             .is_ok()
     }
@@ -129,19 +112,11 @@ impl Inner {
     pub fn take_back(&self, suspect: &LiveSegment, compaction: &Compaction) -> Result<()> {
         self.compact_one(compaction)?;
         let id = suspect.meta.id;
-        if self.live().quarantined().iter().any(|s| s.meta.id == id) {
+        if self.shared.live().quarantined().iter().any(|s| s.meta.id == id) {
             return Ok(()); // The store is closing.
         }
         tracing::info!(segment = %id, "a segment is readable again and has left quarantine");
-        self.queue_if_without_sidecar(id);
+        self.filters.queue_if_without_sidecar(id);
         Ok(())
-    }
-
-    fn queue_if_without_sidecar(&self, id: FileId) {
-        let live = self.live();
-        if self.storage.filters_on() && live.segments().any(|s| s.meta.id == id && s.sidecar.is_none()) {
-            self.control.lock().sidecars_to_check.push(id);
-            self.work.notify_all();
-        }
     }
 }

@@ -3,13 +3,12 @@
 //! Whoever creates the `LOCK` file of the target and locks it owns the directory. So of several checkpoints to one target, in any process,
 //! one succeeds, and nobody opens a store there before it is whole. The others touch no file in it.
 
-use crate::engine::shared::Inner;
+use crate::engine::publish::Publisher;
 use crate::engine::storage::names::{LOCK, MANIFEST_OF_COPY};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockGuard, LockMode, LockedFs, create_dir_durably, open_dir};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, ManifestState, encode_snapshot};
-use crate::sync::lock;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,25 +16,18 @@ use std::sync::Arc;
 /// Buffer size of a copy, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
-impl Inner {
-    /// Flushes, then links or copies the segments and sidecars into `target`. The manifest comes first, under a name that neither an opening nor
+impl Publisher {
+    /// Links or copies the segments and sidecars into `target`. The manifest comes first, under a name that neither an opening nor
     /// a repair takes for a store's; its own name comes last and turns the directory into a store.
     pub fn checkpoint(&self, target: &Path) -> Result<()> {
-        if !self.storage.options.read_only {
-            self.flush()?;
-        }
-        let fs = &self.storage.fs;
+        let fs = &self.shared().storage.fs;
         let target = &*fs.absolute(target)?;
         if fs.file_len(target)?.is_some() {
             return Err(Error::AlreadyExists { path: target.to_path_buf() });
         }
         // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps their files while a copy runs,
         // and nobody waits for the copy.
-        let (state, _held) = {
-            let manifest = lock(&self.manifest);
-            let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
-            (state.clone(), self.live())
-        };
+        let (state, _held) = self.with_state(|state| (state.clone(), self.shared().live()))?;
         let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state };
         let claimed = create_dir_durably(&**fs, target).and_then(|()| self.claim(target));
         let (copy, _lock) = match claimed {
@@ -57,7 +49,7 @@ impl Inner {
     /// Makes this call the owner of the new directory, or fails if another one came first. Returns a handle of the directory, which leads to
     /// the store's as well.
     fn claim(&self, target: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
-        let fs = open_dir(&self.storage.fs, target)?;
+        let fs = open_dir(&self.shared().storage.fs, target)?;
         let path = target.join(LOCK);
         match fs.create(&path) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
@@ -84,8 +76,14 @@ impl Inner {
         copy.fs.sync_dir(copy.target)?;
         for id in state.segments.keys() {
             self.link_or_copy_segment(*id, copy)?;
-            if self.storage.fs.file_len(&self.storage.path_of(*id, FileKind::Filter))?.is_some() {
-                let from = self.storage.path_of(*id, FileKind::Filter);
+            if self
+                .shared()
+                .storage
+                .fs
+                .file_len(&self.shared().storage.path_of(*id, FileKind::Filter))?
+                .is_some()
+            {
+                let from = self.shared().storage.path_of(*id, FileKind::Filter);
                 copy.link_or_copy(&from, &id.file_name(FileKind::Filter))?;
             }
         }
@@ -98,7 +96,7 @@ impl Inner {
     /// A compaction that finishes meanwhile renames its inputs.
     fn link_or_copy_segment(&self, id: FileId, copy: &mut Copy<'_>) -> Result<()> {
         let [live, obsolete] =
-            [FileKind::Segment, FileKind::Obsolete].map(|kind| self.storage.path_of(id, kind));
+            [FileKind::Segment, FileKind::Obsolete].map(|kind| self.shared().storage.path_of(id, kind));
         let name = id.file_name(FileKind::Segment);
         match copy.link_or_copy(&live, &name) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
@@ -116,8 +114,8 @@ impl Inner {
                 let _ = copy.fs.remove(path);
             }
         }
-        if !matches!(self.storage.fs.file_len(copy.target), Ok(None))
-            && let Err(error) = self.storage.fs.remove_dir(copy.target)
+        if !matches!(self.shared().storage.fs.file_len(copy.target), Ok(None))
+            && let Err(error) = self.shared().storage.fs.remove_dir(copy.target)
         {
             tracing::warn!(%error, "cannot remove a failed checkpoint; remove it yourself");
         }

@@ -1,13 +1,12 @@
 //! The files of a store of one moment, to be copied elsewhere while the store goes on.
 
-use crate::engine::shared::Inner;
+use crate::engine::publish::Publisher;
 use crate::engine::storage::Storage;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, ReadFile};
 use crate::id::{FileId, FileKind};
 use crate::live::LiveSegment;
 use crate::manifest::{ManifestState, encode_snapshot};
-use crate::sync::lock;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -144,16 +143,13 @@ impl Storage {
     }
 }
 
-impl Inner {
-    /// Flushes everything written so far and returns the files that hold it.
-    pub fn file_set(&self) -> Result<FileSet> {
-        self.flush()?;
-        // Under this lock nothing is published, so the view has exactly the segments of the state.
-        let manifest = lock(&self.manifest);
-        let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
+/// The files of what was flushed.
+pub(crate) fn file_set(publisher: &Publisher) -> Result<FileSet> {
+    let shared = publisher.shared();
+    publisher.with_state(|state| {
         // The logs do not come along, and segments have everything up to the last number. Numbers that files have taken since do not count:
         // the next process may take them again, and the version with them.
         let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state.clone() };
-        self.storage.file_set(&state, self.live().segments().cloned().collect())
-    }
+        shared.storage.file_set(&state, shared.live().segments().cloned().collect())
+    })?
 }

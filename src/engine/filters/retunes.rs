@@ -60,7 +60,7 @@ mod tests {
         let db = options.read_only(true).open(dir.path()).unwrap();
         db.warm().unwrap();
 
-        let live = db.inner().live();
+        let live = db.engine().shared.live();
         let segments = live.segments().count();
         assert!(segments > 100, "{segments}");
         let plan = |bits| {

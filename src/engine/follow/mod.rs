@@ -10,7 +10,7 @@
 //! 4. The visible sequence number moves, and then the view changes, so that no reader combines new segments with an old number: compaction
 //!    may have dropped what that number needs.
 //!
-//! If the manifest changes meanwhile, all of this is done again, because logs may have been flushed and removed ([`Inner::advance_to_now`]).
+//! If the manifest changes meanwhile, all of this is done again, because logs may have been flushed and removed ([`Follower::advance_to_now`]).
 //! Only if it is still the same, anything that does not fit is an error.
 
 pub(crate) mod filters;
@@ -22,8 +22,9 @@ use self::filters::FollowedFilters;
 use self::logs::FollowedLogs;
 use self::position::{Following, Listing, Position};
 use self::versions::Versions;
+use crate::engine::filters::FilterKeeper;
 use crate::engine::open::recover::Recovery;
-use crate::engine::shared::Inner;
+use crate::engine::shared::Shared;
 use crate::engine::storage::Storage;
 use crate::error::{Error, Result};
 use crate::fs::Stamp;
@@ -89,10 +90,26 @@ pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Res
     Ok(Followed { following, live, memtables, logs_reach_back, visible })
 }
 
-impl Inner {
-    /// Makes everything visible that was written before this call. Does nothing in a store that does not follow.
+/// The one who follows the store's writer.
+pub(crate) struct Follower {
+    shared: Arc<Shared>,
+    filters: Arc<FilterKeeper>,
+    following: Following,
+}
+
+impl Follower {
+    pub fn new(shared: Arc<Shared>, filters: Arc<FilterKeeper>, following: Following) -> Self {
+        Follower { shared, filters, following }
+    }
+
+    /// How far it has read.
+    pub fn following(&self) -> &Following {
+        &self.following
+    }
+
+    /// Makes everything visible that was written before this call.
     pub fn catch_up(&self) -> Result<()> {
-        let Some(following) = &self.following else { return Ok(()) };
+        let following = &self.following;
         let mut at = lock(&following.at);
         let started = following.since.elapsed();
         self.advance_to_now(&following.versions, &mut at)?;
@@ -103,13 +120,13 @@ impl Inner {
     /// Catches up regularly until the store is closed.
     pub fn follow_until_closed(&self) {
         loop {
-            let control = self.control.lock();
-            if control.closing || control.wait_timeout(&self.work, LOOK_EVERY).closing {
+            let control = self.shared.control.lock();
+            if control.closing || self.shared.sleep(control, Some(LOOK_EVERY)).closing {
                 return;
             }
-            let outcome = self.guarded(|| self.catch_up().inspect(|()| self.look_at_filters()));
-            let (Some(outcome), Some(following)) = (outcome, &self.following) else { return };
-            let mut at = lock(&following.at);
+            let outcome = self.shared.guarded(|| self.catch_up().inspect(|()| self.look_at_filters()));
+            let Some(outcome) = outcome else { return };
+            let mut at = lock(&self.following.at);
             let failed_before = std::mem::replace(&mut at.failing, outcome.is_err());
             match outcome {
                 Err(error) if !failed_before => {
@@ -126,7 +143,7 @@ impl Inner {
     /// A pass sees all logs that there were if the manifest is the same afterwards. Otherwise some may have been flushed and removed before
     /// they were read. They are in the segments of a manifest whose floor is above the last log that was there before it was read.
     fn advance_to_now(&self, versions: &Arc<Versions>, at: &mut Position) -> Result<()> {
-        let (storage, path) = (&self.storage, self.storage.dir.join(MANIFEST));
+        let (storage, path) = (&self.shared.storage, self.shared.storage.dir.join(MANIFEST));
         if versions.is_replaced()? {
             return Err(replaced(storage)); // Its own directory, elsewhere now, may be just as it was.
         }
@@ -155,10 +172,10 @@ impl Inner {
 
     /// Opens the sidecars that the writer has replaced.
     fn look_at_filters(&self) {
-        let Some(following) = &self.following else { return };
+        let following = &self.following;
         let listing = lock(&following.at).dir; // A look takes a call for each segment, and must not hold up `catch_up`.
         let dir = listing.stamp.filter(|_| listing.is_settled);
-        let replaced = lock(&following.filters).replaced(&self.storage, &self.live(), dir);
+        let replaced = lock(&following.filters).replaced(&self.shared.storage, &self.shared.live(), dir);
         if !replaced.is_empty() {
             self.reopen_filters(&replaced);
         }
@@ -168,18 +185,18 @@ impl Inner {
     fn reopen_filters(&self, ids: &BTreeSet<FileId>) {
         let reopened = |live: &Arc<LiveSet>| {
             let renewed = |s: &LiveSegment| LiveSegment {
-                sidecar: Some(self.storage.unopened_sidecar(&s.meta)),
+                sidecar: Some(self.shared.storage.unopened_sidecar(&s.meta)),
                 ..s.clone()
             };
             Some(live.replaced(live.segments().filter(|s| ids.contains(&s.meta.id)).map(renewed).collect()))
         };
-        self.change_live(reopened, |_| {});
-        self.queue_unverified();
+        self.shared.change_live(reopened, |_| {});
+        self.filters.queue_unverified();
     }
 
     /// One pass over manifest and logs. After an error the view is as before, or as a new manifest says without all of its logs.
     fn advance(&self, versions: &Arc<Versions>, at: &mut Position, manifest: Option<Stamp>) -> Result<()> {
-        let storage = &self.storage;
+        let storage = &self.shared.storage;
         let changed = match manifest.is_some() && manifest == at.manifest {
             true => None,
             false => {
@@ -207,7 +224,7 @@ impl Inner {
         at.logs.forget_partial(floor);
         at.logs.read_last(storage, floor)?;
         let new = at.logs.read_new(storage, state, floor, &names)?;
-        if state.last_seq < self.visible.load(Ordering::Acquire)
+        if state.last_seq < self.shared.visible()
             && let Some(problem) = new.problem
         {
             return Err(problem); // Without its logs, this version would be older than what is visible.
@@ -221,7 +238,7 @@ impl Inner {
         let is_settled = !new.is_pending && now.saturating_duration_since(since) >= tick;
         at.dir = Listing { stamp, since, is_settled: is_known || is_settled };
         if changed.is_none() && new.logs.is_empty() {
-            self.visible.fetch_max(at.logs.last_seq(), Ordering::AcqRel);
+            self.shared.show_at_least(at.logs.last_seq());
             return new.problem.map_or(Ok(()), Err);
         }
         let gone = at.logs.extend(new.logs, state, floor);
@@ -231,18 +248,18 @@ impl Inner {
                 at.state = state;
                 self.show(at, opened)?;
                 (at.version, at.manifest) = (version, manifest);
-                self.queue_unverified();
+                self.filters.queue_unverified();
             }
         }
         // Freeing a full memtable takes a tenth of a second, so another thread does it.
-        self.control.lock().retired.extend(gone);
-        self.work.notify_all();
+        self.shared.control.lock().retired.extend(gone);
+        self.shared.wake_workers();
         new.problem.map_or(Ok(()), Err)
     }
 
     /// Opens the segments of a new version that the view does not have.
     fn open_new_segments(&self, state: &ManifestState, names: &[String]) -> Result<Vec<LiveSegment>> {
-        let (live, recovery) = (self.live(), Recovery { storage: &self.storage, names });
+        let (live, recovery) = (self.shared.live(), Recovery { storage: &self.shared.storage, names });
         let known: BTreeMap<FileId, u64> = live.segments().map(|s| (s.meta.id, s.meta.digest)).collect();
         let mut new = state.clone();
         new.segments.retain(|id, meta| known.get(id) != Some(&meta.digest));
@@ -253,7 +270,7 @@ impl Inner {
     fn show(&self, at: &Position, opened: Vec<LiveSegment>) -> Result<()> {
         let mut memtables = at.logs.memtables();
         if memtables.is_empty() {
-            memtables.push(Arc::new(Memtable::new(self.storage.options.memtable_bytes)?));
+            memtables.push(Arc::new(Memtable::new(self.shared.storage.options.memtable_bytes)?));
         }
         let active = memtables.remove(0);
         let stays = |s: &LiveSegment| {
@@ -269,10 +286,10 @@ impl Inner {
             found.set((at.logs.reach_back(&live), at.logs.last_seq().max(live.max_seq())));
             Some(live)
         };
-        self.change_live(next, |view| {
+        self.shared.change_live(next, |view| {
             let (logs_reach_back, visible) = found.get();
             // Lower than before only if the last log had an operation that failed in the writer. Then the number moves first, too.
-            self.visible.store(visible, Ordering::Release);
+            self.shared.show(visible);
             (view.active, view.immutable, view.logs_reach_back) = (active, memtables, logs_reach_back);
         });
         Ok(())

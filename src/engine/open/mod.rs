@@ -9,12 +9,13 @@ use self::recover::Recovery;
 use crate::engine::follow::versions::Versions;
 use crate::engine::follow::{Followed, start_following};
 use crate::engine::read::view::View;
-use crate::engine::shared::{Inner, Writable};
+use crate::engine::shared::Shared;
 use crate::engine::storage::names::{
     LOCK, is_unfinished, next_free_id, refuse_unfinished_copy, unusual_number,
 };
 use crate::engine::storage::{Storage, open_files};
 use crate::engine::tasks;
+use crate::engine::{Engine, Writable};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, LockedFs, create_dir_durably, has_no_reader_locks, open_dir, with_mode_of};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
@@ -23,7 +24,7 @@ use crate::manifest::{MANIFEST, Manifest, ManifestState, check_levels, read_stat
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::segment::StoreIdentity;
-use crate::sync::{Condvar, lock};
+use crate::sync::Condvar;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,11 +48,13 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
     if options.follow {
         options.read_only = true;
         if let Some(locks) = reader_locks(&options.fs, named, path)? {
-            let inner = Arc::new(open_following(path, options, locks)?);
-            inner.catch_up()?; // The store may have changed while it was read.
-            let mut store = OpenStore::new(inner, None);
-            tasks::spawn(&store.inner, &mut store.threads)?;
-            store.inner.queue_unverified();
+            let engine = open_following(path, options, locks)?;
+            if let Some(follower) = &engine.follower {
+                follower.catch_up()?; // The store may have changed while it was read.
+            }
+            let mut store = OpenStore::new(engine, None);
+            tasks::spawn(&store.engine, &mut store.threads)?;
+            store.engine.filters.queue_unverified();
             return Ok(store);
         }
     }
@@ -68,14 +71,12 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
         fs.sync_dir(path)?; // After a power cut, a manifest without the lock file would be a store that cannot be opened read-only.
         create(&fs, path, options.key_hash)?;
     }
-    let inner = Arc::new(match options.read_only {
-        true => open_read_only(path, options)?,
-        false => open_writable(path, options)?,
-    });
-    let mut store = OpenStore::new(inner, Some(lock_file));
-    tasks::spawn(&store.inner, &mut store.threads)?; // On an error, those that were started end as the store is closed.
-    store.inner.queue_unverified();
-    store.inner.try_suspects_later();
+    let engine =
+        if options.read_only { open_read_only(path, options)? } else { open_writable(path, options)? };
+    let mut store = OpenStore::new(engine, Some(lock_file));
+    tasks::spawn(&store.engine, &mut store.threads)?; // On an error, those that were started end as the store is closed.
+    store.engine.filters.queue_unverified();
+    store.engine.publisher.try_suspects_later();
     Ok(store)
 }
 
@@ -112,7 +113,7 @@ fn create(fs: &Arc<dyn Fs>, path: &Path, key_hash: KeyHash) -> Result<()> {
 }
 
 /// The store as a writer has it, without background threads. The caller has locked it.
-pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Inner> {
+pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Engine> {
     let files = open_files(path, &mut options);
     let names = options.fs.list(path)?;
     let (manifest, state) = Manifest::open(Arc::clone(&options.fs), path)?;
@@ -135,11 +136,12 @@ pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Inner> 
         storage.prefixes.clone(),
     );
     let visible = logs.next_seq - 1;
-    let inner = Inner::new(storage, work, view, visible, Some(Writable { logs, manifest, state }));
+    let shared = Shared::new(storage, work, view, visible);
+    let engine = Engine::new(shared, Some(Writable { logs, manifest, state }), None);
     if !is_settled {
-        inner.active_log(&mut lock(&inner.log))?;
+        engine.writer.start()?;
     }
-    Ok(inner)
+    Ok(engine)
 }
 
 /// `None` if the system or the file system has no such locks. Then a lock against writers protects the files. `named` finds the directory by its path.
@@ -156,7 +158,7 @@ fn reader_locks(fs: &Arc<dyn Fs>, named: Arc<dyn Fs>, path: &Path) -> Result<Opt
 }
 
 /// Changes no file and follows those who do.
-fn open_following(path: &Path, mut options: Options, versions: Arc<Versions>) -> Result<Inner> {
+fn open_following(path: &Path, mut options: Options, versions: Arc<Versions>) -> Result<Engine> {
     let files = open_files(path, &mut options);
     let state = read_state(&*options.fs, path)?;
     let work = Arc::new(Condvar::new());
@@ -171,13 +173,11 @@ fn open_following(path: &Path, mut options: Options, versions: Arc<Versions>) ->
     let (used, prefixes) = (storage.filter_use(), storage.prefixes.clone());
     let view = View::new(active, Arc::new(live), logs_reach_back, used, prefixes);
     let view = view.changed(|view| view.immutable = memtables.collect());
-    let mut inner = Inner::new(storage, work, view, visible, None);
-    inner.following = Some(following);
-    Ok(inner)
+    Ok(Engine::new(Shared::new(storage, work, view, visible), None, Some(following)))
 }
 
 /// Reads the logs into memory and changes no file.
-fn open_read_only(path: &Path, mut options: Options) -> Result<Inner> {
+fn open_read_only(path: &Path, mut options: Options) -> Result<Engine> {
     let files = open_files(path, &mut options);
     let names = options.fs.list(path)?;
     let state = read_state(&*options.fs, path)?;
@@ -196,5 +196,5 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Inner> {
         storage.filter_use(),
         storage.prefixes.clone(),
     );
-    Ok(Inner::new(storage, work, view, visible, None))
+    Ok(Engine::new(Shared::new(storage, work, view, visible), None, None))
 }

@@ -17,7 +17,7 @@ use self::lookup::Lookup;
 use self::route::{Filters, HashedKey, KEYS_AHEAD, Route};
 use self::view::View;
 use crate::engine::metrics::FilterCounters;
-use crate::engine::shared::Inner;
+use crate::engine::shared::Shared;
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Seq, Value, prefix_end};
@@ -30,7 +30,22 @@ use std::sync::atomic::fence;
 /// Keys of a multi-key read whose blocks are read from files at the same time.
 const READS_AHEAD: usize = 64;
 
-impl Inner {
+/// Reads of an open store.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    shared: Arc<Shared>,
+}
+
+impl Reader {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        Reader { shared }
+    }
+
+    /// The view and the sequence number for a read that starts now.
+    pub fn snapshot(&self) -> (Arc<View>, Seq) {
+        self.shared.snapshot()
+    }
+
     #[inline(always)]
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         let (key, counters) = (self.hash_key(key), self.counters());
@@ -48,8 +63,8 @@ impl Inner {
         counters: FilterCounters<'_>,
         route: Route,
     ) -> Result<Option<Value>> {
-        let view = self.view.load();
-        let seq = self.visible.load(Ordering::Acquire);
+        let view = self.shared.view();
+        let seq = self.shared.visible();
         let route = self.route_in(&view, key, counters, route);
         Lookup { view: &view, seq, key, counters }.get(route)
     }
@@ -61,7 +76,7 @@ impl Inner {
     }
 
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let (view, seq) = self.snapshot();
+        let (view, seq) = self.shared.snapshot();
         let mut values = Vec::with_capacity(keys.len());
         for keys in keys.chunks(READS_AHEAD) {
             let mut lookups = Vec::with_capacity(keys.len());
@@ -73,7 +88,7 @@ impl Inner {
 
     /// Appends the value of each lookup. Once one has read from a file, the reads of all that follow are started before any is waited for.
     fn get_each(&self, lookups: &[(Lookup<'_>, Route)], values: &mut Vec<Option<Value>>) -> Result<()> {
-        let reads = || self.storage.files.counters().mine().blocks;
+        let reads = || self.shared.storage.files.counters().mine().blocks;
         let (before, mut left) = (reads(), lookups.iter());
         while let Some((lookup, route)) = left.next() {
             values.push(lookup.get(*route)?);
@@ -100,14 +115,14 @@ impl Inner {
 
     #[inline(never)]
     fn may_contain_now(&self, key: HashedKey<'_>, counters: FilterCounters<'_>, route: Route) -> Verdict {
-        let view = self.view.load();
-        let seq = self.visible.load(Ordering::Acquire);
+        let view = self.shared.view();
+        let seq = self.shared.visible();
         let route = self.route_in(&view, key, counters, route);
         Lookup { view: &view, seq, key, counters }.may_contain(route)
     }
 
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
-        let (view, seq) = self.snapshot();
+        let (view, seq) = self.shared.snapshot();
         let mut verdicts = Vec::with_capacity(keys.len());
         self.each_route(&view, seq, keys, |lookup, route| verdicts.push(lookup.may_contain(route)));
         verdicts
@@ -115,7 +130,7 @@ impl Inner {
 
     /// Whether the filters of the current view deny all keys that start with `prefix`.
     pub fn denies_prefix(&self, prefix: &[u8]) -> bool {
-        let denials = self.storage.prefixes.as_ref().and_then(|prefixes| prefixes.ask_prefix(prefix));
+        let denials = self.shared.storage.prefixes.as_ref().and_then(|prefixes| prefixes.ask_prefix(prefix));
         denials.is_some_and(|denials| self.ask_filters(|filters| filters.deny_prefix(prefix, &denials)))
     }
 
@@ -124,7 +139,7 @@ impl Inner {
         if self.denies_prefix(prefix) {
             return Verdict::Absent;
         }
-        let (view, seq) = self.snapshot();
+        let (view, seq) = self.shared.snapshot();
         let end = prefix_end(prefix);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let merge = view.merge(seq, Direction::Forward, Bound::Included(prefix), upper, Access::Keys);
@@ -154,12 +169,12 @@ impl Inner {
 
     #[inline(always)]
     fn hash_key<'a>(&self, key: &'a [u8]) -> HashedKey<'a> {
-        HashedKey { key, hash: self.storage.header.hasher.hash(key) }
+        HashedKey { key, hash: self.shared.storage.header.hasher.hash(key) }
     }
 
     #[inline(always)]
     fn counters(&self) -> FilterCounters<'_> {
-        self.storage.metrics.filter_counters()
+        self.shared.storage.metrics.filter_counters()
     }
 
     /// The route of a key by the current view's filters.
@@ -173,12 +188,12 @@ impl Inner {
     fn ask_filters<R>(&self, ask: impl Fn(&Filters) -> R) -> R {
         loop {
             // Loaded before the view, so that a thread never takes an old view for a new one.
-            let number = self.current.number.load(Ordering::Acquire);
-            let load = || Arc::clone(&self.view.load().filters);
-            let answer = kept::with(self.current.store, number, load, &ask);
+            let number = self.shared.current().number.load(Ordering::Acquire);
+            let load = || Arc::clone(&self.shared.view().filters);
+            let answer = kept::with(self.shared.current().store, number, load, &ask);
             // Filters of what is gone deny everything. If one is gone, the view has changed before.
             fence(Ordering::Acquire);
-            if self.current.number.load(Ordering::Relaxed) == number {
+            if self.shared.current().number.load(Ordering::Relaxed) == number {
                 return answer;
             }
         }
@@ -186,7 +201,7 @@ impl Inner {
 
     /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the filters of an older view.
     fn route_in(&self, view: &View, key: HashedKey<'_>, counters: FilterCounters<'_>, route: Route) -> Route {
-        match kept::are(self.current.store, &view.filters) {
+        match kept::are(self.shared.current().store, &view.filters) {
             true => route,
             false => view.filters.route(key, counters),
         }
@@ -205,14 +220,14 @@ mod tests {
         let dir = fast_dir();
         let db = Options::new().open(dir.path()).unwrap();
         (0..1000).for_each(|i| db.put(format!("key {i}"), "").unwrap());
-        let (inner, asked) = (db.inner(), Cell::new(0));
-        let key = inner.hash_key(b"key 7");
+        let (reader, asked) = (db.reader(), Cell::new(0));
+        let key = reader.hash_key(b"key 7");
         assert!(db.get("key 7").unwrap().is_some(), "this thread keeps the filter");
-        let route = inner.ask_filters(|filters| {
+        let route = reader.ask_filters(|filters| {
             if asked.replace(asked.get() + 1) == 0 {
                 db.flush().unwrap();
             }
-            filters.route(key, inner.counters())
+            filters.route(key, reader.counters())
         });
         assert_eq!((asked.get(), matches!(route, Route::Runs(_))), (2, true), "{route:?}");
     }
@@ -223,8 +238,8 @@ mod tests {
         let db = Options::new().open(dir.path()).unwrap();
         db.put("a", "").unwrap();
         assert!(db.get("b").unwrap().is_none()); // Now this thread keeps the filters.
-        let filters = Arc::clone(&db.inner().view.load().filters);
-        let hash = db.inner().hash_key(b"a").hash;
+        let filters = Arc::clone(&db.engine().shared.view().filters);
+        let hash = db.reader().hash_key(b"a").hash;
         assert!(!filters.memtables_deny(hash));
         drop(db);
         assert!(filters.memtables_deny(hash));

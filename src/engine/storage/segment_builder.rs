@@ -18,6 +18,9 @@ use crate::segment::{
 use crate::sidecar::Members;
 use std::sync::Arc;
 
+/// A memtable or segment with so many bytes of range tombstones is full. With those of one more batch they still fit into one block.
+pub(crate) const RANGE_BYTES_MAX: usize = 32 << 20;
+
 /// Segments that are not published yet. Dropped after an error or a panic, it removes their files.
 pub(crate) struct UnpublishedSegments<'a> {
     storage: &'a Storage,

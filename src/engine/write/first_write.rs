@@ -9,9 +9,9 @@
 //! A crash before the edit leaves the old manifest and the old logs. The new log may already exist; a replay skips the batches that it
 //! repeats. A crash after the edit only leaves files to remove. If a step fails, the write gets its error, and the next write tries again.
 
+use super::Writer;
 use super::log::{ActiveLog, InheritedLogs, Log};
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
-use crate::engine::shared::Inner;
 use crate::engine::storage::segment_builder::build_level0;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
@@ -23,7 +23,7 @@ use crate::wal::{LogRecord, LogWriter};
 use bytes::Bytes;
 use std::sync::Arc;
 
-impl Inner {
+impl Writer {
     /// The log that accepts writes. The first call starts it.
     #[inline]
     pub fn active_log<'a>(&self, log: &'a mut Log) -> Result<&'a mut ActiveLog> {
@@ -36,9 +36,14 @@ impl Inner {
         }
     }
 
+    /// Starts the log at once, because what was replayed is not durable yet.
+    pub fn start(&self) -> Result<()> {
+        self.active_log(&mut lock(&self.log)).map(|_| ())
+    }
+
     #[cold]
     fn start_log_of_its_own(&self, inherited: &mut InheritedLogs) -> Result<ActiveLog> {
-        self.check_writable()?;
+        self.shared.check_writable()?;
         let (id, writer) = match inherited.replacement.take() {
             Some(replacement) => replacement,
             None => self.create_replacement(inherited)?,
@@ -58,7 +63,7 @@ impl Inner {
 
     /// Creates the new log with the batches that it takes over.
     fn create_replacement(&self, inherited: &InheritedLogs) -> Result<(FileId, LogWriter)> {
-        let storage = &self.storage;
+        let storage = &self.shared.storage;
         let id = storage.take_id();
         let path = storage.path_of(id, FileKind::Wal);
         let (first_seq, store_id) = (inherited.first_seq(), storage.header.store_id);
@@ -70,8 +75,8 @@ impl Inner {
                 }
                 Ok((id, writer))
             })
-            .inspect_err(|e| self.count_shortage(e))
-            .map_err(|e| self.fail(e))
+            .inspect_err(|e| self.shared.count_shortage(e))
+            .map_err(|e| self.shared.fail(e))
     }
 
     /// Moves the manifest to the new log. Returns the memtable that goes with it.
@@ -86,16 +91,16 @@ impl Inner {
         let memtable = if carried || replayed.is_empty() {
             Arc::clone(replayed)
         } else {
-            let fresh = Memtable::new(self.storage.options.memtable_bytes)?;
+            let fresh = Memtable::new(self.shared.storage.options.memtable_bytes)?;
             fresh.skip(inherited.next_seq - 1);
-            let policy = *lock(&self.filter_policy);
-            let built = build_level0(&self.storage, replayed, &self.live(), policy);
-            added.extend(built.map_err(|e| self.fail(e))?);
+            let policy = self.filters.policy();
+            let built = build_level0(&self.shared.storage, replayed, &self.shared.live(), policy);
+            added.extend(built.map_err(|e| self.shared.fail(e))?);
             Arc::new(fresh)
         };
-        added.iter().for_each(|segment| self.note_missing_sidecar(segment));
+        added.iter().for_each(|segment| self.filters.note_missing_sidecar(segment));
         let synced = if carried { writer.len() } else { 0 };
-        self.publish(LiveSetChange {
+        self.publisher.publish(LiveSetChange {
             added,
             flushed: Some(FlushedMemtable {
                 table: Arc::clone(replayed),
@@ -106,23 +111,25 @@ impl Inner {
             ..LiveSetChange::default()
         })?;
         // Until then, readers may find an entry in both the memtable and the segment, which is harmless.
-        let _before = self.change_view(&mut self.control.lock(), |view| view.active = Arc::clone(&memtable));
+        let _before = self
+            .shared
+            .change_view(&mut self.shared.control.lock(), |view| view.active = Arc::clone(&memtable));
         Ok(memtable)
     }
 
     /// Removes the files that the manifest no longer needs.
     fn remove_unknown(&self, inherited: &InheritedLogs) {
         // Another process may have read a later version than this one has found: an edit that never reached the disk.
-        let version = lock(&self.manifest).as_ref().map_or(u64::MAX, |(_, state)| state.next_id.0);
+        let version = self.publisher.with_state(|state| state.next_id.0).unwrap_or(u64::MAX);
         for name in &inherited.obsolete {
             tracing::info!(name, "removing an unknown file");
             match FileKind::parse(name) {
                 // Processes that read an earlier version may need it.
                 Some((id, FileKind::Segment | FileKind::Obsolete | FileKind::Filter)) => {
-                    self.storage.files.leftovers().remove(id, version);
+                    self.shared.storage.files.leftovers().remove(id, version);
                 }
                 // The publication has removed the logs.
-                _ => self.storage.remove_if_there(&self.storage.dir.join(name)),
+                _ => self.shared.storage.remove_if_there(&self.shared.storage.dir.join(name)),
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Flush: the oldest full memtable becomes a segment of level 0, and its log is removed.
 
+use super::Writer;
 use super::log::{Log, LogHealth};
+use crate::engine::backoff::TaskKind;
 use crate::engine::compact::pick::TOMBSTONE_RUN;
 use crate::engine::control::TombstoneFlush;
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
-use crate::engine::retry::TaskKind;
-use crate::engine::shared::Inner;
 use crate::engine::storage::segment_builder::build_level0;
 use crate::error::Result;
 use crate::id::FileId;
@@ -18,17 +18,18 @@ use std::time::Duration;
 /// How long a memtable with tombstones waits if the log is locked when it is its turn.
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 
-impl Inner {
+impl Writer {
     /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log that is still needed afterwards.
     pub fn flush_one(&self, table: &Arc<Memtable>, next_log: FileId) -> Result<()> {
-        self.check_writable()?;
-        let policy = *lock(&self.filter_policy);
-        let built = build_level0(&self.storage, table, &self.live(), policy).map_err(|e| self.fail(e))?;
-        built.iter().for_each(|segment| self.note_missing_sidecar(segment));
+        self.shared.check_writable()?;
+        let policy = self.filters.policy();
+        let built = build_level0(&self.shared.storage, table, &self.shared.live(), policy)
+            .map_err(|e| self.shared.fail(e))?;
+        built.iter().for_each(|segment| self.filters.note_missing_sidecar(segment));
         // A failed log is removed with its memtable, even if that is empty.
         let last_seq = Some(table.last_seq()).filter(|seq| *seq > 0);
         let flushed = FlushedMemtable { table: Arc::clone(table), last_seq, next_log };
-        self.publish(LiveSetChange {
+        self.publisher.publish(LiveSetChange {
             added: built.into_iter().collect(),
             flushed: Some(flushed),
             ..LiveSetChange::default()
@@ -39,8 +40,8 @@ impl Inner {
     /// a range that was just deleted covers a whole segment. `tombstones` is their number before and after the last write.
     pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
         if covers_segment || tombstones.start < TOMBSTONE_RUN && tombstones.end >= TOMBSTONE_RUN {
-            self.control.lock().tombstone_flush = TombstoneFlush::Due(Instant::now());
-            self.work.notify_all();
+            self.shared.control.lock().flushes.tombstones = TombstoneFlush::Due(Instant::now());
+            self.shared.wake_workers();
         }
     }
 
@@ -48,7 +49,8 @@ impl Inner {
     /// a flush, and so for this thread.
     pub fn rotate_tombstones(&self) -> Result<()> {
         let Some(mut log) = try_lock(&self.log) else {
-            self.control.lock().tombstone_flush = TombstoneFlush::Due(Instant::now() + LOCKED_PAUSE);
+            self.shared.control.lock().flushes.tombstones =
+                TombstoneFlush::Due(Instant::now() + LOCKED_PAUSE);
             return Ok(());
         };
         match &mut *log {
@@ -64,7 +66,7 @@ impl Inner {
 
     /// Flushes everything written so far and waits for it.
     pub fn flush(&self) -> Result<()> {
-        self.check_writable()?;
+        self.shared.check_writable()?;
         let last = {
             let mut log = lock(&self.log);
             if matches!(&*log, Log::Inherited(logs) if logs.memtable.is_empty()) {
@@ -77,9 +79,8 @@ impl Inner {
             }
             log.id
         };
-        self.wait_for_work(|control| {
-            let mut unflushed = control.to_flush.iter().map(|(_, next)| *next).chain(control.flushing);
-            unflushed.any(|next| next <= last).then_some(TaskKind::Flush)
+        self.shared.wait_for_work(|control| {
+            control.flushes.next_logs().any(|next| next <= last).then_some(TaskKind::Flush)
         })
     }
 }
@@ -96,20 +97,20 @@ mod tests {
         let dir = fast_dir();
         let db = Options::new().background_threads(2).open(dir.path().join("store")).unwrap();
         db.put("a", "1").unwrap();
-        let inner = db.inner();
-        inner.control.lock().compaction_waiters += 1; // The store counts as idle.
-        let mut log = lock(&inner.log);
+        let (shared, writer) = (&db.engine().shared, &db.engine().writer);
+        shared.control.lock().idleness.waiters += 1; // The store counts as idle.
+        let mut log = lock(&writer.log);
         for _ in 0..2 {
-            inner.note_tombstones(true, 0..0); // For each thread, as two writers do.
+            writer.note_tombstones(true, 0..0); // For each thread, as two writers do.
             std::thread::sleep(Duration::from_millis(100));
         }
         let Log::Active(active) = &mut *log else { panic!("no write has happened") };
-        inner.rotate(active).unwrap();
-        eventually("a flush", || inner.view.load().immutable.is_empty());
+        writer.rotate(active).unwrap();
+        eventually("a flush", || shared.view().immutable.is_empty());
         drop(log);
         db.delete_range("a".."b").unwrap();
-        eventually("the flush of the tombstones", || inner.live().max_seq() == 2);
-        eventually("its end", || inner.control.lock().tombstone_flush == TombstoneFlush::NotNeeded);
-        inner.control.lock().compaction_waiters -= 1;
+        eventually("the flush of the tombstones", || shared.live().max_seq() == 2);
+        eventually("its end", || shared.control.lock().flushes.tombstones == TombstoneFlush::NotNeeded);
+        shared.control.lock().idleness.waiters -= 1;
     }
 }

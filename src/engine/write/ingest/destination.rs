@@ -11,7 +11,7 @@
 use crate::engine::compact::pick::deepest_bytes_max;
 use crate::engine::compact::reservation::Reservation;
 use crate::engine::control::Control;
-use crate::engine::shared::Inner;
+use crate::engine::shared::Shared;
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::{LEVELS, Quarantine};
 use crate::options::Options;
@@ -73,40 +73,39 @@ fn owned(segments: &[LiveSegment]) -> Vec<Reservation> {
 
 /// Keeps compactions off the ranges of the segments until it is dropped.
 pub(crate) struct Placed<'a> {
-    inner: &'a Inner,
+    shared: &'a Shared,
     owned: Vec<Reservation>,
 }
 
 impl<'a> Placed<'a> {
     /// Places the segments and owns what they need in their levels. The caller keeps others from publishing.
-    pub fn place(inner: &'a Inner, live: &LiveSet, built: &[LiveSegment]) -> (Vec<LiveSegment>, Self) {
+    pub fn place(shared: &'a Shared, live: &LiveSet, built: &[LiveSegment]) -> (Vec<LiveSegment>, Self) {
         loop {
-            let running = inner.control.lock().running.clone();
-            let placed = place(live, built, &inner.storage.options, &running);
+            let running = shared.control.lock().compactions.running.clone();
+            let placed = place(live, built, &shared.storage.options, &running);
             let owned = owned(&placed);
-            let mut control = inner.control.lock();
-            if control.running.iter().all(|now| running.contains(now)) {
-                return (placed, Placed::reserve(inner, &mut control, owned));
+            let mut control = shared.control.lock();
+            if control.compactions.running.iter().all(|now| running.contains(now)) {
+                return (placed, Placed::reserve(shared, &mut control, owned));
             }
         }
     }
 
-    fn reserve(inner: &'a Inner, control: &mut Control, owned: Vec<Reservation>) -> Self {
-        control.running.extend(owned.iter().cloned());
-        control.manual += owned.len(); // They use no background thread.
-        Placed { inner, owned }
+    fn reserve(shared: &'a Shared, control: &mut Control, owned: Vec<Reservation>) -> Self {
+        control.compactions.running.extend(owned.iter().cloned());
+        control.compactions.manual += owned.len(); // They use no background thread.
+        Placed { shared, owned }
     }
 }
 
 impl Drop for Placed<'_> {
     fn drop(&mut self) {
-        let mut control = self.inner.control.lock();
-        control.running.retain(|running| !self.owned.contains(running));
-        control.manual -= self.owned.len();
+        let mut control = self.shared.control.lock();
+        control.compactions.running.retain(|running| !self.owned.contains(running));
+        control.compactions.manual -= self.owned.len();
         control.finished += 1;
         drop(control);
-        self.inner.work.notify_all();
-        self.inner.progress.notify_all();
+        self.shared.wake_all();
     }
 }
 
@@ -141,8 +140,8 @@ mod tests {
         let first = levels(&db);
         assert!(first[0] == 0 && first[1] > 9, "an empty store takes them in level 1: {first:?}");
         // As if the only thread for compactions were busy elsewhere: nothing moves.
-        let elsewhere = Reservation::of(db.inner().live().levels()[1].segments().iter().take(1), 6);
-        db.inner().control.lock().running.extend(elsewhere);
+        let elsewhere = Reservation::of(db.engine().shared.live().levels()[1].segments().iter().take(1), 6);
+        db.engine().shared.control.lock().compactions.running.extend(elsewhere);
         db.ingest(rows(1000..1400)).unwrap();
         let beside = levels(&db);
         assert!(beside[..2] == first[..2] && beside[2] > 9, "level 1 cannot hold all: {beside:?}");
@@ -170,31 +169,31 @@ mod tests {
         let (_dir, path) =
             store_of(&[(3, &[("key00000", "old")]), (2, &[("key01900", "old")]), (4, &[("zzz", "old")])]);
         let db = options().read_only(true).open(&path).unwrap(); // Nothing is compacted meanwhile.
-        let inner = db.inner();
-        let live = inner.live();
+        let shared = &db.engine().shared;
+        let live = shared.live();
         let inputs = || live.levels()[2].segments().iter().chain(live.levels()[3].segments().iter());
         let running = |level| Reservation::of(inputs(), level).unwrap();
         // The segments to place, all within the gap.
         let other = tempfile::tempdir().unwrap();
         let source = options().open(other.path().join("db")).unwrap();
         source.ingest(rows(1000..1200)).unwrap();
-        let built: Vec<LiveSegment> = source.inner().live().segments().cloned().collect();
+        let built: Vec<LiveSegment> = source.engine().shared.live().segments().cloned().collect();
         assert!(built.len() > 2);
         for (running, expected) in
             [(vec![], 4), (vec![running(4)], 3), (vec![running(3)], 4), (vec![running(4), running(3)], 2)]
         {
-            let placed = place(&live, &built, &inner.storage.options, &running);
+            let placed = place(&live, &built, &shared.storage.options, &running);
             assert!(placed.iter().all(|s| s.meta.level == expected), "{expected}: {running:?}");
         }
         // While they are published, no compaction may write there.
-        let placed = place(&live, &built, &inner.storage.options, &[]);
-        let guard = Placed::reserve(inner, &mut inner.control.lock(), owned(&placed));
+        let placed = place(&live, &built, &shared.storage.options, &[]);
+        let guard = Placed::reserve(shared, &mut shared.control.lock(), owned(&placed));
         let is_owned = |r: &Reservation, level| r.writes(level) && r.reaches(b"key01100", b"key01100");
-        let blocked = |level| inner.control.lock().running.iter().any(|r| is_owned(r, level));
+        let blocked = |level| shared.control.lock().compactions.running.iter().any(|r| is_owned(r, level));
         assert_eq!([blocked(3), blocked(4)], [false, true]);
         drop(guard);
         assert_eq!([blocked(3), blocked(4)], [false, false]);
-        assert_eq!(inner.control.lock().manual, 0);
+        assert_eq!(shared.control.lock().compactions.manual, 0);
     }
 
     #[test]
@@ -206,13 +205,13 @@ mod tests {
             let other = tempfile::tempdir().unwrap();
             let source = options().open(other.path().join("db")).unwrap();
             source.ingest(rows(1000..1200)).unwrap();
-            let built: Vec<LiveSegment> = source.inner().live().segments().cloned().collect();
+            let built: Vec<LiveSegment> = source.engine().shared.live().segments().cloned().collect();
             let was_in = |segment: &LiveSegment| {
                 segment.at_level(if segment.meta.level == 2 { quarantined } else { 4 })
             };
-            let live = LiveSet::new(db.inner().live().segments().map(was_in));
+            let live = LiveSet::new(db.engine().shared.live().segments().map(was_in));
             assert_eq!(live.quarantined().len(), 1);
-            let placed = place(&live, &built, &db.inner().storage.options, &[]);
+            let placed = place(&live, &built, &db.engine().shared.storage.options, &[]);
             assert!(placed.iter().all(|s| s.meta.level == expected), "{expected}");
         }
     }

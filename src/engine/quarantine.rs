@@ -5,29 +5,30 @@
 //! still search it (see `LiveSet::quarantined`). Once it is readable again, it comes back (see `take_back.rs`); `sidebloom repair`
 //! salvages the readable rows of the others.
 
-use crate::engine::publish::LiveSetChange;
-use crate::engine::shared::Inner;
+use crate::engine::publish::{LiveSetChange, Publisher};
 use crate::error::Error;
 use crate::id::{FileId, FileKind};
 use crate::live::LiveSet;
 use crate::manifest::Quarantine;
 use std::io::ErrorKind;
 
-impl Inner {
+impl Publisher {
     /// Moves the segment that could not be read to quarantine, unless it was compacted away meanwhile. Returns `false` if the error has another
     /// cause or the move could not be recorded: the caller then retries after a pause.
     pub fn quarantine(&self, error: &Error) -> bool {
         let Some(id) = unreadable_segment(error) else { return false };
         // Unpublished outputs of compactions are never read, so this segment was live. If it no longer is, it was compacted away.
-        let Some(segment) = self.live().segments().find(|s| s.meta.id == id).cloned() else { return true };
+        let Some(segment) = self.shared().live().segments().find(|s| s.meta.id == id).cloned() else {
+            return true;
+        };
         if segment.is_quarantined() {
             return true;
         }
         tracing::warn!(
-            file = %self.storage.path_of(id, FileKind::Segment).display(), %error,
+            file = %self.shared().storage.path_of(id, FileKind::Segment).display(), %error,
             "cannot read a segment completely; its readable blocks still serve reads, but compactions leave it out; run `sidebloom repair`"
         );
-        if self.check_writable().is_err() {
+        if self.shared().check_writable().is_err() {
             return true;
         }
         let recorded = self.publish_if(|live| move_there(live, id));
@@ -35,6 +36,16 @@ impl Inner {
         recorded
             .inspect_err(|error| tracing::warn!(%error, "cannot record the quarantine of a segment"))
             .is_ok()
+    }
+
+    /// Schedules the next read of the segments in quarantine, if there are any.
+    pub fn try_suspects_later(&self) {
+        let shared = self.shared();
+        if shared.storage.options.read_only || shared.live().quarantined().is_empty() {
+            return;
+        }
+        shared.control.lock().suspects.next.schedule_soon();
+        shared.wake_workers();
     }
 }
 

@@ -14,17 +14,16 @@ pub(crate) mod unsorted;
 
 use self::destination::Placed;
 use self::unnumbered::UnnumberedSegments;
+use crate::engine::backoff::TaskKind;
 use crate::engine::filters::plan::LevelSizes;
 use crate::engine::metrics::add;
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
-use crate::engine::retry::TaskKind;
-use crate::engine::shared::Inner;
 use crate::engine::storage::segment_builder::SegmentBuilder;
+use crate::engine::write::Writer;
 use crate::engine::write::log::{ActiveLog, Log};
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq, check_seq};
 use crate::live::LiveSegment;
-use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 use std::sync::Arc;
 
@@ -33,13 +32,13 @@ const LEVEL: u8 = 1;
 /// The sequence number of rows that wait for theirs.
 const UNNUMBERED: Seq = 0;
 
-impl Inner {
+impl Writer {
     /// All rows become visible at once. `rows` is the caller's code and may use the store, so no lock is held while it runs.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
-        self.check_writable()?;
+        self.shared.check_writable()?;
         let mut rows = rows.peekable();
         if rows.peek().is_none() {
             return Ok(());
@@ -58,28 +57,25 @@ impl Inner {
         if !log.memtable.is_empty() {
             self.rotate(log)?;
         }
-        self.wait_for_work(|control| {
-            let flushes = control.flushing.is_some() || !control.to_flush.is_empty();
-            flushes.then_some(TaskKind::Flush)
-        })?;
+        self.shared.wait_for_work(|control| (control.flushes.memtables() > 0).then_some(TaskKind::Flush))?;
         let is_free = self.begins_behind_a_free_number(log)?;
         let seq = if is_free { log.next_seq - 1 } else { log.next_seq };
         check_seq(seq)?;
-        let built = built.number(seq).inspect_err(|e| self.count_shortage(e))?;
+        let built = built.number(seq).inspect_err(|e| self.shared.count_shortage(e))?;
         if !is_free {
             self.skip_to(log, seq)?;
         }
         let bytes = |of: fn(&LiveSegment) -> u64| built.segments.iter().map(of).sum();
-        add(&self.storage.metrics.flush_bytes, bytes(|segment| segment.meta.file_bytes));
-        add(&self.storage.metrics.user_bytes, bytes(|segment| segment.meta.raw_bytes));
+        add(&self.shared.storage.metrics.flush_bytes, bytes(|segment| segment.meta.file_bytes));
+        add(&self.shared.storage.metrics.user_bytes, bytes(|segment| segment.meta.raw_bytes));
         let before = FlushedMemtable {
             table: Arc::clone(&log.memtable), // It is empty.
             last_seq: Some(log.next_seq - 1),
             next_log: log.id,
         };
         let mut placed = None;
-        let published = self.publish_if(|live| {
-            let (added, owned) = Placed::place(self, live, &built.take());
+        let published = self.publisher.publish_if(|live| {
+            let (added, owned) = Placed::place(&self.shared, live, &built.take());
             placed = Some(owned);
             Some(LiveSetChange { added, flushed: Some(before), ..LiveSetChange::default() })
         });
@@ -92,7 +88,7 @@ impl Inner {
         log.writer.append_gap(seq + 1).map_err(|e| self.fail_log(log, e))?;
         log.memtable.skip(seq);
         log.next_seq = seq + 1;
-        self.visible.store(seq, Ordering::Release);
+        self.shared.show(seq);
         self.start_log(log)
     }
 
@@ -103,7 +99,7 @@ impl Inner {
 
     /// The locked log, if the store takes writes. It may have failed while this thread waited for the lock.
     fn sound_log<'a>(&self, log: &'a mut Log) -> Result<&'a mut ActiveLog> {
-        self.check_writable()?;
+        self.shared.check_writable()?;
         let log = self.active_log(log)?;
         self.resume(log)?;
         Ok(log)
@@ -111,23 +107,21 @@ impl Inner {
 
     /// Whether nothing is in memory, and the log begins behind a number that the manifest does not know: that of rows whose publication failed.
     fn begins_behind_a_free_number(&self, log: &ActiveLog) -> Result<bool> {
-        let manifest = lock(&self.manifest);
-        let (_, state) = manifest.as_ref().ok_or(Error::ReadOnly)?;
-        let is_flushed = log.writer.is_empty() && self.view.load().immutable.is_empty();
-        Ok(is_flushed && state.last_seq + 1 < log.next_seq)
+        let is_flushed = log.writer.is_empty() && self.shared.view().immutable.is_empty();
+        Ok(is_flushed && self.publisher.with_state(|state| state.last_seq + 1 < log.next_seq)?)
     }
 
     fn build_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
     ) -> Result<UnnumberedSegments<'_>> {
-        let mut sizes = LevelSizes::of(&self.live(), [], &self.storage.prefix_set());
+        let mut sizes = LevelSizes::of(&self.shared.live(), [], &self.shared.storage.prefix_set());
         sizes.add_entries(LEVEL, 1 << 20); // The number does not matter: all keys are on one level.
-        let plan = lock(&self.filter_policy).plan(&sizes);
-        let mut built = UnnumberedSegments::new(self);
+        let plan = self.filters.policy().plan(&sizes);
+        let mut built = UnnumberedSegments::new(&self.filters);
         let mut rows = rows.peekable();
         while rows.peek().is_some() {
-            let mut builder = SegmentBuilder::unnumbered(&self.storage, LEVEL, plan.as_ref())?;
+            let mut builder = SegmentBuilder::unnumbered(&self.shared.storage, LEVEL, plan.as_ref())?;
             self.fill(&mut builder, &mut rows, built.last_key())?;
             built.push(builder)?;
         }
@@ -141,7 +135,7 @@ impl Inner {
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
         mut before: Option<&[u8]>,
     ) -> Result<()> {
-        while builder.file_bytes() < self.storage.options.segment_bytes {
+        while builder.file_bytes() < self.shared.storage.options.segment_bytes {
             let Some(row) = rows.next() else { break };
             let (key, value) = row?;
             let key = key.as_ref();

@@ -1,4 +1,4 @@
-//! Bulk loading of rows in any order: an external merge sort in front of [`Inner::ingest`].
+//! Bulk loading of rows in any order: an external merge sort in front of [`Writer::ingest`].
 //!
 //! 1. Rows are collected in memory. A full buffer is sorted and written as a *run*: segments without filters, whose sequence number is the
 //!    run's. No manifest names them, and they have the name of obsolete segments from the start: a repair leaves them out, and the next
@@ -7,8 +7,9 @@
 //!    number of runs is merged into one of the next tier: each row is rewritten once per tier.
 
 use crate::engine::read::run_walk::RunWalk;
-use crate::engine::shared::Inner;
+use crate::engine::storage::Storage;
 use crate::engine::storage::segment_builder::SegmentBuilder;
+use crate::engine::write::Writer;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq, Value, prefix8};
 use crate::live::LiveSegment;
@@ -22,14 +23,14 @@ const RUNS_MAX: usize = 64;
 /// Segments in the order of their keys.
 type Run = Vec<LiveSegment>;
 
-impl Inner {
-    /// [`ingest`](Inner::ingest) for rows in any order; of rows with the same key, the last one counts.
+impl Writer {
+    /// [`ingest`](Writer::ingest) for rows in any order; of rows with the same key, the last one counts.
     pub fn ingest_unsorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
-        self.check_writable()?;
-        let mut sorter = RowSorter { inner: self, buffer: Buffer::default(), tiers: Vec::new(), runs: 0 };
+        self.shared.check_writable()?;
+        let mut sorter = RowSorter { writer: self, buffer: Buffer::default(), tiers: Vec::new(), runs: 0 };
         for row in rows {
             let (key, value) = row?;
             sorter.push(key.as_ref(), value.as_ref())?;
@@ -60,7 +61,7 @@ fn merge_of<'a>(runs: impl IntoIterator<Item = &'a [LiveSegment]>) -> MergeCurso
 
 /// Call order: `push* ingest`.
 struct RowSorter<'a> {
-    inner: &'a Inner,
+    writer: &'a Writer,
     buffer: Buffer,
     /// Each run of a tier merges [`RUNS_MAX`] of the tier before.
     tiers: Vec<Vec<Run>>,
@@ -76,7 +77,7 @@ impl RowSorter<'_> {
         if value.len() > MAX_VALUE_BYTES {
             return Err(Error::ValueTooLarge { len: value.len(), max: MAX_VALUE_BYTES });
         }
-        let bytes_max = self.inner.storage.options.memtable_bytes;
+        let bytes_max = self.writer.shared.storage.options.memtable_bytes;
         if !self.buffer.rows.is_empty() && self.buffer.bytes_with(key, value) as u64 > bytes_max {
             self.spill()?;
         }
@@ -87,20 +88,20 @@ impl RowSorter<'_> {
     fn ingest(mut self) -> Result<()> {
         if self.tiers.is_empty() {
             self.buffer.sort();
-            return self.inner.ingest(&mut self.buffer.iter().map(Ok));
+            return self.writer.ingest(&mut self.buffer.iter().map(Ok));
         }
         self.spill()?;
         self.buffer = Buffer::default();
         let runs = self.tiers.iter().flatten().map(Vec::as_slice);
-        self.inner.ingest(&mut rows_of(runs))
+        self.writer.ingest(&mut rows_of(runs))
     }
 
     /// Writes the rows in memory as a run.
     fn spill(&mut self) -> Result<()> {
-        self.inner.start_writing()?;
+        self.writer.start_writing()?;
         self.buffer.sort();
         self.runs += 1;
-        let mut writer = RunWriter::new(self.inner);
+        let mut writer = RunWriter::new(&self.writer.shared.storage);
         self.buffer.iter().try_for_each(|(key, value)| writer.append(key, self.runs, value))?;
         let run = writer.finish()?;
         self.buffer.clear();
@@ -116,7 +117,7 @@ impl RowSorter<'_> {
             }
             let full = std::mem::take(tier);
             let mut merge = merge_of(full.iter().map(Vec::as_slice));
-            let (mut writer, mut key) = (RunWriter::new(self.inner), Vec::new());
+            let (mut writer, mut key) = (RunWriter::new(&self.writer.shared.storage), Vec::new());
             while merge.advance()? {
                 merge.key().copy_into(&mut key);
                 writer.append(&key, merge.seq(), merge.value())?;
@@ -130,18 +131,18 @@ impl RowSorter<'_> {
 
 /// Writes a run as segments that are removed when they are dropped. Call order: `append* finish`.
 struct RunWriter<'a> {
-    inner: &'a Inner,
+    storage: &'a Storage,
     finished: Run,
     current: Option<SegmentBuilder<'a>>,
 }
 
 impl<'a> RunWriter<'a> {
-    fn new(inner: &'a Inner) -> Self {
-        RunWriter { inner, finished: Vec::new(), current: None }
+    fn new(storage: &'a Storage) -> Self {
+        RunWriter { storage, finished: Vec::new(), current: None }
     }
 
     fn append(&mut self, key: &[u8], seq: Seq, value: &[u8]) -> Result<()> {
-        let storage = &self.inner.storage;
+        let storage = self.storage;
         let mut builder = match self.current.take() {
             Some(builder) => builder,
             None => SegmentBuilder::temporary(storage)?,

@@ -4,7 +4,7 @@
 //! with the footer, 56 bytes that are appended last (`segment/format.rs`). Until then a segment has the name of an obsolete one: a repair leaves
 //! it out, and the next open removes what a crash has left.
 
-use crate::engine::shared::Inner;
+use crate::engine::filters::FilterKeeper;
 use crate::engine::storage::segment_builder::{SegmentBuilder, UnpublishedSegments};
 use crate::error::Result;
 use crate::id::FileKind;
@@ -20,25 +20,25 @@ const OPEN_MAX: usize = 32;
 
 /// Call order: `push* number`. Dropped before, it removes the files.
 pub(crate) struct UnnumberedSegments<'a> {
-    inner: &'a Inner,
+    filters: &'a FilterKeeper,
     segments: VecDeque<(LiveSegment, UnnumberedSegment)>,
 }
 
 impl Drop for UnnumberedSegments<'_> {
     fn drop(&mut self) {
-        self.segments.iter().for_each(|(s, _)| self.inner.storage.discard(s.meta.id, FileKind::Obsolete));
+        self.segments.iter().for_each(|(s, _)| self.filters.storage().discard(s.meta.id, FileKind::Obsolete));
     }
 }
 
 impl<'a> UnnumberedSegments<'a> {
-    pub fn new(inner: &'a Inner) -> Self {
-        UnnumberedSegments { inner, segments: VecDeque::new() }
+    pub fn new(filters: &'a FilterKeeper) -> Self {
+        UnnumberedSegments { filters, segments: VecDeque::new() }
     }
 
     /// Completes a segment, but for its number.
     pub fn push(&mut self, builder: SegmentBuilder<'_>) -> Result<()> {
         let (segment, unnumbered) = builder.finish_unnumbered()?;
-        self.inner.note_missing_sidecar(&segment);
+        self.filters.note_missing_sidecar(&segment);
         self.segments.push_back((segment, unnumbered));
         Ok(())
     }
@@ -50,7 +50,7 @@ impl<'a> UnnumberedSegments<'a> {
 
     /// Gives all rows this number and makes it durable. The caller syncs the directory.
     pub fn number(mut self, number: Seq) -> Result<UnpublishedSegments<'a>> {
-        let storage = &self.inner.storage;
+        let storage = self.filters.storage();
         let mut numbered = UnpublishedSegments::new(storage);
         while !self.segments.is_empty() {
             let mut files = Vec::new();

@@ -1,0 +1,206 @@
+//! When work that failed, or that waits for something to change, is attempted again: after pauses that double.
+
+use crate::error::{Error, Result};
+use crate::sync::Instant;
+use std::time::Duration;
+
+/// The pauses between attempts at background work that fails.
+const RETRY_FIRST: Duration = Duration::from_millis(50);
+const RETRY_LONGEST: Duration = Duration::from_secs(5);
+/// A shortage of descriptors is not reported until it has lasted this long: it mostly passes soon.
+const SHORTAGE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A schedule whose pauses double.
+pub(crate) struct Backoff {
+    first: Duration,
+    longest: Duration,
+    /// The last pause; zero before the first one.
+    pause: Duration,
+    /// When the next attempt is due, if one is scheduled.
+    due: Option<Instant>,
+}
+
+impl Backoff {
+    /// Nothing is scheduled. Pauses go from `first` to `longest`.
+    pub const fn new(first: Duration, longest: Duration) -> Self {
+        Backoff { first, longest, pause: Duration::ZERO, due: None }
+    }
+
+    /// Schedules an attempt after twice the last pause, unless one is scheduled. `false` if one is.
+    pub fn schedule(&mut self) -> bool {
+        let is_free = self.due.is_none();
+        if is_free {
+            self.pause = (self.pause * 2).clamp(self.first, self.longest);
+            self.due = Some(Instant::now() + self.pause);
+        }
+        is_free
+    }
+
+    /// Schedules an attempt after twice the last pause, whatever was scheduled.
+    pub fn postpone(&mut self) {
+        self.due = None;
+        self.schedule();
+    }
+
+    /// Schedules an attempt after the first pause, whatever was scheduled.
+    pub fn schedule_soon(&mut self) {
+        (self.pause, self.due) = (Duration::ZERO, None);
+        self.schedule();
+    }
+
+    /// Lets the attempt that is scheduled come after no more than the first pause.
+    pub fn hurry(&mut self) {
+        if let Some(due) = &mut self.due {
+            *due = *due + self.first - self.pause;
+            self.pause = self.first;
+        }
+    }
+
+    /// Lets the next pause be the first one again.
+    pub fn shorten(&mut self) {
+        self.pause = Duration::ZERO;
+    }
+
+    /// How long until the scheduled attempt; `None` if there is none.
+    pub fn until(&self, now: Instant) -> Option<Duration> {
+        self.due.map(|due| due.saturating_duration_since(now))
+    }
+
+    /// Whether the scheduled attempt is due. It is no longer scheduled then.
+    pub fn take_due(&mut self, now: Instant) -> bool {
+        self.due.take_if(|due| *due <= now).is_some()
+    }
+}
+
+/// The kinds of background work, each with retries of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskKind {
+    /// Frees memory: writers stall without it.
+    Flush,
+    /// While level 0 is full, writers stall without it.
+    Compaction,
+    /// Verifies and rebuilds derived data: no writer and no compaction waits for it (I2).
+    Sidecars,
+}
+
+/// How the attempts at one kind of work went.
+pub(crate) struct Retries {
+    /// Attempts that failed since the store was opened.
+    failures: u64,
+    /// `None` after a success.
+    last_failure: Option<FailedAttempt>,
+    next: Backoff,
+}
+
+struct FailedAttempt {
+    error: Error,
+    /// The first failure of the series.
+    since: Instant,
+    at: Instant,
+}
+
+impl FailedAttempt {
+    /// Whether waiting for the next attempt would help little.
+    fn counts(&self) -> bool {
+        !self.error.is_out_of_descriptors()
+            || self.at.saturating_duration_since(self.since) >= SHORTAGE_PATIENCE
+    }
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Retries { failures: 0, last_failure: None, next: Backoff::new(RETRY_FIRST, RETRY_LONGEST) }
+    }
+}
+
+impl Retries {
+    /// How long to wait before the next attempt; zero if it may start now.
+    pub fn pause(&self, now: Instant) -> Duration {
+        self.next.until(now).unwrap_or_default()
+    }
+
+    /// Shortens the pause, because a caller waits for the next attempt.
+    pub fn hurry(&mut self) {
+        self.next.hurry();
+    }
+
+    /// Ends a series of failures. `false` if there was none.
+    pub fn reset(&mut self) -> bool {
+        self.next = Backoff::new(RETRY_FIRST, RETRY_LONGEST);
+        self.last_failure.take().is_some()
+    }
+
+    /// Records a failed attempt. `true` for the first of a series.
+    pub fn record_failure(&mut self, error: &Error) -> bool {
+        let (last, at) = (self.last_failure.take(), Instant::now());
+        self.failures += 1;
+        self.next.postpone();
+        let since = last.as_ref().map_or(at, |last| last.since);
+        self.last_failure = Some(FailedAttempt { error: error.clone(), since, at });
+        last.is_none()
+    }
+
+    /// The number of failed attempts so far.
+    pub fn failures(&self) -> u64 {
+        self.failures
+    }
+
+    /// The error of an attempt that failed after the first `seen` failures.
+    pub fn check_since(&self, seen: u64) -> Result<()> {
+        match &self.last_failure {
+            Some(failure) if self.failures > seen && failure.counts() => Err(failure.error.clone()),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest() {
+        let second = Duration::from_secs;
+        let mut backoff = Backoff::new(second(1), second(5));
+        let mut pauses = Vec::new();
+        for _ in 0..4 {
+            assert!(backoff.schedule() && !backoff.schedule());
+            pauses.push(backoff.pause.as_secs());
+            assert!(!backoff.take_due(Instant::now()));
+            assert!(
+                backoff.take_due(Instant::now() + backoff.pause) && backoff.until(Instant::now()).is_none()
+            );
+        }
+        assert_eq!(pauses, [1, 2, 4, 5]);
+        backoff.postpone();
+        backoff.hurry();
+        assert!(backoff.until(Instant::now()).is_some_and(|left| left <= second(1)));
+        backoff.postpone();
+        assert_eq!(backoff.pause, second(2));
+        backoff.schedule_soon();
+        assert_eq!(backoff.pause, second(1));
+        backoff.shorten();
+        backoff.postpone();
+        assert_eq!(backoff.pause, second(1));
+    }
+
+    #[test]
+    fn a_lasting_shortage_of_descriptors_is_reported_to_who_waits() {
+        let mut retries = Retries::default();
+        let shortage = Error::io("open", "file", rustix::io::Errno::MFILE.into());
+        for _ in 0..3 {
+            retries.record_failure(&shortage);
+            assert!(retries.check_since(0).is_ok(), "it may pass");
+        }
+        if let Some(failure) = &mut retries.last_failure {
+            failure.since = failure.at - SHORTAGE_PATIENCE;
+        }
+        assert!(retries.check_since(0).is_err());
+        assert!(retries.check_since(3).is_ok(), "of no attempt since then");
+        retries.record_failure(&shortage);
+        assert!(retries.check_since(3).is_err(), "the series goes on");
+        retries.reset();
+        retries.record_failure(&shortage);
+        assert!(retries.check_since(0).is_ok(), "another one begins");
+    }
+}

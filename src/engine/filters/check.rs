@@ -1,0 +1,223 @@
+//! Each segment has a filter that can be trusted: verified, and rebuilt if it is missing or damaged (I2).
+
+use super::FilterKeeper;
+use super::plan::LevelSizes;
+use crate::engine::storage::segment_builder::SegmentBuilder;
+use crate::engine::tasks::id_queue::IdQueue;
+use crate::error::Result;
+use crate::filter::FilterSpec;
+use crate::id::FileId;
+use crate::live::{LiveSegment, LiveSet};
+use crate::manifest::SegmentMeta;
+use crate::segment::{Access, Direction};
+use crate::sidecar::{LiveSidecar, Members, Sidecar, Unusable};
+use crate::sync::assert_unlocked;
+use std::ops::Bound;
+use std::sync::Arc;
+
+impl FilterKeeper {
+    /// Queues every sidecar that was not verified yet, and every segment without a sidecar.
+    pub fn queue_unverified(&self) {
+        if self.shared.storage.filters_on() {
+            self.queue(|s| s.sidecar.as_ref().is_none_or(|sidecar| !sidecar.is_verified()));
+        }
+    }
+
+    /// Queues the sidecars that readers found damaged, or whose maps faulted.
+    pub fn queue_bad(&self) {
+        self.queue(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_bad()));
+    }
+
+    /// Queues the segments without a sidecar.
+    pub fn queue_missing_sidecars(&self) {
+        self.queue(|s| s.sidecar.is_none() && !s.is_quarantined());
+    }
+
+    /// Queues some segments for a check of their sidecars.
+    fn queue(&self, wanted: impl Fn(&LiveSegment) -> bool) {
+        assert_unlocked();
+        let live = self.shared.live();
+        let wanted: IdQueue = live.segments().filter(|s| wanted(s)).map(|s| s.meta.id).collect();
+        self.shared.control.lock().sidecars.to_check.append(wanted);
+        self.shared.wake_workers();
+    }
+
+    /// Queues a segment if it has no sidecar.
+    pub fn queue_if_without_sidecar(&self, id: FileId) {
+        let live = self.shared.live();
+        if self.shared.storage.filters_on() && live.segments().any(|s| s.meta.id == id && s.sidecar.is_none())
+        {
+            self.shared.control.lock().sidecars.to_check.push(id);
+            self.shared.wake_workers();
+        }
+    }
+
+    /// Verifies one sidecar, and rebuilds it if it is missing or damaged.
+    pub fn check_sidecar(&self, id: FileId) -> Result<()> {
+        let live = self.shared.live();
+        let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
+        match &segment.sidecar {
+            Some(sidecar) => match sidecar.verify() {
+                Ok(_) => return Ok(()),
+                Err(reason) => {
+                    self.drop_damaged(&segment.meta, sidecar, &reason);
+                    if reason.is_passing() {
+                        self.recheck_missing_later();
+                        return Ok(());
+                    }
+                }
+            },
+            None => match self.shared.storage.open_verified(&segment.meta) {
+                Ok(sidecar) => {
+                    self.install(&segment.meta, Some(sidecar));
+                    return Ok(());
+                }
+                // A shortage of memory does not mean that the file is damaged, so it is not rewritten.
+                Err(reason) if reason.is_passing() => {
+                    self.recheck_missing_later();
+                    return Ok(());
+                }
+                Err(_) => {}
+            },
+        }
+        if self.shared.check_writable().is_err() {
+            return Ok(());
+        }
+        let plan = self.policy().plan(&self.level_sizes(&live));
+        match plan {
+            Some(plan) => self.rebuild_sidecar(segment, plan.choose(segment.meta.level, id)).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes a damaged sidecar, or the unmapped copy that has replaced it, from the view. Counts and logs it once, however many threads
+    /// detect it.
+    fn drop_damaged(&self, meta: &SegmentMeta, bad: &Sidecar, reason: &Unusable) {
+        let without = |live: &Arc<LiveSet>| {
+            let now = live.now(meta)?;
+            let is_bad = now.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_same_opening(bad));
+            is_bad.then(|| live.replaced(vec![LiveSegment { sidecar: None, ..now.clone() }]))
+        };
+        let is_news = self.shared.change_live(without, |_| {});
+        if is_news {
+            self.shared.storage.report_unusable(meta.id, reason);
+        }
+    }
+
+    /// Writes and publishes a new sidecar for a segment, which is only read. `None` if the segment is gone.
+    pub(super) fn rebuild_sidecar(
+        &self,
+        segment: &LiveSegment,
+        spec: FilterSpec,
+    ) -> Result<Option<LiveSidecar>> {
+        let members = self.hash_keys(segment);
+        // Under the manifest lock, no compaction can remove the segment before the new file exists.
+        let _publishing = self.publisher.hold();
+        if self.shared.live().now(&segment.meta).is_none() {
+            return Ok(None); // Even a failed read of a removed segment no longer matters.
+        }
+        let sidecar = self
+            .shared
+            .storage
+            .create_sidecar(&segment.meta, &members?, spec)
+            .map_err(|e| self.shared.fail(e))?;
+        if sidecar.is_none() {
+            self.recheck_missing_later();
+        }
+        self.shared.storage.fs.sync_dir(&self.shared.storage.dir).map_err(|e| self.shared.fail(e))?;
+        self.install(&segment.meta, sidecar.clone());
+        Ok(sidecar)
+    }
+
+    /// Completes a segment that the caller publishes.
+    pub fn finish_segment(&self, builder: SegmentBuilder<'_>) -> Result<LiveSegment> {
+        let segment = builder.finish()?;
+        self.note_missing_sidecar(&segment);
+        Ok(segment)
+    }
+
+    /// If the sidecar of a new segment could not be created, a background thread tries again after a while (I2).
+    pub fn note_missing_sidecar(&self, segment: &LiveSegment) {
+        if segment.sidecar.is_none() && self.shared.storage.filters_on() {
+            self.recheck_missing_later();
+        }
+    }
+
+    pub fn is_live(&self, id: FileId) -> bool {
+        self.shared.live().segments().any(|s| s.meta.id == id)
+    }
+
+    /// Puts a sidecar into the view, unless the segment is gone.
+    fn install(&self, meta: &SegmentMeta, sidecar: Option<LiveSidecar>) {
+        if sidecar.is_some() {
+            self.shared.control.lock().sidecars.missing.shorten();
+        }
+        let with_it = |live: &Arc<LiveSet>| {
+            let now = live.now(meta)?;
+            Some(live.replaced(vec![LiveSegment { sidecar: sidecar.clone(), ..now.clone() }]))
+        };
+        self.shared.change_live(with_it, |_| {});
+    }
+
+    /// Has a background thread check segments without a sidecar after a pause, which grows each time.
+    pub fn recheck_missing_later(&self) {
+        if self.shared.control.lock().sidecars.missing.schedule() {
+            self.shared.wake_workers();
+        }
+    }
+
+    /// How much the filters of the live set have to hold.
+    pub(super) fn level_sizes(&self, live: &LiveSet) -> LevelSizes {
+        LevelSizes::of(live, [], &self.shared.storage.prefix_set())
+    }
+
+    fn hash_keys(&self, segment: &LiveSegment) -> Result<Members> {
+        let mut members = self.shared.storage.members();
+        members.expect(segment.meta.entries);
+        let mut cursor = segment.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
+        let mut key = Vec::new();
+        while cursor.advance()? {
+            cursor.key().copy_into(&mut key);
+            members.add(&key, self.shared.storage.header.hasher.hash(&key));
+        }
+        Ok(members)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::support::{eventually, fast_dir};
+
+    #[test]
+    fn i2_a_damaged_sidecar_is_counted_once_also_if_it_was_unmapped_meanwhile() {
+        let dir = fast_dir();
+        let options = Options { level0_trigger: usize::MAX, ..Options::new().max_mapped_filters(8) };
+        let db = options.open(dir.path()).unwrap();
+        let key = |segment: u8| [b'a' + segment, b'1'];
+        for segment in 0..8 {
+            db.put(key(segment), "").unwrap();
+            db.put([key(segment).as_slice(), b"2"].concat(), "").unwrap();
+            db.flush().unwrap();
+        }
+        let (shared, keeper) = (&db.engine().shared, &db.engine().filters);
+        let now =
+            || shared.live().segments().next().map(|s| (Arc::clone(&s.meta), s.sidecar.clone())).unwrap();
+        let (meta, Some(bad)) = now() else { panic!("no sidecar") };
+        eventually("it was unmapped", || {
+            (0..8).for_each(|segment| {
+                assert!(db.get([key(segment).as_slice(), b"1"].concat()).unwrap().is_none())
+            });
+            keeper.unmap_cold();
+            now().1.is_some_and(|copy| !copy.is(&bad))
+        });
+        let drop_it = || keeper.drop_damaged(&meta, &bad, &Unusable::Faulted);
+        drop_it();
+        drop_it();
+        assert_eq!(db.stats().filters_unavailable, 1);
+        keeper.check_sidecar(meta.id).unwrap();
+        drop_it();
+        assert!(now().1.is_some(), "another opening of the file stays");
+    }
+}

@@ -1,0 +1,87 @@
+//! All filters anew, for another policy. Segments keep their bytes (I3).
+
+use super::FilterKeeper;
+use crate::error::{Error, Result};
+use crate::options::FilterPolicy;
+use crate::sync::lock;
+use std::ops::ControlFlow;
+
+/// How often a rebuild of all filters plans the rest anew, besides the first few times.
+const PLANS_MAX: u64 = 64;
+
+/// The progress or result of [`Db::rebuild_filters`](crate::Db::rebuild_filters).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct RebuildReport {
+    /// Segments that got a new sidecar.
+    pub segments: u64,
+    /// Segments whose filter already is what the policy asks for.
+    pub kept: u64,
+    /// Segments in quarantine, which are skipped: part of them cannot be read.
+    pub quarantined: u64,
+    /// All segments. The three numbers above add up to less if the rebuild was stopped or compactions removed segments.
+    pub total: u64,
+    /// Keys in the rebuilt segments, tombstones included.
+    pub keys: u64,
+    /// Size of the new filters, in bytes.
+    pub filter_bytes: u64,
+}
+
+impl FilterKeeper {
+    /// Gives every segment the sidecar that the policy asks for. Segments keep their bytes (I3).
+    pub fn rebuild_filters(
+        &self,
+        policy: FilterPolicy,
+        progress: &mut dyn FnMut(&RebuildReport) -> ControlFlow<()>,
+    ) -> Result<RebuildReport> {
+        self.shared.check_writable()?;
+        policy.validate()?;
+        let live = self.shared.live();
+        let Some(mut plan) = policy.plan(&self.level_sizes(&live)) else {
+            return Err(Error::InvalidArgument("the policy has no filters to rebuild".into()));
+        };
+        let prefixes = self.shared.storage.prefix_set();
+        if self.shared.storage.filters_on() {
+            *lock(&self.policy) = policy;
+        }
+        let mut report = RebuildReport { total: live.segments().count() as u64, ..Default::default() };
+        let replan_every = (report.total / PLANS_MAX).max(1);
+        let mut unreadable = None;
+        for segment in live.segments() {
+            if progress(&report).is_break() {
+                break;
+            }
+            self.shared.check_writable()?;
+            if segment.is_quarantined() {
+                report.quarantined += 1;
+                continue;
+            }
+            let has_prefixes = segment.verified_facts().is_some_and(|filter| *filter.prefixes() == prefixes);
+            if has_prefixes && plan.suits(segment) {
+                report.kept += 1;
+                continue;
+            }
+            match self.rebuild_sidecar(segment, plan.choose(segment.meta.level, segment.meta.id)) {
+                Ok(Some(sidecar)) => {
+                    report.segments += 1;
+                    report.keys += segment.meta.entries;
+                    let bytes = sidecar.facts().map_or(0, |facts| facts.filter_bytes());
+                    report.filter_bytes = report.filter_bytes.saturating_add(bytes);
+                    // The new filters tell how many prefixes the others may get. Each plan looks at all segments.
+                    let is_time =
+                        report.segments.is_power_of_two() || report.segments.is_multiple_of(replan_every);
+                    if !prefixes.is_empty() && is_time {
+                        plan = policy.plan(&self.level_sizes(&self.shared.live())).unwrap_or(plan);
+                    }
+                }
+                Ok(None) => {}
+                Err(error) if self.publisher.quarantine(&error) => unreadable = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        if report.quarantined > 0 {
+            tracing::warn!(segments = report.quarantined, "skipped the filters of segments in quarantine");
+        }
+        unreadable.map_or(Ok(report), Err)
+    }
+}

@@ -1,0 +1,99 @@
+//! The units of background work.
+
+use crate::engine::backoff::TaskKind;
+use crate::engine::compact::compaction::Compaction;
+use crate::engine::control::{Control, TombstoneFlush};
+use crate::filter::FilterSpec;
+use crate::id::FileId;
+use crate::manifest::SegmentMeta;
+use crate::memtable::Memtable;
+use crate::sync::Instant;
+use std::sync::Arc;
+
+/// A unit of background work. The variants are in order of urgency.
+pub(super) enum BackgroundTask {
+    UnmapCold,
+    RemoveLeftovers,
+    FreeMemtables,
+    QueueBadSidecars,
+    QueueMissingSidecars,
+    QueueSuspects,
+    Flush(Arc<Memtable>, FileId),
+    /// Hands a memtable with many tombstones over to a flush.
+    RotateTombstones,
+    /// Checks the sidecar of a segment, and has those of others read meanwhile.
+    CheckSidecar(FileId, Vec<FileId>),
+    WarmIndexes(Vec<FileId>),
+    Compact(Compaction),
+    Retune(Arc<SegmentMeta>, FilterSpec),
+}
+
+impl BackgroundTask {
+    /// The kind whose retries its outcome counts for; `None` if it cannot fail.
+    pub fn kind(&self) -> Option<TaskKind> {
+        match self {
+            BackgroundTask::UnmapCold
+            | BackgroundTask::RemoveLeftovers
+            | BackgroundTask::FreeMemtables
+            | BackgroundTask::QueueBadSidecars
+            | BackgroundTask::QueueMissingSidecars
+            | BackgroundTask::QueueSuspects => None,
+            BackgroundTask::Flush(..) | BackgroundTask::RotateTombstones => Some(TaskKind::Flush),
+            BackgroundTask::Compact(_) => Some(TaskKind::Compaction),
+            BackgroundTask::CheckSidecar(..)
+            | BackgroundTask::WarmIndexes(_)
+            | BackgroundTask::Retune(..) => Some(TaskKind::Sidecars),
+        }
+    }
+
+    /// Lets go of what a finished task was about. That may remove files, so it comes before whoever waits for the task hears of its end.
+    pub fn let_go(&mut self) {
+        if let BackgroundTask::Compact(compaction) = self {
+            compaction.let_go();
+        }
+    }
+
+    /// Clears the marks that `next_task` set. If the task must run `again` and nothing else would remember it, queues it. The caller drops
+    /// the task without the lock: that may free a memtable.
+    pub fn hand_back(&self, control: &mut Control, failed: bool, again: bool) {
+        match self {
+            BackgroundTask::Flush(table, next_log) => {
+                control.flushes.running = None;
+                if failed {
+                    control.flushes.waiting.push_front((Arc::clone(table), *next_log));
+                }
+            }
+            BackgroundTask::RotateTombstones if control.flushes.tombstones == TombstoneFlush::Starting => {
+                control.flushes.tombstones = match again {
+                    true => TombstoneFlush::Due(Instant::now()),
+                    false => TombstoneFlush::NotNeeded,
+                };
+            }
+            BackgroundTask::RotateTombstones => {} // It is due again: the next memtable has many, too, or the log was locked.
+            BackgroundTask::RemoveLeftovers | BackgroundTask::FreeMemtables => {}
+            BackgroundTask::QueueBadSidecars
+            | BackgroundTask::QueueMissingSidecars
+            | BackgroundTask::QueueSuspects => {}
+            BackgroundTask::UnmapCold => {
+                control.sidecars.unmap_from.get_or_insert_with(Instant::now);
+            }
+            BackgroundTask::CheckSidecar(id, _) => {
+                control.sidecars.checking = false;
+                if again {
+                    control.sidecars.to_check.push(*id);
+                }
+                if !failed {
+                    control.sidecars.indexes_to_warm.push(*id);
+                }
+            }
+            BackgroundTask::WarmIndexes(ids) => {
+                control.sidecars.checking = false;
+                ids.iter().filter(|_| again).for_each(|id| control.sidecars.indexes_to_warm.push(*id));
+            }
+            BackgroundTask::Retune(..) => control.sidecars.checking = false,
+            BackgroundTask::Compact(compaction) => {
+                control.compactions.running.retain(|running| running != compaction.reservation());
+            }
+        }
+    }
+}
