@@ -4,9 +4,9 @@ use super::cursor::Cursor;
 use super::range::Range;
 use super::snapshot::Snapshot;
 use super::stats::Stats;
-use crate::bounds::{KeyBounds, is_empty};
+use crate::bounds::KeyBounds;
 use crate::engine::Engine;
-use crate::engine::copies::file_set::{FileSet, file_set};
+use crate::engine::copies::file_set::FileSet;
 use crate::engine::filters::RebuildReport;
 use crate::engine::follow::Follower;
 use crate::engine::open::close::OpenStore;
@@ -299,14 +299,7 @@ impl Db {
     /// # Errors
     /// The errors of [`compact`](Self::compact).
     pub fn compact_range(&self, range: impl KeyBounds) -> Result<()> {
-        let Engine { shared, writer, compactor, .. } = self.own()?;
-        let range = range.into_bounds();
-        if is_empty(&range) {
-            return shared.check_writable();
-        }
-        let newest = shared.visible();
-        writer.flush()?;
-        compactor.compact_range(range, newest)
+        self.own()?.compact_range(range.into_bounds())
     }
 
     /// Waits until the background threads have nothing left to flush or to compact.
@@ -367,11 +360,7 @@ impl Db {
     /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists. [`Error::Io`](crate::Error::Io),
     /// after which the target is removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        let Engine { shared, writer, publisher, .. } = self.own()?;
-        if !shared.storage.options.read_only {
-            writer.flush()?;
-        }
-        publisher.checkpoint(target.as_ref())
+        self.own()?.checkpoint(target.as_ref())
     }
 
     /// Flushes everything written so far and returns the files that hold it, to be copied elsewhere while the store goes on.
@@ -379,9 +368,7 @@ impl Db {
     /// # Errors
     /// [`Error::ReadOnly`](crate::Error::ReadOnly), also in a store that follows another process; the errors of [`flush`](Self::flush).
     pub fn file_set(&self) -> Result<FileSet> {
-        let engine = self.own()?;
-        engine.writer.flush()?;
-        file_set(&engine.publisher)
+        self.own()?.file_set()
     }
 
     /// Lets the store take no more writes until it is opened again, as after a failed write: they fail with

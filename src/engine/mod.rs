@@ -24,6 +24,7 @@ pub(crate) mod write;
 mod hostile_tests;
 
 use self::compact::Compactor;
+use self::copies::file_set::{FileSet, file_set};
 use self::filters::FilterKeeper;
 use self::follow::Follower;
 use self::follow::position::Following;
@@ -31,7 +32,10 @@ use self::publish::Publisher;
 use self::shared::Shared;
 use self::write::Writer;
 use self::write::log::InheritedLogs;
+use crate::bounds::{KeyRange, is_empty};
+use crate::error::Result;
 use crate::manifest::{Manifest, ManifestState};
+use std::path::Path;
 use std::sync::Arc;
 
 /// The parts of an open store. Each has its own state; what they share is in [`Shared`].
@@ -56,6 +60,30 @@ impl Engine {
         let compactor = Compactor::new(Arc::clone(&shared), Arc::clone(&publisher), Arc::clone(&filters));
         let follower = following.map(|its| Follower::new(Arc::clone(&shared), Arc::clone(&filters), its));
         Engine { shared, publisher, filters, writer, compactor, follower }
+    }
+
+    /// Flushes, then compacts the segments with keys in the range. An empty range does nothing.
+    pub fn compact_range(&self, range: KeyRange) -> Result<()> {
+        if is_empty(&range) {
+            return self.shared.check_writable();
+        }
+        let newest = self.shared.visible();
+        self.writer.flush()?;
+        self.compactor.compact_range(range, newest)
+    }
+
+    /// Flushes, then makes a copy of the store in a new directory.
+    pub fn checkpoint(&self, target: &Path) -> Result<()> {
+        if !self.shared.storage.options.read_only {
+            self.writer.flush()?;
+        }
+        self.publisher.checkpoint(target)
+    }
+
+    /// Flushes everything written so far and returns the files that hold it.
+    pub fn file_set(&self) -> Result<FileSet> {
+        self.writer.flush()?;
+        file_set(&self.publisher)
     }
 }
 
