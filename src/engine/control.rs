@@ -168,7 +168,7 @@ impl Flushes {
 impl Compactions {
     /// Reserves what a compaction needs, unless a running one is in the way.
     pub fn reserve(&mut self, wanted: &Reservation) -> bool {
-        let is_free = !self.running.iter().any(|other| other.conflicts_with(wanted));
+        let is_free = wanted.is_free(&self.running);
         self.running.extend(is_free.then(|| wanted.clone()));
         is_free
     }

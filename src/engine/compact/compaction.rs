@@ -1,6 +1,6 @@
 //! A compaction: what it merges or moves, and what it owns meanwhile. `pick` chooses one.
 
-use super::reservation::Reservation;
+use super::reservation::{Reservation, is_taken};
 use crate::engine::control::Control;
 use crate::engine::shared::Shared;
 use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
@@ -13,23 +13,34 @@ pub(crate) const LEVEL0_GROUP_MAX: usize = 64;
 /// The most segments that move in one edit of the manifest, whose description takes about 100 bytes each.
 const MOVES_MAX: usize = 1 << 16;
 
-/// Segments to merge into `output_level`.
+/// What a compaction does with its inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CompactionKind {
+    /// Merges them into the output level.
+    Merge,
+    /// Changes their level: they keep their files. Nothing in the output level overlaps them, and no two of them overlap.
+    Move,
+    /// Removes them unread: range tombstones delete everything in them.
+    Drop,
+    /// Writes one of them anew in its level, without its tombstones.
+    Rewrite,
+}
+
+/// Segments to compact into `output_level`.
 pub(crate) struct Compaction {
+    pub kind: CompactionKind,
     pub upper: Vec<LiveSegment>,
     pub lower: Vec<LiveSegment>,
     pub output_level: u8,
     /// No deeper level and no segment in quarantine has keys in this range, so tombstones have nothing left to hide.
     pub bottom: bool,
-    /// Range tombstones delete everything in `upper`, which is only removed.
-    pub drops: bool,
-    /// Nothing in `output_level` overlaps `upper`, and no two of these overlap.
-    moves: bool,
     reservation: Reservation,
 }
 
 impl Compaction {
-    /// A merge of these segments. `None` if there are none, or a running compaction is in the way.
+    /// A compaction of these segments. `None` if there are none, or a running compaction is in the way.
     fn of(
+        kind: CompactionKind,
         upper: Vec<LiveSegment>,
         lower: Vec<LiveSegment>,
         output_level: u8,
@@ -37,28 +48,29 @@ impl Compaction {
         running: &[Reservation],
     ) -> Option<Self> {
         let reservation = Reservation::of(upper.iter().chain(&lower), output_level)?;
-        let moves = upper.len() == 1 && lower.is_empty();
-        let is_free = !running.iter().any(|other| other.conflicts_with(&reservation));
-        let compaction = Compaction { upper, lower, output_level, bottom, drops: false, moves, reservation };
-        is_free.then_some(compaction)
+        let is_free = reservation.is_free(running);
+        is_free.then_some(Compaction { kind, upper, lower, output_level, bottom, reservation })
     }
 
     /// Merges everything into one run. `None` without segments.
     pub fn of_all(live: &LiveSet) -> Option<Self> {
         let level = u8::try_from(live.deepest().max(1)).ok()?;
-        Compaction::of(live.segments().cloned().collect(), Vec::new(), level, true, &[])
+        Compaction::of(
+            CompactionKind::Merge,
+            live.segments().cloned().collect(),
+            Vec::new(),
+            level,
+            true,
+            &[],
+        )
     }
 
     pub fn inputs(&self) -> impl Iterator<Item = &LiveSegment> + Clone {
         self.upper.iter().chain(&self.lower)
     }
 
-    /// Whether the inputs only change their level and keep their files.
-    pub fn is_move(&self) -> bool {
-        self.moves && !(self.bottom && self.upper.iter().any(|s| s.meta.has_tombstones()))
-    }
-
-    /// Merges `upper` into `output_level`, with everything it overlaps there. `None` if a running compaction is in the way.
+    /// Merges `upper` into `output_level`, with everything it overlaps there; a segment that overlaps nothing moves, unless it has tombstones
+    /// that nothing needs there. `None` if a running compaction is in the way.
     pub fn down(
         live: &LiveSet,
         upper: Vec<LiveSegment>,
@@ -70,7 +82,11 @@ impl Compaction {
         let lower: Vec<_> = below.range(below.overlapping(smallest, largest)).cloned().collect();
         let (smallest, largest) = hull(upper.iter().chain(&lower))?;
         let bottom = is_bottom(live, output_level, smallest, largest);
-        Compaction::of(upper, lower, u8::try_from(output_level).ok()?, bottom, running)
+        let kind = match (&*upper, &*lower) {
+            ([only], []) if !(bottom && only.meta.has_tombstones()) => CompactionKind::Move,
+            _ => CompactionKind::Merge,
+        };
+        Compaction::of(kind, upper, lower, u8::try_from(output_level).ok()?, bottom, running)
     }
 
     /// Lets others move along if this compaction is a move, until `bytes` have moved. Each of the others overlaps nothing in the output
@@ -81,11 +97,11 @@ impl Compaction {
         bytes: u64,
         running: &[Reservation],
     ) -> Self {
-        if !self.is_move() {
+        if self.kind != CompactionKind::Move {
             return self;
         }
         let mut moved = self.upper.iter().map(|s| s.meta.file_bytes).sum::<u64>();
-        let is_free = |s: &&LiveSegment| !running.iter().any(|other| other.takes(s.meta.id));
+        let is_free = |s: &&LiveSegment| !is_taken(running, s);
         let mut upper = self.upper.clone();
         // Tombstones may have nothing left to hide: then their segment is rewritten.
         for segment in others.filter(|s| !s.meta.has_tombstones()).filter(is_free) {
@@ -98,10 +114,9 @@ impl Compaction {
         if upper.len() == self.upper.len() {
             return self;
         }
-        match Compaction::of(upper, Vec::new(), self.output_level, false, running) {
-            Some(all) => Compaction { moves: true, ..all },
-            None => self,
-        }
+        let moved =
+            Compaction::of(CompactionKind::Move, upper, Vec::new(), self.output_level, false, running);
+        moved.unwrap_or(self)
     }
 
     /// Merges the oldest `wanted` segments of level 0 into level 1, with those that must not stay above them.
@@ -120,25 +135,22 @@ impl Compaction {
         if ranged > 2 * RANGE_BYTES_MAX as u64 {
             return None;
         }
-        let merged = Compaction::of(segments.to_vec(), Vec::new(), 0, false, running);
-        merged.map(|compaction| Compaction { moves: false, ..compaction })
+        Compaction::of(CompactionKind::Merge, segments.to_vec(), Vec::new(), 0, false, running)
     }
 
     /// Removes segments that range tombstones cover, those of the deepest such level. `None` if there are none that no compaction reads.
     pub fn drop_covered(live: &LiveSet, running: &[Reservation]) -> Option<Self> {
-        let is_free = |s: &&LiveSegment| !running.iter().any(|other| other.takes(s.meta.id));
+        let is_free = |s: &&LiveSegment| !is_taken(running, s);
         let output_level = live.covered().iter().filter(is_free).map(|s| s.meta.level).max()?;
         let of_level = live.covered().iter().filter(|s| s.meta.level == output_level);
         let covered = of_level.filter(is_free).cloned().collect();
-        let dropped = Compaction::of(covered, Vec::new(), output_level, false, running);
-        dropped.map(|compaction| Compaction { drops: true, moves: false, ..compaction })
+        Compaction::of(CompactionKind::Drop, covered, Vec::new(), output_level, false, running)
     }
 
-    /// Rewrites one segment to drop its tombstones. `None` if a running compaction is in the way.
-    pub fn rewrite(live: &LiveSet, segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
-        let meta = &segment.meta;
-        let bottom = is_bottom(live, usize::from(meta.level), &meta.smallest, &meta.largest);
-        Compaction::of(vec![segment.clone()], Vec::new(), meta.level, bottom, running)
+    /// Rewrites one segment without its tombstones, which [nothing needs](needs_no_tombstones). `None` if a running compaction is in the way.
+    pub fn rewrite(segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
+        let kind = CompactionKind::Rewrite;
+        Compaction::of(kind, vec![segment.clone()], Vec::new(), segment.meta.level, true, running)
     }
 
     /// What this compaction owns while it runs.
@@ -157,6 +169,11 @@ impl Compaction {
         self.upper.clear();
         self.lower.clear();
     }
+}
+
+/// Whether nothing is left that the tombstones of a segment could hide.
+pub(crate) fn needs_no_tombstones(live: &LiveSet, segment: &LiveSegment) -> bool {
+    is_bottom(live, usize::from(segment.meta.level), &segment.meta.smallest, &segment.meta.largest)
 }
 
 /// Whether neither a level below this one nor a segment in quarantine has keys in the range.

@@ -8,7 +8,7 @@
 //! 4. Each finished step is published. After a crash, the next call continues with what remains.
 
 use super::Compactor;
-use super::compaction::Compaction;
+use super::compaction::{Compaction, needs_no_tombstones};
 use super::pick::{deepest_bytes_max, level0_is_due, pick_level0};
 use super::reservation::Reservation;
 use crate::bounds::KeyRange;
@@ -73,8 +73,10 @@ impl ManualCompaction {
         let Some(deepest) = live.levels().get(target) else { return NextStep::Done };
         let mut step = NextStep::Done;
         for segment in deepest.segments().iter().filter(|s| s.meta.has_tombstones() && covered(s)) {
-            match Compaction::rewrite(live, segment, running) {
-                Some(compaction) if !compaction.bottom => {} // A segment in quarantine still needs its tombstones.
+            if !needs_no_tombstones(live, segment) {
+                continue; // A segment in quarantine may have what they hide.
+            }
+            match Compaction::rewrite(segment, running) {
                 Some(compaction) => return NextStep::Run(compaction),
                 None => step = NextStep::Wait,
             }

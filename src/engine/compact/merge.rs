@@ -4,7 +4,7 @@
 //! tombstone, of a key or of a range, only if a deeper level may have an entry that it hides.
 
 use super::Compactor;
-use super::compaction::Compaction;
+use super::compaction::{Compaction, CompactionKind};
 use super::output::CompactionOutput;
 use super::pick::pick_level0;
 use crate::engine::filters::plan::LevelSizes;
@@ -30,22 +30,29 @@ const CHECK_EVERY: u64 = 4096;
 impl Compactor {
     /// Runs one compaction and publishes its outputs. If the store closes meanwhile, abandons it without an error.
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
-        if compaction.drops {
-            return self.drop_covered(compaction);
+        match compaction.kind {
+            CompactionKind::Drop => self.drop_covered(compaction),
+            CompactionKind::Move => self.change_level(compaction),
+            CompactionKind::Merge | CompactionKind::Rewrite => self.merge_and_publish(compaction),
         }
-        if compaction.is_move() {
-            let upper = &compaction.upper;
-            return self.publisher.publish_if(|live| {
-                // What went to quarantine meanwhile stays there: nobody has read it.
-                let is_as_planned =
-                    |s: &LiveSegment| live.now(&s.meta).is_some_and(|now| now.meta.level == s.meta.level);
-                upper.iter().all(is_as_planned).then(|| LiveSetChange {
-                    added: upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
-                    removed: upper.clone(),
-                    ..LiveSetChange::default()
-                })
-            });
-        }
+    }
+
+    /// Moves the inputs to the output level.
+    fn change_level(&self, compaction: &Compaction) -> Result<()> {
+        let upper = &compaction.upper;
+        self.publisher.publish_if(|live| {
+            // What went to quarantine meanwhile stays there: nobody has read it.
+            let is_as_planned =
+                |s: &LiveSegment| live.now(&s.meta).is_some_and(|now| now.meta.level == s.meta.level);
+            upper.iter().all(is_as_planned).then(|| LiveSetChange {
+                added: upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
+                removed: upper.clone(),
+                ..LiveSetChange::default()
+            })
+        })
+    }
+
+    fn merge_and_publish(&self, compaction: &Compaction) -> Result<()> {
         let merged = self.merge(compaction).map_err(|error| self.trace_to_input(compaction, error));
         let Some(added) = merged? else { return Ok(()) };
         let removed = compaction.inputs().cloned().collect();

@@ -41,6 +41,11 @@ impl Reservation {
             || !self.inputs.is_disjoint(&other.inputs)
     }
 
+    /// Whether none of the running ones is in the way.
+    pub fn is_free(&self, running: &[Reservation]) -> bool {
+        !running.iter().any(|other| other.conflicts_with(self))
+    }
+
     /// Whether the outputs may have keys in the closed range.
     pub fn reaches(&self, smallest: &[u8], largest: &[u8]) -> bool {
         *self.smallest <= *largest && *smallest <= *self.largest
@@ -65,4 +70,9 @@ impl Reservation {
     pub fn writes(&self, level: u8) -> bool {
         self.output_level == level
     }
+}
+
+/// Whether a segment is an input of a running compaction.
+pub(crate) fn is_taken(running: &[Reservation], segment: &LiveSegment) -> bool {
+    running.iter().any(|other| other.takes(segment.meta.id))
 }

@@ -11,7 +11,7 @@
 
 use super::Compactor;
 use super::compaction::{Compaction, with_bound};
-use super::reservation::Reservation;
+use super::reservation::{Reservation, is_taken};
 use crate::engine::control::Control;
 use crate::engine::tasks::id_queue::IdQueue;
 use crate::engine::verify::check_whole;
@@ -35,8 +35,7 @@ impl Compaction {
     ) -> Option<Self> {
         assert_unlocked();
         let Quarantine { left, overtaken } = Quarantine::of_level(suspect.meta.level)?;
-        let is_running = |s: &LiveSegment| running.iter().any(|r| r.takes(s.meta.id));
-        if live.quarantined().iter().any(is_running) {
+        if live.quarantined().iter().any(|s| is_taken(running, s)) {
             return None;
         }
         let (first, last) = (usize::from(left), usize::from(overtaken).max(1));

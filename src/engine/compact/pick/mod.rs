@@ -20,9 +20,9 @@
 //! Nothing here looks at every segment of a store: levels are sorted, and what is found for a part of a level is kept while that part stays
 //! the same (see `costs.rs`).
 
-use crate::engine::compact::compaction::{Compaction, LEVEL0_GROUP_MAX};
+use crate::engine::compact::compaction::{Compaction, LEVEL0_GROUP_MAX, needs_no_tombstones};
 use crate::engine::compact::costs::MergeCosts;
-use crate::engine::compact::reservation::Reservation;
+use crate::engine::compact::reservation::{Reservation, is_taken};
 use crate::live::{LiveSegment, LiveSet, Segments};
 use crate::manifest::LEVELS;
 use crate::options::Options;
@@ -160,7 +160,7 @@ fn pick_sorted(
     running: &[Reservation],
 ) -> Option<Compaction> {
     let below = live.levels().get(level + 1)?.segments();
-    let is_free = |s: &&LiveSegment| !running.iter().any(|other| other.takes(s.meta.id));
+    let is_free = |s: &&LiveSegment| !is_taken(running, s);
     let mut cheapest = costs.cheapest_first(live, level).filter(is_free);
     let first = cheapest.find_map(|s| Compaction::down(live, vec![s.clone()], level + 1, running))?;
     let moving = cheapest.take_while(|s| below.overlapping(&s.meta.smallest, &s.meta.largest).is_empty());
@@ -210,9 +210,10 @@ fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -
             0 if options.level0_trigger == usize::MAX => None,
             0 => dense.next().and_then(|_| pick_level0(live, options, running)),
             _ => dense.find_map(|segment| {
-                let rewritten = Compaction::rewrite(live, segment, running);
+                let rewrites = needs_no_tombstones(live, segment);
+                let rewritten = rewrites.then(|| Compaction::rewrite(segment, running)).flatten();
                 let down = || Compaction::down(live, vec![segment.clone()], number + 1, running);
-                rewritten.filter(|compaction| compaction.bottom).or_else(down)
+                rewritten.or_else(down)
             }),
         }
     })

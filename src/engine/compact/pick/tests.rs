@@ -1,6 +1,7 @@
 //! The pick and the live set beside plain versions that look at every segment.
 
 use super::*;
+use crate::engine::compact::compaction::CompactionKind;
 use crate::id::FileId;
 use crate::live::hull;
 use crate::manifest::SegmentMeta;
@@ -233,7 +234,7 @@ proptest! {
                 continue;
             };
             let chosen = Chosen::of(&compaction);
-            match compaction.is_move() && compaction.upper.len() > 1 {
+            match compaction.kind == CompactionKind::Move && compaction.upper.len() > 1 {
                 true => {
                     check_moves(&live, &compaction);
                     let first = Chosen { upper: chosen.upper[..1].to_vec(), ..chosen };
@@ -249,7 +250,7 @@ proptest! {
             let (smallest, largest) = hull(compaction.inputs()).unwrap();
             let key = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().unwrap());
             let (from, to) = (key(smallest), key(largest));
-            let added: Vec<LiveSegment> = match compaction.is_move() {
+            let added: Vec<LiveSegment> = match compaction.kind == CompactionKind::Move {
                 true => compaction.upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
                 false => (0..compaction.inputs().count().min(((to - from) / 2) as usize) as u64)
                     .map(|n| {
