@@ -33,7 +33,12 @@ impl Db {
             let (sidecar, meta) = (segment.sidecar.as_ref()?, &segment.meta);
             let keys = [meta.smallest.clone(), meta.largest.to_vec()];
             let (kind, lines) = sidecar.lines_in_memory()?;
-            Some(SegmentFilter { level: usize::from(meta.level), keys, kind, lines: Lines::from(lines) })
+            Some(SegmentFilter {
+                level: usize::from(meta.place.last_level()),
+                keys,
+                kind,
+                lines: Lines::from(lines),
+            })
         });
         (filters.collect(), self.engine().shared.storage.header.hasher)
     }

@@ -3,10 +3,10 @@
 use super::backoff::{Backoff, Retries, TaskKind};
 use super::compact::reservation::Reservation;
 use super::filters::queue::SidecarQueue;
-use super::tasks::id_queue::IdQueue;
+use super::tasks::queue::Queue;
 use crate::id::FileId;
 use crate::live::LiveSegment;
-use crate::manifest::LogMark;
+use crate::manifest::{LogMark, SegmentMeta};
 use crate::memtable::Memtable;
 use crate::sync::Instant;
 use std::collections::VecDeque;
@@ -81,9 +81,9 @@ pub(crate) struct Compactions {
 /// Sidecars to verify, to rebuild and to unmap, and indexes to read.
 pub(crate) struct SidecarWork {
     /// Segments whose sidecars wait to be verified or rebuilt.
-    pub to_check: SidecarQueue,
+    pub to_check: SidecarQueue<Arc<SegmentMeta>>,
     /// Segments whose index partitions wait to be read.
-    pub indexes_to_warm: IdQueue,
+    pub indexes_to_warm: Queue<Arc<SegmentMeta>>,
     /// Whether a thread works on one of these.
     pub checking: bool,
     /// When segments without a sidecar are next checked.
@@ -98,7 +98,7 @@ pub(crate) struct SidecarWork {
 /// Segments in quarantine.
 pub(crate) struct Suspects {
     /// Those to read.
-    pub to_try: IdQueue,
+    pub to_try: Queue<Arc<SegmentMeta>>,
     /// When all of them are next queued.
     pub next: Backoff,
 }
@@ -121,14 +121,14 @@ impl Control {
             compactions: Compactions::default(),
             sidecars: SidecarWork {
                 to_check: SidecarQueue::default(),
-                indexes_to_warm: IdQueue::default(),
+                indexes_to_warm: Queue::default(),
                 checking: false,
                 missing: MISSING_SIDECARS,
                 unmap_from: Some(Instant::now()),
                 faults_seen: 0,
                 retries: Retries::default(),
             },
-            suspects: Suspects { to_try: IdQueue::default(), next: SUSPECTS },
+            suspects: Suspects { to_try: Queue::default(), next: SUSPECTS },
             idleness: Idleness::default(),
             finished: 0,
             doubtful: Vec::new(),

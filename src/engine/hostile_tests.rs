@@ -142,7 +142,10 @@ fn a_manifest_whose_numbers_run_out_is_refused_and_repaired() {
         std::fs::create_dir(&path).unwrap();
         let mut state =
             ManifestState { next_id, log_floor: FileId(log_floor), last_seq: 3, ..ManifestState::new(STORE) };
-        let meta = crate::manifest::SegmentMeta { level: 3, summary: segment(&path, FileId(7)) };
+        let meta = crate::manifest::SegmentMeta {
+            place: crate::manifest::Place::Level(3),
+            summary: segment(&path, FileId(7)),
+        };
         state.segments.insert(FileId(7), meta);
         Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
         std::fs::write(path.join("LOCK"), []).unwrap();

@@ -8,7 +8,7 @@ use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::{
-    Edit, LEVELS, LogMark, Manifest, ManifestState, Quarantine, check_edit, overlapping_levels,
+    Edit, LogMark, Manifest, ManifestState, Place, Quarantine, check_edit, overlapping_levels,
 };
 use crate::memtable::Memtable;
 use crate::sync::{Mutex, lock};
@@ -40,26 +40,19 @@ impl LiveSetChange {
     /// Records for each segment in quarantine whether this change moves newer entries of its keys below it.
     fn note_overtaken(&mut self, live: &LiveSet) {
         for suspect in live.quarantined() {
-            let Some(before) = Quarantine::of_level(suspect.meta.level) else { continue };
+            let Some(before) = suspect.meta.place.quarantine() else { continue };
             let (smallest, largest) = (&suspect.meta.smallest, &suspect.meta.largest);
             let overlaps = |s: &&LiveSegment| s.overlaps(smallest, largest);
-            let from = self.removed.iter().filter(overlaps).map(level_of).min();
-            let is_level = |level: &u8| usize::from(*level) < LEVELS;
-            let to = self.added.iter().filter(overlaps).map(|s| s.meta.level).filter(is_level).max();
+            let from = self.removed.iter().filter(overlaps).map(|s| s.meta.place.last_level()).min();
+            let to = self.added.iter().filter(overlaps).filter_map(LiveSegment::level).max();
             let (Some(from), Some(overtaken)) = (from, to) else { continue };
             let stays = self.removed.iter().all(|s| s.meta.id != suspect.meta.id);
             if stays && from <= before.overtaken && before.overtaken < overtaken {
-                self.added.push(suspect.at_level(Quarantine { overtaken, ..before }.to_level()));
+                self.added.push(suspect.at(Place::Quarantine(Quarantine { overtaken, ..before })));
                 self.removed.push(suspect.clone());
             }
         }
     }
-}
-
-/// The level of a segment, or the one that it left for quarantine.
-fn level_of(segment: &LiveSegment) -> u8 {
-    let level = segment.meta.level;
-    Quarantine::of_level(level).map_or(level, |quarantine| quarantine.left)
 }
 
 /// The live set after a change.
@@ -168,7 +161,7 @@ impl Publisher {
         let mut gone: Vec<_> = change.removed.iter().filter(|s| !stays.contains(&s.meta.id)).collect();
         // The deepest level, with the oldest entries, leaves first. If the process is killed in between and the manifest is lost too, a
         // repair finds the tombstone of each value that it finds (but for levels whose ages an earlier repair has mixed).
-        gone.sort_by_key(|s| (Reverse(level_of(s)), s.meta.max_seq));
+        gone.sort_by_key(|s| (Reverse(s.meta.place.last_level()), s.meta.max_seq));
         gone.into_iter().for_each(|s| s.file.mark_obsolete(version));
         self.unsynced.close_before(new_floor);
         self.remove_logs(old_floor, new_floor);

@@ -9,7 +9,7 @@ use crate::engine::publish::{LiveSetChange, Publisher};
 use crate::error::Error;
 use crate::id::{FileId, FileKind};
 use crate::live::LiveSet;
-use crate::manifest::Quarantine;
+use crate::manifest::{Place, Quarantine};
 use std::io::ErrorKind;
 
 impl Publisher {
@@ -18,7 +18,7 @@ impl Publisher {
     pub fn quarantine(&self, error: &Error) -> bool {
         let Some(id) = unreadable_segment(error) else { return false };
         // Unpublished outputs of compactions are never read, so this segment was live. If it no longer is, it was compacted away.
-        let Some(segment) = self.shared().live().segments().find(|s| s.meta.id == id).cloned() else {
+        let Some(segment) = self.shared().live().get(id).cloned() else {
             return true;
         };
         if segment.is_quarantined() {
@@ -51,9 +51,9 @@ impl Publisher {
 
 /// `None` if the segment is gone: a compaction that could still read it has published its outputs.
 fn move_there(live: &LiveSet, id: FileId) -> Option<LiveSetChange> {
-    let segment = live.segments().find(|s| s.meta.id == id && !s.is_quarantined())?;
-    let left = segment.meta.level;
-    let added = vec![segment.at_level(Quarantine { left, overtaken: left }.to_level())];
+    let segment = live.get(id).filter(|s| !s.is_quarantined())?;
+    let left = segment.level()?;
+    let added = vec![segment.at(Place::Quarantine(Quarantine { left, overtaken: left }))];
     Some(LiveSetChange { added, removed: vec![segment.clone()], ..LiveSetChange::default() })
 }
 

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use crate::id::FileId;
     use crate::live::LiveSet;
-    use crate::manifest::SegmentMeta;
+    use crate::manifest::{Place, SegmentMeta};
     use crate::segment::{OpenFiles, SegmentFile, SegmentSummary};
     use crate::support::SimFs;
     use proptest::collection::vec;
@@ -235,7 +235,11 @@ mod tests {
             id, digest, entries, tombstones, longest_run, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
         };
         let file = Arc::new(SegmentFile::new(Arc::clone(files), id, digest));
-        LiveSegment { meta: Arc::new(SegmentMeta { level, summary }), file, sidecar: None }
+        LiveSegment {
+            meta: Arc::new(SegmentMeta { place: Place::Level(level), summary }),
+            file,
+            sidecar: None,
+        }
     }
 
     proptest! {

@@ -1,7 +1,6 @@
 //! A segment of a live set.
 
-use crate::manifest::LEVELS;
-use crate::manifest::SegmentMeta;
+use crate::manifest::{Place, SegmentMeta};
 use crate::segment::SegmentFile;
 use crate::sidecar::{Facts, LiveSidecar};
 use std::sync::Arc;
@@ -28,15 +27,25 @@ impl LiveSegment {
         self.sidecar.as_ref().and_then(|sidecar| sidecar.verified_facts())
     }
 
-    /// The same segment with the same sidecar in another level.
-    pub fn at_level(&self, level: u8) -> Self {
-        let meta = SegmentMeta { level, ..(*self.meta).clone() };
+    /// The same segment with the same sidecar in another place.
+    pub fn at(&self, place: Place) -> Self {
+        let meta = SegmentMeta { place, ..(*self.meta).clone() };
         LiveSegment { meta: Arc::new(meta), ..self.clone() }
+    }
+
+    /// [`at`](Self::at) a level.
+    pub fn at_level(&self, level: u8) -> Self {
+        self.at(Place::Level(level))
+    }
+
+    /// Its level; `None` in quarantine.
+    pub fn level(&self) -> Option<u8> {
+        self.meta.place.level()
     }
 
     /// Whether the segment is in quarantine because it cannot be read in full.
     pub fn is_quarantined(&self) -> bool {
-        usize::from(self.meta.level) >= LEVELS
+        self.level().is_none()
     }
 
     /// Whether the segment's key range overlaps the closed range.

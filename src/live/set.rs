@@ -7,6 +7,7 @@ use super::ranged::RangedRuns;
 use super::runs::{Run, RunGroup};
 use super::segment::LiveSegment;
 use super::segments::Level;
+use crate::id::FileId;
 use crate::manifest::LEVELS;
 use crate::manifest::{ManifestState, SegmentMeta, overlap};
 use crate::sync::assert_unlocked;
@@ -24,13 +25,18 @@ pub struct LiveSet {
     covered: OnceLock<Vec<LiveSegment>>,
 }
 
+/// The one for a segment of what there is for each level; `None` in quarantine.
+fn of_level<'a, T>(levels: &'a mut [T; LEVELS], segment: &LiveSegment) -> Option<&'a mut T> {
+    levels.get_mut(usize::from(segment.level()?))
+}
+
 impl LiveSet {
     /// Assigns segments to their levels.
     pub fn new(segments: impl IntoIterator<Item = LiveSegment>) -> Self {
         let mut sorted: [Vec<LiveSegment>; LEVELS] = Default::default();
         let mut quarantined = Vec::new();
         for segment in segments {
-            sorted.get_mut(usize::from(segment.meta.level)).unwrap_or(&mut quarantined).push(segment);
+            of_level(&mut sorted, &segment).unwrap_or(&mut quarantined).push(segment);
         }
         let mut number = 0..;
         let levels = sorted.map(|segments| Level::new(number.next().unwrap_or_default(), segments));
@@ -56,13 +62,13 @@ impl LiveSet {
         let mut new: [Vec<LiveSegment>; LEVELS] = Default::default();
         let mut quarantined = self.quarantined.to_vec();
         for now in removed.iter().filter_map(|s| self.now(&s.meta)) {
-            match gone.get_mut(usize::from(now.meta.level)) {
+            match of_level(&mut gone, now) {
                 Some(level) => level.push(now),
                 None => quarantined.retain(|s| s.meta.id != now.meta.id),
             }
         }
         for segment in added {
-            new.get_mut(usize::from(segment.meta.level)).unwrap_or(&mut quarantined).push(segment);
+            of_level(&mut new, &segment).unwrap_or(&mut quarantined).push(segment);
         }
         let mut changes = gone.iter().zip(new).zip(&self.levels).enumerate();
         let levels = std::array::from_fn(|_| match changes.next() {
@@ -95,13 +101,19 @@ impl LiveSet {
         same_age.find(is_it).or_else(|| self.quarantined.iter().find(is_it))
     }
 
+    /// The segment with this number. Looks at all of them; [`now`](Self::now) does not.
+    pub fn get(&self, id: FileId) -> Option<&LiveSegment> {
+        self.segments().find(|s| s.meta.id == id)
+    }
+
     /// Checks that each of these segments of the live set overlaps no neighbour in its level (I10).
     ///
     /// # Errors
     /// A message that names two overlapping segments.
     pub fn check_disjoint(&self, segments: &[LiveSegment]) -> Result<(), String> {
-        for segment in segments.iter().filter(|s| s.meta.level > 0) {
-            let (meta, level) = (&segment.meta, self.levels.get(usize::from(segment.meta.level)));
+        for segment in segments.iter().filter(|s| s.level() != Some(0)) {
+            let level = segment.level().and_then(|level| self.levels.get(usize::from(level)));
+            let meta = &segment.meta;
             let Some(level) = level.map(Level::segments) else { continue };
             // Sorted by smallest keys even if they overlap.
             let at = level.partition_point(|s| s.meta.smallest < meta.smallest);
@@ -119,7 +131,7 @@ impl LiveSet {
     /// Whether these are the segments of the manifest, each in its level.
     pub fn is_of(&self, state: &ManifestState) -> bool {
         let recorded =
-            |s: &LiveSegment| state.segments.get(&s.meta.id).is_some_and(|meta| meta.level == s.meta.level);
+            |s: &LiveSegment| state.segments.get(&s.meta.id).is_some_and(|meta| meta.place == s.meta.place);
         self.segments().all(recorded) && self.segments().count() == state.segments.len()
     }
 

@@ -1,6 +1,6 @@
 //! Edits, and the state they add up to.
 
-use super::level::LEVELS;
+use super::place::Place;
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::ranges::last_key;
@@ -11,8 +11,8 @@ use std::ops::Deref;
 /// A segment as the manifest lists it. Dereferences to the segment's own summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentMeta {
-    /// Its level, or its [`Quarantine`](super::Quarantine) code.
-    pub level: u8,
+    /// Where it is.
+    pub place: Place,
     /// What the segment says of itself.
     pub summary: SegmentSummary,
 }
@@ -191,11 +191,13 @@ impl ManifestState {
     /// # Errors
     /// A message that names two overlapping segments.
     pub fn check_levels(&self) -> Result<(), String> {
-        let is_sorted = |meta: &&SegmentMeta| meta.level > 0 && usize::from(meta.level) < LEVELS;
-        let mut sorted: Vec<&SegmentMeta> = self.segments.values().filter(is_sorted).collect();
-        sorted.sort_unstable_by(|a, b| (a.level, &a.smallest).cmp(&(b.level, &b.smallest)));
+        let sorted = self.segments.values().filter_map(|meta| Some((meta.place.level()?, meta)));
+        let mut sorted: Vec<(u8, &SegmentMeta)> = sorted.filter(|(level, _)| *level > 0).collect();
+        sorted.sort_unstable_by(|(a_level, a), (b_level, b)| {
+            (a_level, &a.smallest).cmp(&(b_level, &b.smallest))
+        });
         let overlapping = sorted.windows(2).find_map(|pair| match pair {
-            [a, b] if a.level == b.level && a.largest >= b.smallest => Some((a, b)),
+            [(a_level, a), (b_level, b)] if a_level == b_level && a.largest >= b.smallest => Some((a, b)),
             _ => None,
         });
         match overlapping {
@@ -228,7 +230,7 @@ pub(crate) fn overlap(a: &SegmentMeta, b: &SegmentMeta) -> String {
         "segments {} and {} of level {} overlap: the first ends at key \"{}\", the second starts at \"{}\"",
         a.id,
         b.id,
-        a.level,
+        a.place.last_level(),
         end,
         b.smallest.escape_ascii()
     )

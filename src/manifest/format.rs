@@ -44,7 +44,7 @@
 //!   d since, or none has gone deeper and d is l. A sequence number is below 2⁶³, which leaves room for later ones.
 
 use super::edit::{Edit, LogMark, SegmentMeta};
-use super::level::{LEVELS, Quarantine};
+use super::place::{Place, Quarantine};
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::KeyHasher;
@@ -211,7 +211,7 @@ pub(super) fn encode_payload(edit: &Edit) -> Vec<u8> {
 
 fn encode_segment(buf: &mut Vec<u8>, meta: &SegmentMeta) {
     buf.put_varint(meta.id.0);
-    buf.put_u8(meta.level);
+    buf.put_u8(place_code(meta.place));
     buf.put_u64(meta.digest);
     buf.put_varint(meta.entries);
     buf.put_varint(meta.tombstones);
@@ -259,7 +259,7 @@ fn file_id(d: &mut Decoder<'_>) -> Option<FileId> {
 }
 
 fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
-    let (id, level) = (file_id(d)?, d.u8()?);
+    let (id, place) = (file_id(d)?, place_of(d.u8()?));
     let summary = SegmentSummary {
         id,
         digest: d.u64()?,
@@ -275,11 +275,30 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         data_bytes: d.varint()?,
         raw_bytes: d.varint()?,
     };
-    Some(SegmentMeta { level, summary }).filter(is_sound)
+    Some(SegmentMeta { place, summary }).filter(is_sound)
+}
+
+/// The code of quarantine after level 0, without newer entries below.
+const QUARANTINE: u8 = 64;
+
+fn place_code(place: Place) -> u8 {
+    match place {
+        Place::Level(level) => level,
+        Place::Quarantine(Quarantine { left, overtaken }) => {
+            QUARANTINE.saturating_add(left.saturating_mul(8)).saturating_add(overtaken)
+        }
+    }
+}
+
+pub(super) fn place_of(code: u8) -> Place {
+    match code.checked_sub(QUARANTINE) {
+        None => Place::Level(code),
+        Some(code) => Place::Quarantine(Quarantine { left: code / 8, overtaken: code % 8 }),
+    }
 }
 
 fn is_sound(meta: &SegmentMeta) -> bool {
-    (usize::from(meta.level) < LEVELS || Quarantine::of_level(meta.level).is_some())
+    meta.place.exists()
         && *meta.smallest <= *meta.largest
         && meta.min_seq <= meta.max_seq
         && meta.max_seq <= MAX_SEQ

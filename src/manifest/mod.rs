@@ -2,8 +2,8 @@
 
 mod edit;
 mod format;
-mod level;
 mod log;
+mod place;
 mod reader;
 mod tail;
 #[cfg(test)]
@@ -14,7 +14,7 @@ pub use edit::{Edit, LogMark, ManifestState, SegmentMeta};
 #[cfg(fuzzing)]
 pub use format::VERSION;
 pub use format::check_edit;
-pub use level::{LEVELS, Quarantine};
 pub use log::{MANIFEST_TMP, Manifest, check_levels, encode_snapshot, overlapping_levels};
+pub use place::{LEVELS, Place, Quarantine};
 pub use reader::{MANIFEST, read_state};
 pub use tail::ManifestTail;

@@ -6,7 +6,7 @@ mod refused;
 mod tail;
 mod versions;
 
-use super::format::{decode_payload, encode_edit, encode_header, tag};
+use super::format::{decode_payload, encode_edit, encode_header, place_of, tag};
 use super::*;
 use crate::error::{Error, Result};
 use crate::fs::create_dir_durably;
@@ -36,7 +36,7 @@ fn segment(id: u64) -> SegmentMeta {
         data_bytes: 4000,
         raw_bytes: 9000,
     };
-    SegmentMeta { level: (id % 7) as u8, summary }
+    SegmentMeta { place: Place::Level((id % 7) as u8), summary }
 }
 
 fn segment_to(largest: &[u8], id: u64) -> SegmentMeta {
@@ -46,7 +46,7 @@ fn segment_to(largest: &[u8], id: u64) -> SegmentMeta {
 }
 
 fn segment_of(max_seq: u64, level: u8) -> SegmentMeta {
-    let mut meta = SegmentMeta { level, ..segment(1) };
+    let mut meta = SegmentMeta { place: Place::Level(level), ..segment(1) };
     meta.summary.max_seq = max_seq;
     meta
 }
@@ -58,7 +58,7 @@ fn edit(n: u64) -> Edit {
         0 => edit.removed = vec![FileId(n - 1)],
         1 if n > 1 => {
             edit.removed = vec![FileId(n - 3)];
-            edit.added.push(SegmentMeta { level: 6, ..segment(n - 3) });
+            edit.added.push(SegmentMeta { place: Place::Level(6), ..segment(n - 3) });
         }
         _ => {}
     }
@@ -119,7 +119,7 @@ fn what_was_appended_is_there_when_the_store_is_opened_again() {
     let (mut manifest, mut state) = Manifest::open(Arc::new(fs.clone()), Path::new("db")).unwrap();
     assert_eq!(&state, states.last().unwrap());
     manifest.rewrite(&state).unwrap();
-    assert_eq!(state.segments[&FileId(7)].level, 6, "moved");
+    assert_eq!(state.segments[&FileId(7)].place, Place::Level(6), "moved");
     manifest.append(&edit(11), &mut state).unwrap();
     states.push(state);
     assert_eq!(reopened(&fs).unwrap(), states[11]);
@@ -327,7 +327,7 @@ fn any_segment() -> impl Strategy<Value = SegmentMeta> {
                 data_bytes: file_bytes.min(data_bytes),
                 raw_bytes,
             };
-            SegmentMeta { level, summary }
+            SegmentMeta { place: place_of(level), summary }
         },
     )
 }

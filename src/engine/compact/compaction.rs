@@ -141,8 +141,8 @@ impl Compaction {
     /// Removes segments that range tombstones cover, those of the deepest such level. `None` if there are none that no compaction reads.
     pub fn drop_covered(live: &LiveSet, running: &[Reservation]) -> Option<Self> {
         let is_free = |s: &&LiveSegment| !is_taken(running, s);
-        let output_level = live.covered().iter().filter(is_free).map(|s| s.meta.level).max()?;
-        let of_level = live.covered().iter().filter(|s| s.meta.level == output_level);
+        let output_level = live.covered().iter().filter(is_free).filter_map(LiveSegment::level).max()?;
+        let of_level = live.covered().iter().filter(|s| s.level() == Some(output_level));
         let covered = of_level.filter(is_free).cloned().collect();
         Compaction::of(CompactionKind::Drop, covered, Vec::new(), output_level, false, running)
     }
@@ -150,7 +150,7 @@ impl Compaction {
     /// Rewrites one segment without its tombstones, which [nothing needs](needs_no_tombstones). `None` if a running compaction is in the way.
     pub fn rewrite(segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
         let kind = CompactionKind::Rewrite;
-        Compaction::of(kind, vec![segment.clone()], Vec::new(), segment.meta.level, true, running)
+        Compaction::of(kind, vec![segment.clone()], Vec::new(), segment.level()?, true, running)
     }
 
     /// What this compaction owns while it runs.
@@ -173,7 +173,12 @@ impl Compaction {
 
 /// Whether nothing is left that the tombstones of a segment could hide.
 pub(crate) fn needs_no_tombstones(live: &LiveSet, segment: &LiveSegment) -> bool {
-    is_bottom(live, usize::from(segment.meta.level), &segment.meta.smallest, &segment.meta.largest)
+    is_bottom(
+        live,
+        usize::from(segment.meta.place.last_level()),
+        &segment.meta.smallest,
+        &segment.meta.largest,
+    )
 }
 
 /// Whether neither a level below this one nor a segment in quarantine has keys in the range.

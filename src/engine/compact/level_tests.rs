@@ -8,7 +8,7 @@ use crate::engine::open::open_writable;
 use crate::error::Error;
 use crate::fs::RealFs;
 use crate::id::FileKind;
-use crate::manifest::{Manifest, Quarantine, read_state};
+use crate::manifest::{Manifest, Place, Quarantine, read_state};
 use crate::segment::SegmentSummary;
 use crate::segment::format::block_crc;
 use crate::support::{eventually, fast_dir};
@@ -28,7 +28,7 @@ fn i10_a_store_whose_sorted_level_overlaps_is_refused_by_name_and_repair_brings_
     drop(db);
     let mut state = read_state(&RealFs, &path).unwrap();
     assert_eq!(state.segments.len(), 2);
-    state.segments.values_mut().for_each(|meta| meta.level = 1);
+    state.segments.values_mut().for_each(|meta| meta.place = Place::Level(1));
     Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
 
     for read_only in [false, true] {
@@ -47,15 +47,17 @@ fn i10_a_store_whose_sorted_level_overlaps_is_refused_by_name_and_repair_brings_
 }
 
 /// Level and rows of a segment.
-pub(crate) type InLevel<'a> = (u8, &'a [(&'a str, &'a str)]);
+pub(crate) type InPlace<'a> = (Place, &'a [(&'a str, &'a str)]);
 
 /// A store with these segments, from the oldest to the newest, in their levels.
-pub(crate) fn store_of(segments: &[InLevel<'_>]) -> (tempfile::TempDir, PathBuf) {
-    store_with(segments, |_| ())
+pub(crate) fn store_of(segments: &[(u8, &[(&str, &str)])]) -> (tempfile::TempDir, PathBuf) {
+    let segments: Vec<InPlace<'_>> =
+        segments.iter().map(|(level, rows)| (Place::Level(*level), *rows)).collect();
+    store_with(&segments, |_| ())
 }
 
 /// A store of these segments, where `more` is done before each is flushed.
-fn store_with(segments: &[InLevel<'_>], more: impl Fn(&Db)) -> (tempfile::TempDir, PathBuf) {
+pub(crate) fn store_with(segments: &[InPlace<'_>], more: impl Fn(&Db)) -> (tempfile::TempDir, PathBuf) {
     let dir = fast_dir();
     let path = dir.path().join("store");
     let db = Options::new().compression(Compression::None).open(&path).unwrap();
@@ -67,8 +69,8 @@ fn store_with(segments: &[InLevel<'_>], more: impl Fn(&Db)) -> (tempfile::TempDi
     drop(db);
     let mut state = read_state(&RealFs, &path).unwrap();
     assert_eq!(state.segments.len(), segments.len());
-    for (meta, (level, _)) in state.segments.values_mut().zip(segments) {
-        meta.level = *level;
+    for (meta, (place, _)) in state.segments.values_mut().zip(segments) {
+        meta.place = *place;
     }
     Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
     (dir, path)
@@ -78,22 +80,22 @@ fn store_with(segments: &[InLevel<'_>], more: impl Fn(&Db)) -> (tempfile::TempDi
 fn a_segment_returns_from_quarantine_above_what_is_older_and_below_what_is_newer_in_every_level() {
     // Large, so that no other compaction reaches its level.
     let large = "x".repeat(20_000);
-    let was = |left, overtaken| Quarantine { left, overtaken }.to_level();
+    let was = |left, overtaken| Place::Quarantine(Quarantine { left, overtaken });
     let returning: &[(&str, &str)] = &[("a", "2"), ("j", "2"), ("k", "2"), ("z", "2")];
     let (older, newer): (&[_], &[_]) = (&[("k", "1")], &[("j", "3"), ("y", &large)]);
     let last = &[("j", "3"), ("k", "4")];
-    let cases: [&[InLevel<'_>]; 8] = [
-        &[(2, older), (was(1, 1), returning), (0, newer)],
-        &[(2, older), (was(1, 3), returning), (3, newer)],
-        &[(4, older), (was(2, 3), returning), (3, newer)],
-        &[(0, older), (was(0, 0), returning), (0, newer)],
-        &[(0, older), (was(0, 2), returning), (2, newer)],
-        &[(was(0, 1), returning), (0, last), (0, newer)],
-        &[(2, returning), (was(1, 3), last), (3, newer)],
-        &[(was(2, 2), returning), (was(1, 3), last), (3, newer)],
+    let cases: [&[InPlace<'_>]; 8] = [
+        &[(Place::Level(2), older), (was(1, 1), returning), (Place::Level(0), newer)],
+        &[(Place::Level(2), older), (was(1, 3), returning), (Place::Level(3), newer)],
+        &[(Place::Level(4), older), (was(2, 3), returning), (Place::Level(3), newer)],
+        &[(Place::Level(0), older), (was(0, 0), returning), (Place::Level(0), newer)],
+        &[(Place::Level(0), older), (was(0, 2), returning), (Place::Level(2), newer)],
+        &[(was(0, 1), returning), (Place::Level(0), last), (Place::Level(0), newer)],
+        &[(Place::Level(2), returning), (was(1, 3), last), (Place::Level(3), newer)],
+        &[(was(2, 2), returning), (was(1, 3), last), (Place::Level(3), newer)],
     ];
-    let run = |number: usize, segments: &[InLevel<'_>]| {
-        let (_dir, path) = store_of(segments);
+    let run = |number: usize, segments: &[InPlace<'_>]| {
+        let (_dir, path) = store_with(segments, |_| ());
         let db = Options::new().compression(Compression::None).open(&path).unwrap();
         let is_overwritten = segments.iter().any(|(_, rows)| *rows == last);
         let expected = [("a", "2"), ("j", "3"), ("k", if is_overwritten { "4" } else { "2" }), ("z", "2")];
@@ -152,8 +154,10 @@ fn i5_keys_out_of_order_under_right_checksums_are_damage_to_their_segment() {
 #[test]
 fn i5_no_pair_of_bits_under_a_right_checksum_is_an_internal_error() {
     let rows: &[(&str, &str)] = &[("a", "old"), ("c", "old")];
-    let (_dir, path) =
-        store_with(&[(3, rows), (2, rows), (1, &[("a", "1"), ("c", "33")])], |db| db.delete("b").unwrap());
+    let (_dir, path) = store_with(
+        &[(Place::Level(3), rows), (Place::Level(2), rows), (Place::Level(1), &[("a", "1"), ("c", "33")])],
+        |db| db.delete("b").unwrap(),
+    );
     let files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
     let files: Vec<_> = files.map(|file| (std::fs::read(&file).unwrap(), file)).collect();
     let id = *read_state(&RealFs, &path).unwrap().segments.keys().next_back().unwrap();
@@ -270,8 +274,8 @@ fn a_merge_within_level_0_keeps_no_older_segment_from_leaving_it() {
 
 #[test]
 fn segments_in_quarantine_wait_while_another_one_comes_back() {
-    let level = Quarantine { left: 1, overtaken: 1 }.to_level();
-    let (_dir, path) = store_of(&[(level, &[("a", "1")]), (level, &[("m", "1")])]);
+    let place = Place::Quarantine(Quarantine { left: 1, overtaken: 1 });
+    let (_dir, path) = store_with(&[(place, &[("a", "1")]), (place, &[("m", "1")])], |_| ());
     // Read-only, so that no background thread takes one back.
     let db = Options::new().read_only(true).open(&path).unwrap();
     let (control, compactor) = (&db.engine().shared.control, &db.engine().compactor);

@@ -14,10 +14,9 @@ use super::reservation::Reservation;
 use crate::bounds::KeyRange;
 use crate::engine::shared::Shared;
 use crate::error::{Error, Result};
-use crate::id::FileId;
 use crate::key::Seq;
 use crate::live::{LiveSegment, LiveSet};
-use crate::manifest::LEVELS;
+use crate::manifest::{LEVELS, SegmentMeta};
 use crate::sync::assert_unlocked;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -125,7 +124,7 @@ impl Compactor {
         for suspect in
             self.shared.live().quarantined().iter().filter(|s| manual.covers(s) && self.is_readable(s))
         {
-            if let Some(step) = self.reserve_take_back(suspect.meta.id)? {
+            if let Some(step) = self.reserve_take_back(&suspect.meta)? {
                 self.note_failure(self.take_back(suspect, &step.compaction))?;
             }
         }
@@ -133,10 +132,10 @@ impl Compactor {
     }
 
     /// Reserves the compaction that takes a segment back from quarantine. `None` if it has left already or cannot come back.
-    fn reserve_take_back(&self, id: FileId) -> Result<Option<ReservedStep<'_>>> {
+    fn reserve_take_back(&self, meta: &SegmentMeta) -> Result<Option<ReservedStep<'_>>> {
         loop {
             let (live, running) = self.live_and_running()?;
-            let Some(suspect) = live.quarantined().iter().find(|s| s.meta.id == id) else { return Ok(None) };
+            let Some(suspect) = live.now(meta).filter(|s| s.is_quarantined()) else { return Ok(None) };
             let back =
                 |running: &[_]| Compaction::back(&live, suspect, &self.shared.storage.options, running);
             match back(&running) {

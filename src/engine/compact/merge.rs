@@ -43,7 +43,7 @@ impl Compactor {
         self.publisher.publish_if(|live| {
             // What went to quarantine meanwhile stays there: nobody has read it.
             let is_as_planned =
-                |s: &LiveSegment| live.now(&s.meta).is_some_and(|now| now.meta.level == s.meta.level);
+                |s: &LiveSegment| live.now(&s.meta).is_some_and(|now| now.meta.place == s.meta.place);
             upper.iter().all(is_as_planned).then(|| LiveSetChange {
                 added: upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
                 removed: upper.clone(),
@@ -148,7 +148,8 @@ impl Compactor {
     /// Whether the store is closing and need not wait for this compaction.
     fn may_abandon(&self, compaction: &Compaction) -> bool {
         let relieves = || {
-            self.level0_is_over_limit() && compaction.inputs().any(|s| s.meta.level < compaction.output_level)
+            self.level0_is_over_limit()
+                && compaction.inputs().any(|s| s.level() < Some(compaction.output_level))
         };
         self.shared.control.lock().closing && !relieves()
     }
@@ -191,10 +192,10 @@ fn sources(compaction: &Compaction, deleted: &RangeTombstones) -> Vec<MergeSourc
     let (mut level0, mut alone) = (Vec::new(), Vec::new());
     let stays = |s: &&LiveSegment| !deleted.cover(&s.meta.smallest, &s.meta.largest, s.meta.max_seq);
     for input in compaction.inputs().filter(stays) {
-        match input.meta.level {
-            _ if input.is_quarantined() => alone.push(vec![input]),
-            0 => level0.push(input),
-            level => runs.entry(level).or_default().push(input),
+        match input.level() {
+            None => alone.push(vec![input]),
+            Some(0) => level0.push(input),
+            Some(level) => runs.entry(level).or_default().push(input),
         }
     }
     let source = |mut run: Vec<&LiveSegment>| {

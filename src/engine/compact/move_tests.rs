@@ -2,7 +2,7 @@
 
 use super::reservation::Reservation;
 use crate::fs::RealFs;
-use crate::manifest::{Manifest, read_state};
+use crate::manifest::{Manifest, Place, read_state};
 use crate::support::{eventually, fast_dir};
 use crate::{Compression, Result};
 use crate::{Db, Options, WriteStall};
@@ -19,7 +19,7 @@ fn store_in_level(path: &Path, rows: u32, level: u8) -> usize {
     db.ingest((0..rows).map(|row| Ok((format!("key{row:06}"), [b'x'; 1000])))).unwrap();
     drop(db);
     let mut state = read_state(&RealFs, path).unwrap();
-    state.segments.values_mut().for_each(|meta| meta.level = level);
+    state.segments.values_mut().for_each(|meta| meta.place = Place::Level(level));
     Manifest::create(Arc::new(RealFs), path, &state).unwrap();
     state.segments.len()
 }
@@ -57,7 +57,7 @@ fn after_a_repair_without_a_manifest_the_first_write_waits_for_nothing() -> Resu
     std::fs::remove_file(path.join("MANIFEST")).unwrap();
     assert!(crate::repair(&path)?.rebuilt);
     let found = read_state(&RealFs, &path)?;
-    let in_level0 = found.segments.values().filter(|meta| meta.level == 0).count();
+    let in_level0 = found.segments.values().filter(|meta| meta.place == Place::Level(0)).count();
     assert!(in_level0 <= 1, "{in_level0} of {} segments", found.segments.len());
     let db = options().open(&path)?;
     db.put("a", "b")?;

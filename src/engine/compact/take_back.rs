@@ -13,13 +13,14 @@ use super::Compactor;
 use super::compaction::{Compaction, with_bound};
 use super::reservation::{Reservation, is_taken};
 use crate::engine::control::Control;
-use crate::engine::tasks::id_queue::IdQueue;
+use crate::engine::tasks::queue::Queue;
 use crate::engine::verify::check_whole;
 use crate::error::Result;
 use crate::live::{LiveSegment, LiveSet, hull};
 use crate::manifest::Quarantine;
 use crate::options::Options;
 use crate::sync::assert_unlocked;
+use std::sync::Arc;
 
 /// A segment whose return would merge more than this many segments' worth of bytes stays in quarantine, because nothing else could compact
 /// that range meanwhile.
@@ -34,7 +35,7 @@ impl Compaction {
         running: &[Reservation],
     ) -> Option<Self> {
         assert_unlocked();
-        let Quarantine { left, overtaken } = Quarantine::of_level(suspect.meta.level)?;
+        let Quarantine { left, overtaken } = suspect.meta.place.quarantine()?;
         if live.quarantined().iter().any(|s| is_taken(running, s)) {
             return None;
         }
@@ -59,7 +60,8 @@ impl Compaction {
 impl Compactor {
     /// Queues the segments in quarantine, and schedules their next read, which is later each time.
     pub fn queue_suspects(&self) {
-        let suspects: IdQueue = self.shared.live().quarantined().iter().map(|s| s.meta.id).collect();
+        let suspects: Queue<_> =
+            self.shared.live().quarantined().iter().map(|s| Arc::clone(&s.meta)).collect();
         let mut control = self.shared.control.lock();
         if !suspects.is_empty() {
             // Another thread may have scheduled the read of a segment that has just left its level.
@@ -74,21 +76,21 @@ impl Compactor {
     /// for its next turn.
     pub fn reserve_suspect(&self, may_compact: impl Fn(&Control) -> bool) -> Option<Compaction> {
         loop {
-            let (id, live, running) = {
+            let (meta, live, running) = {
                 let mut control = self.shared.control.lock();
                 if !may_compact(&control) || control.compactions.any_takes_back() {
                     return None;
                 }
                 (control.suspects.to_try.pop()?, self.shared.live(), control.compactions.running.clone())
             };
-            let suspect = live.quarantined().iter().find(|s| s.meta.id == id);
+            let suspect = live.now(&meta).filter(|s| s.is_quarantined());
             let back = |s: &LiveSegment| Compaction::back(&live, s, &self.shared.storage.options, &running);
             let Some(back) = suspect.and_then(back) else { continue };
             let mut control = self.shared.control.lock();
             if may_compact(&control) && back.reserve(&self.shared, &mut control, &live) {
                 return Some(back);
             }
-            control.suspects.to_try.push(id); // Something else came first. It is not blocked.
+            control.suspects.to_try.push(meta); // Something else came first. It is not blocked.
         }
     }
 
@@ -110,12 +112,12 @@ impl Compactor {
     /// Takes a readable segment back from quarantine.
     pub fn take_back(&self, suspect: &LiveSegment, compaction: &Compaction) -> Result<()> {
         self.compact_one(compaction)?;
-        let id = suspect.meta.id;
-        if self.shared.live().quarantined().iter().any(|s| s.meta.id == id) {
+        let meta = &suspect.meta;
+        if self.shared.live().now(meta).is_some_and(LiveSegment::is_quarantined) {
             return Ok(()); // The store is closing.
         }
-        tracing::info!(segment = %id, "a segment is readable again and has left quarantine");
-        self.filters.queue_if_without_sidecar(id);
+        tracing::info!(segment = %meta.id, "a segment is readable again and has left quarantine");
+        self.filters.queue_if_without_sidecar(meta);
         Ok(())
     }
 }

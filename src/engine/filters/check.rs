@@ -3,10 +3,9 @@
 use super::FilterKeeper;
 use super::plan::LevelSizes;
 use crate::engine::storage::segment_builder::SegmentBuilder;
-use crate::engine::tasks::id_queue::IdQueue;
+use crate::engine::tasks::queue::Queue;
 use crate::error::Result;
 use crate::filter::FilterSpec;
-use crate::id::FileId;
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::SegmentMeta;
 use crate::segment::{Access, Direction};
@@ -37,25 +36,24 @@ impl FilterKeeper {
     fn queue(&self, wanted: impl Fn(&LiveSegment) -> bool) {
         assert_unlocked();
         let live = self.shared.live();
-        let wanted: IdQueue = live.segments().filter(|s| wanted(s)).map(|s| s.meta.id).collect();
+        let wanted: Queue<_> = live.segments().filter(|s| wanted(s)).map(|s| Arc::clone(&s.meta)).collect();
         self.shared.control.lock().sidecars.to_check.append(wanted);
         self.shared.wake_workers();
     }
 
     /// Queues a segment if it has no sidecar.
-    pub fn queue_if_without_sidecar(&self, id: FileId) {
-        let live = self.shared.live();
-        if self.shared.storage.filters_on() && live.segments().any(|s| s.meta.id == id && s.sidecar.is_none())
-        {
-            self.shared.control.lock().sidecars.to_check.push(id);
+    pub fn queue_if_without_sidecar(&self, meta: &Arc<SegmentMeta>) {
+        let is_without = self.shared.live().now(meta).is_some_and(|s| s.sidecar.is_none());
+        if self.shared.storage.filters_on() && is_without {
+            self.shared.control.lock().sidecars.to_check.push(Arc::clone(meta));
             self.shared.wake_workers();
         }
     }
 
     /// Verifies one sidecar, and rebuilds it if it is missing or damaged.
-    pub fn check_sidecar(&self, id: FileId) -> Result<()> {
+    pub fn check_sidecar(&self, meta: &SegmentMeta) -> Result<()> {
         let live = self.shared.live();
-        let Some(segment) = live.segments().find(|s| s.meta.id == id) else { return Ok(()) };
+        let Some(segment) = live.now(meta) else { return Ok(()) };
         match &segment.sidecar {
             Some(sidecar) => match sidecar.verify() {
                 Ok(_) => return Ok(()),
@@ -85,7 +83,7 @@ impl FilterKeeper {
         }
         let plan = self.policy().plan(&self.level_sizes(&live));
         match plan {
-            Some(plan) => self.rebuild_sidecar(segment, plan.choose(segment.meta.level, id)).map(|_| ()),
+            Some(plan) => self.rebuild_sidecar(segment, plan.filter_for(&segment.meta)).map(|_| ()),
             None => Ok(()),
         }
     }
@@ -143,8 +141,8 @@ impl FilterKeeper {
         }
     }
 
-    pub fn is_live(&self, id: FileId) -> bool {
-        self.shared.live().segments().any(|s| s.meta.id == id)
+    pub fn is_live(&self, meta: &SegmentMeta) -> bool {
+        self.shared.live().now(meta).is_some()
     }
 
     /// Puts a sidecar into the view, unless the segment is gone.
@@ -216,7 +214,7 @@ mod tests {
         drop_it();
         drop_it();
         assert_eq!(db.stats().filters_unavailable, 1);
-        keeper.check_sidecar(meta.id).unwrap();
+        keeper.check_sidecar(&meta).unwrap();
         drop_it();
         assert!(now().1.is_some(), "another opening of the file stays");
     }

@@ -127,7 +127,7 @@ impl LevelSizes {
         let mut sizes = LevelSizes { prefixes_per_key, ..LevelSizes::default() };
         let empty = sizes;
         let members = |s: &LiveSegment| known(s).unwrap_or_else(|| empty.estimate(s.meta.entries));
-        live.segments().for_each(|s| sizes.add(s.meta.level, members(s)));
+        live.segments().for_each(|s| s.level().into_iter().for_each(|level| sizes.add(level, members(s))));
         sizes.without(leaving, members)
     }
 
@@ -138,9 +138,10 @@ impl LevelSizes {
         members: impl Fn(&LiveSegment) -> u64,
     ) -> Self {
         for segment in leaving {
-            if let Some(level) = self.levels.get_mut(usize::from(segment.meta.level)) {
+            let number = segment.level();
+            if let Some(level) = number.and_then(|number| self.levels.get_mut(usize::from(number))) {
                 level.keys = level.keys.saturating_sub(members(segment));
-                let left = if segment.meta.level == 0 { level.runs.saturating_sub(1) } else { level.runs };
+                let left = if number == Some(0) { level.runs.saturating_sub(1) } else { level.runs };
                 level.runs = if level.keys == 0 { 0 } else { left };
             }
         }
@@ -263,15 +264,20 @@ impl FilterPlan {
 
     /// Whether the filter of a segment is the one that the plan chooses. One without a verified filter is the business of the sidecar check.
     pub fn suits(&self, segment: &LiveSegment) -> bool {
-        let spec = self.choose(segment.meta.level, segment.meta.id);
+        let spec = self.filter_for(&segment.meta);
         let is_chosen = |of: &Facts| of.kind().matches_spec(spec, of.keys(), of.lines());
         segment.verified_facts().is_none_or(is_chosen)
     }
 
-    /// The filter of one segment. Multiples of the golden ratio spread any sequence of file numbers evenly over the unit interval.
+    /// The filter of a segment. One in quarantine gets that of the level that it left.
+    pub fn filter_for(&self, meta: &SegmentMeta) -> FilterSpec {
+        self.choose(meta.place.last_level(), meta.id)
+    }
+
+    /// The filter of a segment of a level. Multiples of the golden ratio spread any sequence of file numbers evenly over the unit interval.
     pub fn choose(&self, level: u8, id: FileId) -> FilterSpec {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mix = &self.levels[usize::from(level) % LEVELS];
+        let mix = self.levels.get(usize::from(level)).unwrap_or(&self.levels[LEVELS - 1]);
         let position = id.0.wrapping_mul(GOLDEN) as f64 / 2f64.powi(64);
         if position < mix.high_fraction { mix.high } else { mix.low }
     }

@@ -61,7 +61,7 @@ impl FilterKeeper {
                 report.kept += 1;
                 continue;
             }
-            match self.rebuild_sidecar(segment, plan.choose(segment.meta.level, segment.meta.id)) {
+            match self.rebuild_sidecar(segment, plan.filter_for(&segment.meta)) {
                 Ok(Some(sidecar)) => {
                     report.segments += 1;
                     report.keys += segment.meta.entries;

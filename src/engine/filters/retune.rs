@@ -16,7 +16,7 @@ impl FilterKeeper {
         let plan = self.policy().plan(&self.level_sizes(&live))?;
         let is_own = |segment: &LiveSegment| segment.meta.id >= self.shared.storage.first_own_id;
         let meta = Arc::clone(&lock(&self.retunes).next(&plan, &live, is_own)?.meta);
-        let spec = plan.choose(meta.level, meta.id);
+        let spec = plan.filter_for(&meta);
         Some((meta, spec))
     }
 

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
     use crate::engine::filters::plan::LevelSizes;
     use crate::filter::PrefixSet;
-    use crate::manifest::Quarantine;
+    use crate::manifest::{Place, Quarantine};
     use crate::support::fast_dir;
     use crate::{FilterPolicy, Options};
 
@@ -84,8 +84,9 @@ mod tests {
         assert!(first != second && retunes.waiting.len() == segments / 64);
         let readable = |s: &&LiveSegment| s.meta.id != second;
         let left = retunes.waiting.front().and_then(|meta| without.now(meta)).unwrap().clone();
-        let level = Quarantine { left: left.meta.level, overtaken: left.meta.level }.to_level();
-        let quarantined = without.with(vec![left.at_level(level)], &[left]);
+        let level = left.level().unwrap();
+        let place = Place::Quarantine(Quarantine { left: level, overtaken: level });
+        let quarantined = without.with(vec![left.at(place)], &[left]);
         let third = retunes.next(&wider, &quarantined, |_| true);
         assert!(third.filter(readable).is_some(), "what cannot be read gets no filter");
         assert!(retunes.next(&as_built, &live, |_| true).is_none(), "what another plan needs is forgotten");

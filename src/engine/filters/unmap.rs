@@ -1,7 +1,7 @@
 //! Filters that nobody asks give up their maps, so that the number of maps stays within the options (I12).
 
 use super::FilterKeeper;
-use crate::engine::tasks::id_queue::IdQueue;
+use crate::engine::tasks::queue::Queue;
 use crate::live::{LiveSegment, LiveSet};
 use crate::sidecar::LiveSidecar;
 use crate::sync::Instant;
@@ -29,7 +29,7 @@ impl FilterKeeper {
             return;
         }
         let before = self.shared.current_view();
-        let mut unchecked = IdQueue::default();
+        let mut unchecked = Queue::default();
         let unmap = |live: &Arc<LiveSet>| {
             let unmapped = |then: &&LiveSegment| {
                 let s = live.now(&then.meta)?;
@@ -40,7 +40,7 @@ impl FilterKeeper {
             let renewed: Vec<LiveSegment> = victims.iter().filter_map(unmapped).collect();
             // A verification in progress only covers the previous sidecar.
             let unverified = renewed.iter().filter(|s| s.waits_for_verification());
-            unchecked = unverified.map(|s| s.meta.id).collect();
+            unchecked = unverified.map(|s| Arc::clone(&s.meta)).collect();
             Some(live.replaced(renewed))
         };
         self.shared.change_live(unmap, |_| {});

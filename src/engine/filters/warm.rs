@@ -2,41 +2,31 @@
 
 use super::FilterKeeper;
 use crate::error::Result;
-use crate::id::FileId;
 use crate::live::LiveSegment;
+use crate::manifest::SegmentMeta;
 use crate::sidecar::Sidecar;
+use std::sync::Arc;
 use std::time::Duration;
 
 impl FilterKeeper {
     /// Starts to read the sidecars of some segments.
-    pub fn read_sidecars_ahead(&self, ids: &[FileId]) {
-        if !ids.is_empty() {
-            let live = self.shared.live();
-            let sidecars = live.segments().filter(|s| ids.contains(&s.meta.id));
-            sidecars.filter_map(|s| s.sidecar.as_deref()).for_each(Sidecar::will_need);
-        }
+    pub fn read_sidecars_ahead(&self, segments: &[Arc<SegmentMeta>]) {
+        let live = self.shared.live();
+        let sidecars = segments.iter().filter_map(|meta| live.now(meta)?.sidecar.as_deref());
+        sidecars.for_each(Sidecar::will_need);
     }
 
-    /// Reads the index partitions of some segments that are not in memory yet. Segments whose index is damaged are quarantined; any
-    /// other error is returned once all segments were tried.
-    pub fn warm_indexes(&self, ids: &[FileId]) -> Result<()> {
-        let mut result = Ok(());
-        for segment in self.shared.live().segments().filter(|s| ids.contains(&s.meta.id)) {
-            if let Err(error) = self.warm_index(segment)
-                && !self.publisher.quarantine(&error)
-            {
-                result = Err(error);
-            }
-        }
-        result
+    /// Reads the index partitions of a segment that are not in memory yet.
+    pub fn warm_index(&self, meta: &SegmentMeta) -> Result<()> {
+        self.shared.live().now(meta).map_or(Ok(()), |segment| self.read_index(segment))
     }
 
-    fn warm_index(&self, segment: &LiveSegment) -> Result<()> {
+    fn read_index(&self, segment: &LiveSegment) -> Result<()> {
         if !self.shared.storage.options.has_segments {
             return Ok(());
         }
         match segment.file.open().and_then(|open| open.warm_index()) {
-            Err(error) if self.is_live(segment.meta.id) => Err(error),
+            Err(error) if self.is_live(&segment.meta) => Err(error),
             _ => Ok(()),
         }
     }
@@ -57,12 +47,12 @@ impl FilterKeeper {
     }
 
     fn warm_one(&self, segment: &LiveSegment) -> Result<()> {
-        let id = segment.meta.id;
-        self.check_sidecar(id)?;
-        while self.shared.live().segments().any(|s| s.meta.id == id && s.waits_for_verification()) {
+        let meta = &segment.meta;
+        self.check_sidecar(meta)?;
+        while self.shared.live().now(meta).is_some_and(LiveSegment::waits_for_verification) {
             crate::sync::sleep(Duration::from_millis(1)); // A background thread is verifying it.
-            self.check_sidecar(id)?;
+            self.check_sidecar(meta)?;
         }
-        self.warm_index(segment)
+        self.read_index(segment)
     }
 }

@@ -275,7 +275,7 @@ impl Follower {
         let active = memtables.remove(0);
         let stays = |s: &LiveSegment| {
             let meta = at.state.segments.get(&s.meta.id).filter(|meta| meta.digest == s.meta.digest)?;
-            Some(if meta.level == s.meta.level { s.clone() } else { s.at_level(meta.level) })
+            Some(if meta.place == s.meta.place { s.clone() } else { s.at(meta.place) })
         };
         let found = Cell::new((false, 0));
         let next = |before: &Arc<LiveSet>| {

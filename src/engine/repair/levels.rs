@@ -10,7 +10,7 @@
 
 use crate::engine::compact::pick::deepest_bytes_max;
 use crate::key::Seq;
-use crate::manifest::{LEVELS, SegmentMeta};
+use crate::manifest::{LEVELS, Place, SegmentMeta};
 
 /// Gives each segment its level. The logs hold no operation up to `last_seq`.
 pub(super) fn assign_levels(metas: &mut [SegmentMeta], last_seq: Seq) {
@@ -21,7 +21,7 @@ pub(super) fn assign_levels(metas: &mut [SegmentMeta], last_seq: Seq) {
     let deepest = deepest_level(metas).max(layers.min(LEVELS - 1));
     for (meta, height) in metas.iter_mut().zip(heights) {
         let level = height.and_then(|height| deepest.checked_sub(height)).unwrap_or(0);
-        meta.level = u8::try_from(level).unwrap_or(0);
+        meta.place = Place::Level(u8::try_from(level).unwrap_or(0));
     }
 }
 
@@ -153,7 +153,7 @@ mod tests {
         let summary = SegmentSummary {
             id, digest, entries, tombstones, longest_run, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
         };
-        SegmentMeta { level: 9, summary }
+        SegmentMeta { place: Place::Level(9), summary }
     }
 
     fn overlap(a: &SegmentMeta, b: &SegmentMeta) -> bool {
@@ -173,15 +173,16 @@ mod tests {
                 meta(id, keys, [seq, seq + more])
             }).collect();
             assign_levels(&mut metas, last_seq);
+            let level = |meta: &SegmentMeta| usize::from(meta.place.level().unwrap());
             let interleave = |a: &SegmentMeta, b: &SegmentMeta| a.min_seq <= b.max_seq && b.min_seq <= a.max_seq;
             for (number, a) in metas.iter().enumerate() {
-                prop_assert!(usize::from(a.level) < LEVELS);
-                prop_assert!(a.level == 0 || a.max_seq <= last_seq);
+                prop_assert!(level(a) < LEVELS);
+                prop_assert!(level(a) == 0 || a.max_seq <= last_seq);
                 for b in metas.iter().skip(number + 1).filter(|b| overlap(a, b)) {
-                    if a.level == b.level {
-                        prop_assert_eq!(a.level, 0, "{:?} {:?}", a, b);
+                    if level(a) == level(b) {
+                        prop_assert_eq!(level(a), 0, "{:?} {:?}", a, b);
                     } else {
-                        let (above, below) = if a.level < b.level { (a, b) } else { (b, a) };
+                        let (above, below) = if level(a) < level(b) { (a, b) } else { (b, a) };
                         prop_assert!(above.min_seq > below.max_seq, "{:?} above {:?}", above, below);
                     }
                 }
@@ -189,8 +190,8 @@ mod tests {
                 let older = || metas.iter().filter(|b| b.id != a.id && overlap(a, b) && b.max_seq < a.min_seq);
                 let must = a.max_seq > last_seq
                     || metas.iter().any(|b| b.id != a.id && overlap(a, b) && interleave(a, b))
-                    || older().any(|b| b.level <= 1);
-                prop_assert!(a.level > 0 || must, "{:?}", a);
+                    || older().any(|b| level(b) <= 1);
+                prop_assert!(level(a) > 0 || must, "{:?}", a);
             }
         }
     }
@@ -207,8 +208,8 @@ mod tests {
             });
             let mut metas: Vec<SegmentMeta> = many.collect();
             assign_levels(&mut metas, 1);
-            assert!(metas.iter().all(|meta| meta.level == metas[0].level));
-            metas[0].level
+            assert!(metas.iter().all(|meta| meta.place == metas[0].place));
+            metas[0].place.level().unwrap()
         };
         assert_eq!([1, 16, 17, 160, 161, 5000].map(level_of), [1, 1, 2, 2, 3, 4]);
     }

@@ -7,7 +7,7 @@ use crate::engine::storage::names::{next_free_id, unusual_number};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::key::EntryKind;
-use crate::manifest::{LEVELS, ManifestState, SegmentMeta, check_levels};
+use crate::manifest::{LEVELS, ManifestState, Place, SegmentMeta, check_levels};
 use crate::ranges::{RangeTombstones, last_key, successor};
 use crate::segment::{
     BlockCache, Gap, Properties, ReadCounters, Segment, SegmentSummary, SegmentWriter, StoreIdentity,
@@ -29,7 +29,7 @@ impl Repair<'_> {
             let found = match self.read_whole(*id, None) {
                 // A wrong bound in the manifest would hide keys or let levels overlap.
                 Ok((found, _)) if found.digest == meta.digest => {
-                    Some(SegmentMeta { level: meta.level, ..found })
+                    Some(SegmentMeta { place: meta.place, ..found })
                 }
                 Ok(_) => {
                     let what = "this is not the segment that the manifest names";
@@ -45,8 +45,8 @@ impl Repair<'_> {
         }
         let homes: Vec<_> = kept.values().filter_map(|meta| Some((meta.id, home_of(meta, &kept)?))).collect();
         for (id, level) in homes {
-            if let Some(meta) = kept.get_mut(&id).filter(|meta| meta.level != level) {
-                meta.level = level;
+            if let Some(meta) = kept.get_mut(&id).filter(|meta| meta.place != Place::Level(level)) {
+                meta.place = Place::Level(level);
                 changed = true;
             }
         }
@@ -81,7 +81,7 @@ impl Repair<'_> {
         if store.is_none_or(|store| store == found) {
             segment.verify(&mut |_, _, _| Ok(()))?;
         }
-        Ok((SegmentMeta { level: 0, summary: segment.summary().clone() }, found))
+        Ok((SegmentMeta { place: Place::Level(0), summary: segment.summary().clone() }, found))
     }
 
     /// A segment's properties, if they are readable.
@@ -159,8 +159,8 @@ impl Repair<'_> {
             });
             self.report.lost.push(LostRange { file: self.segment_path(id), first: whole.0, last: whole.1 });
         }
-        let level = known.map_or(0, |meta| meta.level);
-        Ok(summary.map(|summary| SegmentMeta { level, summary }))
+        let place = known.map_or(Place::Level(0), |meta| meta.place);
+        Ok(summary.map(|summary| SegmentMeta { place, summary }))
     }
 
     /// Gives the salvaged rows the range tombstones of their segment. Every segment has an entry, so one without rows gets a tombstone.
@@ -267,14 +267,13 @@ fn home_of(meta: &SegmentMeta, all: &BTreeMap<FileId, SegmentMeta>) -> Option<u8
             other.id != meta.id && other.smallest <= meta.largest && other.largest >= meta.smallest
         })
         .collect();
-    let is_quarantined = |meta: &SegmentMeta| usize::from(meta.level) >= LEVELS;
     let fits = |level: &u8| {
-        is_quarantined(meta)
-            && overlapping.iter().all(|other| match other.level.cmp(level) {
-                std::cmp::Ordering::Less => other.min_seq > meta.max_seq,
-                std::cmp::Ordering::Equal => *level == 0,
-                std::cmp::Ordering::Greater => other.max_seq < meta.min_seq && !is_quarantined(other),
-            })
+        overlapping.iter().all(|other| match other.place.level().map(|its| its.cmp(level)) {
+            Some(std::cmp::Ordering::Less) => other.min_seq > meta.max_seq,
+            Some(std::cmp::Ordering::Equal) => *level == 0,
+            Some(std::cmp::Ordering::Greater) => other.max_seq < meta.min_seq,
+            None => false,
+        })
     };
-    (1..LEVELS as u8).chain([0]).find(fits)
+    meta.place.quarantine().and_then(|_| (1..LEVELS as u8).chain([0]).find(fits))
 }

@@ -8,7 +8,7 @@ use crate::filter::FilterSpec;
 use crate::id::{FileId, FileKind};
 use crate::key::{EntryKind, Seq};
 use crate::live::{LiveSegment, LiveSet};
-use crate::manifest::SegmentMeta;
+use crate::manifest::{Place, SegmentMeta};
 use crate::memtable::Memtable;
 use crate::options::FilterPolicy;
 use crate::ranges::RangeTombstones;
@@ -159,7 +159,7 @@ impl<'a> SegmentBuilder<'a> {
     ) -> Result<(LiveSegment, T)> {
         let SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges } = self;
         let finished = finish(writer)?;
-        let meta = SegmentMeta { level, summary: summary(&finished) };
+        let meta = SegmentMeta { place: Place::Level(level), summary: summary(&finished) };
         let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &members, spec));
         let file = file(Arc::clone(&storage.files), unfinished.id, meta.digest);
         file.keep_ranges(ranges);

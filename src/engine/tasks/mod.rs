@@ -1,6 +1,6 @@
 //! The background threads. Each takes the most urgent task, or sleeps. `failure.rs` decides what an error or a panic means.
 
-pub(crate) mod id_queue;
+pub(crate) mod queue;
 mod schedule;
 mod task;
 
@@ -94,11 +94,11 @@ impl Engine {
                 self.compactor.queue_suspects();
                 Ok(())
             }
-            BackgroundTask::CheckSidecar(id, ahead) => {
+            BackgroundTask::CheckSidecar(meta, ahead) => {
                 self.filters.read_sidecars_ahead(ahead);
-                self.filters.check_sidecar(*id)
+                self.filters.check_sidecar(meta)
             }
-            BackgroundTask::WarmIndexes(ids) => self.filters.warm_indexes(ids),
+            BackgroundTask::WarmIndex(meta) => self.filters.warm_index(meta),
             BackgroundTask::Compact(compaction) => self.compactor.run(compaction),
             BackgroundTask::Retune(meta, spec) => self.filters.retune(meta, *spec),
         }

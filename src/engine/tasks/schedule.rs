@@ -5,22 +5,11 @@ use crate::engine::Engine;
 use crate::engine::compact::next::NextCompaction;
 use crate::engine::control::{Control, TombstoneFlush};
 use crate::fs::sigbus_faults;
-use crate::id::FileId;
 use crate::sync::Instant;
 use std::time::Duration;
 
 /// A signal handler cannot wake a thread. With [`catch_sigbus`](crate::fs::catch_sigbus), the threads poll for faults at this interval.
 const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
-
-/// Segments whose index partitions are read in one task.
-const INDEXES_AT_ONCE: usize = 16;
-
-/// Some segments whose index partitions wait to be read, together, because finding each takes a walk through all segments.
-fn next_indexes(control: &mut Control) -> Option<Vec<FileId>> {
-    let next = std::iter::from_fn(|| control.sidecars.indexes_to_warm.pop());
-    let ids: Vec<FileId> = next.take(INDEXES_AT_ONCE).collect();
-    (!ids.is_empty()).then_some(ids)
-}
 
 impl Engine {
     /// Waits for a task; `None` once the store is closing.
@@ -110,7 +99,8 @@ impl Engine {
             let check = control.sidecars.to_check.pop();
             let check = check.map(|(id, ahead)| BackgroundTask::CheckSidecar(id, ahead));
             // Lookups need the filters first.
-            let task = check.or_else(|| next_indexes(control).map(BackgroundTask::WarmIndexes));
+            let task =
+                check.or_else(|| control.sidecars.indexes_to_warm.pop().map(BackgroundTask::WarmIndex));
             if task.is_some() {
                 control.sidecars.checking = true;
                 return task;

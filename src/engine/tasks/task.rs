@@ -22,8 +22,8 @@ pub(super) enum BackgroundTask {
     /// Hands a memtable with many tombstones over to a flush.
     RotateTombstones,
     /// Checks the sidecar of a segment, and has those of others read meanwhile.
-    CheckSidecar(FileId, Vec<FileId>),
-    WarmIndexes(Vec<FileId>),
+    CheckSidecar(Arc<SegmentMeta>, Vec<Arc<SegmentMeta>>),
+    WarmIndex(Arc<SegmentMeta>),
     Compact(Compaction),
     Retune(Arc<SegmentMeta>, FilterSpec),
 }
@@ -40,9 +40,9 @@ impl BackgroundTask {
             | BackgroundTask::QueueSuspects => None,
             BackgroundTask::Flush(..) | BackgroundTask::RotateTombstones => Some(TaskKind::Flush),
             BackgroundTask::Compact(_) => Some(TaskKind::Compaction),
-            BackgroundTask::CheckSidecar(..)
-            | BackgroundTask::WarmIndexes(_)
-            | BackgroundTask::Retune(..) => Some(TaskKind::Sidecars),
+            BackgroundTask::CheckSidecar(..) | BackgroundTask::WarmIndex(_) | BackgroundTask::Retune(..) => {
+                Some(TaskKind::Sidecars)
+            }
         }
     }
 
@@ -77,18 +77,20 @@ impl BackgroundTask {
             BackgroundTask::UnmapCold => {
                 control.sidecars.unmap_from.get_or_insert_with(Instant::now);
             }
-            BackgroundTask::CheckSidecar(id, _) => {
+            BackgroundTask::CheckSidecar(meta, _) => {
                 control.sidecars.checking = false;
                 if again {
-                    control.sidecars.to_check.push(*id);
+                    control.sidecars.to_check.push(Arc::clone(meta));
                 }
                 if !failed {
-                    control.sidecars.indexes_to_warm.push(*id);
+                    control.sidecars.indexes_to_warm.push(Arc::clone(meta));
                 }
             }
-            BackgroundTask::WarmIndexes(ids) => {
+            BackgroundTask::WarmIndex(meta) => {
                 control.sidecars.checking = false;
-                ids.iter().filter(|_| again).for_each(|id| control.sidecars.indexes_to_warm.push(*id));
+                if again {
+                    control.sidecars.indexes_to_warm.push(Arc::clone(meta));
+                }
             }
             BackgroundTask::Retune(..) => control.sidecars.checking = false,
             BackgroundTask::Compact(compaction) => {

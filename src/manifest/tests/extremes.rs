@@ -15,7 +15,7 @@ fn state_of(segments: impl IntoIterator<Item = SegmentMeta>) -> ManifestState {
 fn sums_over_segments_that_would_overflow_are_refused() {
     let with = |change: fn(&mut SegmentSummary)| {
         state_of([1, 2, 3].map(|id| {
-            let mut meta = SegmentMeta { level: 0, ..segment(id) };
+            let mut meta = SegmentMeta { place: Place::Level(0), ..segment(id) };
             change(&mut meta.summary);
             meta
         }))

@@ -15,7 +15,7 @@ fn i6_a_level_that_no_store_has_a_sequence_number_without_successors_and_a_floor
     };
     let added = |meta| Edit { added: vec![meta], ..Edit::default() };
     assert!(with(added(segment_of(u64::MAX >> 1, 6))).is_ok());
-    assert!(is_corruption(&with(added(SegmentMeta { level: 8, ..segment(1) }))));
+    assert!(is_corruption(&with(added(SegmentMeta { place: Place::Level(8), ..segment(1) }))));
     assert!(is_corruption(&with(added(segment_of(1 << 63, 1)))));
     assert!(is_corruption(&with(Edit { last_seq: Some(u64::MAX), ..Edit::default() })));
     let floor = |log_floor, next_id| Edit {
@@ -51,7 +51,7 @@ fn extreme_segment() -> impl Strategy<Value = SegmentMeta> {
             data_bytes: n[9],
             raw_bytes: n[10],
         };
-        SegmentMeta { level: if level < 128 { level % 8 } else { level }, summary }
+        SegmentMeta { place: place_of(if level < 128 { level % 8 } else { level }), summary }
     })
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::engine::compact::compaction::CompactionKind;
 use crate::id::FileId;
 use crate::live::hull;
-use crate::manifest::SegmentMeta;
+use crate::manifest::{Place, SegmentMeta};
 use crate::segment::{OpenFiles, SegmentFile, SegmentSummary};
 use crate::support::SimFs;
 use proptest::prelude::*;
@@ -40,7 +40,11 @@ impl Maker {
             id, digest, entries, tombstones, longest_run, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
         };
         let file = Arc::new(SegmentFile::new(Arc::clone(&self.files), id, digest));
-        LiveSegment { meta: Arc::new(SegmentMeta { level, summary }), file, sidecar: None }
+        LiveSegment {
+            meta: Arc::new(SegmentMeta { place: Place::Level(level), summary }),
+            file,
+            sidecar: None,
+        }
     }
 
     /// Up to so many disjoint segments of a level, with gaps.
@@ -196,10 +200,10 @@ fn ids(segments: impl Iterator<Item = LiveSegment>) -> Vec<FileId> {
 /// Whether the others that move along may: nothing overlaps them, they hide nothing, and their level holds too much without them.
 fn check_moves(live: &LiveSet, compaction: &Compaction) {
     for (number, moved) in compaction.upper.iter().enumerate() {
-        let (level, meta) = (usize::from(moved.meta.level), &moved.meta);
+        let (level, meta) = (usize::from(moved.meta.place.last_level()), &moved.meta);
         let others = compaction.upper.iter().skip(number + 1);
         assert!(
-            others.clone().all(|s| !s.overlaps(&meta.smallest, &meta.largest) && s.meta.level == meta.level)
+            others.clone().all(|s| !s.overlaps(&meta.smallest, &meta.largest) && s.meta.place == meta.place)
         );
         let below = live.levels()[level + 1].segments();
         assert!(below.iter().all(|s| !s.overlaps(&meta.smallest, &meta.largest)));

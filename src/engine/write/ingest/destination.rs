@@ -13,7 +13,7 @@ use crate::engine::compact::reservation::Reservation;
 use crate::engine::control::Control;
 use crate::engine::shared::Shared;
 use crate::live::{LiveSegment, LiveSet};
-use crate::manifest::{LEVELS, Quarantine};
+use crate::manifest::LEVELS;
 use crate::options::Options;
 
 /// The segments, which overlap nothing in their levels and in those above.
@@ -55,7 +55,7 @@ fn level_for(live: &LiveSet, segment: &LiveSegment, deepest: usize, running: &[R
         false => (1..=deepest).take_while(|level| !overlaps(*level)).last().unwrap_or(0),
     };
     for suspect in live.quarantined().iter().filter(|suspect| suspect.overlaps(smallest, largest)) {
-        level = level.min(Quarantine::of_level(suspect.meta.level).map_or(0, |q| usize::from(q.overtaken)));
+        level = level.min(suspect.meta.place.quarantine().map_or(0, |q| usize::from(q.overtaken)));
     }
     let mut level = u8::try_from(level).unwrap_or(0);
     while level > 0 && running.iter().any(|other| other.writes(level) && other.reaches(smallest, largest)) {
@@ -67,7 +67,7 @@ fn level_for(live: &LiveSet, segment: &LiveSegment, deepest: usize, running: &[R
 /// What segments need in their levels. Level 0 needs nothing: its segments may overlap.
 fn owned(segments: &[LiveSegment]) -> Vec<Reservation> {
     let levels = (1..LEVELS).filter_map(|level| u8::try_from(level).ok());
-    let of_level = |level| Reservation::of(segments.iter().filter(move |s| s.meta.level == level), level);
+    let of_level = |level| Reservation::of(segments.iter().filter(move |s| s.level() == Some(level)), level);
     levels.filter_map(of_level).collect()
 }
 
@@ -112,7 +112,8 @@ impl Drop for Placed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::compact::level_tests::store_of;
+    use crate::engine::compact::level_tests::{store_of, store_with};
+    use crate::manifest::{Place, Quarantine};
     use crate::{Compression, Db, Result};
     use std::ops::Range;
 
@@ -183,7 +184,7 @@ mod tests {
             [(vec![], 4), (vec![running(4)], 3), (vec![running(3)], 4), (vec![running(4), running(3)], 2)]
         {
             let placed = place(&live, &built, &shared.storage.options, &running);
-            assert!(placed.iter().all(|s| s.meta.level == expected), "{expected}: {running:?}");
+            assert!(placed.iter().all(|s| s.level() == Some(expected)), "{expected}: {running:?}");
         }
         // While they are published, no compaction may write there.
         let placed = place(&live, &built, &shared.storage.options, &[]);
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn rows_stay_above_where_a_segment_returns_to_from_quarantine() {
-        let was = |left, overtaken| Quarantine { left, overtaken }.to_level();
+        let was = |left, overtaken| Place::Quarantine(Quarantine { left, overtaken });
         for (quarantined, expected) in [(was(0, 0), 0), (was(1, 1), 1), (was(2, 2), 2), (was(1, 3), 3)] {
             let (_dir, path) = store_of(&[(2, ENDS), (4, &[("zzz", "old")])]);
             let db = options().read_only(true).open(&path).unwrap(); // Nothing is compacted meanwhile.
@@ -207,20 +208,21 @@ mod tests {
             source.ingest(rows(1000..1200)).unwrap();
             let built: Vec<LiveSegment> = source.engine().shared.live().segments().cloned().collect();
             let was_in = |segment: &LiveSegment| {
-                segment.at_level(if segment.meta.level == 2 { quarantined } else { 4 })
+                segment.at(if segment.level() == Some(2) { quarantined } else { Place::Level(4) })
             };
             let live = LiveSet::new(db.engine().shared.live().segments().map(was_in));
             assert_eq!(live.quarantined().len(), 1);
             let placed = place(&live, &built, &db.engine().shared.storage.options, &[]);
-            assert!(placed.iter().all(|s| s.meta.level == expected), "{expected}");
+            assert!(placed.iter().all(|s| s.level() == Some(expected)), "{expected}");
         }
     }
 
     #[test]
     fn rows_stay_newer_than_a_segment_that_returns_from_quarantine() {
         for left in 0..4 {
-            let quarantined = Quarantine { left, overtaken: left }.to_level();
-            let (_dir, path) = store_of(&[(quarantined, ENDS), (4, &[("zzz", "old")])]);
+            let quarantined = Place::Quarantine(Quarantine { left, overtaken: left });
+            let older: &[_] = &[("zzz", "old")];
+            let (_dir, path) = store_with(&[(quarantined, ENDS), (Place::Level(4), older)], |_| ());
             let db = options().open(&path).unwrap();
             db.ingest(rows(1000..1200)).unwrap();
             let check =

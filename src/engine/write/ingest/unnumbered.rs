@@ -64,7 +64,7 @@ impl<'a> UnnumberedSegments<'a> {
                 let Some((segment, unnumbered)) = self.segments.front() else { break };
                 let path = |kind| storage.path_of(segment.meta.id, kind);
                 storage.fs.rename(&path(FileKind::Obsolete), &path(FileKind::Segment))?;
-                let meta = SegmentMeta { level: segment.meta.level, summary: unnumbered.numbered(number) };
+                let meta = SegmentMeta { place: segment.meta.place, summary: unnumbered.numbered(number) };
                 numbered.segments.push(LiveSegment { meta: Arc::new(meta), ..segment.clone() });
                 self.segments.pop_front();
             }
