@@ -45,7 +45,7 @@ fn ask(file: &[u8]) {
         if *first_seq > writer.next_seq() {
             writer.append_gap(*first_seq).unwrap();
         }
-        writer.append_group(&[LogRecord { first_seq: *first_seq, count: *count, payload: batch }]).unwrap();
+        writer.append_group([LogRecord { first_seq: *first_seq, count: *count, payload: batch }]).unwrap();
     }
     let mut again = Vec::new();
     let end = replay(&fs, copy, expected(first), &mut |seq, batch, count| {

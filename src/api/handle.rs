@@ -250,7 +250,7 @@ impl Db {
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         match self.reader().denies_prefix(prefix.as_ref()) {
             true => Range::empty(),
-            false => self.snapshot().prefix(prefix),
+            false => self.snapshot().prefix_range(prefix.as_ref()),
         }
     }
 

@@ -58,6 +58,11 @@ impl Snapshot {
         if denials.is_some_and(|denials| self.view.filters.deny_prefix(prefix, &denials)) {
             return Range::empty();
         }
+        self.prefix_range(prefix)
+    }
+
+    /// [`prefix`](Self::prefix), whatever the filters say.
+    pub(crate) fn prefix_range(&self, prefix: &[u8]) -> Range {
         let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
         Range::new(Arc::clone(&self.view), self.seq, Bound::Included(prefix.to_vec()), end)
     }

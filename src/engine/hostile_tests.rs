@@ -167,7 +167,7 @@ fn logs_with_enormous_numbers_are_refused_and_repaired() {
     let mut batch = crate::Batch::new();
     batch.put("late", "3");
     let payload = batch.into_bytes();
-    writer.append_group(&[crate::wal::LogRecord { first_seq: next, count: 1, payload: &payload }]).unwrap();
+    writer.append_group([crate::wal::LogRecord { first_seq: next, count: 1, payload: &payload }]).unwrap();
     drop(writer);
     assert!(is_named(Db::open(&path), &log));
     repair(&path).unwrap();

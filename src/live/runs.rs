@@ -124,12 +124,6 @@ impl Run {
         self.count
     }
 
-    /// The one segment whose range includes the key, given the key's fence within the run's group.
-    #[inline(always)]
-    pub fn find(&self, fence: u64, key: &[u8]) -> Option<&Fenced> {
-        self.find_at(fence, key).map(|(_, fenced)| fenced)
-    }
-
     /// The segments that may hold a key with a fence between these, inclusive.
     #[inline]
     pub fn within(&self, (from, to): (u64, u64)) -> impl Iterator<Item = &Fenced> {
@@ -140,14 +134,9 @@ impl Run {
         from_first.take_while(move |fenced| fenced.first <= to)
     }
 
-    /// The number in its level of the segment that [`find`](Self::find) finds.
-    #[inline]
-    pub fn position(&self, fence: u64, key: &[u8]) -> Option<usize> {
-        self.find_at(fence, key).map(|(at, _)| self.begin + at)
-    }
-
+    /// The one segment whose range includes the key, and its number in its level, given the key's fence within the run's group.
     #[inline(always)]
-    fn find_at(&self, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
+    pub fn find(&self, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
         let (at, fenced) = match &*self.fences {
             [only] => (0, only),
             [] => return self.find_in_pieces(fence, key),
@@ -157,7 +146,7 @@ impl Run {
             }
         };
         match fenced.first < fence && fence < fenced.last {
-            true => Some((at, fenced)),
+            true => Some((self.begin + at, fenced)),
             false => self.find_by_keys(at, fence, key),
         }
     }
@@ -170,7 +159,7 @@ impl Run {
             let at = if number == first { piece.fences.partition_point(|f| f.last < fence) } else { 0 };
             for (at, fenced) in piece.fences.iter().enumerate().skip(at) {
                 if let Some(includes) = fenced.includes_or_follows(fence, key) {
-                    return includes.then_some((piece.begin + at, fenced));
+                    return includes.then_some((self.begin + piece.begin + at, fenced));
                 }
             }
         }
@@ -182,7 +171,7 @@ impl Run {
     fn find_by_keys(&self, at: usize, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
         for (at, fenced) in self.fences.iter().enumerate().skip(at) {
             if let Some(includes) = fenced.includes_or_follows(fence, key) {
-                return includes.then_some((at, fenced));
+                return includes.then_some((self.begin + at, fenced));
             }
         }
         None
@@ -293,9 +282,9 @@ mod tests {
                 for group in live.run_groups().iter() {
                     let Some(fence) = group.fence(&key) else { continue };
                     for run in group.runs() {
-                        let at = run.position(fence, &key);
+                        let at = run.find(fence, &key).map(|(at, _)| at);
                         let segment = at.map(|at| live.levels()[run.level()].segments().get(at).unwrap().meta.id);
-                        prop_assert_eq!(run.find(fence, &key).map(|fenced| fenced.meta.id), segment);
+                        prop_assert_eq!(run.find(fence, &key).map(|(_, fenced)| fenced.meta.id), segment);
                         found.extend(segment);
                     }
                 }

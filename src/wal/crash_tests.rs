@@ -59,7 +59,7 @@ impl Run {
                         payload,
                     })
                     .collect();
-                writer.append_group(&records)?;
+                writer.append_group(records)?;
                 if rng.percent(sync_percent) {
                     earlier.take().map_or(Ok(()), |mut earlier| earlier.sync())?;
                     writer.sync()?;

@@ -53,7 +53,7 @@ impl TestLog {
             .iter()
             .map(|(first_seq, payload, count)| LogRecord { first_seq: *first_seq, count: *count, payload })
             .collect();
-        self.writer.append_group(&group).unwrap();
+        self.writer.append_group(group).unwrap();
         self
     }
 
@@ -133,7 +133,7 @@ fn groups_come_back_whole_and_in_order() {
 fn a_group_that_leaves_a_gap_is_refused() {
     let mut log = TestLog::new();
     let late = LogRecord { first_seq: FIRST + 1, count: 1, payload: b"" };
-    assert!(matches!(log.writer.append_group(&[late]), Err(Error::Internal(_))));
+    assert!(matches!(log.writer.append_group([late]), Err(Error::Internal(_))));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_gap_moves_on_and_never_back() {
     let mut batch = Batch::new();
     batch.put(b"k", b"v");
     let payload = batch.into_bytes();
-    log.writer.append_group(&[LogRecord { first_seq: FIRST + 50, count: 1, payload: &payload }]).unwrap();
+    log.writer.append_group([LogRecord { first_seq: FIRST + 50, count: 1, payload: &payload }]).unwrap();
     let (replayed, outcome) = log.replay("log", EXPECTED);
     assert_eq!(outcome.unwrap(), log.whole(FIRST + 51, FIRST + 51));
     assert_eq!(replayed, [log.written[0].clone(), (FIRST + 50, payload, 1)]);
@@ -330,7 +330,7 @@ fn a_log_that_repeats_the_one_before_it_goes_on_where_that_ends() {
     let mut batch = Batch::new();
     (0..3u8).for_each(|key| batch.put([key], b""));
     log.writer
-        .append_group(&[LogRecord { first_seq: FIRST + 3, count: 3, payload: &batch.into_bytes() }])
+        .append_group([LogRecord { first_seq: FIRST + 3, count: 3, payload: &batch.into_bytes() }])
         .unwrap();
     let (_, within_a_batch) = log.replay_as("log", ID, STORE, FIRST + 4);
     let starts_at = log.bounds[3] as u64;

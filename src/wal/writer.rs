@@ -57,11 +57,15 @@ impl LogWriter {
     }
 
     /// Appends a group of batches in one call to the file system. They continue the sequence numbers of this log without a gap.
-    pub fn append_group(&mut self, records: &[LogRecord<'_>]) -> Result<()> {
+    pub fn append_group<'a>(
+        &mut self,
+        records: impl IntoIterator<Item = LogRecord<'a>, IntoIter: Clone>,
+    ) -> Result<()> {
+        let records = records.into_iter();
         self.buffer.clear();
-        self.buffer.reserve(records.iter().map(|r| RECORD_FRAME_BYTES + r.payload.len()).sum());
+        self.buffer.reserve(records.clone().map(|r| RECORD_FRAME_BYTES + r.payload.len()).sum());
         let mut next = self.next_seq;
-        for &LogRecord { first_seq, count, payload } in records {
+        for LogRecord { first_seq, count, payload } in records {
             if first_seq != next || count == 0 {
                 return Err(Error::Internal(format!(
                     "a log record of {count} operations, {} bytes, starts at sequence number {first_seq}, but {next} is next",

@@ -4,7 +4,7 @@
 //! 2. Otherwise segments are read, from the run of the first "maybe" on, newest run first.
 //! 3. Segments in quarantine belong to no level, so they are searched last; the newest entry wins.
 
-use super::route::{HashedKey, Route, RunNumber};
+use super::route::{FirstMaybe, HashedKey, Route};
 use super::view::View;
 use crate::engine::metrics::{FilterCounters, QUARANTINE};
 use crate::error::Result;
@@ -62,12 +62,14 @@ impl Lookup<'_> {
 
     /// Starts to read what [`get`](Self::get) will read first, if that is not in memory.
     pub fn will_need(&self, route: Route) {
-        let Route::Runs(run) = route else { return };
-        let Some(group) = self.view.live.run_groups().get(run.group()) else { return };
-        let (Some(run), Some(fence)) = (group.runs().get(run.in_group()), group.fence(self.key.key)) else {
-            return;
+        let Route::Runs(first) = route else { return };
+        let of_first_run = || {
+            let group = self.view.live.run_groups().get(first.group())?;
+            let run = group.runs().get(first.run_in_group())?;
+            self.view.live.segment_of(run, group.fence(self.key.key)?, self.key.key)
         };
-        if let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) {
+        let known = first.find(&self.view.live).map(|(_, segment)| segment);
+        if let Some(segment) = known.or_else(of_first_run) {
             segment.file.will_need(self.key.key);
         }
     }
@@ -101,28 +103,44 @@ impl Lookup<'_> {
         }
     }
 
-    /// The newest entry in run `from` or a later one.
-    fn newest_in_runs(&self, from: RunNumber) -> Result<Option<Entry>> {
-        let mut best: Option<Entry> = None;
-        let mut first = Some(from.in_group());
-        for group in self.view.live.run_groups().iter().skip(from.group()) {
-            let first = first.take();
+    /// The newest entry in the first segment that may have the key or in a later run.
+    #[inline]
+    fn newest_in_runs(&self, first: FirstMaybe) -> Result<Option<Entry>> {
+        let Some((run, segment)) = first.find(&self.view.live) else {
+            return self.newest_in_later_runs(first, 0, None);
+        };
+        let verdict = match self.has_answered(segment) {
+            true => self.counted(Verdict::Maybe, run.level()),
+            false => self.ask(segment, run.level()),
+        };
+        match self.read(segment, run.level(), verdict)? {
+            Some(found) if run.level() > 0 => Ok(Some(found)),
+            found => self.newest_in_later_runs(first, 1, found),
+        }
+    }
+
+    /// The newer of `best` and the newest entry in the runs from the one after `skipped` others on, beginning with that of `first`.
+    #[inline(never)]
+    fn newest_in_later_runs(
+        &self,
+        first: FirstMaybe,
+        skipped: usize,
+        mut best: Option<Entry>,
+    ) -> Result<Option<Entry>> {
+        let mut in_first_group = Some(first.run_in_group() + skipped);
+        for group in self.view.live.run_groups().iter().skip(first.group()) {
+            let from = in_first_group.take().unwrap_or(0);
             let Some(fence) = group.fence(self.key.key) else { continue };
-            for (number, run) in group.runs().iter().enumerate().skip(first.unwrap_or(0)) {
+            for run in group.runs().iter().skip(from) {
                 if best.is_some() && run.level() > 0 {
                     return Ok(best);
                 }
-                let asked = first == Some(number);
                 let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) else { continue };
                 // Runs are ordered newest first, except in a level 0 that `repair` filled with segments of any age.
                 if best.as_ref().is_some_and(|found| segment.meta.max_seq <= found.seq) {
                     return Ok(best);
                 }
-                let verdict = match asked && self.has_answered(segment) {
-                    true => self.counted(Verdict::Maybe, run.level()),
-                    false => self.ask(segment, run.level()),
-                };
-                let found = self.read(segment, run.level(), verdict)?;
+                let found = self.read(segment, run.level(), self.ask(segment, run.level()))?;
                 match found.is_some() && run.level() > 0 {
                     true => return Ok(found), // `best` is empty.
                     false => best = newer(best, found),

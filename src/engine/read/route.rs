@@ -6,7 +6,7 @@ use super::prefixes::PrefixDenials;
 use crate::engine::metrics::FilterCounters;
 use crate::filter::ProbeHash;
 use crate::fs::any_fault;
-use crate::live::{Fenced, GROUP_RUNS_MAX, LevelCounts, LiveSet, Run, RunGroup};
+use crate::live::{Fenced, GROUP_RUNS_MAX, LevelCounts, LiveSegment, LiveSet, Run, RunGroup};
 use crate::memtable::MemtableFilter;
 use crate::sidecar::Sidecar;
 use std::sync::Arc;
@@ -40,22 +40,35 @@ pub(crate) struct Filters {
     any_quarantined: bool,
 }
 
-/// The number of a run: that of its group, and its own in the group. One word, so that a [`Route`] is returned in registers.
+/// The first segment that may have a key. Two words with the rest of a [`Route`], so that it is returned in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct RunNumber(u32);
+pub(crate) struct FirstMaybe {
+    /// The number of its run: that of the run's group, and its own in the group.
+    run: u32,
+    /// Its number in its level, plus 1; 0 if no filter was asked: then it is any segment of this run or of a later one.
+    segment: u32,
+}
 
-impl RunNumber {
+impl FirstMaybe {
     #[inline(always)]
-    fn new(group: usize, run: usize) -> Self {
-        RunNumber((group * GROUP_RUNS_MAX + run) as u32)
+    fn new(group: usize, run: usize, segment: usize) -> Self {
+        FirstMaybe { run: (group * GROUP_RUNS_MAX + run) as u32, segment: segment as u32 + 1 }
     }
 
     pub fn group(self) -> usize {
-        self.0 as usize / GROUP_RUNS_MAX
+        self.run as usize / GROUP_RUNS_MAX
     }
 
-    pub fn in_group(self) -> usize {
-        self.0 as usize % GROUP_RUNS_MAX
+    pub fn run_in_group(self) -> usize {
+        self.run as usize % GROUP_RUNS_MAX
+    }
+
+    /// The run and the segment, in the live set whose filters were asked; `None` if none was.
+    #[inline]
+    pub fn find(self, live: &LiveSet) -> Option<(&Run, &LiveSegment)> {
+        let run = live.run_groups().get(self.group())?.runs().get(self.run_in_group())?;
+        let at = self.segment.checked_sub(1)?;
+        Some((run, live.levels().get(run.level())?.segments().get(at as usize)?))
     }
 }
 
@@ -64,8 +77,8 @@ impl RunNumber {
 pub(crate) enum Route {
     /// Anywhere. The runs have not been asked, because a memtable may have the key.
     Memtables,
-    /// In this run or a later one, or in quarantine.
-    Runs(RunNumber),
+    /// In this segment or in a later run, or in quarantine.
+    Runs(FirstMaybe),
     /// In quarantine.
     Quarantine,
     /// The key is missing.
@@ -104,7 +117,7 @@ impl Filters {
     #[inline(always)]
     pub fn route_in_segments(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Route {
         if !self.used.on {
-            return Route::Runs(RunNumber::default());
+            return Route::Runs(FirstMaybe::default());
         }
         let maybe = self.first_maybe(key, counters);
         // Checked after the probes: missing lines read as zeros.
@@ -112,18 +125,18 @@ impl Filters {
         maybe.map_or(self.route_beyond_runs(), Route::Runs)
     }
 
-    /// The first run that does not deny a key.
+    /// The first segment that does not deny a key.
     #[inline(always)]
-    fn first_maybe(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Option<RunNumber> {
+    fn first_maybe(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Option<FirstMaybe> {
         let hash = ProbeHash::new(key.hash);
         for (number, group) in self.groups.iter().enumerate() {
             let Some(fence) = group.fence(key.key) else { continue };
             let mut denials = LevelCounts::default();
             for (run_number, run) in group.runs().iter().enumerate() {
-                let Some(fenced) = run.find(fence, key.key) else { continue };
+                let Some((at, fenced)) = run.find(fence, key.key) else { continue };
                 if !fenced.denies(&hash) {
                     counters.denials(denials);
-                    return Some(RunNumber::new(number, run_number));
+                    return Some(FirstMaybe::new(number, run_number, at));
                 }
                 denials += run.count();
             }
@@ -151,16 +164,16 @@ impl Filters {
         denials.deny_all(segments.map(|fenced| fenced.sidecar.as_deref()))
     }
 
-    /// The first run that does not deny a key, or whose denial does not count because the map of its filter has faulted.
+    /// The first segment that does not deny a key, or whose denial does not count because the map of its filter has faulted.
     #[cold]
-    fn first_faulted(&self, key: HashedKey<'_>, maybe: Option<RunNumber>) -> Option<RunNumber> {
+    fn first_faulted(&self, key: HashedKey<'_>, maybe: Option<FirstMaybe>) -> Option<FirstMaybe> {
         let faulted = self.groups.iter().enumerate().find_map(|(number, group)| {
             let fence = group.fence(key.key)?;
-            let run = group.runs().iter().position(|run| {
-                let sidecar = run.find(fence, key.key).and_then(|fenced| fenced.sidecar.as_deref());
-                sidecar.is_some_and(Sidecar::has_faulted)
-            })?;
-            Some(RunNumber::new(number, run))
+            group.runs().iter().enumerate().find_map(|(run_number, run)| {
+                let (at, fenced) = run.find(fence, key.key)?;
+                let has_faulted = fenced.sidecar.as_deref().is_some_and(Sidecar::has_faulted);
+                has_faulted.then(|| FirstMaybe::new(number, run_number, at))
+            })
         });
         faulted.into_iter().chain(maybe).min()
     }
@@ -187,10 +200,10 @@ impl Filters {
                 *fence = if *route == Route::Nowhere { group.fence(key.key) } else { None };
             }
             for (run_number, run) in group.runs().iter().enumerate() {
-                let mut found: [Option<&Fenced>; KEYS_AHEAD] = [None; KEYS_AHEAD];
+                let mut found: [Option<(usize, &Fenced)>; KEYS_AHEAD] = [None; KEYS_AHEAD];
                 for ((found, fence), key) in found.iter_mut().zip(&fences).zip(keys) {
                     *found = fence.and_then(|fence| run.find(fence, key.key));
-                    if let Some(sidecar) = found.and_then(|fenced| fenced.sidecar.as_deref()) {
+                    if let Some(sidecar) = found.and_then(|(_, fenced)| fenced.sidecar.as_deref()) {
                         sidecar.prefetch(key.hash);
                     }
                 }
@@ -198,11 +211,11 @@ impl Filters {
                 for (((found, hash), route), fence) in
                     found.iter().zip(&hashes).zip(&mut routes).zip(&mut fences)
                 {
-                    let Some(fenced) = found else { continue };
+                    let Some((at, fenced)) = found else { continue };
                     if fenced.denies(hash) {
                         denials += run.count();
                     } else {
-                        (*route, *fence) = (Route::Runs(RunNumber::new(number, run_number)), None);
+                        (*route, *fence) = (Route::Runs(FirstMaybe::new(number, run_number, *at)), None);
                     }
                 }
                 counters.denials(denials);

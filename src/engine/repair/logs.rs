@@ -154,7 +154,7 @@ impl MergedLog {
         }
         self.skip_to(first_seq)?;
         self.salvage.operations_kept += u64::from(count);
-        self.writer.append_group(&[LogRecord { first_seq, count, payload }])
+        self.writer.append_group([LogRecord { first_seq, count, payload }])
     }
 
     /// Leaves a gap up to `next_seq`. Operations that are in segments do not count as lost.

@@ -24,15 +24,15 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 impl Writer {
     /// Commits a batch atomically.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
-        self.shared.check_writable()?;
         batch.validate()?;
         let sync = durability == Durability::Sync;
         if batch.is_empty() {
-            return if sync { self.sync() } else { Ok(()) };
+            return if sync { self.sync() } else { self.shared.check_writable() };
         }
-        let batch = EncodedBatch { count: batch.len() as u32, payload: batch.into_bytes(), sync };
+        self.shared.storage.process.check()?; // The commit checks the rest, but after a fork nobody may unlock the log.
+        let mut batch = EncodedBatch { count: batch.len() as u32, payload: batch.into_bytes(), sync };
         match try_lock(&self.log) {
-            Some(mut log) => self.commit(&mut log, vec![batch]),
+            Some(mut log) => self.commit(&mut log, std::slice::from_mut(&mut batch)),
             None => self.write_in_group(batch),
         }
     }
@@ -48,8 +48,8 @@ impl Writer {
             }
             self.shared.check_writable()?; // If the thread that took this batch has panicked, there is no result.
             let group = self.take_group();
-            let batches = group.iter().filter_map(|queued| lock(&queued.batch).take()).collect();
-            let result = self.commit(&mut log, batches);
+            let mut batches: Vec<_> = group.iter().filter_map(|queued| lock(&queued.batch).take()).collect();
+            let result = self.commit(&mut log, &mut batches);
             group.iter().for_each(|queued| *lock(&queued.result) = Some(result.clone()));
         }
     }
@@ -66,27 +66,24 @@ impl Writer {
         queue.drain(..n).collect()
     }
 
-    fn commit(&self, log: &mut Log, group: Vec<EncodedBatch>) -> Result<()> {
+    fn commit(&self, log: &mut Log, group: &mut [EncodedBatch]) -> Result<()> {
         self.shared.poison_on_panic(|| self.commit_group(self.active_log(log)?, group))
     }
 
-    fn commit_group(&self, log: &mut ActiveLog, group: Vec<EncodedBatch>) -> Result<()> {
+    fn commit_group(&self, log: &mut ActiveLog, group: &mut [EncodedBatch]) -> Result<()> {
         self.shared.check_writable()?;
         self.resume(log)?;
         let count: u64 = group.iter().map(|batch| u64::from(batch.count)).sum();
         check_next_seq(log.next_seq.saturating_add(count))?;
         let bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
         self.make_room(log, bytes)?;
-        let mut seq = log.next_seq;
-        let record = |batch| {
-            let &EncodedBatch { ref payload, count, .. } = batch;
-            let first_seq = seq;
-            seq += Seq::from(count);
-            wal::LogRecord { first_seq, count, payload }
-        };
-        let records: Vec<wal::LogRecord<'_>> = group.iter().map(record).collect();
+        let records = group.iter().scan(log.next_seq, |next, batch| {
+            let first_seq = *next;
+            *next += Seq::from(batch.count);
+            Some(wal::LogRecord { first_seq, count: batch.count, payload: &batch.payload })
+        });
         let before = log.writer.len();
-        let appended = log.writer.append_group(&records);
+        let appended = log.writer.append_group(records);
         appended.map_err(|e| self.fail_log(log, e))?;
         if group.iter().any(|batch| batch.sync) {
             self.sync_log(log)?;
@@ -98,7 +95,7 @@ impl Writer {
             covers = covers || self.shared.view().live.has_segment_within(from, to);
         };
         for batch in group {
-            let payload = log.arena.store(batch.payload);
+            let payload = log.arena.store(std::mem::take(&mut batch.payload));
             apply(&log.memtable, &self.shared.storage, log.next_seq, payload, &mut on_range);
             log.next_seq += Seq::from(batch.count);
         }

@@ -138,14 +138,12 @@ impl Writer {
 /// Copies the batches of earlier logs into a new one, with the gaps that a repair left between them, and syncs it.
 fn carry_over(writer: &mut LogWriter, batches: &[(Seq, Bytes, u32)], next_seq: Seq) -> Result<()> {
     for run in batches.chunk_by(|(seq, _, count), (next, _, _)| seq + Seq::from(*count) == *next) {
-        let records: Vec<LogRecord<'_>> = run
-            .iter()
-            .map(|(seq, payload, count)| LogRecord { first_seq: *seq, count: *count, payload })
-            .collect();
-        if let Some(first) = records.first().filter(|first| first.first_seq != writer.next_seq()) {
-            writer.append_gap(first.first_seq)?;
+        let records =
+            run.iter().map(|(seq, payload, count)| LogRecord { first_seq: *seq, count: *count, payload });
+        if let Some((first_seq, ..)) = run.first().filter(|(seq, ..)| *seq != writer.next_seq()) {
+            writer.append_gap(*first_seq)?;
         }
-        writer.append_group(&records)?;
+        writer.append_group(records)?;
     }
     if writer.next_seq() != next_seq {
         writer.append_gap(next_seq)?;
