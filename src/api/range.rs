@@ -1,10 +1,10 @@
 //! Ordered iteration over one moment of the store, lazily and from both ends.
 
-use crate::engine::read::skipped::Skipped;
 use crate::engine::read::view::View;
 use crate::error::Result;
 use crate::key::{Seq, Value};
 use crate::merge::MergeCursor;
+use crate::merge::Skipped;
 use crate::segment::{Access, Direction};
 use std::ops::Bound;
 use std::sync::Arc;

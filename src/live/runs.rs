@@ -134,9 +134,29 @@ impl Run {
         from_first.take_while(move |fenced| fenced.first <= to)
     }
 
-    /// The one segment whose range includes the key, and its number in its level, given the key's fence within the run's group.
+    /// The one segment whose range includes the key, given the key's fence within the run's group.
     #[inline(always)]
-    pub fn find(&self, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
+    pub fn find(&self, fence: u64, key: &[u8]) -> Option<&Fenced> {
+        self.find_at(fence, key).map(|(_, fenced)| fenced)
+    }
+
+    /// The number in its level of the segment that [`find`](Self::find) finds.
+    #[inline]
+    pub fn position(&self, fence: u64, key: &[u8]) -> Option<usize> {
+        self.find_at(fence, key).map(|(at, _)| self.begin + at)
+    }
+
+    /// [`position`](Self::position) of what [`find`](Self::find) has found. Mostly from its address, so that only a segment that is read is
+    /// numbered.
+    #[inline(never)]
+    pub fn position_of(&self, found: &Fenced, fence: u64, key: &[u8]) -> Option<usize> {
+        let bytes = std::ptr::from_ref(found).addr().wrapping_sub(self.fences.as_ptr().addr());
+        let at = bytes / size_of::<Fenced>();
+        if at < self.fences.len() { Some(self.begin + at) } else { self.position(fence, key) }
+    }
+
+    #[inline(always)]
+    fn find_at(&self, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
         let (at, fenced) = match &*self.fences {
             [only] => (0, only),
             [] => return self.find_in_pieces(fence, key),
@@ -146,7 +166,7 @@ impl Run {
             }
         };
         match fenced.first < fence && fence < fenced.last {
-            true => Some((self.begin + at, fenced)),
+            true => Some((at, fenced)),
             false => self.find_by_keys(at, fence, key),
         }
     }
@@ -159,7 +179,7 @@ impl Run {
             let at = if number == first { piece.fences.partition_point(|f| f.last < fence) } else { 0 };
             for (at, fenced) in piece.fences.iter().enumerate().skip(at) {
                 if let Some(includes) = fenced.includes_or_follows(fence, key) {
-                    return includes.then_some((self.begin + piece.begin + at, fenced));
+                    return includes.then_some((piece.begin + at, fenced));
                 }
             }
         }
@@ -171,7 +191,7 @@ impl Run {
     fn find_by_keys(&self, at: usize, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
         for (at, fenced) in self.fences.iter().enumerate().skip(at) {
             if let Some(includes) = fenced.includes_or_follows(fence, key) {
-                return includes.then_some((self.begin + at, fenced));
+                return includes.then_some((at, fenced));
             }
         }
         None
@@ -282,9 +302,11 @@ mod tests {
                 for group in live.run_groups().iter() {
                     let Some(fence) = group.fence(&key) else { continue };
                     for run in group.runs() {
-                        let at = run.find(fence, &key).map(|(at, _)| at);
+                        let at = run.position(fence, &key);
                         let segment = at.map(|at| live.levels()[run.level()].segments().get(at).unwrap().meta.id);
-                        prop_assert_eq!(run.find(fence, &key).map(|(_, fenced)| fenced.meta.id), segment);
+                        let fenced = run.find(fence, &key);
+                        prop_assert_eq!(fenced.map(|fenced| fenced.meta.id), segment);
+                        prop_assert_eq!(fenced.and_then(|fenced| run.position_of(fenced, fence, &key)), at);
                         found.extend(segment);
                     }
                 }

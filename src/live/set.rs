@@ -189,7 +189,7 @@ impl LiveSet {
 
     /// The segment of a run whose range includes the key, given the key's fence within the run's group.
     pub fn segment_of(&self, run: &Run, fence: u64, key: &[u8]) -> Option<&LiveSegment> {
-        self.levels.get(run.level())?.segments().get(run.find(fence, key)?.0)
+        self.levels.get(run.level())?.segments().get(run.position(fence, key)?)
     }
 
     /// The deepest level with a segment; 0 if there is none.

@@ -1,33 +1,17 @@
 //! Walking the segments of a sorted run, which are opened one after another.
 
 use super::damage::Damage;
+use super::walk::RunWalk;
 use crate::bounds::copy_bound;
 use crate::error::{Error, Result};
 use crate::key::Seq;
-use crate::segment::{Access, Direction, SegmentCursor, SegmentFile, SegmentSummary};
+use crate::segment::{Access, Direction, SegmentCursor, SegmentFile};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The segments of a sorted run, in the order of a walk.
-pub trait RunSegments: Send + Sync {
-    /// Starts over with the segments that may have keys within `start`, in this direction.
-    fn seek(&mut self, direction: Direction, start: Bound<&[u8]>);
-
-    /// The next segment, and its first key in the direction of the walk.
-    fn next(&mut self) -> Option<(&Arc<SegmentFile>, &[u8])>;
-
-    /// The segment that [`next`](Self::next) returned last.
-    fn current(&self) -> Option<&SegmentSummary>;
-
-    /// In this direction from `key` on, before the bound `edge`: the first key of the first segment with an entry not older than `seq`.
-    /// `None` if there is none.
-    fn first_newer(&self, direction: Direction, key: &[u8], edge: &Bound<Vec<u8>>, seq: Seq)
-    -> Option<&[u8]>;
-}
-
 /// Walks the segments of a sorted run. Opens each segment only when a key that precedes all its keys of the walk is the next of the merge.
 pub struct RunCursor {
-    segments: Box<dyn RunSegments>,
+    segments: RunWalk,
     pub(super) at: RunPosition,
     /// While before a segment: precedes or equals, in the direction of the walk, every key that the walk meets in it.
     pub(super) first: Vec<u8>,
@@ -54,12 +38,7 @@ pub(super) enum RunPosition {
 
 impl RunCursor {
     /// Walks `segments`, which are at the start of the walk already, from `start`.
-    pub fn new(
-        segments: Box<dyn RunSegments>,
-        direction: Direction,
-        start: Bound<&[u8]>,
-        access: Access,
-    ) -> Self {
+    pub fn new(segments: RunWalk, direction: Direction, start: Bound<&[u8]>, access: Access) -> Self {
         RunCursor {
             segments,
             at: RunPosition::Outside,

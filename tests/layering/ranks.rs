@@ -12,7 +12,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
         &[
             &["show"],
             &["bounds", "error", "id", "shards", "sync"],
-            &["key", "fs"],
+            &["key", "fs", "remedy"],
             &["ranges", "sort"],
             &["sidecar", "segment", "wal", "memtable"],
             &["manifest"],

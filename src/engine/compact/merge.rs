@@ -10,13 +10,13 @@ use super::pick::pick_level0;
 use crate::engine::filters::plan::LevelSizes;
 use crate::engine::metrics::add;
 use crate::engine::publish::LiveSetChange;
-use crate::engine::read::run_walk::RunWalk;
 use crate::engine::storage::segment_builder::UnpublishedSegments;
 use crate::engine::verify::check_whole;
 use crate::engine::write::stall::LEVEL0_SLOWDOWN;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq, SplitKey};
 use crate::live::{LiveSegment, RangedRuns};
+use crate::merge::RunWalk;
 use crate::merge::{MergeCursor, MergeSource, RunCursor};
 use crate::ranges::{RangeTombstones, Span};
 use crate::segment::{Access, Direction};
@@ -201,7 +201,7 @@ fn sources(compaction: &Compaction, deleted: &RangeTombstones) -> Vec<MergeSourc
     let source = |mut run: Vec<&LiveSegment>| {
         run.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
         let walk = RunWalk::of(run.into_iter().cloned().collect(), Direction::Forward);
-        MergeSource::Run(RunCursor::new(Box::new(walk), Direction::Forward, Bound::Unbounded, Access::Scan))
+        MergeSource::Run(RunCursor::new(walk, Direction::Forward, Bound::Unbounded, Access::Scan))
     };
     alone.into_iter().chain(disjoint_runs(level0)).chain(runs.into_values()).map(source).collect()
 }

@@ -3,14 +3,11 @@
 //! A missing key ends at the filters of the current view, which the thread usually has at hand ([`kept`]). Any other read loads the
 //! [`View`] first, then the visible sequence number. Each key is hashed once.
 
-pub(crate) mod doubts;
 pub(crate) mod kept;
 pub(crate) mod lookup;
 pub(crate) mod mask;
 pub(crate) mod prefixes;
 pub(crate) mod route;
-pub(crate) mod run_walk;
-pub(crate) mod skipped;
 pub(crate) mod view;
 
 use self::lookup::Lookup;

@@ -51,8 +51,9 @@ pub(crate) struct FirstMaybe {
 
 impl FirstMaybe {
     #[inline(always)]
-    fn new(group: usize, run: usize, segment: usize) -> Self {
-        FirstMaybe { run: (group * GROUP_RUNS_MAX + run) as u32, segment: segment as u32 + 1 }
+    fn new(group: usize, run: usize, segment: Option<usize>) -> Self {
+        let run = (group * GROUP_RUNS_MAX + run) as u32;
+        FirstMaybe { run, segment: segment.map_or(0, |segment| segment as u32 + 1) }
     }
 
     pub fn group(self) -> usize {
@@ -133,10 +134,11 @@ impl Filters {
             let Some(fence) = group.fence(key.key) else { continue };
             let mut denials = LevelCounts::default();
             for (run_number, run) in group.runs().iter().enumerate() {
-                let Some((at, fenced)) = run.find(fence, key.key) else { continue };
+                let Some(fenced) = run.find(fence, key.key) else { continue };
                 if !fenced.denies(&hash) {
                     counters.denials(denials);
-                    return Some(FirstMaybe::new(number, run_number, at));
+                    let segment = run.position_of(fenced, fence, key.key);
+                    return Some(FirstMaybe::new(number, run_number, segment));
                 }
                 denials += run.count();
             }
@@ -170,9 +172,10 @@ impl Filters {
         let faulted = self.groups.iter().enumerate().find_map(|(number, group)| {
             let fence = group.fence(key.key)?;
             group.runs().iter().enumerate().find_map(|(run_number, run)| {
-                let (at, fenced) = run.find(fence, key.key)?;
+                let fenced = run.find(fence, key.key)?;
                 let has_faulted = fenced.sidecar.as_deref().is_some_and(Sidecar::has_faulted);
-                has_faulted.then(|| FirstMaybe::new(number, run_number, at))
+                let segment = run.position_of(fenced, fence, key.key);
+                has_faulted.then(|| FirstMaybe::new(number, run_number, segment))
             })
         });
         faulted.into_iter().chain(maybe).min()
@@ -200,22 +203,23 @@ impl Filters {
                 *fence = if *route == Route::Nowhere { group.fence(key.key) } else { None };
             }
             for (run_number, run) in group.runs().iter().enumerate() {
-                let mut found: [Option<(usize, &Fenced)>; KEYS_AHEAD] = [None; KEYS_AHEAD];
+                let mut found: [Option<&Fenced>; KEYS_AHEAD] = [None; KEYS_AHEAD];
                 for ((found, fence), key) in found.iter_mut().zip(&fences).zip(keys) {
                     *found = fence.and_then(|fence| run.find(fence, key.key));
-                    if let Some(sidecar) = found.and_then(|(_, fenced)| fenced.sidecar.as_deref()) {
+                    if let Some(sidecar) = found.and_then(|fenced| fenced.sidecar.as_deref()) {
                         sidecar.prefetch(key.hash);
                     }
                 }
                 let mut denials = LevelCounts::default();
-                for (((found, hash), route), fence) in
-                    found.iter().zip(&hashes).zip(&mut routes).zip(&mut fences)
+                for ((((found, hash), route), fence), key) in
+                    found.iter().zip(&hashes).zip(&mut routes).zip(&mut fences).zip(keys)
                 {
-                    let Some((at, fenced)) = found else { continue };
+                    let (Some(fenced), Some(of_key)) = (found, *fence) else { continue };
                     if fenced.denies(hash) {
                         denials += run.count();
                     } else {
-                        (*route, *fence) = (Route::Runs(FirstMaybe::new(number, run_number, *at)), None);
+                        let segment = run.position_of(fenced, of_key, key.key);
+                        (*route, *fence) = (Route::Runs(FirstMaybe::new(number, run_number, segment)), None);
                     }
                 }
                 counters.denials(denials);

@@ -2,11 +2,10 @@
 
 use super::prefixes::Prefixes;
 use super::route::{FilterUse, Filters};
-use super::run_walk::{RunWalk, begins, reaches};
 use crate::key::Seq;
 use crate::live::{LiveSegment, LiveSet};
 use crate::memtable::{Memtable, MemtableCursor};
-use crate::merge::{MergeCursor, MergeSource, RunCursor};
+use crate::merge::{MergeCursor, MergeSource, RunCursor, RunWalk, begins, reaches};
 use crate::segment::{Access, Direction};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -91,7 +90,7 @@ impl View {
             sources.push(MergeSource::Memtable(cursor));
         }
         let mut push = |walk: RunWalk| {
-            sources.push(MergeSource::Run(RunCursor::new(Box::new(walk), direction, start, access)));
+            sources.push(MergeSource::Run(RunCursor::new(walk, direction, start, access)));
         };
         let within = |segment: &&LiveSegment| reaches(segment, lower) && begins(segment, upper);
         let [level0, runs @ ..] = self.live.levels();

@@ -2,10 +2,10 @@
 
 use super::Writer;
 use super::log::{ActiveLog, LogHealth};
-use crate::engine::failure::Remedy;
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
 use crate::memtable::Memtable;
+use crate::remedy::Remedy;
 use crate::sync::Instant;
 use crate::wal;
 use std::sync::Arc;

@@ -6,13 +6,13 @@
 //! 2. Runs are merged, and of rows with the same key the one of the newest run counts. A merge needs a cursor for each run, so a certain
 //!    number of runs is merged into one of the next tier: each row is rewritten once per tier.
 
-use crate::engine::read::run_walk::RunWalk;
 use crate::engine::storage::Storage;
 use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::write::Writer;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq, Value, prefix8};
 use crate::live::LiveSegment;
+use crate::merge::RunWalk;
 use crate::merge::{MergeCursor, MergeSource, RunCursor};
 use crate::segment::{Access, Direction};
 use std::ops::{Bound, Range};
@@ -53,7 +53,7 @@ fn rows_of<'a>(
 
 fn merge_of<'a>(runs: impl IntoIterator<Item = &'a [LiveSegment]>) -> MergeCursor {
     let source = |run: &[LiveSegment]| {
-        let walk = Box::new(RunWalk::of(run.to_vec(), Direction::Forward));
+        let walk = RunWalk::of(run.to_vec(), Direction::Forward);
         MergeSource::Run(RunCursor::new(walk, Direction::Forward, Bound::Unbounded, Access::Scan))
     };
     MergeCursor::new(runs.into_iter().map(source).collect(), Direction::Forward, Bound::Unbounded, None)

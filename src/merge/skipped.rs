@@ -1,8 +1,8 @@
 //! What a range has skipped because it cannot be read.
 
+use super::damage::{Damage, DamagedPart};
 use crate::error::Error;
 use crate::id::FileId;
-use crate::merge::{Damage, DamagedPart};
 use crate::segment::{count_blocks, describe};
 use crate::sync::{Mutex, lock};
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// What ranges have skipped because it cannot be read: see [`Range::skip_damaged`](crate::Range::skip_damaged). Clones share what they
 /// hold. It grows with the damage; [`take_keys`](Self::take_keys) empties it, also while a range goes on.
 #[derive(Clone, Default)]
-pub struct Skipped(Arc<Mutex<BTreeMap<Place, Damage>>>);
+pub struct Skipped(Arc<Mutex<BTreeMap<Stretch, Damage>>>);
 
 /// Keys that a range has skipped: blocks that follow each other, or a whole segment.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct SkippedKeys {
 }
 
 /// The segment, whether its range tombstones are meant, and the last of the keys. So neighbours in a segment are neighbours in order.
-type Place = (FileId, bool, Vec<u8>);
+type Stretch = (FileId, bool, Vec<u8>);
 
 impl Skipped {
     /// Nothing yet.

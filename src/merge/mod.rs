@@ -9,12 +9,15 @@
 //! Sources may come in any order: sequence numbers decide which entry is the newest.
 
 mod damage;
+mod doubts;
 mod lead;
 mod mask;
 mod run;
 mod skip;
+mod skipped;
 mod source;
 mod unreadable;
+mod walk;
 
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
@@ -23,10 +26,11 @@ use lead::count_leading;
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-pub use damage::{Damage, DamagedPart};
-pub use mask::Mask;
-pub use run::{RunCursor, RunSegments};
+pub use mask::RangeMask;
+pub use run::RunCursor;
+pub use skipped::{Skipped, SkippedKeys};
 pub use source::MergeSource;
+pub use walk::{RunWalk, begins, reaches};
 
 /// How many entries that the same range tombstones hide a walk meets before it tries to pass them at once. Further attempts at the same
 /// ones are rarer and rarer.
@@ -62,7 +66,7 @@ pub struct MergeCursor {
     lead: usize,
     direction: Direction,
     end: Bound<Vec<u8>>,
-    mask: Option<Box<dyn Mask>>,
+    mask: Option<Box<RangeMask>>,
     started: bool,
 }
 
@@ -72,16 +76,17 @@ impl MergeCursor {
         sources: Vec<MergeSource>,
         direction: Direction,
         end: Bound<&[u8]>,
-        mask: Option<Box<dyn Mask>>,
+        mask: Option<RangeMask>,
     ) -> Self {
         let inputs: Vec<_> = sources.into_iter().map(|source| MergeInput { source, front: 0 }).collect();
         let (heap, end) = (Vec::with_capacity(inputs.len()), end.map(<[u8]>::to_vec));
+        let mask = mask.map(Box::new);
         MergeCursor { inputs, heap, top: 0, lead: 0, direction, end, mask, started: false }
     }
 
     /// The merge with another mask. Only before its first entry.
-    pub fn masked_by(self, mask: Box<dyn Mask>) -> Self {
-        MergeCursor { mask: Some(mask), ..self }
+    pub fn masked_by(self, mask: RangeMask) -> Self {
+        MergeCursor { mask: Some(Box::new(mask)), ..self }
     }
 
     /// Starts another walk, from `start` on and without an end, as a new merge of the same sources would. The sources keep what they have

@@ -6,14 +6,14 @@
 //! 3. A source meets damage when it moves to where the damage begins, in the direction of the walk. So no row that it makes doubtful was
 //!    seen before.
 
+use super::damage::{Damage, DamagedPart};
 use super::skipped::Skipped;
-use crate::engine::failure::Remedy;
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::live::{LiveSegment, LiveSet};
-use crate::merge::{Damage, DamagedPart};
 use crate::ranges::Span;
+use crate::remedy::Remedy;
 use crate::segment::Direction;
 use std::collections::BTreeSet;
 use std::ops::Bound;

@@ -2,13 +2,12 @@
 
 use crate::key::Seq;
 use crate::live::{LiveSegment, LiveSet};
-use crate::merge::RunSegments;
 use crate::segment::{Direction, SegmentFile, SegmentSummary};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// Walks segments with disjoint ranges, in order of their keys.
-pub(crate) struct RunWalk {
+pub struct RunWalk {
     run: Run,
     /// Those of the run that belong to the walk.
     within: Range<usize>,
@@ -52,10 +51,9 @@ impl RunWalk {
         let within = 0..segments.len();
         RunWalk { run: Run::Listed(segments), left: within.clone(), within, direction }
     }
-}
 
-impl RunSegments for RunWalk {
-    fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
+    /// Starts over with the segments that may have keys within `start`, in this direction.
+    pub(super) fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
         let (run, within) = (&self.run, self.within.clone());
         self.left = match direction {
             Direction::Forward => {
@@ -70,7 +68,8 @@ impl RunSegments for RunWalk {
         self.direction = direction;
     }
 
-    fn next(&mut self) -> Option<(&Arc<SegmentFile>, &[u8])> {
+    /// The next segment, and its first key in the direction of the walk.
+    pub(super) fn next(&mut self) -> Option<(&Arc<SegmentFile>, &[u8])> {
         let at = match self.direction {
             Direction::Forward => self.left.next()?,
             Direction::Reverse => self.left.next_back()?,
@@ -83,7 +82,8 @@ impl RunSegments for RunWalk {
         Some((&segment.file, first))
     }
 
-    fn current(&self) -> Option<&SegmentSummary> {
+    /// The segment that [`next`](Self::next) returned last.
+    pub(super) fn current(&self) -> Option<&SegmentSummary> {
         let at = match self.direction {
             Direction::Forward => self.left.start.checked_sub(1)?,
             Direction::Reverse => self.left.end,
@@ -91,7 +91,9 @@ impl RunSegments for RunWalk {
         self.run.get(at).map(|segment| &segment.meta.summary)
     }
 
-    fn first_newer(
+    /// In this direction from `key` on, before the bound `edge`: the first key of the first segment with an entry not older than `seq`.
+    /// `None` if there is none.
+    pub(super) fn first_newer(
         &self,
         direction: Direction,
         key: &[u8],
@@ -128,7 +130,7 @@ fn before(edge: &Bound<Vec<u8>>) -> Bound<&[u8]> {
 }
 
 /// Whether the segment's largest key is within the lower bound.
-pub(crate) fn reaches(segment: &LiveSegment, lower: Bound<&[u8]>) -> bool {
+pub fn reaches(segment: &LiveSegment, lower: Bound<&[u8]>) -> bool {
     match lower {
         Bound::Included(lower) => &*segment.meta.largest >= lower,
         Bound::Excluded(lower) => &*segment.meta.largest > lower,
@@ -137,7 +139,7 @@ pub(crate) fn reaches(segment: &LiveSegment, lower: Bound<&[u8]>) -> bool {
 }
 
 /// Whether the segment's smallest key is within the upper bound.
-pub(crate) fn begins(segment: &LiveSegment, upper: Bound<&[u8]>) -> bool {
+pub fn begins(segment: &LiveSegment, upper: Bound<&[u8]>) -> bool {
     match upper {
         Bound::Included(upper) => segment.meta.smallest.as_slice() <= upper,
         Bound::Excluded(upper) => segment.meta.smallest.as_slice() < upper,
