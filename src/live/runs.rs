@@ -148,7 +148,7 @@ impl Run {
 
     /// [`position`](Self::position) of what [`find`](Self::find) has found. Mostly from its address, so that only a segment that is read is
     /// numbered.
-    #[inline(never)]
+    #[inline]
     pub fn position_of(&self, found: &Fenced, fence: u64, key: &[u8]) -> Option<usize> {
         let bytes = std::ptr::from_ref(found).addr().wrapping_sub(self.fences.as_ptr().addr());
         let at = bytes / size_of::<Fenced>();

@@ -4,13 +4,13 @@
 //! 2. Otherwise segments are read, from the run of the first "maybe" on, newest run first.
 //! 3. Segments in quarantine belong to no level, so they are searched last; the newest entry wins.
 
-use super::route::{FirstMaybe, HashedKey, Route};
+use super::route::{FirstSegment, HashedKey, Route, RunNumber};
 use super::view::View;
 use crate::engine::metrics::{FilterCounters, QUARANTINE};
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Entry, EntryKind, Seq, Value};
-use crate::live::LiveSegment;
+use crate::live::{LiveSegment, Run};
 use crate::sidecar::Sidecar;
 
 /// A key to look up in a view, as of a sequence number.
@@ -18,6 +18,8 @@ pub(crate) struct Lookup<'a> {
     pub view: &'a View,
     pub seq: Seq,
     pub key: HashedKey<'a>,
+    /// That of the route, if there is one.
+    pub first: FirstSegment,
     /// Where the answers of filters are counted.
     pub counters: FilterCounters<'a>,
 }
@@ -62,14 +64,9 @@ impl Lookup<'_> {
 
     /// Starts to read what [`get`](Self::get) will read first, if that is not in memory.
     pub fn will_need(&self, route: Route) {
-        let Route::Runs(first) = route else { return };
-        let of_first_run = || {
-            let group = self.view.live.run_groups().get(first.group())?;
-            let run = group.runs().get(first.run_in_group())?;
-            self.view.live.segment_of(run, group.fence(self.key.key)?, self.key.key)
-        };
-        let known = first.find(&self.view.live).map(|(_, segment)| segment);
-        if let Some(segment) = known.or_else(of_first_run) {
+        if let Route::Runs(from) = route
+            && let Some((_, segment)) = self.first_segment(from)
+        {
             segment.file.will_need(self.key.key);
         }
     }
@@ -99,37 +96,44 @@ impl Lookup<'_> {
         };
         match found.is_some() && !self.view.logs_reach_back {
             true => (found, Route::Nowhere),
-            false => (found, self.view.filters.route_in_segments(self.key, self.counters)),
+            false => (found, self.view.filters.route_in_segments(self.key, self.counters).0),
         }
     }
 
-    /// The newest entry in the first segment that may have the key or in a later run.
+    /// The segment of run `from` that may have the key.
     #[inline]
-    fn newest_in_runs(&self, first: FirstMaybe) -> Result<Option<Entry>> {
-        let Some((run, segment)) = first.find(&self.view.live) else {
-            return self.newest_in_later_runs(first, 0, None);
+    fn first_segment(&self, from: RunNumber) -> Option<(&Run, &LiveSegment)> {
+        let live = &self.view.live;
+        self.first.find(from, live).or_else(|| {
+            let group = live.run_groups().get(from.group())?;
+            let run = group.runs().get(from.in_group())?;
+            Some((run, live.segment_of(run, group.fence(self.key.key)?, self.key.key)?))
+        })
+    }
+
+    /// The newest entry in run `from` or a later one.
+    #[inline]
+    fn newest_in_runs(&self, from: RunNumber) -> Result<Option<Entry>> {
+        let Some((run, segment)) = self.first_segment(from) else {
+            return self.newest_after(from, None);
         };
+        // The route begins where the filter has said "maybe", so it is not asked again.
         let verdict = match self.has_answered(segment) {
             true => self.counted(Verdict::Maybe, run.level()),
             false => self.ask(segment, run.level()),
         };
         match self.read(segment, run.level(), verdict)? {
             Some(found) if run.level() > 0 => Ok(Some(found)),
-            found => self.newest_in_later_runs(first, 1, found),
+            found => self.newest_after(from, found),
         }
     }
 
-    /// The newer of `best` and the newest entry in the runs from the one after `skipped` others on, beginning with that of `first`.
+    /// The newest entry in the runs after `first`, which has `best`.
     #[inline(never)]
-    fn newest_in_later_runs(
-        &self,
-        first: FirstMaybe,
-        skipped: usize,
-        mut best: Option<Entry>,
-    ) -> Result<Option<Entry>> {
-        let mut in_first_group = Some(first.run_in_group() + skipped);
+    fn newest_after(&self, first: RunNumber, mut best: Option<Entry>) -> Result<Option<Entry>> {
+        let mut skipped = first.in_group() + 1;
         for group in self.view.live.run_groups().iter().skip(first.group()) {
-            let from = in_first_group.take().unwrap_or(0);
+            let from = std::mem::take(&mut skipped);
             let Some(fence) = group.fence(self.key.key) else { continue };
             for run in group.runs().iter().skip(from) {
                 if best.is_some() && run.level() > 0 {

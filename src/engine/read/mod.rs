@@ -11,7 +11,7 @@ pub(crate) mod route;
 pub(crate) mod view;
 
 use self::lookup::Lookup;
-use self::route::{Filters, HashedKey, KEYS_AHEAD, Route};
+use self::route::{Filters, FirstSegment, HashedKey, KEYS_AHEAD, Route};
 use self::view::View;
 use crate::engine::metrics::FilterCounters;
 use crate::engine::shared::Shared;
@@ -47,7 +47,7 @@ impl Reader {
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
         let (key, counters) = (self.hash_key(key), self.counters());
         match self.route(key, counters) {
-            Route::Nowhere => Ok(None),
+            (Route::Nowhere, _) => Ok(None),
             route => self.get_now(key, counters, route),
         }
     }
@@ -58,18 +58,19 @@ impl Reader {
         &self,
         key: HashedKey<'_>,
         counters: FilterCounters<'_>,
-        route: Route,
+        route: (Route, FirstSegment),
     ) -> Result<Option<Value>> {
         let view = self.shared.view();
         let seq = self.shared.visible();
-        let route = self.route_in(&view, key, counters, route);
-        Lookup { view: &view, seq, key, counters }.get(route)
+        let (route, first) = self.route_in(&view, key, counters, route);
+        Lookup { view: &view, seq, key, first, counters }.get(route)
     }
 
     /// The value of a key in a view, as of `seq`.
     pub fn get_in(&self, view: &View, seq: Seq, key: &[u8]) -> Result<Option<Value>> {
         let (key, counters) = (self.hash_key(key), self.counters());
-        Lookup { view, seq, key, counters }.get(view.filters.route(key, counters))
+        let (route, first) = view.filters.route(key, counters);
+        Lookup { view, seq, key, first, counters }.get(route)
     }
 
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
@@ -104,18 +105,23 @@ impl Reader {
     pub fn may_contain(&self, key: &[u8]) -> Verdict {
         let (key, counters) = (self.hash_key(key), self.counters());
         match self.route(key, counters) {
-            Route::Nowhere => Verdict::Absent,
-            Route::Runs(_) => Verdict::Maybe,
+            (Route::Nowhere, _) => Verdict::Absent,
+            (Route::Runs(_), _) => Verdict::Maybe,
             route => self.may_contain_now(key, counters, route),
         }
     }
 
     #[inline(never)]
-    fn may_contain_now(&self, key: HashedKey<'_>, counters: FilterCounters<'_>, route: Route) -> Verdict {
+    fn may_contain_now(
+        &self,
+        key: HashedKey<'_>,
+        counters: FilterCounters<'_>,
+        route: (Route, FirstSegment),
+    ) -> Verdict {
         let view = self.shared.view();
         let seq = self.shared.visible();
-        let route = self.route_in(&view, key, counters, route);
-        Lookup { view: &view, seq, key, counters }.may_contain(route)
+        let (route, first) = self.route_in(&view, key, counters, route);
+        Lookup { view: &view, seq, key, first, counters }.may_contain(route)
     }
 
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
@@ -159,7 +165,7 @@ impl Reader {
             let hashed = hashed.get(..keys.len()).unwrap_or_default();
             let routes = view.filters.routes(hashed, counters);
             for (&key, route) in hashed.iter().zip(routes) {
-                each(Lookup { view, seq, key, counters }, route);
+                each(Lookup { view, seq, key, first: FirstSegment::UNKNOWN, counters }, route);
             }
         }
     }
@@ -176,7 +182,7 @@ impl Reader {
 
     /// The route of a key by the current view's filters.
     #[inline(always)]
-    fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Route {
+    fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> (Route, FirstSegment) {
         self.ask_filters(move |filters| filters.route(key, counters))
     }
 
@@ -197,7 +203,13 @@ impl Reader {
     }
 
     /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the filters of an older view.
-    fn route_in(&self, view: &View, key: HashedKey<'_>, counters: FilterCounters<'_>, route: Route) -> Route {
+    fn route_in(
+        &self,
+        view: &View,
+        key: HashedKey<'_>,
+        counters: FilterCounters<'_>,
+        route: (Route, FirstSegment),
+    ) -> (Route, FirstSegment) {
         match kept::are(self.shared.current().store, &view.filters) {
             true => route,
             false => view.filters.route(key, counters),
@@ -226,7 +238,7 @@ mod tests {
             }
             filters.route(key, reader.counters())
         });
-        assert_eq!((asked.get(), matches!(route, Route::Runs(_))), (2, true), "{route:?}");
+        assert_eq!((asked.get(), matches!(route, (Route::Runs(_), _))), (2, true), "{route:?}");
     }
 
     #[test]

@@ -40,36 +40,43 @@ pub(crate) struct Filters {
     any_quarantined: bool,
 }
 
-/// The first segment that may have a key. Two words with the rest of a [`Route`], so that it is returned in registers.
+/// The number of a run: that of its group, and its own in the group. One word, so that a [`Route`] is returned in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct FirstMaybe {
-    /// The number of its run: that of the run's group, and its own in the group.
-    run: u32,
-    /// Its number in its level, plus 1; 0 if no filter was asked: then it is any segment of this run or of a later one.
-    segment: u32,
-}
+pub(crate) struct RunNumber(u32);
 
-impl FirstMaybe {
+impl RunNumber {
     #[inline(always)]
-    fn new(group: usize, run: usize, segment: Option<usize>) -> Self {
-        let run = (group * GROUP_RUNS_MAX + run) as u32;
-        FirstMaybe { run, segment: segment.map_or(0, |segment| segment as u32 + 1) }
+    fn new(group: usize, run: usize) -> Self {
+        RunNumber((group * GROUP_RUNS_MAX + run) as u32)
     }
 
     pub fn group(self) -> usize {
-        self.run as usize / GROUP_RUNS_MAX
+        self.0 as usize / GROUP_RUNS_MAX
     }
 
-    pub fn run_in_group(self) -> usize {
-        self.run as usize % GROUP_RUNS_MAX
+    pub fn in_group(self) -> usize {
+        self.0 as usize % GROUP_RUNS_MAX
+    }
+}
+
+/// The number of the first segment that may have a key in its level, plus 1; 0 if that was not noted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FirstSegment(u32);
+
+impl FirstSegment {
+    pub const UNKNOWN: FirstSegment = FirstSegment(0);
+
+    #[inline(always)]
+    fn new(number: Option<usize>) -> Self {
+        FirstSegment(number.and_then(|number| u32::try_from(number + 1).ok()).unwrap_or(0))
     }
 
-    /// The run and the segment, in the live set whose filters were asked; `None` if none was.
+    /// The run and the segment, in the live set whose filters were asked; `None` if it is not known.
     #[inline]
-    pub fn find(self, live: &LiveSet) -> Option<(&Run, &LiveSegment)> {
-        let run = live.run_groups().get(self.group())?.runs().get(self.run_in_group())?;
-        let at = self.segment.checked_sub(1)?;
-        Some((run, live.levels().get(run.level())?.segments().get(at as usize)?))
+    pub fn find(self, run: RunNumber, live: &LiveSet) -> Option<(&Run, &LiveSegment)> {
+        let number = self.0.checked_sub(1)?;
+        let run = live.run_groups().get(run.group())?.runs().get(run.in_group())?;
+        Some((run, live.levels().get(run.level())?.segments().get(number as usize)?))
     }
 }
 
@@ -78,8 +85,8 @@ impl FirstMaybe {
 pub(crate) enum Route {
     /// Anywhere. The runs have not been asked, because a memtable may have the key.
     Memtables,
-    /// In this segment or in a later run, or in quarantine.
-    Runs(FirstMaybe),
+    /// In this run or a later one, or in quarantine.
+    Runs(RunNumber),
     /// In quarantine.
     Quarantine,
     /// The key is missing.
@@ -101,10 +108,10 @@ impl Filters {
 
     /// Where a key may be.
     #[inline(always)]
-    pub fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Route {
+    pub fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> (Route, FirstSegment) {
         match self.memtables_deny(key.hash) {
             true => self.route_in_segments(key, counters),
-            false => Route::Memtables,
+            false => (Route::Memtables, FirstSegment::UNKNOWN),
         }
     }
 
@@ -116,19 +123,33 @@ impl Filters {
 
     /// Where a key may be, besides the memtables.
     #[inline(always)]
-    pub fn route_in_segments(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Route {
+    pub fn route_in_segments(
+        &self,
+        key: HashedKey<'_>,
+        counters: FilterCounters<'_>,
+    ) -> (Route, FirstSegment) {
         if !self.used.on {
-            return Route::Runs(FirstMaybe::default());
+            return (Route::Runs(RunNumber::default()), FirstSegment::UNKNOWN);
         }
         let maybe = self.first_maybe(key, counters);
         // Checked after the probes: missing lines read as zeros.
-        let maybe = if any_fault() { self.first_faulted(key, maybe) } else { maybe };
-        maybe.map_or(self.route_beyond_runs(), Route::Runs)
+        if any_fault() {
+            let maybe = self.first_faulted(key, maybe.map(|(run, _)| run));
+            return (maybe.map_or(self.route_beyond_runs(), Route::Runs), FirstSegment::UNKNOWN);
+        }
+        match maybe {
+            Some((run, segment)) => (Route::Runs(run), segment),
+            None => (self.route_beyond_runs(), FirstSegment::UNKNOWN),
+        }
     }
 
-    /// The first segment that does not deny a key.
+    /// The first run that does not deny a key, with its segment.
     #[inline(always)]
-    fn first_maybe(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> Option<FirstMaybe> {
+    fn first_maybe(
+        &self,
+        key: HashedKey<'_>,
+        counters: FilterCounters<'_>,
+    ) -> Option<(RunNumber, FirstSegment)> {
         let hash = ProbeHash::new(key.hash);
         for (number, group) in self.groups.iter().enumerate() {
             let Some(fence) = group.fence(key.key) else { continue };
@@ -137,8 +158,8 @@ impl Filters {
                 let Some(fenced) = run.find(fence, key.key) else { continue };
                 if !fenced.denies(&hash) {
                     counters.denials(denials);
-                    let segment = run.position_of(fenced, fence, key.key);
-                    return Some(FirstMaybe::new(number, run_number, segment));
+                    let segment = FirstSegment::new(run.position_of(fenced, fence, key.key));
+                    return Some((RunNumber::new(number, run_number), segment));
                 }
                 denials += run.count();
             }
@@ -166,17 +187,16 @@ impl Filters {
         denials.deny_all(segments.map(|fenced| fenced.sidecar.as_deref()))
     }
 
-    /// The first segment that does not deny a key, or whose denial does not count because the map of its filter has faulted.
+    /// The first run that does not deny a key, or whose denial does not count because the map of its filter has faulted.
     #[cold]
-    fn first_faulted(&self, key: HashedKey<'_>, maybe: Option<FirstMaybe>) -> Option<FirstMaybe> {
+    fn first_faulted(&self, key: HashedKey<'_>, maybe: Option<RunNumber>) -> Option<RunNumber> {
         let faulted = self.groups.iter().enumerate().find_map(|(number, group)| {
             let fence = group.fence(key.key)?;
-            group.runs().iter().enumerate().find_map(|(run_number, run)| {
-                let fenced = run.find(fence, key.key)?;
-                let has_faulted = fenced.sidecar.as_deref().is_some_and(Sidecar::has_faulted);
-                let segment = run.position_of(fenced, fence, key.key);
-                has_faulted.then(|| FirstMaybe::new(number, run_number, segment))
-            })
+            let run = group.runs().iter().position(|run| {
+                let sidecar = run.find(fence, key.key).and_then(|fenced| fenced.sidecar.as_deref());
+                sidecar.is_some_and(Sidecar::has_faulted)
+            })?;
+            Some(RunNumber::new(number, run))
         });
         faulted.into_iter().chain(maybe).min()
     }
@@ -211,15 +231,14 @@ impl Filters {
                     }
                 }
                 let mut denials = LevelCounts::default();
-                for ((((found, hash), route), fence), key) in
-                    found.iter().zip(&hashes).zip(&mut routes).zip(&mut fences).zip(keys)
+                for (((found, hash), route), fence) in
+                    found.iter().zip(&hashes).zip(&mut routes).zip(&mut fences)
                 {
-                    let (Some(fenced), Some(of_key)) = (found, *fence) else { continue };
+                    let Some(fenced) = found else { continue };
                     if fenced.denies(hash) {
                         denials += run.count();
                     } else {
-                        let segment = run.position_of(fenced, of_key, key.key);
-                        (*route, *fence) = (Route::Runs(FirstMaybe::new(number, run_number, segment)), None);
+                        (*route, *fence) = (Route::Runs(RunNumber::new(number, run_number)), None);
                     }
                 }
                 counters.denials(denials);
