@@ -50,7 +50,7 @@ fn no_file_imports_itself_by_way_of_others() {
 
 #[test]
 fn each_kind_of_cycle_is_found() {
-    let planted: [&[(&str, &str)]; 8] = [
+    let planted: [&[(&str, &str)]; 9] = [
         &[("a.rs", "use crate::b::B; pub struct A;"), ("b.rs", "pub struct B(crate::a::A);")],
         &[("a/b.rs", "use super::c::C; pub struct B;"), ("a/c.rs", "use super::b; pub struct C(b::B);")],
         // By way of a re-export, and of two.
@@ -73,6 +73,10 @@ fn each_kind_of_cycle_is_found() {
             ("a.rs", "use crate::b::B; pub struct A;"),
             ("b.rs", "use crate::c::C; pub struct B;"),
             ("c.rs", "fn f() { let a = crate::a::A; } pub struct C;"),
+        ],
+        &[
+            ("a.rs", "pub const A: u8 = 0; fn f() { (0..crate::b::B).map(g) }"),
+            ("b.rs", "pub const B: u8 = crate::a::A + 1;"),
         ],
     ];
     for files in planted {

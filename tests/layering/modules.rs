@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Files;
-use crate::source::{closing, is_ident, tokens, without_tests};
+use crate::source::{begins_path, closing, is_ident, split_by_comma, tokens, without_tests};
 
 /// A module: a file, or a block `mod name { … }` in one.
 #[derive(Default)]
@@ -89,7 +89,7 @@ impl<'a> Modules<'a> {
                 ["}", ..] => depth -= 1,
                 _ => {}
             }
-            if code[at].starts_with(is_ident) && (at == 0 || !matches!(code[at - 1], "::" | ".")) {
+            if begins_path(code, at) {
                 let names = code[at..].chunks(2).take_while(|pair| pair[0].starts_with(is_ident));
                 let path_length = names.clone().take_while(|pair| pair.get(1) == Some(&"::")).count() + 1;
                 module.paths.insert(names.take(path_length).map(|pair| pair[0]).collect());
@@ -196,21 +196,4 @@ fn use_tree<'a>(tree: &[&'a str], before: &[&'a str], is_reexport: bool, found: 
             found.push(Use { name, path, is_reexport });
         }
     }
-}
-
-fn split_by_comma<'t, 'a>(list: &'t [&'a str]) -> Vec<&'t [&'a str]> {
-    let (mut branches, mut start, mut at) = (Vec::new(), 0, 0);
-    while at < list.len() {
-        match list[at] {
-            "{" => at = closing(list, at),
-            "," => {
-                branches.push(&list[start..at]);
-                at += 1;
-                start = at;
-            }
-            _ => at += 1,
-        }
-    }
-    branches.push(&list[start..]);
-    branches
 }

@@ -1,6 +1,7 @@
 //! Rust source as tokens: without comments, literals and items under `#[cfg(test)]`.
 
-/// Identifiers, `::`, `#` and single punctuation marks, in order. Comments are dropped; each literal becomes `""` or nothing.
+/// Identifiers, `::`, `#` and single punctuation marks, in order. Comments, lifetimes and literals are dropped, but
+/// not a number after a dot, which may be a field of a tuple.
 pub(crate) fn tokens(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -13,10 +14,11 @@ pub(crate) fn tokens(text: &str) -> Vec<&str> {
             'b' if rest.starts_with("b\"") => 2 + string(&rest[2..]),
             'b' if rest.starts_with("b'") => 1 + char_or_lifetime(&rest[1..]),
             'b' | 'r' if raw_string(rest).is_some() => raw_string(rest).unwrap_or_default(),
-            _ if first.is_ascii_digit() => prefix(rest, is_ident),
             _ if is_ident(first) => {
                 let length = prefix(rest, is_ident);
-                found.push(&rest[..length]);
+                if !first.is_ascii_digit() || found.last() == Some(&".") {
+                    found.push(&rest[..length]);
+                }
                 length
             }
             _ if first.is_whitespace() => first.len_utf8(),
@@ -108,6 +110,52 @@ pub(crate) fn closing(tokens: &[&str], open: usize) -> usize {
     tokens.len()
 }
 
+/// The index behind the `>` that closes the `<` at `open`, in a type.
+pub(crate) fn closing_angle(tokens: &[&str], open: usize) -> usize {
+    let mut depth = 0;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match *token {
+            "<" => depth += 1,
+            ">" if tokens[at - 1] != "-" => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+    }
+    tokens.len()
+}
+
+/// The parts of a list of types, parameters or branches of a `use`, without the commas.
+pub(crate) fn split_by_comma<'t, 'a>(list: &'t [&'a str]) -> Vec<&'t [&'a str]> {
+    let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    while at < list.len() {
+        match list[at] {
+            "(" | "[" | "{" => at = closing(list, at),
+            "<" => at = closing_angle(list, at),
+            "," => {
+                parts.push(&list[start..at]);
+                at += 1;
+                start = at;
+            }
+            _ => at += 1,
+        }
+    }
+    parts.push(&list[start..]);
+    parts
+}
+
+/// Whether a name or a path begins at `at`. A field, a method and a later part of a path do not; what follows `..`
+/// does.
+pub(crate) fn begins_path(tokens: &[&str], at: usize) -> bool {
+    tokens[at].starts_with(is_ident)
+        && match tokens[..at] {
+            [.., ".", "."] => true,
+            [.., "." | "::"] => false,
+            _ => true,
+        }
+}
+
 /// What is left of a file without its tests, and the names of the modules that it declares for tests only.
 pub(crate) fn without_tests<'a>(tokens: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
     let (mut code, mut test_modules, mut at) = (Vec::new(), Vec::new(), 0);
@@ -182,9 +230,11 @@ fn comments_literals_and_test_code_are_no_tokens() {
         struct G { #[cfg(test)] hits: crate::Hits, misses: u64 }
         #[cfg(test)]
         impl<A, B> H<A, B> { fn h() {} }
+        fn i(k: (u8, (u8, f32))) -> bool { k.1.0 > 0.5 }
         type End = u8;"##;
     let expected = "use crate :: b ; const C : char = ; const D : & str = ; const E : & [ u8 ] = ; \
-        fn f < > ( x : & str ) -> char { } struct G { misses : u64 } type End = u8 ;";
+        fn f < > ( x : & str ) -> char { } struct G { misses : u64 } \
+        fn i ( k : ( u8 , ( u8 , f32 ) ) ) -> bool { k . 1 . 0 > . 5 } type End = u8 ;";
     let tokens = tokens(text);
     let (code, test_modules) = without_tests(&tokens);
     assert_eq!(code.join(" ").replace("- >", "->"), expected);
