@@ -2,11 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::crates;
+use crate::methods::{imports, imports_without};
 use crate::modules::{Imports, Modules};
+use crate::{Files, crates};
+
+/// Types whose methods still make cycles: the directory of the crate, and the type's path in it. No cycle may
+/// be left without their methods.
+const KNOWN: [(&str, &str); 9] = [
+    // `impl Inner` is spread over 23 files. Remove this line once `Inner` is split into a type for each task.
+    ("src", "db::inner::Inner"),
+    ("src", "db::options::Options"),
+    ("src", "db::view::View"),
+    ("src", "merge::MergeCursor"),
+    ("src", "sidecar::reader::Sidecar"),
+    ("crates/cli/src", "server::connection::Connection"),
+    ("benches/versus/src", "policies::Contest"),
+    ("benches/versus/src", "worker::TaskRunner"),
+    ("harness/src", "model::player::Player"),
+];
 
 /// The groups of files of which each imports every other one, by way of others of the group.
-fn cycles<'a>(imports: &Imports<'a>) -> BTreeSet<BTreeSet<&'a str>> {
+pub(crate) fn cycles<'a>(imports: &Imports<'a>) -> BTreeSet<BTreeSet<&'a str>> {
     let reached: BTreeMap<_, _> = imports.keys().map(|file| (*file, reachable(imports, file))).collect();
     let together = |file: &&'a str| {
         let group =
@@ -28,24 +44,46 @@ fn reachable<'a>(imports: &Imports<'a>, from: &'a str) -> BTreeSet<&'a str> {
     found
 }
 
+fn print_cycle(dir: &str, group: &BTreeSet<&str>, imports: &Imports<'_>) {
+    println!("{dir}: {group:?}");
+    for from in group {
+        for (to, by) in imports[from].iter().filter(|(to, _)| group.contains(*to)) {
+            println!(
+                "    {from} imports {to} by {}",
+                Vec::from_iter(by.iter().map(String::as_str)).join(", ")
+            );
+        }
+    }
+}
+
+/// The types of [`KNOWN`] in a crate, but for one.
+fn known(dir: &str, except: &str) -> Vec<&'static str> {
+    let of_crate = KNOWN.iter().filter(|(its, name)| *its == dir && *name != except);
+    of_crate.map(|(_, name)| *name).collect()
+}
+
 #[test]
 fn no_file_imports_itself_by_way_of_others() {
     let mut found = Vec::new();
     for (dir, files) in crates() {
-        let imports = Modules::new(&files).imports();
+        let imports = imports_without(&Modules::new(&files), &known(&dir, ""));
         for group in cycles(&imports) {
-            println!("{dir}: {group:?}");
-            for (from, (to, by)) in
-                group.iter().flat_map(|from| imports[from].iter().map(move |to| (from, to)))
-            {
-                if group.contains(to) {
-                    println!("    {from} imports {by} of {to}");
-                }
-            }
+            print_cycle(&dir, &group, &imports);
             found.push(format!("{dir}: {group:?}"));
         }
     }
     assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn each_known_cycle_is_still_there() {
+    let crates = crates();
+    for (dir, name) in KNOWN {
+        let imports = imports_without(&Modules::new(&crates[dir]), &known(dir, name));
+        let cycles = cycles(&imports);
+        cycles.iter().for_each(|group| print_cycle(dir, group, &imports));
+        assert!(!cycles.is_empty(), "{dir}: methods of {name} make no cycle any more; remove it from KNOWN");
+    }
 }
 
 #[test]
@@ -80,7 +118,7 @@ fn each_kind_of_cycle_is_found() {
         ],
     ];
     for files in planted {
-        assert_eq!(of(files), 1, "{files:?}");
+        assert_eq!(count(files), 1, "{files:?}");
     }
     let fine: [&[(&str, &str)]; 4] = [
         // A re-export is no import.
@@ -100,11 +138,16 @@ fn each_kind_of_cycle_is_found() {
         &[("a.rs", "use crate::b::B; pub struct A;"), ("b.rs", "use other::a::A; pub struct B;")],
     ];
     for files in fine {
-        assert_eq!(of(files), 0, "{files:?}");
+        assert_eq!(count(files), 0, "{files:?}");
     }
+}
 
-    fn of(files: &[(&str, &str)]) -> usize {
-        let files = files.iter().map(|(file, text)| (file.to_string(), text.to_string())).collect();
-        cycles(&Modules::new(&files).imports()).len()
-    }
+#[cfg(test)]
+pub(crate) fn files(files: &[(&str, &str)]) -> Files {
+    files.iter().map(|(file, text)| (file.to_string(), text.to_string())).collect()
+}
+
+#[cfg(test)]
+pub(crate) fn count(planted: &[(&str, &str)]) -> usize {
+    cycles(&imports(&Modules::new(&files(planted)))).len()
 }

@@ -3,12 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
+mod calls;
 mod cycles;
 mod links;
+mod method_cycles;
+mod methods;
 mod modules;
 mod packages;
 mod ranks;
 mod source;
+mod types;
 
 use std::collections::BTreeMap;
 use std::fs;

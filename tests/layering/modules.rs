@@ -1,7 +1,7 @@
-//! Which file of a crate imports which.
+//! Which file of a crate imports which by a path.
 //!
 //! A path (`crate::a::B`, `super::B`, `child::B`, or `a::B` after `use crate::a`) counts as an import of the file that defines `B`, however
-//! many `mod.rs` re-export it. A re-export by itself imports nothing. Methods, which need no path, are not seen.
+//! many `mod.rs` re-export it. A re-export by itself imports nothing. For methods, see `methods.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +16,8 @@ struct Module<'a> {
     uses: Vec<Use<'a>>,
     /// The paths and the single names in its code, `use` left out.
     paths: BTreeSet<Vec<&'a str>>,
+    /// Its tokens, without those of the modules in it.
+    code: Vec<&'a str>,
 }
 
 /// One name that a `use` brings in; `*` for all of them.
@@ -28,13 +30,15 @@ struct Use<'a> {
 /// The modules of a crate by their path from its root.
 pub(crate) struct Modules<'a>(BTreeMap<Vec<&'a str>, Module<'a>>);
 
-/// Which files a file imports, and by which name.
-pub(crate) type Imports<'a> = BTreeMap<&'a str, BTreeMap<&'a str, String>>;
+/// Which files a file imports, and by which names.
+pub(crate) type Imports<'a> = BTreeMap<&'a str, BTreeMap<&'a str, BTreeSet<String>>>;
 
-#[derive(Clone)]
+/// What a module defines outside of functions: the module's path from the crate's root, and the name.
+pub(crate) type Item<'a> = (Vec<&'a str>, &'a str);
+
 enum Target<'a> {
     Module(Vec<&'a str>),
-    Item { file: &'a str },
+    Item(Item<'a>),
 }
 
 impl<'a> Modules<'a> {
@@ -94,21 +98,25 @@ impl<'a> Modules<'a> {
                 let path_length = names.clone().take_while(|pair| pair.get(1) == Some(&"::")).count() + 1;
                 module.paths.insert(names.take(path_length).map(|pair| pair[0]).collect());
             }
+            module.code.push(code[at]);
             at += 1;
         }
         self.0.insert(path, module);
     }
 
+    /// By paths alone.
     pub(crate) fn imports(&self) -> Imports<'a> {
         let mut imports = Imports::new();
         for (path, module) in &self.0 {
             let mentions = |name| module.paths.iter().any(|path| path[0] == name);
             let uses = module.uses.iter().filter(|used| !used.is_reexport || mentions(used.name));
             for named in uses.map(|used| &used.path).chain(&module.paths) {
-                if let Some(Target::Item { file }) = self.resolve(path, named, 0)
+                if let Some(Target::Item((home, _))) = self.resolve(path, named, 0)
+                    && let file = self.0[&home].file
                     && file != module.file
                 {
-                    imports.entry(module.file).or_default().insert(file, named.join("::"));
+                    let by = imports.entry(module.file).or_default().entry(file).or_default();
+                    by.insert(named.join("::"));
                 }
             }
         }
@@ -121,6 +129,21 @@ impl<'a> Modules<'a> {
             let used = module.uses.iter().map(|used| &used.path[..]);
             (module.file, module.paths.iter().map(|path| &path[..]).chain(used).collect())
         })
+    }
+
+    /// Each module's path, its file and its tokens, without `use`.
+    pub(crate) fn code(&self) -> impl Iterator<Item = (&[&'a str], &'a str, &[&'a str])> {
+        self.0.iter().map(|(path, module)| (&path[..], module.file, &module.code[..]))
+    }
+
+    /// The item that the whole of a path in `module` stands for.
+    pub(crate) fn item(&self, module: &[&'a str], path: &[&'a str]) -> Option<Item<'a>> {
+        let (name, before) = path.split_last()?;
+        let Target::Module(inside) = self.resolve(module, before, 0)? else { return None };
+        match self.resolve(&inside, &[name], 0)? {
+            Target::Item(item) => Some(item),
+            Target::Module(_) => None,
+        }
     }
 
     /// What a path in `module` stands for; `None` for what other crates define, and for local names.
@@ -151,7 +174,7 @@ impl<'a> Modules<'a> {
         }
         let module = self.0.get(path)?;
         if module.items.contains(name) {
-            return Some(Target::Item { file: module.file });
+            return Some(Target::Item((path.to_vec(), name)));
         }
         let brings =
             |used: &&Use<'a>| fuel < FUEL && used.path != [name] && (used.name == name || used.name == "*");

@@ -1,5 +1,6 @@
 //! Which modules of a crate each one may import, and where `unsafe` and I/O may stand.
 
+use crate::methods::imports;
 use crate::modules::Modules;
 use crate::{Files, crates};
 
@@ -80,11 +81,12 @@ fn violations(dir: &str, files: &Files) -> Vec<String> {
     let ranks = RANKS.iter().find(|(crate_dir, _)| *crate_dir == dir).map_or(&[][..], |(_, ranks)| ranks);
     let rank = |module: &str| ranks.iter().position(|its| its.contains(&module));
     let top = |file: &str| file.split(['/', '.']).next().unwrap_or_default().to_owned();
-    for (file, imported) in modules.imports().into_iter().filter(|_| !ranks.is_empty()) {
+    for (file, imported) in imports(&modules).into_iter().filter(|_| !ranks.is_empty()) {
         for (other, by) in imported.iter().filter(|(other, _)| top(other) != top(file) && top(file) != "lib")
         {
             if rank(&top(other)).is_none_or(|its| rank(&top(file)).is_none_or(|mine| its >= mine)) {
-                found.push(format!("{dir}/{file} imports {by} of {other}, which is not of a lower rank"));
+                let by = Vec::from_iter(by.iter().map(String::as_str)).join(", ");
+                found.push(format!("{dir}/{file} imports {other} by {by}, which is not of a lower rank"));
             }
         }
     }
