@@ -15,8 +15,8 @@ use crate::engine::verify::{VerifyReport, verify};
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::Value;
+use crate::options::Durability;
 use crate::options::FilterPolicy;
-use crate::options::{Durability, Options};
 use crate::wal::Batch;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -43,14 +43,6 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens the store in directory `path` with default options. Creates it if it is missing.
-    ///
-    /// # Errors
-    /// The errors of [`Options::open`].
-    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Options::new().open(path)
-    }
-
     pub(crate) fn new(store: OpenStore) -> Self {
         Db { store: Arc::new(store) }
     }
@@ -182,7 +174,7 @@ impl Db {
     }
 
     /// Whether a key may start with `prefix`, from memtables and filters alone: [`Verdict::Absent`] is certain. It never reads a block.
-    /// Filters know the prefixes of [`Options::prefixes`]; without one that fits, only the first and the last key of segments tell.
+    /// Filters know the prefixes of [`Options::prefixes`](crate::Options::prefixes); without one that fits, only the first and the last key of segments tell.
     /// The prefix of deleted keys may stay "maybe" until a compaction drops them.
     pub fn may_contain_prefix(&self, prefix: impl AsRef<[u8]>) -> Verdict {
         self.reader().may_contain_prefix(prefix.as_ref())
@@ -246,7 +238,7 @@ impl Db {
         self.snapshot().iter()
     }
 
-    /// The keys that start with `prefix`, and their values, in order. With [`Options::prefixes`], it skips what has no such key.
+    /// The keys that start with `prefix`, and their values, in order. With [`Options::prefixes`](crate::Options::prefixes), it skips what has no such key.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         match self.reader().denies_prefix(prefix.as_ref()) {
             true => Range::empty(),
@@ -343,7 +335,7 @@ impl Db {
         self.own()?.filters.warm()
     }
 
-    /// In a store that [follows](Options::follow) another process: makes everything visible that was written before this call. In any other
+    /// In a store that [follows](crate::Options::follow) another process: makes everything visible that was written before this call. In any other
     /// store, that is so already.
     ///
     /// # Errors

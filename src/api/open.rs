@@ -6,6 +6,16 @@ use crate::error::Result;
 use crate::options::Options;
 use std::path::Path;
 
+impl Db {
+    /// Opens the store in directory `path` with default options. Creates it if it is missing.
+    ///
+    /// # Errors
+    /// The errors of [`Options::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open(path)
+    }
+}
+
 impl Options {
     /// Opens the store in directory `path`.
     ///

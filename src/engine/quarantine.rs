@@ -2,7 +2,7 @@
 //!
 //! A failed read endangers nothing that is written, so the store stays writable (I5). A manifest edit moves the segment from its level to
 //! quarantine, where it stays across reopening. Compactions leave it out and keep every tombstone that may hide one of its rows. Reads
-//! still search it (see `LiveSet::quarantined`). Once it is readable again, it comes back (see `take_back.rs`); `sidebloom repair`
+//! still search it (see `LiveSet::quarantined`). Once it is readable again, it comes back (see `compact/take_back.rs`); `sidebloom repair`
 //! salvages the readable rows of the others.
 
 use crate::engine::publish::{LiveSetChange, Publisher};

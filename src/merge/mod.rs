@@ -10,20 +10,19 @@
 
 mod damage;
 mod doubts;
+mod inputs;
 mod lead;
 mod mask;
 mod run;
-mod skip;
 mod skipped;
 mod source;
-mod unreadable;
 mod walk;
 
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use crate::segment::Direction;
+use inputs::{Input, Inputs};
 use lead::count_leading;
-use std::cmp::Ordering;
 use std::ops::Bound;
 
 pub use mask::RangeMask;
@@ -36,37 +35,15 @@ pub use walk::{RunWalk, begins, reaches};
 /// ones are rarer and rarer.
 const HIDDEN_RUN: u32 = 16;
 
-/// A source with the front of its key, which decides most comparisons.
-struct MergeInput {
-    source: MergeSource,
-    front: u128,
-}
-
-impl MergeInput {
-    fn advance(&mut self) -> Result<bool> {
-        let more = self.source.advance()?;
-        self.front = self.source.key().front();
-        Ok(more)
-    }
-
-    #[inline]
-    fn cmp_key(&self, other: &MergeInput) -> Ordering {
-        self.front.cmp(&other.front).then_with(|| self.source.key().cmp(&other.source.key()))
-    }
-}
-
 /// Walks the merged entries. Starts before the first one.
 pub struct MergeCursor {
-    inputs: Vec<MergeInput>,
-    /// Indices into `inputs`, smallest first: a binary heap.
+    inputs: Inputs,
+    /// Indices of inputs, smallest first: a binary heap.
     heap: Vec<usize>,
     /// The top of the heap.
     top: usize,
     /// Number of further entries of the top that need no comparison.
     lead: usize,
-    direction: Direction,
-    end: Bound<Vec<u8>>,
-    mask: Option<Box<RangeMask>>,
     started: bool,
 }
 
@@ -78,24 +55,25 @@ impl MergeCursor {
         end: Bound<&[u8]>,
         mask: Option<RangeMask>,
     ) -> Self {
-        let inputs: Vec<_> = sources.into_iter().map(|source| MergeInput { source, front: 0 }).collect();
-        let (heap, end) = (Vec::with_capacity(inputs.len()), end.map(<[u8]>::to_vec));
-        let mask = mask.map(Box::new);
-        MergeCursor { inputs, heap, top: 0, lead: 0, direction, end, mask, started: false }
+        let all: Vec<_> = sources.into_iter().map(|source| Input { source, front: 0 }).collect();
+        let heap = Vec::with_capacity(all.len());
+        let inputs = Inputs { all, direction, end: end.map(<[u8]>::to_vec), mask: mask.map(Box::new) };
+        MergeCursor { inputs, heap, top: 0, lead: 0, started: false }
     }
 
     /// The merge with another mask. Only before its first entry.
-    pub fn masked_by(self, mask: RangeMask) -> Self {
-        MergeCursor { mask: Some(Box::new(mask)), ..self }
+    pub fn masked_by(mut self, mask: RangeMask) -> Self {
+        self.inputs.mask = Some(Box::new(mask));
+        self
     }
 
     /// Starts another walk, from `start` on and without an end, as a new merge of the same sources would. The sources keep what they have
     /// in memory, and read nothing yet.
     pub fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
-        self.inputs.iter_mut().for_each(|input| input.source.seek(direction, start));
+        self.inputs.all.iter_mut().for_each(|input| input.source.seek(direction, start));
         self.heap.clear();
         (self.top, self.lead, self.started) = (usize::MAX, 0, false);
-        (self.direction, self.end) = (direction, Bound::Unbounded);
+        (self.inputs.direction, self.inputs.end) = (direction, Bound::Unbounded);
     }
 
     /// Moves to the next row that a reader sees; `false` at the end, and from then on.
@@ -118,11 +96,11 @@ impl MergeCursor {
     /// beyond stay where they are.
     pub fn seek_ahead(&mut self, key: &[u8]) -> Result<bool> {
         while let Some(&top) = self.heap.first() {
-            let source = &mut self.inputs[top].source;
-            if self.direction.order(source.key().cmp_bytes(key)).is_ge() {
+            let source = &mut self.inputs.all[top].source;
+            if self.inputs.direction.order(source.key().cmp_bytes(key)).is_ge() {
                 break;
             }
-            source.seek(self.direction, Bound::Included(key));
+            source.seek(self.inputs.direction, Bound::Included(key));
             self.advance_at(0)?;
         }
         let found = self.settle()?;
@@ -135,7 +113,7 @@ impl MergeCursor {
         let (mut hidden, mut span) = (0u32, None);
         while found && !self.is_visible()? {
             let is_hidden = self.kind() == EntryKind::Put; // Only then the mask was asked for this key.
-            let now = self.mask.as_ref().map(|mask| mask.spans());
+            let now = self.inputs.mask.as_ref().map(|mask| mask.spans());
             if span != now {
                 (hidden, span) = (0, now); // Each range of many is passed after as few entries as the first.
             }
@@ -148,16 +126,37 @@ impl MergeCursor {
         Ok(found)
     }
 
+    /// Moves past the current entry, which is hidden, and past the deleted range as far as the sources allow. `false` at the end.
+    fn pass_deleted(&mut self) -> Result<bool> {
+        let Some((edge, deleted)) =
+            self.inputs.mask.as_ref().and_then(|mask| mask.edge(self.inputs.direction))
+        else {
+            return self.advance();
+        };
+        let here = self.key().to_vec();
+        let left = std::mem::take(&mut self.heap);
+        // An error ends the walk, as in `advance`.
+        let mut heap = Vec::with_capacity(left.len());
+        for index in left {
+            if self.inputs.pass(index, &here, &edge, deleted)? {
+                heap.push(index);
+            }
+        }
+        self.heap = heap;
+        self.order_all();
+        self.settle()
+    }
+
     /// Whether there was anything to merge.
     pub fn has_sources(&self) -> bool {
-        !self.inputs.is_empty()
+        !self.inputs.all.is_empty()
     }
 
     /// Moves to the newest entry of the next key, tombstones included; `false` at the end, and from then on.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         if self.lead > 0
-            && let Some(top) = self.inputs.get_mut(self.top)
+            && let Some(top) = self.inputs.all.get_mut(self.top)
         {
             self.lead -= 1;
             top.source.step();
@@ -170,7 +169,9 @@ impl MergeCursor {
     /// about the next entry.
     #[inline]
     fn step_put(&mut self) -> bool {
-        let Some(top) = self.inputs.get_mut(self.top).filter(|_| self.lead > 0 && self.mask.is_none()) else {
+        let Some(top) =
+            self.inputs.all.get_mut(self.top).filter(|_| self.lead > 0 && self.inputs.mask.is_none())
+        else {
             return false;
         };
         let is_put = top.source.puts_ahead(1) > 0;
@@ -184,7 +185,9 @@ impl MergeCursor {
     /// Moves over at most `most` entries of the lead, all of them puts, at once. Returns how many; 0 says nothing about the next entry.
     #[inline]
     pub fn skip_puts(&mut self, most: usize) -> usize {
-        let Some(top) = self.inputs.get_mut(self.top).filter(|_| self.mask.is_none()) else { return 0 };
+        let Some(top) = self.inputs.all.get_mut(self.top).filter(|_| self.inputs.mask.is_none()) else {
+            return 0;
+        };
         let skipped = top.source.puts_ahead(most.min(self.lead));
         if skipped > 0 {
             top.source.step_over(skipped);
@@ -215,7 +218,7 @@ impl MergeCursor {
         while !self.heap.is_empty() && !self.input(0).source.is_open() {
             self.advance_at(0)?;
         }
-        if !self.heap.is_empty() && !self.is_within(self.input(0).source.key()) {
+        if !self.heap.is_empty() && !self.inputs.is_within(self.input(0).source.key()) {
             self.heap.clear();
         }
         self.top = self.heap.first().copied().unwrap_or(usize::MAX);
@@ -225,8 +228,8 @@ impl MergeCursor {
 
     fn start(&mut self) -> Result<()> {
         self.started = true;
-        for index in 0..self.inputs.len() {
-            if self.advance_input(index)? {
+        for index in 0..self.inputs.all.len() {
+            if self.inputs.advance(index)? {
                 self.heap.push(index);
             }
         }
@@ -239,40 +242,31 @@ impl MergeCursor {
     }
 
     fn find_lead(&self) -> usize {
-        let Some(top) = self.inputs.get(self.top).map(|input| &input.source) else { return 0 };
+        let Some(top) = self.inputs.all.get(self.top).map(|input| &input.source) else { return 0 };
         let next = self.smaller_child(0).map(|child| self.input(child));
-        if next.is_none() && self.end == Bound::Unbounded {
+        if next.is_none() && self.inputs.end == Bound::Unbounded {
             return top.ahead();
         }
         let leads = |n: usize| {
             let key = top.key_ahead(n);
             let precedes = next.is_none_or(|next| {
                 let order = key.front().cmp(&next.front).then_with(|| key.cmp(&next.source.key()));
-                self.direction.order(order).is_lt()
+                self.inputs.direction.order(order).is_lt()
             });
-            precedes && self.is_within(key)
+            precedes && self.inputs.is_within(key)
         };
         count_leading(top.ahead(), leads)
     }
 
     #[inline]
-    fn is_within(&self, key: SplitKey<'_>) -> bool {
-        match &self.end {
-            Bound::Included(end) => self.direction.order(key.cmp_bytes(end)).is_le(),
-            Bound::Excluded(end) => self.direction.order(key.cmp_bytes(end)).is_lt(),
-            Bound::Unbounded => true,
-        }
-    }
-
-    #[inline]
-    fn input(&self, at: usize) -> &MergeInput {
-        &self.inputs[self.heap[at]]
+    fn input(&self, at: usize) -> &Input {
+        &self.inputs.all[self.heap[at]]
     }
 
     /// Advances the source at position `at` of the heap and restores the heap order.
     fn advance_at(&mut self, at: usize) -> Result<()> {
         let index = self.heap[at];
-        if !self.advance_input(index)? {
+        if !self.inputs.advance(index)? {
             self.heap.swap_remove(at);
         }
         self.sift_down(at);
@@ -304,11 +298,11 @@ impl MergeCursor {
         let by_age = |a: &MergeSource, b: &MergeSource| {
             a.is_open().cmp(&b.is_open()).then_with(|| b.seq().cmp(&a.seq()))
         };
-        self.direction.order(a.cmp_key(b)).then_with(|| by_age(&a.source, &b.source)).is_lt()
+        self.inputs.direction.order(a.cmp_key(b)).then_with(|| by_age(&a.source, &b.source)).is_lt()
     }
 
     fn top(&self) -> Option<&MergeSource> {
-        self.inputs.get(self.top).map(|input| &input.source).filter(|_| !self.heap.is_empty())
+        self.inputs.all.get(self.top).map(|input| &input.source).filter(|_| !self.heap.is_empty())
     }
 
     /// The key at the current position; empty at the end.
@@ -335,15 +329,15 @@ impl MergeCursor {
     #[inline]
     pub fn is_visible(&mut self) -> Result<bool> {
         match self.kind() {
-            EntryKind::Put if self.mask.is_some() => self.is_unmasked(),
+            EntryKind::Put if self.inputs.mask.is_some() => self.is_unmasked(),
             kind => Ok(kind == EntryKind::Put),
         }
     }
 
     #[inline(never)]
     fn is_unmasked(&mut self) -> Result<bool> {
-        let Some(top) = self.inputs.get(self.top) else { return Ok(false) };
-        let mask = self.mask.as_mut().map(|mask| mask.hides(top.source.key(), top.source.seq()));
+        let Some(top) = self.inputs.all.get(self.top) else { return Ok(false) };
+        let mask = self.inputs.mask.as_mut().map(|mask| mask.hides(top.source.key(), top.source.seq()));
         Ok(!mask.unwrap_or(Ok(false))?)
     }
 

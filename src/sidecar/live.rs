@@ -1,6 +1,6 @@
 //! The sidecars of live segments, and what is left of one when no view has its segment any more.
 
-use super::reader::Sidecar;
+use super::state::Sidecar;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;

@@ -3,23 +3,26 @@
 //! Call order: `create → (Sidecar::open | Sidecar::expected) → (ask | verify | facts)*`. A sidecar is derived data (I2): any defect is an [`Unusable`]. The store then
 //! logs a warning, works without the sidecar and rebuilds it; it never fails because of one.
 
+mod facts;
 mod live;
 mod maps;
 mod members;
 mod owners;
 mod reader;
 mod standalone;
+mod state;
 mod unusable;
 mod verified;
 mod verify;
 mod writer;
 
 pub use crate::filter::format::Binding;
+pub use facts::{Expect, Facts};
 pub use live::LiveSidecar;
 pub use maps::Maps;
 pub use members::Members;
-pub use reader::{Expect, Facts, Residency, Sidecar};
 pub use standalone::{read_filter, write_filter};
+pub use state::{Residency, Sidecar};
 pub use unusable::Unusable;
 pub use writer::create;
 

@@ -1,12 +1,13 @@
 //! Maps a sidecar and verifies the checksums of its lines: group by group as probes touch them, or all at once.
 
+use super::facts::Facts;
 use super::maps::Share;
-use super::reader::{BY_GROUP, Bytes, Facts, NOTHING, Residency, Sidecar, WHOLE};
+use super::state::{BY_GROUP, Bytes, NOTHING, Residency, Sidecar, WHOLE};
 use super::unusable::Unusable;
 use crate::error::Error;
 use crate::filter::format::HEADER_BYTES;
-use crate::filter::format::groups::{CHECKSUM_BYTES, GROUP_BYTES, Seal};
-use crate::fs::{Map, READ_BYTES, ReadFile};
+use crate::filter::format::groups::{CHECKSUM_BYTES, GROUP_BYTES};
+use crate::fs::{Map, READ_BYTES};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Release, SeqCst};
 use std::io::ErrorKind;
 use std::sync::atomic::fence;
@@ -214,39 +215,4 @@ impl Sidecar {
         facts.check_same(&map)?;
         Ok(map)
     }
-}
-
-impl Facts {
-    /// Checks a piece of the file, which begins at a multiple of a page: the header page by its seal, and groups by their checksums.
-    fn check_piece(&self, file: &dyn ReadFile, at: u64, piece: &[u8]) -> Result<(), Unusable> {
-        let skip = match at {
-            0 if piece.get(..HEADER_BYTES).map(Seal::of) != Some(self.seal) => return Err(replaced()),
-            0 => HEADER_BYTES,
-            _ => 0,
-        };
-        let lines_end = self.header.checksums_at().saturating_sub(at).min(piece.len() as u64) as usize;
-        let lines = piece.get(skip..lines_end).unwrap_or_default();
-        let first = (at + skip as u64).saturating_sub(HEADER_BYTES as u64) as usize / GROUP_BYTES;
-        let mut checksums = vec![0; lines.len().div_ceil(GROUP_BYTES) * CHECKSUM_BYTES];
-        file.read_exact_at(&mut checksums, self.header.checksums_at() + (first * CHECKSUM_BYTES) as u64)?;
-        match self.seal.first_bad_group(first, lines, &checksums) {
-            Some(group) => Err(Unusable::bad_group(group)),
-            None => Ok(()),
-        }
-    }
-
-    /// Checks by length and header page that these are the bytes of the file that was opened.
-    fn check_same(&self, map: &Map) -> Result<(), Unusable> {
-        self.header.check_length(map.len() as u64)?;
-        let same = map.get(..HEADER_BYTES).map(Seal::of) == Some(self.seal);
-        match (map.has_faulted(), same) {
-            (true, _) => Err(Unusable::Faulted),
-            (_, false) => Err(replaced()),
-            _ => Ok(()),
-        }
-    }
-}
-
-fn replaced() -> Unusable {
-    Unusable::Invalid { offset: 0, what: "the file was replaced after it was opened".into() }
 }

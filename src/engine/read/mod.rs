@@ -5,7 +5,6 @@
 
 pub(crate) mod kept;
 pub(crate) mod lookup;
-pub(crate) mod mask;
 pub(crate) mod prefixes;
 pub(crate) mod route;
 pub(crate) mod view;

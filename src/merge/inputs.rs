@@ -1,0 +1,111 @@
+//! The sources of a merge, each of which moves on by itself.
+//!
+//! 1. Where the mask allows it, a source goes on behind what it cannot read.
+//! 2. A walk need not meet every entry that a range tombstone hides. After a few hidden entries, each source with segments that have nothing
+//!    newer than the tombstone moves past them at once, up to the end of the range. The others go on step by step.
+
+use super::damage::Damage;
+use super::mask::RangeMask;
+use super::source::MergeSource;
+use crate::error::{Error, Result};
+use crate::key::{Seq, SplitKey};
+use crate::segment::Direction;
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+/// A source with the front of its key, which decides most comparisons.
+pub(super) struct Input {
+    pub source: MergeSource,
+    pub front: u128,
+}
+
+impl Input {
+    fn advance(&mut self) -> Result<bool> {
+        let more = self.source.advance()?;
+        self.front = self.source.key().front();
+        Ok(more)
+    }
+
+    #[inline]
+    pub fn cmp_key(&self, other: &Input) -> Ordering {
+        self.front.cmp(&other.front).then_with(|| self.source.key().cmp(&other.source.key()))
+    }
+}
+
+/// The sources of a merge, and how far it goes.
+pub(super) struct Inputs {
+    pub all: Vec<Input>,
+    pub direction: Direction,
+    pub end: Bound<Vec<u8>>,
+    pub mask: Option<Box<RangeMask>>,
+}
+
+impl Inputs {
+    #[inline]
+    pub fn is_within(&self, key: SplitKey<'_>) -> bool {
+        match &self.end {
+            Bound::Included(end) => self.direction.order(key.cmp_bytes(end)).is_le(),
+            Bound::Excluded(end) => self.direction.order(key.cmp_bytes(end)).is_lt(),
+            Bound::Unbounded => true,
+        }
+    }
+
+    /// Moves an input to its next entry, behind what cannot be read if the mask allows it; `false` at its end.
+    #[inline]
+    pub fn advance(&mut self, index: usize) -> Result<bool> {
+        match self.all[index].advance() {
+            Err(error) => self.advance_behind(index, error),
+            moved => moved,
+        }
+    }
+
+    /// Whether all keys of the damage are behind the end of the walk.
+    fn is_beyond(&self, damage: &Damage) -> bool {
+        match (self.direction, &damage.from, &self.end) {
+            (Direction::Reverse, ..) => !self.is_within(damage.up_to.as_slice().into()),
+            (_, Bound::Included(from), _) => !self.is_within(from.as_slice().into()),
+            (_, Bound::Excluded(after), Bound::Included(end) | Bound::Excluded(end)) => after >= end,
+            _ => false,
+        }
+    }
+
+    #[cold]
+    fn advance_behind(&mut self, index: usize, mut error: Error) -> Result<bool> {
+        loop {
+            let may_skip = self.mask.as_ref().is_some_and(|mask| mask.may_skip(&error));
+            let damage = match self.all.get_mut(index).map(|input| &mut input.source) {
+                Some(MergeSource::Run(run)) if may_skip => run.pass_damage(error)?,
+                _ => return Err(error),
+            };
+            if self.is_beyond(&damage) {
+                return Ok(false);
+            }
+            if let Some(mask) = &mut self.mask {
+                mask.skip(damage);
+            }
+            match self.all[index].advance() {
+                Err(next) => error = next,
+                moved => return moved,
+            }
+        }
+    }
+
+    /// Moves an input past the entries of `here` and, if it has nothing newer than `deleted` before the edge, up to there.
+    pub fn pass(&mut self, index: usize, here: &[u8], edge: &Bound<Vec<u8>>, deleted: Seq) -> Result<bool> {
+        let Some(input) = self.all.get_mut(index) else { return Ok(false) };
+        let is_here = input.source.is_open() && input.source.key().cmp_bytes(here).is_eq();
+        let to = match &input.source {
+            MergeSource::Run(run) => run.newer_from(self.direction, here, edge, deleted),
+            MergeSource::Memtable(_) => None,
+        };
+        match to.as_ref().map(|to| to.as_ref().map(Vec::as_slice)) {
+            Some(Bound::Unbounded) => Ok(false),
+            Some(start) => {
+                input.source.seek(self.direction, start);
+                self.advance(index)
+            }
+            None if is_here => self.advance(index),
+            None => Ok(true),
+        }
+    }
+}

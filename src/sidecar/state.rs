@@ -1,0 +1,235 @@
+//! A sidecar and what is known of it.
+
+use super::facts::{Expect, Facts};
+use super::maps::{Maps, Share};
+use super::owners::Owners;
+use super::unusable::Unusable;
+use super::verified::Verified;
+#[cfg(feature = "bench-support")]
+use crate::filter::FilterKind;
+use crate::filter::format::HEADER_BYTES;
+use crate::filter::{LINE_BYTES, Line, Prober};
+use crate::fs::Map;
+use crate::sync::atomic::{
+    AtomicBool, AtomicU8,
+    Ordering::{AcqRel, Acquire, Relaxed},
+};
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// How the lines of sidecars are kept in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Residency {
+    /// In the page cache, through a map of the file. The kernel may evict pages and read them again.
+    ///
+    /// Filters answer as soon as the store is open. A lookup verifies what it touches, 4 KiB at a time, and a
+    /// background thread verifies the rest. **As with every mapped file, touching a missing page raises SIGBUS, which
+    /// kills the process by default.** That happens if somebody truncates a `.filter` file of an open store (this crate
+    /// never does), or if the disk fails to read the page. To avoid it, use [`Pinned`](Self::Pinned), or call
+    /// [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then answers "maybe" and is rebuilt. Only
+    /// `Pinned` protects against truncation within a page, which raises no signal.
+    #[default]
+    Mapped,
+    /// In anonymous memory, on huge pages if the kernel has them, and never evicted. Takes as much memory as the filters have bytes.
+    ///
+    /// A background thread reads the copy with ordinary reads after opening. Until it is complete and verified, the
+    /// filter answers "maybe". No file is mapped, so a truncated or unreadable file is an error that is counted and
+    /// logged, never a SIGBUS.
+    Pinned,
+}
+
+/// Answers nothing: not pinned yet, or condemned.
+pub(super) const NOTHING: u8 = 0;
+/// Each group is compared with its checksum before its first line is read.
+pub(super) const BY_GROUP: u8 = 1;
+/// All groups have matched their checksums in this map; no probe since [`Sidecar::was_asked`].
+pub(super) const RESTED: u8 = 2;
+/// All groups have matched their checksums in this map.
+pub(super) const WHOLE: u8 = 3;
+
+/// A sidecar, whose file is opened when it is first needed.
+pub struct Sidecar {
+    /// What a probe may trust. Changes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, from there to `RESTED` and back, and from any
+    /// of them to `NOTHING` when the sidecar is condemned.
+    pub(super) trust: AtomicU8,
+    /// The file's bytes: its map, from the first probe on, or the verified copy.
+    pub(super) bytes: OnceLock<Bytes>,
+    /// What the header page says, once it was read.
+    pub(super) facts: OnceLock<Facts>,
+    expect: Expect,
+    pub(super) path: Arc<Path>,
+    pub(super) residency: Residency,
+    pub(super) maps: Arc<Maps>,
+    /// Probed since [`was_asked`](Self::was_asked). Not set while the state is `WHOLE`.
+    pub(super) asked: AtomicBool,
+    /// All lines have matched their checksums once, though perhaps not in this map.
+    pub(super) checked: AtomicBool,
+    pub(super) verifying: AtomicBool,
+    pub(super) condemned: OnceLock<Unusable>,
+    pub(super) owners: Owners,
+}
+
+/// A sidecar's bytes in memory, with what a probe needs.
+pub(super) struct Bytes {
+    pub map: Map,
+    /// Its share of the maps, if it is mapped.
+    share: Option<Share>,
+    pub prober: Prober,
+    pub verified: Verified,
+}
+
+impl Bytes {
+    pub fn new(map: Map, share: Option<Share>, facts: &Facts) -> Self {
+        let Facts { header, prober, .. } = *facts;
+        let lines = header.lines as usize; // The file's length was checked, so this fits.
+        let map = map.with_window(HEADER_BYTES..HEADER_BYTES + lines * LINE_BYTES);
+        Bytes { map, share, prober, verified: Verified::none_of(header.groups()) }
+    }
+
+    /// The lines within the file's bytes, whose length was checked.
+    #[inline]
+    pub fn lines(&self) -> &[Line] {
+        self.map.window().as_chunks().0
+    }
+}
+
+impl Sidecar {
+    /// A sidecar that should be at `path`. Reads nothing; whether it is usable turns out when it is first needed.
+    pub fn expected(maps: &Arc<Maps>, path: &Path, expect: &Expect, residency: Residency) -> Self {
+        Sidecar::new(maps, path.into(), OnceLock::new(), *expect, residency)
+    }
+
+    /// Opens a sidecar and checks its header page and length. Reads no lines and maps nothing yet.
+    ///
+    /// # Errors
+    /// [`Unusable`] if the file is missing or damaged, or belongs to another segment or version.
+    pub fn open(
+        maps: &Arc<Maps>,
+        path: &Path,
+        expect: &Expect,
+        residency: Residency,
+    ) -> Result<Sidecar, Unusable> {
+        let sidecar = Sidecar::expected(maps, path, expect, residency);
+        sidecar.facts()?;
+        Ok(sidecar)
+    }
+
+    /// What its header says. Opens the file unless that was done before.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open).
+    pub fn facts(&self) -> Result<&Facts, Unusable> {
+        match self.facts.get() {
+            Some(facts) => Ok(facts),
+            None => {
+                let facts = Facts::read(&self.maps, &self.path, &self.expect)?;
+                Ok(self.facts.get_or_init(|| facts))
+            }
+        }
+    }
+
+    /// Its kind and lines, if these are in memory.
+    #[cfg(feature = "bench-support")]
+    pub fn lines_in_memory(&self) -> Option<(FilterKind, &[Line])> {
+        let bytes = self.bytes.get()?;
+        Some((bytes.prober.kind(), bytes.lines()))
+    }
+
+    /// What its header says, if it was read.
+    pub fn known_facts(&self) -> Option<&Facts> {
+        self.facts.get()
+    }
+
+    /// What its header says, if it [is verified](Self::is_verified).
+    pub fn verified_facts(&self) -> Option<&Facts> {
+        self.facts.get().filter(|_| self.is_verified())
+    }
+
+    fn new(
+        maps: &Arc<Maps>,
+        path: Arc<Path>,
+        facts: OnceLock<Facts>,
+        expect: Expect,
+        residency: Residency,
+    ) -> Self {
+        let trust = match residency {
+            Residency::Pinned => NOTHING,
+            Residency::Mapped => BY_GROUP,
+        };
+        Sidecar {
+            trust: AtomicU8::new(trust),
+            bytes: OnceLock::new(),
+            facts,
+            expect,
+            path,
+            residency,
+            maps: Arc::clone(maps),
+            asked: AtomicBool::new(false),
+            checked: AtomicBool::new(false),
+            verifying: AtomicBool::new(false),
+            condemned: OnceLock::new(),
+            owners: Owners::default(),
+        }
+    }
+
+    /// A copy without a map, to replace this sidecar. It is mapped again when it is probed, and trusted by groups.
+    pub fn unmapped(&self) -> Self {
+        let sidecar =
+            Sidecar::new(&self.maps, self.path.clone(), self.facts.clone(), self.expect, self.residency);
+        sidecar.checked.store(self.is_verified(), Relaxed);
+        sidecar
+    }
+
+    /// Whether both come from one [`open`](Self::open): either may be an [`unmapped`](Self::unmapped) copy.
+    pub fn is_same_opening(&self, other: &Sidecar) -> bool {
+        Arc::ptr_eq(&self.path, &other.path) // Copies share it.
+    }
+
+    /// Whether it holds a map of its file.
+    pub fn is_mapped(&self) -> bool {
+        self.bytes.get().is_some_and(|bytes| bytes.share.is_some())
+    }
+
+    /// Whether it was probed since the last call, or since it was opened.
+    pub fn was_asked(&self) -> bool {
+        self.asked.swap(false, Relaxed) | self.trust.compare_exchange(WHOLE, RESTED, AcqRel, Relaxed).is_ok()
+    }
+
+    /// Whether all lines are trusted, so that [`ask`](Self::ask) answers unless the map has faulted.
+    #[inline]
+    pub fn is_whole(&self) -> bool {
+        self.trust.load(Acquire) == WHOLE
+    }
+
+    /// Whether an access to its map has faulted.
+    pub fn has_faulted(&self) -> bool {
+        self.bytes.get().is_some_and(|bytes| bytes.map.has_faulted())
+    }
+
+    /// Whether a defect was found.
+    pub fn is_bad(&self) -> bool {
+        self.condemned.get().is_some() || self.has_faulted()
+    }
+
+    /// Whether all lines have matched their checksums and no defect was found since.
+    pub fn is_verified(&self) -> bool {
+        let matched = match self.trust.load(Acquire) {
+            NOTHING => false,
+            BY_GROUP => self.checked.load(Acquire),
+            _ => true,
+        };
+        matched && !self.has_faulted()
+    }
+}
+
+impl fmt::Debug for Sidecar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sidecar")
+            .field("path", &self.path)
+            .field("header", &self.facts.get().map(|facts| facts.header))
+            .field("residency", &self.residency)
+            .field("verified", &self.is_verified())
+            .finish()
+    }
+}
