@@ -1,0 +1,7 @@
+//! The whole store at once, under random work, many threads, races and panics.
+
+mod concurrent;
+mod everything;
+mod meanwhile;
+mod model;
+mod panics;
