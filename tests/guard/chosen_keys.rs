@@ -67,8 +67,9 @@ fn collide(hasher: &KeyHasher, [kept, removed]: &[Vec<[u8; 32]>; 2]) -> bool {
     })
 }
 
+/// Chosen keys collide under most secret seeds of XXH3, and under no key of SipHash.
 #[test]
-fn chosen_keys_collide_under_most_secret_seeds_of_xxh3_and_under_no_key_of_siphash() {
+fn chosen_keys_collide_under_most_xxh3_seeds_and_under_no_siphash_key() {
     let keys = chosen_keys();
     let broken = |function| (0..16).filter(|_| collide(&KeyHasher::random(function).unwrap(), &keys)).count();
     let xxh3 = broken(KeyHash::Xxh3);
@@ -76,8 +77,9 @@ fn chosen_keys_collide_under_most_secret_seeds_of_xxh3_and_under_no_key_of_sipha
     assert_eq!(broken(KeyHash::SipHash13), 0);
 }
 
+/// A key stays in a guard, whatever chosen keys are inserted and removed.
 #[test]
-fn i11_a_key_stays_in_a_guard_whatever_chosen_keys_are_inserted_and_removed() {
+fn i11_a_key_stays_in_a_guard_whatever_chosen_keys_come_and_leave() {
     let [kept, chosen] = chosen_keys();
     for (width, round) in [(HashWidth::Bits128, 0), (HashWidth::Bits128, 1), (HashWidth::Bits64, 2)] {
         let dir = tempfile::tempdir().unwrap();

@@ -99,8 +99,9 @@ fn i1_an_image_answers_as_the_guard_did_when_it_was_taken() {
     assert!(error.contains("left where it is"), "{error}");
 }
 
+/// Images of an unchanged guard are equal, and those of a refreshed one belong to its next generation.
 #[test]
-fn images_of_an_unchanged_guard_are_equal_and_those_of_a_refreshed_one_are_of_its_next_generation() {
+fn images_of_an_unchanged_guard_are_equal_and_a_refresh_makes_new_ones() {
     let dir = tempfile::tempdir().unwrap();
     let (guard, mut keys) = guard(&dir, fine());
     let (first, second) = (guard.image().unwrap(), guard.image().unwrap());
@@ -136,8 +137,9 @@ impl sidebloom::guard::Source for Rows {
     }
 }
 
+/// An image keeps its files while the guard compacts, and not when it is refreshed.
 #[test]
-fn an_image_keeps_its_files_while_the_guard_compacts_and_not_when_it_is_refreshed() {
+fn an_image_keeps_its_files_through_compactions_and_not_a_refresh() {
     let dir = tempfile::tempdir().unwrap();
     let (guard, keys) = guard(&dir, fine());
     let image = guard.image().unwrap();

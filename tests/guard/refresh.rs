@@ -344,8 +344,9 @@ fn no_wrong_no_while_writers_and_refreshes_go_on() {
     assert_eq!((guard.stats().rows, guard.stats().keys), (rows.values().sum(), rows.len() as u64));
 }
 
+/// Filters keep their policy until another one is given, and a refresh applies it.
 #[test]
-fn filters_keep_their_policy_until_another_one_is_given_and_a_refresh_applies_it() {
+fn filters_keep_their_policy_until_a_refresh_applies_another_one() {
     let dir = tempfile::tempdir().unwrap();
     let database = Database::default();
     (0..20_000).for_each(|i| database.insert(&format!("song {i}")));

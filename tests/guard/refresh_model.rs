@@ -269,12 +269,14 @@ fn against_the_model(is_set: bool) {
     assert!(refreshed > sized(60, 300), "{refreshed}");
 }
 
+/// No key of a table is denied, whatever the order of transactions and refreshes.
 #[test]
-fn no_key_of_a_table_is_denied_whatever_the_order_of_transactions_and_refreshes() {
+fn no_key_of_a_table_is_denied_in_any_order_of_transactions_and_refreshes() {
     against_the_model(false);
 }
 
+/// No key of a set is denied, whatever the order of transactions and refreshes.
 #[test]
-fn no_key_of_a_set_is_denied_whatever_the_order_of_transactions_and_refreshes() {
+fn no_key_of_a_set_is_denied_in_any_order_of_transactions_and_refreshes() {
     against_the_model(true);
 }

@@ -17,8 +17,9 @@ fn all_have_filters(db: &Db) -> bool {
     db.stats().levels.iter().all(|level| level.filters == level.segments)
 }
 
+/// A filter that lacks memory stops no write, and is built once there is memory.
 #[test]
-fn i2_a_filter_without_memory_stops_no_write_and_is_built_when_there_is_memory() {
+fn i2_a_filter_without_memory_stops_no_write_and_is_built_later() {
     let _exclusive = exclusive();
     let dir = fast_dir();
     // The filters of memtables stay below the limit, those of segments do not.

@@ -89,8 +89,8 @@ fn i4_a_killed_process_has_lost_nothing_with_durability_sync() {
 
 /// Several writers share log appends: every acknowledged batch survives, and every batch is whole.
 #[test]
-fn i4_writers_that_share_a_log_append_each_keep_what_they_were_told_when_killed() {
-    const TEST: &str = "i4_writers_that_share_a_log_append_each_keep_what_they_were_told_when_killed";
+fn i4_killed_writers_that_share_a_log_append_keep_what_they_were_told() {
+    const TEST: &str = "i4_killed_writers_that_share_a_log_append_keep_what_they_were_told";
     let keys = |writer: u64| (0..4).map(move |k| format!("{writer}/{k}"));
     let found = |db: &Db, writer| {
         let values: Vec<_> = keys(writer).map(|key| db.get(key).unwrap()).collect();

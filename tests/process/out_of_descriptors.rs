@@ -22,8 +22,9 @@ fn none_left(kind: OpKind, after: u64, errno: Errno) -> Fault {
     Fault { forever: true, ..Fault::once(kind, after).with(errno) }
 }
 
+/// A store of a thousand segments works in a process that is limited to 64 descriptors.
 #[test]
-fn a_store_of_a_thousand_segments_works_in_a_process_limited_to_64_descriptors() {
+fn a_store_of_a_thousand_segments_works_with_64_descriptors() {
     let _exclusive = exclusive();
     let dir = fast_dir();
     let store = dir.path().join("store");
@@ -88,8 +89,9 @@ fn a_read_that_finds_no_descriptor_is_an_error_and_the_next_one_works() {
     }
 }
 
+/// A write that finds no descriptor for the next log is refused, and may be repeated.
 #[test]
-fn a_write_that_finds_no_descriptor_for_the_next_log_is_refused_and_may_be_repeated() {
+fn a_write_without_a_descriptor_for_the_next_log_may_be_repeated() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     fs.fail(none_left(OpKind::Create, 0, Errno::TooManyFiles));

@@ -13,8 +13,9 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
+/// An opening that cannot start all threads ends those that it has started.
 #[test]
-fn an_opening_that_cannot_start_all_threads_ends_those_that_it_has_started() {
+fn an_opening_that_cannot_start_all_threads_ends_those_it_has_started() {
     let _exclusive = exclusive();
     let dir = fast_dir();
     let db = tiny().open(dir.path()).unwrap();

@@ -111,31 +111,27 @@ fn cut_under_readers(warm: bool, left: u64) {
     assert!(db.stats().filter_negatives > before, "the rebuilt filters answer");
 }
 
+/// Sidecars that are cut under readers are rebuilt, and every answer is right, when SIGBUS is caught.
 #[test]
-fn sidecars_cut_under_readers_are_rebuilt_and_every_answer_is_right_when_sigbus_is_caught() {
-    assert_ends_well(in_child(
-        "sidecars_cut_under_readers_are_rebuilt_and_every_answer_is_right_when_sigbus_is_caught",
-        || {
-            catch_sigbus().unwrap();
-            catch_sigbus().unwrap();
-            for &left in sized(&[0, 4096][..], &[0, 4096, 4096, 0]) {
-                cut_under_readers(true, left);
-            }
-        },
-    ));
+fn sidecars_cut_under_readers_are_rebuilt_when_sigbus_is_caught() {
+    assert_ends_well(in_child("sidecars_cut_under_readers_are_rebuilt_when_sigbus_is_caught", || {
+        catch_sigbus().unwrap();
+        catch_sigbus().unwrap();
+        for &left in sized(&[0, 4096][..], &[0, 4096, 4096, 0]) {
+            cut_under_readers(true, left);
+        }
+    }));
 }
 
+/// Sidecars that are cut before they are verified are rebuilt when SIGBUS is caught.
 #[test]
-fn sidecars_cut_before_they_are_verified_are_rebuilt_when_sigbus_is_caught() {
-    assert_ends_well(in_child(
-        "sidecars_cut_before_they_are_verified_are_rebuilt_when_sigbus_is_caught",
-        || {
-            catch_sigbus().unwrap();
-            for _ in 0..sized(2, 5) {
-                cut_under_readers(false, 4096);
-            }
-        },
-    ));
+fn sidecars_cut_before_verification_are_rebuilt_when_sigbus_is_caught() {
+    assert_ends_well(in_child("sidecars_cut_before_verification_are_rebuilt_when_sigbus_is_caught", || {
+        catch_sigbus().unwrap();
+        for _ in 0..sized(2, 5) {
+            cut_under_readers(false, 4096);
+        }
+    }));
 }
 
 /// Looks up keys until their sidecars, truncated after they were verified, have been touched.
@@ -148,12 +144,12 @@ fn touch_cut_sidecars(residency: Residency) {
     expected.keys().for_each(|key| assert!(db.get(key).unwrap().is_some()));
 }
 
+/// A sidecar that is cut kills the process unless SIGBUS is caught, as the documentation says.
 #[test]
-fn a_cut_sidecar_kills_the_process_unless_sigbus_is_caught_as_the_documentation_says() {
-    assert_dies_of_sigbus(in_child(
-        "a_cut_sidecar_kills_the_process_unless_sigbus_is_caught_as_the_documentation_says",
-        || touch_cut_sidecars(Residency::Mapped),
-    ));
+fn a_cut_sidecar_kills_the_process_unless_sigbus_is_caught() {
+    assert_dies_of_sigbus(in_child("a_cut_sidecar_kills_the_process_unless_sigbus_is_caught", || {
+        touch_cut_sidecars(Residency::Mapped)
+    }));
 }
 
 #[test]
@@ -233,9 +229,10 @@ fn a_fault_elsewhere_kills_as_ever_when_nobody_handles_it() {
     }));
 }
 
+/// An ignored signal that is sent stays ignored, and a fault kills all the same.
 #[test]
-fn an_ignored_signal_that_is_sent_stays_ignored_and_a_fault_kills_all_the_same() {
-    let name = "an_ignored_signal_that_is_sent_stays_ignored_and_a_fault_kills_all_the_same";
+fn an_ignored_signal_stays_ignored_and_a_fault_kills_all_the_same() {
+    let name = "an_ignored_signal_stays_ignored_and_a_fault_kills_all_the_same";
     assert_dies_of_sigbus(in_child(name, || {
         install(libc::SIG_IGN, 0);
         catch_sigbus().unwrap();

@@ -99,8 +99,9 @@ impl Drop for DiskCache {
 mod tests {
     use super::*;
 
+    /// Blocks come back as they were or not at all, and the file keeps its limit.
     #[test]
-    fn blocks_come_back_as_they_were_or_not_at_all_and_the_file_keeps_its_limit() {
+    fn blocks_come_back_as_they_were_or_not_and_the_file_keeps_its_limit() {
         let dir = tempfile::tempdir().unwrap();
         let cache = DiskCache::create(dir.path(), 100_000).unwrap();
         let block = |i: u64| vec![i as u8; 1 + (i * 7919 % 5000) as usize];

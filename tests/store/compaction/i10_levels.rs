@@ -16,10 +16,10 @@ fn count(db: &Db) -> (usize, usize) {
     (keys.filter(|key| db.contains_key(key).unwrap()).count(), db.iter().map(Result::unwrap).count())
 }
 
+/// Keys do not vanish when a flush falls into the gap of a running compaction, with three threads or more.
 /// An output of the compaction of `a…` and `z…` spans the gap between them, into which `m…` is flushed meanwhile.
 #[test]
-fn i10_keys_do_not_vanish_when_a_flush_falls_into_the_gap_of_a_running_compaction_with_three_threads_or_more()
-{
+fn i10_keys_do_not_vanish_when_a_flush_falls_into_the_gap_of_a_compaction() {
     for &threads in sized(&[3, 8][..], &[2, 3, 4, 8]) {
         for _ in 0..sized(1, 3) {
             let dir = fast_dir();

@@ -25,8 +25,9 @@ fn segments(db: &Db) -> Vec<usize> {
     db.stats().levels.iter().map(|level| level.segments).collect()
 }
 
+/// A store of at most sixteen segments has one sorted level, and a larger one has two.
 #[test]
-fn a_store_of_at_most_sixteen_segments_has_one_sorted_level_and_a_larger_one_has_two() {
+fn up_to_sixteen_segments_are_one_sorted_level_and_more_are_two() {
     let fs = SimFs::new();
     let db = options(&fs).compression(sidebloom::Compression::None).open(STORE).unwrap();
     fill(&db, 0..6_000); // Ten segments.
@@ -83,8 +84,9 @@ fn i9_tombstones_stay_in_a_merge_within_level_0() {
     assert_holds(&options(&fs).open(STORE).unwrap(), &expected);
 }
 
+/// Keys that arrive in order now and then are rarely rewritten, and make no giant segment.
 #[test]
-fn keys_that_arrive_in_order_now_and_then_are_rarely_rewritten_and_make_no_giant_segment() {
+fn keys_that_arrive_in_order_are_rarely_rewritten() {
     const SEGMENT_BYTES: u64 = 16 << 10;
     let fs = SimFs::new();
     let db = options(&fs)

@@ -93,8 +93,9 @@ fn a_compaction_ends_although_writers_go_on() {
     });
 }
 
+/// What was there at the call is compacted, although newer writes share its segment.
 #[test]
-fn what_was_there_at_the_call_is_compacted_though_newer_writes_share_its_segment() {
+fn what_was_there_at_the_call_is_compacted_despite_newer_writes() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     db.put("there", "at the call").unwrap();
@@ -245,8 +246,9 @@ fn an_interrupted_compaction_goes_on_where_it_stopped() {
     assert!(interrupted >= 4, "{interrupted}");
 }
 
+/// With many threads, and manual compactions during writes, deleted keys stay deleted and levels disjoint.
 #[test]
-fn deleted_keys_stay_deleted_and_levels_disjoint_with_many_threads_and_manual_compactions_beside_writes() {
+fn deleted_keys_stay_deleted_during_manual_compactions_and_writes() {
     for (seed, threads) in (0..).zip([8, 3, 2, 4, 5, 3, 8, 4]).take(sized(2, 8)) {
         let fs = SimFs::new();
         let db = tiny_on(&fs).background_threads(threads).open(STORE).unwrap();

@@ -47,8 +47,9 @@ fn short_openings_that_each_write_a_segment_stay_below_the_slowdown_limit() {
     assert_eq!(db.iter().count().unwrap(), openings as u64 * 2048);
 }
 
+/// Openings that are killed before any compaction ends leave no more than 36 segments on level 0.
 #[test]
-fn openings_that_are_killed_before_any_compaction_ends_leave_no_more_than_36_segments_on_level_0() {
+fn openings_killed_before_a_compaction_ends_leave_at_most_36_segments() {
     let mut fs = SimFs::new();
     let open = |fs: &SimFs| {
         Options::new()

@@ -109,8 +109,9 @@ fn right_or_named(db: &Db, expected: &Contents, path: &PathBuf, fs: &SimFs) -> b
     damaged
 }
 
+/// A changed byte of a segment never gives a wrong answer, and `verify` finds each.
 #[test]
-fn i6_a_changed_byte_of_a_segment_never_gives_a_wrong_answer_and_verify_finds_each() {
+fn i6_a_changed_byte_of_a_segment_gives_no_wrong_answer_and_is_found() {
     for seed in [1, 2] {
         Fixture::new(seed).each_flip(".segment", 150, |fs, path, _| {
             let fixture = Sequence(seed).after(BATCHES + 6);
@@ -231,9 +232,10 @@ fn i6_verify_compares_the_manifest_on_disk_with_what_is_open() {
     assert_names(&problems[0], &manifest, fs);
 }
 
+/// A segment of another time under the name of a present one is an error, and its rows are not shown.
 /// A valid file in place of another one, as after a partial restore of a backup. Only the digest distinguishes the two.
 #[test]
-fn i6_a_segment_of_another_time_under_the_name_of_one_is_an_error_and_not_its_rows() {
+fn i6_a_segment_of_another_time_under_the_same_name_is_an_error() {
     let store = |value: &[u8]| {
         let fs = SimFs::new();
         let db = tiny_on(&fs).open(STORE).unwrap();
@@ -255,8 +257,9 @@ fn i6_a_segment_of_another_time_under_the_name_of_one_is_an_error_and_not_its_ro
     }
 }
 
+/// A segment that a copy of the store wrote under the same name is refused.
 #[test]
-fn a_segment_that_a_copy_of_the_store_wrote_under_the_same_name_is_refused() {
+fn a_segment_that_a_copy_of_the_store_wrote_under_its_name_is_refused() {
     let disk = SimFs::new();
     drop(tiny_on(&disk).open(STORE).unwrap());
     let copy = disk.crash(Crash::Kill, 0);

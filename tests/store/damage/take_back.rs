@@ -82,8 +82,9 @@ fn assert_right_or_error(db: &Db, expected: &Contents) {
     }
 }
 
+/// A segment that reads well again returns without bringing back old values or deleted keys.
 #[test]
-fn a_segment_that_reads_well_again_returns_without_bringing_back_old_values_or_deleted_keys() {
+fn a_segment_that_reads_well_again_brings_no_old_value_or_deleted_key() {
     let (sound, filled) = deep_store();
     let mut most = 0;
     for round in (0..24).step_by(sized(5, 1)) {
@@ -115,8 +116,9 @@ fn a_segment_that_reads_well_again_returns_without_bringing_back_old_values_or_d
     assert!(most > 1, "{most}");
 }
 
+/// After a passing read error the segment returns by itself, also in a store that was reopened.
 #[test]
-fn after_a_passing_read_error_the_segment_returns_by_itself_also_in_a_store_that_was_reopened() {
+fn after_a_passing_read_error_the_segment_returns_by_itself() {
     let (sound, filled) = deep_store();
     for reopens in [false, true] {
         let mut rng = Rng::new(5);
@@ -160,8 +162,9 @@ fn a_compaction_takes_back_what_the_one_before_it_could_not_read() {
     assert!(had_some > 5, "{had_some}");
 }
 
+/// A segment that stays unreadable stays in quarantine, and stops no compaction.
 #[test]
-fn a_segment_that_stays_unreadable_stays_in_quarantine_and_stops_no_compaction() {
+fn an_unreadable_segment_stays_in_quarantine_and_stops_no_compaction() {
     let (sound, filled) = deep_store();
     let fs = with_bad_blocks(&sound, 2, &mut Rng::new(11));
     let bad = segments(&fs).iter().filter(|path| fs.read(path.with_extension("filter")).is_none()).count();

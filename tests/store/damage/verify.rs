@@ -57,8 +57,9 @@ fn a_filter_that_is_replaced_while_verify_reads_it_is_not_reported() {
     }
 }
 
+/// A segment that is compacted away while `verify` runs is not reported, nor is its filter.
 #[test]
-fn a_segment_that_is_compacted_away_while_verify_runs_is_not_reported_nor_is_its_filter() {
+fn a_segment_that_is_compacted_away_while_verify_runs_is_not_reported() {
     for open in 1..=OPENS {
         let (fs, db) = one_segment();
         let compacting = db.clone();

@@ -15,8 +15,9 @@ fn filled(dir: &Path, sequence: Sequence) -> Db {
     db
 }
 
+/// A checkpoint is a store of its own that shares the bytes of segments and filters.
 #[test]
-fn a_checkpoint_is_a_store_of_its_own_that_shares_the_bytes_of_segments_and_filters() {
+fn a_checkpoint_is_a_store_that_shares_the_bytes_of_segments_and_filters() {
     let dir = fast_dir();
     let (from, to) = (dir.path().join("from"), dir.path().join("to"));
     let db = tiny().open(&from).unwrap();
@@ -37,8 +38,9 @@ fn a_checkpoint_is_a_store_of_its_own_that_shares_the_bytes_of_segments_and_filt
     assert_eq!(copy.stats().filters_unavailable, 0);
 }
 
+/// Source and checkpoint do not see each other's later writes, compactions and removal.
 #[test]
-fn source_and_checkpoint_do_not_see_each_others_later_writes_compactions_and_removal() {
+fn source_and_checkpoint_do_not_see_each_others_later_changes() {
     let dir = fast_dir();
     let (from, to) = (dir.path().join("from"), dir.path().join("to"));
     let sequence = Sequence(2);
@@ -110,8 +112,9 @@ fn a_checkpoint_of_an_empty_store_and_of_a_checkpoint_work() {
     assert_eq!(db.iter().count().unwrap(), 0);
 }
 
+/// A checkpoint that a crash cuts short is no store, and a finished one survives.
 #[test]
-fn a_checkpoint_cut_short_by_a_crash_is_no_store_and_a_finished_one_survives() {
+fn a_checkpoint_cut_short_is_no_store_and_a_finished_one_survives() {
     let sequence = Sequence(5);
     for stop in 0.. {
         let fs = SimFs::new();

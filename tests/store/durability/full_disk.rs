@@ -97,8 +97,9 @@ fn assert_tidy(fs: &SimFs) {
     assert!(kept(&before) <= kept(&fs.files()) + 1, "partial files stayed: {before:?}");
 }
 
+/// A store on a full disk goes on by itself when there is space, wherever the disk became full.
 #[test]
-fn i5_a_store_on_a_full_disk_goes_on_by_itself_when_there_is_space_wherever_it_became_full() {
+fn i5_a_store_on_a_full_disk_goes_on_by_itself_when_there_is_space() {
     let mut full = 0;
     for space in (0..60_000).step_by(sized(1949, 487)) {
         let (fs, sequence) = (SimFs::new(), Sequence(space));
@@ -170,8 +171,9 @@ fn i5_no_file_whose_write_or_sync_failed_is_written_again() {
     }
 }
 
+/// On a disk that stays full, everything stays readable, and closing the store loses nothing.
 #[test]
-fn i5_a_disk_that_stays_full_keeps_everything_readable_and_closes_without_loss() {
+fn i5_a_disk_that_stays_full_keeps_everything_readable_and_loses_nothing() {
     for space in (0..40_000).step_by(sized(4900, 1900)) {
         let (fs, sequence) = (SimFs::new(), Sequence(space));
         let db = tiny_on(&fs).open(STORE).unwrap();

@@ -91,8 +91,9 @@ fn stops(seeds: u64, at_most: u64, run: impl Fn(Sequence, u64) + Sync) {
 
 const CRASHES: [Crash; 3] = [Crash::Kill, Crash::PowerOrdered, Crash::Power];
 
+/// Wherever the disk stops, synced batches survive, and the rest is a prefix of whole batches.
 #[test]
-fn i4_synced_batches_survive_and_the_rest_is_a_prefix_of_whole_batches_wherever_the_disk_stops() {
+fn i4_synced_batches_survive_and_the_rest_is_a_prefix_of_whole_batches() {
     stops(sized(4, 8), sized(60, 400), |sequence, stop| {
         let fs = SimFs::new();
         fs.fail(Fault::stop(stop));
@@ -174,8 +175,9 @@ fn i4_a_store_that_was_flushed_or_synced_or_closed_loses_nothing_at_all() {
     }
 }
 
+/// The unsynced end of one log is never skipped by a synced batch in the next.
 #[test]
-fn i4_the_unsynced_end_of_one_log_is_never_skipped_by_a_synced_batch_in_the_next() {
+fn i4_a_synced_batch_never_skips_the_unsynced_end_of_the_log_before() {
     // The memtables fill up after a few batches, so many logs wait for their flush while a later one is synced.
     for seed in 0..100 {
         let fs = SimFs::new();

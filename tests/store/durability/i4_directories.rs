@@ -125,8 +125,9 @@ fn i4_a_guard_in_new_directories_survives_a_power_cut() {
     drop(guard);
 }
 
+/// A parent directory that may not be synced is an error only if the directory in it has just been made.
 #[test]
-fn a_parent_that_may_not_be_synced_is_an_error_only_for_a_directory_made_now() {
+fn a_parent_that_cannot_be_synced_is_an_error_only_for_a_new_directory() {
     let denied = |after| Fault::once(OpKind::SyncDir, after).with(Errno::Denied);
     let fs = SimFs::new();
     fs.fail(denied(0));

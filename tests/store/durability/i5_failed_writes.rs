@@ -169,8 +169,9 @@ fn i5_a_failed_append_poisons_the_store_with_its_file_and_is_not_retried() {
     assert!(data >= 5, "the workload has too few");
 }
 
+/// An append that wrote only a part poisons the store, and its batch is gone when the store is reopened.
 #[test]
-fn i5_an_append_that_wrote_a_part_poisons_the_store_and_its_batch_is_gone_when_reopened() {
+fn i5_a_partial_append_poisons_the_store_and_reopening_drops_its_batch() {
     let (data, _) = fail_each(OpKind::Append, 3, Fault::short);
     assert!(data >= 5, "the workload has too few");
 }
@@ -201,8 +202,9 @@ fn i5_a_failed_directory_sync_poisons_the_store() {
     assert!(data >= 5, "the workload has too few");
 }
 
+/// A manifest append that failed is the last one, although a flush and a compaction race.
 #[test]
-fn i5_a_manifest_append_that_failed_is_the_last_one_though_flush_and_compaction_race() {
+fn i5_a_failed_manifest_append_is_the_last_one_though_publishers_race() {
     for seed in 0..120 {
         let (fs, sequence) = (SimFs::new(), Sequence(seed));
         let db = tiny_on(&fs).background_threads(4).open(STORE).unwrap();
@@ -222,8 +224,9 @@ fn i5_a_manifest_append_that_failed_is_the_last_one_though_flush_and_compaction_
     }
 }
 
+/// An opening that fails names the file, and the next one finds everything.
 #[test]
-fn i5_an_opening_that_fails_names_the_file_and_the_next_one_finds_everything() {
+fn i5_a_failed_opening_names_the_file_and_the_next_one_finds_everything() {
     let sequence = Sequence(7);
     let crashed = SimFs::new();
     let db = tiny_on(&crashed).open(STORE).unwrap();

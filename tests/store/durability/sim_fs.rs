@@ -63,8 +63,9 @@ fn a_disk_that_keeps_the_order_leaves_prefixes() {
     assert!(contents_after(&fs, Crash::PowerOrdered).iter().all(|bytes| whole.starts_with(bytes)));
 }
 
+/// A disk that does not keep the order leaves each sector as it was after some append, with zeros after it.
 #[test]
-fn a_disk_that_does_not_leaves_each_sector_as_it_was_after_some_append_with_zeros_behind() {
+fn a_disk_that_keeps_no_order_leaves_each_sector_as_of_some_append() {
     let fs = disk();
     file(&fs, 700, &[300, 2000]);
     let whole = fs.read("d/f").unwrap();
@@ -248,8 +249,9 @@ fn the_log_numbers_the_operations_that_write() {
     assert!(fs.ops() >= fs.writes());
 }
 
+/// A directory is durable once its parent is synced. When it is lost, what is in it is lost too.
 #[test]
-fn a_directory_is_durable_once_its_parent_is_synced_and_takes_what_stands_in_it_along_when_lost() {
+fn a_directory_is_durable_once_its_parent_is_synced_or_lost_as_a_whole() {
     for crash in POWER {
         let fs = disk();
         let (dir, file) = (Path::new("d/new"), Path::new("d/new/f"));

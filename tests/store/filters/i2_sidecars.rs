@@ -143,8 +143,9 @@ fn i1_a_bit_flipped_in_the_header_is_noticed_when_the_store_opens() {
     check_bytes(|bytes, rng| bytes[rng.below(96) as usize] ^= 1 << rng.below(8));
 }
 
+/// A bit that is flipped in the lines or in their digest is noticed before a line is probed.
 #[test]
-fn i1_a_bit_flipped_in_the_lines_or_their_digest_is_noticed_before_a_line_is_asked() {
+fn i1_a_flipped_bit_in_lines_or_digest_is_noticed_before_a_probe() {
     for _ in 0..3 {
         check_bytes(|bytes, rng| {
             let at = HEADER_BYTES + rng.below((bytes.len() - HEADER_BYTES) as u64) as usize;
@@ -179,8 +180,9 @@ fn i1_sidecars_of_another_store_are_not_believed_though_the_numbers_match() {
     });
 }
 
+/// Sidecars of an earlier or a later version are not read, and are rebuilt.
 #[test]
-fn i2_sidecars_of_an_earlier_or_a_later_version_are_not_read_and_are_rebuilt() {
+fn i2_sidecars_of_an_earlier_or_a_later_version_are_rebuilt_unread() {
     for version in [1, 2, 200] {
         check_bytes(|bytes, _| {
             bytes[VERSION_AT] = version;
@@ -207,8 +209,9 @@ fn i2_a_sidecar_that_is_a_directory_is_no_reason_not_to_open() {
     assert_eq!(db.stats().filters_unavailable, 1);
 }
 
+/// Half-written sidecars and orphans are removed when the store opens, and nothing else is.
 #[test]
-fn i2_sidecars_left_half_written_and_orphans_are_removed_when_the_store_opens_and_nothing_else_is() {
+fn i2_half_written_and_orphan_sidecars_are_removed_and_nothing_else() {
     let dir = fast_dir();
     let expected = filled(dir.path(), 0);
     let sound = files_with(dir.path(), ".filter");
@@ -227,8 +230,9 @@ fn i2_sidecars_left_half_written_and_orphans_are_removed_when_the_store_opens_an
     assert_eq!(db.stats().filters_unavailable, 0);
 }
 
+/// A read-only opening of a store with damaged sidecars answers right, and changes nothing.
 #[test]
-fn i2_a_read_only_opening_of_damaged_sidecars_answers_right_and_changes_nothing() {
+fn i2_a_read_only_opening_of_damaged_sidecars_answers_right() {
     count_warnings();
     let dir = fast_dir();
     let expected = filled(dir.path(), 0);
@@ -363,8 +367,9 @@ fn pinned_sidecars_are_never_mapped() {
     assert_holds(&db, &expected);
 }
 
+/// Verification reads sidecars and maps none, so that a failing disk is a finding and no signal.
 #[test]
-fn verification_reads_sidecars_and_maps_none_so_that_a_failing_disk_is_a_finding_and_no_signal() {
+fn verification_maps_no_sidecar_so_a_failing_disk_is_a_finding() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     fill_deep(&db, 6);
@@ -373,8 +378,9 @@ fn verification_reads_sidecars_and_maps_none_so_that_a_failing_disk_is_a_finding
     assert!(report.is_ok() && report.filters == report.segments && report.filters > 0, "{report:?}");
 }
 
+/// Sidecars that cannot be written fail no write, and hold up no compaction.
 #[test]
-fn sidecars_that_cannot_be_written_fail_no_write_and_hold_up_no_compaction() {
+fn sidecars_that_cannot_be_written_fail_no_write_and_stop_no_compaction() {
     for &threads in sized(&[4][..], &[2, 4]) {
         let dir = fast_dir();
         let db = tiny().background_threads(threads).open(dir.path()).unwrap();

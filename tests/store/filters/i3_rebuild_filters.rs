@@ -22,8 +22,9 @@ fn bits_per_key(db: &Db) -> f64 {
     8.0 * bytes as f64 / keys as f64
 }
 
+/// New filters leave every segment as it is, and take the space that they were given.
 #[test]
-fn i3_new_filters_leave_every_segment_as_it_is_and_take_the_space_they_were_given() {
+fn i3_new_filters_leave_segments_as_they_are_and_take_the_given_space() {
     let dir = fast_dir();
     let db = filled(dir.path());
     let (expected, segments) = (contents(&db), fingerprints(dir.path(), ".segment"));
@@ -127,8 +128,9 @@ fn i3_filters_are_rebuilt_beside_writes_and_compactions() {
     assert!(report.is_ok() && report.unusable_filters.is_empty(), "{report:?}");
 }
 
+/// After a rebuild was stopped, every answer is right, and the next rebuild goes on where it stopped.
 #[test]
-fn i3_a_rebuild_that_was_stopped_answers_right_and_goes_on_where_it_stopped() {
+fn i3_a_stopped_rebuild_answers_right_and_goes_on_where_it_stopped() {
     let dir = fast_dir();
     let db = filled(dir.path());
     let expected = contents(&db);
@@ -145,8 +147,9 @@ fn i3_a_rebuild_that_was_stopped_answers_right_and_goes_on_where_it_stopped() {
     assert_holds(&db, &expected);
 }
 
+/// A policy that is out of range or without filters is refused, and nothing changes.
 #[test]
-fn i3_a_policy_out_of_range_or_without_filters_is_refused_and_nothing_changes() {
+fn i3_a_policy_out_of_range_or_without_filters_is_refused() {
     let dir = fast_dir();
     let db = filled(dir.path());
     let before = fingerprints(dir.path(), ".filter");

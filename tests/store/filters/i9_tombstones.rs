@@ -54,8 +54,9 @@ fn i9_a_flushed_tombstone_hides_the_value_in_the_levels_below() {
     }
 }
 
+/// Tombstones hide values through every level and compaction on their way down.
 #[test]
-fn i9_tombstones_hide_values_through_every_level_and_compaction_on_their_way_down() {
+fn i9_tombstones_hide_values_through_every_level_and_compaction() {
     for policy in policies() {
         let dir = fast_dir();
         let db = tiny().filter_policy(policy).open(dir.path()).unwrap();
@@ -107,9 +108,10 @@ fn i9_a_key_that_comes_back_after_its_tombstone_is_found() {
     }
 }
 
+/// A tombstone at the edge of a compaction stays while a deeper level has its key.
 /// The inputs from the lower level have a wider range than those from the upper one. Tombstones in that range hide rows of a still deeper level.
 #[test]
-fn i9_a_tombstone_at_the_edge_of_a_compaction_stays_while_a_deeper_level_has_its_key() {
+fn i9_a_tombstone_at_a_compactions_edge_stays_above_its_key() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     // More than level 1 may hold.

@@ -64,8 +64,9 @@ fn missing_that_read(db: &Db, numbers: Range<u64>) -> usize {
     numbers.step_by(2).filter(reads).count()
 }
 
+/// Idle threads keep no file of a segment that is gone, nor of a closed store.
 #[test]
-fn idle_threads_keep_no_file_of_a_segment_that_is_gone_nor_of_a_closed_store() {
+fn idle_threads_keep_no_file_of_a_removed_segment_or_a_closed_store() {
     for residency in [Residency::Mapped, Residency::Pinned] {
         let dir = fast_dir();
         let db = tiny().residency(residency).open(dir.path()).unwrap();

@@ -181,8 +181,9 @@ fn an_absent_prefix_is_not_in_the_memtable_and_a_present_one_is() {
     assert!((0..2000).all(|row| found(row) == usize::from(row % 2 == 0)), "replayed from the log");
 }
 
+/// New extractors come with rebuilt filters, and leave segments as they are.
 #[test]
-fn i3_new_extractors_come_with_rebuilt_filters_and_leave_segments_as_they_are() {
+fn i3_new_extractors_come_with_rebuilt_filters_and_leave_segments_alone() {
     let dir = fast_dir();
     let expected = contents(&rows(tiny(), dir.path()));
     let segments = fingerprints(dir.path(), ".segment");

@@ -26,8 +26,9 @@ fn do_other_things(db: &Db, i: u64) {
     }
 }
 
+/// A follower shows what was written before it caught up, through everything that the writer does.
 #[test]
-fn a_follower_shows_what_was_written_before_it_caught_up_through_everything_that_the_writer_does() {
+fn a_follower_shows_what_was_written_before_it_caught_up() {
     let dir = fast_dir();
     let sequence = Sequence(16);
     let mut writer = tiny().open(dir.path()).unwrap();
@@ -119,8 +120,9 @@ fn a_follower_uses_the_filters_that_the_writer_has_rebuilt() {
     assert!((0..50_000u32).all(|i| follower.contains_key(i.to_be_bytes()).unwrap()));
 }
 
+/// Followers in threads see whole batches in order, and every key, while files come and go.
 #[test]
-fn i4_followers_in_threads_see_whole_batches_in_order_and_every_key_while_files_come_and_go() {
+fn i4_followers_in_threads_see_whole_batches_in_order_and_every_key() {
     const KEYS: u64 = 300;
     let dir = fast_dir();
     let writer = tiny().background_threads(4).open(dir.path()).unwrap();
@@ -179,8 +181,9 @@ fn i4_followers_in_threads_see_whole_batches_in_order_and_every_key_while_files_
     eventually("no obsolete file is left", || files_with(dir.path(), ".obsolete").is_empty());
 }
 
+/// The writer keeps what a snapshot of a follower reads, across reopening, and no longer.
 #[test]
-fn the_writer_keeps_what_a_snapshot_of_a_follower_reads_across_reopening_and_no_longer() {
+fn the_writer_keeps_what_a_followers_snapshot_reads_and_no_longer() {
     let dir = fast_dir();
     let writer = tiny().open(dir.path()).unwrap();
     let then = fill_deep(&writer, 1);
@@ -212,8 +215,9 @@ fn the_writer_keeps_what_a_snapshot_of_a_follower_reads_across_reopening_and_no_
     assert!(writer.verify().unwrap().is_ok());
 }
 
+/// The rows of a failed group disappear again when the writer reuses their numbers.
 #[test]
-fn i5_the_rows_of_a_failed_group_go_again_when_the_writer_reuses_their_numbers() {
+fn i5_rows_of_a_failed_group_vanish_when_the_writer_reuses_their_numbers() {
     let fs = SimFs::new();
     let writer = tiny_on(&fs).open(STORE).unwrap();
     let sequence = Sequence(3);
@@ -232,8 +236,9 @@ fn i5_the_rows_of_a_failed_group_go_again_when_the_writer_reuses_their_numbers()
     }
 }
 
+/// Damage is an error that leaves what is visible, and following goes on after it.
 #[test]
-fn i6_damage_is_an_error_that_leaves_what_is_visible_and_following_goes_on_after_it() {
+fn i6_damage_is_an_error_that_hides_nothing_and_following_goes_on() {
     let fs = SimFs::new();
     let writer = tiny_on(&fs).open(STORE).unwrap();
     let sequence = Sequence(4);
@@ -254,8 +259,9 @@ fn i6_damage_is_an_error_that_leaves_what_is_visible_and_following_goes_on_after
     assert_eq!(contents(&follower), sequence.after(100));
 }
 
+/// A store without a writer can be followed, and nothing can be written through a follower.
 #[test]
-fn a_store_without_a_writer_can_be_followed_and_nothing_can_be_written_through_a_follower() {
+fn a_store_without_a_writer_can_be_followed_and_not_written() {
     let dir = fast_dir();
     let path = dir.path().join("store");
     let missing = Options::new().follow(true).open(&path);
@@ -278,8 +284,9 @@ fn a_store_without_a_writer_can_be_followed_and_nothing_can_be_written_through_a
     assert_eq!(contents(&follower), contents(&writer));
 }
 
+/// A follower sees new logs, although directories have times of whole seconds.
 #[test]
-fn a_follower_sees_new_logs_although_directories_have_times_of_whole_seconds() {
+fn a_follower_sees_new_logs_where_directory_times_are_whole_seconds() {
     let fs = SimFs::new();
     fs.keep_coarse_times();
     let writer = tiny_on(&fs).open(STORE).unwrap();
@@ -318,8 +325,9 @@ fn after_an_edit_was_taken_back(fs: &SimFs, sequence: Sequence, between: impl Fn
     (writer, follower)
 }
 
+/// Nothing is missing when the writer takes back an edit that it could not sync.
 #[test]
-fn i4_nothing_is_missing_when_the_writer_takes_back_an_edit_that_it_could_not_sync() {
+fn i4_nothing_is_missing_when_the_writer_takes_back_an_unsynced_edit() {
     let (fs, sequence) = (SimFs::new(), Sequence(5));
     let is_whole = |follower: &Db| assert_eq!(contents(follower), sequence.after(3), "with the edit");
     let (writer, follower) = after_an_edit_was_taken_back(&fs, sequence, is_whole);
@@ -330,8 +338,9 @@ fn i4_nothing_is_missing_when_the_writer_takes_back_an_edit_that_it_could_not_sy
     assert_eq!(contents(&follower), sequence.after(4));
 }
 
+/// What a snapshot of an edit that was taken back needs stays, although the writer ends.
 #[test]
-fn what_a_snapshot_of_an_edit_that_was_taken_back_needs_stays_although_the_writer_ends() {
+fn what_a_snapshot_of_a_withdrawn_edit_needs_outlives_the_writer() {
     let (fs, sequence) = (SimFs::new(), Sequence(5));
     let mut snapshot = None;
     let (writer, follower) =

@@ -23,8 +23,9 @@ fn obsolete(fs: &SimFs) -> usize {
     fs.files().iter().filter(|path| path.extension().is_some_and(|its| its == "obsolete")).count()
 }
 
+/// Without version locks, nothing obsolete stays, and readers share the lock.
 #[test]
-fn without_version_locks_nothing_obsolete_stays_and_readers_share_the_lock() {
+fn without_version_locks_nothing_obsolete_stays_and_readers_share_a_lock() {
     for errno in [Errno::Invalid, Errno::NoSuchCall] {
         let fs = SimFs::new();
         let options = || tiny().filesystem(Arc::new(fs.clone()));

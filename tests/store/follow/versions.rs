@@ -63,8 +63,9 @@ fn a_follower_keeps_its_files_when_a_compaction_follows_a_failed_edit() {
     });
 }
 
+/// Each version has other segments and a greater number in the next process.
 #[test]
-fn each_version_has_other_segments_and_a_greater_number_in_the_next_process() {
+fn each_version_has_other_segments_and_a_greater_number_after_reopening() {
     let (fs, _) = closed_store();
     let mut sets: Vec<(u64, Vec<u64>)> = Vec::new();
     for round in 0..12u32 {

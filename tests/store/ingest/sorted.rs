@@ -178,8 +178,9 @@ fn i5_an_ingest_that_waited_for_a_sync_that_fails_leaves_that_log_alone() {
     assert_eq!(fs.written_again(), [""; 0].map(std::path::PathBuf::from));
 }
 
+/// An ingest that fails to publish leaves no further log at each retry.
 #[test]
-fn i12_an_ingest_that_fails_to_publish_leaves_no_further_log_at_each_retry() {
+fn i12_an_ingest_that_fails_to_publish_adds_no_log_at_each_retry() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     let manifest = std::path::Path::new(STORE).join("MANIFEST");

@@ -30,8 +30,9 @@ fn segments(db: &Db) -> Vec<usize> {
     db.stats().levels.iter().map(|level| level.segments).collect()
 }
 
+/// Ingested rows replace those of any level and of memory, and later writes replace them.
 #[test]
-fn i10_rows_replace_those_of_any_level_and_of_memory_and_later_writes_replace_them() {
+fn i10_rows_replace_older_ones_of_any_level_and_later_writes_replace_them() {
     for seed in 0..6 {
         let fs = SimFs::new();
         let mut db = tiny_on(&fs).compression(Compression::None).open(STORE).unwrap();
@@ -218,9 +219,10 @@ fn i10_ingests_beside_writers_and_compactions_lose_and_mix_nothing() {
     }
 }
 
+/// A crash at any write leaves all rows of the ingest or none, and everything that was written before.
 /// An operation must not be lost to an ingest that it did not overlap, nor the other way round.
 #[test]
-fn i4_a_crash_at_any_write_leaves_all_rows_or_none_beside_everything_written_before() {
+fn i4_a_crash_at_any_write_leaves_all_rows_or_none_and_all_older_ones() {
     let fill = |fs: &SimFs| -> Result<Db> {
         let db = tiny_on(fs).open(STORE)?;
         for (key, value) in rows((0..400).step_by(2), "before") {
@@ -309,8 +311,9 @@ fn i4_a_manifest_that_has_lost_the_rows_is_an_error() {
     }
 }
 
+/// Whichever operation of an ingest fails, the store has all its rows or none.
 #[test]
-fn i5_each_operation_of_an_ingest_that_fails_leaves_the_store_with_all_rows_or_none() {
+fn i5_each_failed_operation_of_an_ingest_leaves_all_rows_or_none() {
     for kind in [OpKind::Create, OpKind::Append, OpKind::Sync, OpKind::SyncDir, OpKind::Open, OpKind::Rename]
     {
         let mut failures = 0;

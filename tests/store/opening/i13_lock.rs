@@ -32,8 +32,9 @@ fn assert_stopped(db: &Db, lost: Result<(), Error>) {
     }
 }
 
+/// A writer whose lock file is removed stops, and no row of the next writer is lost.
 #[test]
-fn a_writer_whose_lock_file_is_removed_stops_and_no_row_of_the_next_one_goes() {
+fn i13_a_writer_whose_lock_file_is_removed_stops_and_harms_no_row() {
     // What the first writer has done before, and what it tries afterwards.
     let before: [&dyn Fn(&Db); 3] = [&|_| (), &|db| put(db, "first").unwrap(), &|db| {
         put(db, "first").unwrap();
@@ -95,8 +96,9 @@ fn two_stores_in_one_directory_never_both_write_it_whenever_the_lock_goes() {
     }
 }
 
+/// A writer goes on where its directory is moved, although a checkpoint takes its place.
 #[test]
-fn a_writer_goes_on_where_its_directory_is_moved_beside_a_checkpoint_in_its_place() {
+fn i13_a_writer_goes_on_where_its_directory_is_moved() {
     let dir = fast_dir();
     let [here, copy, away] = ["db", "copy", "away"].map(|name| dir.path().join(name));
     let sequence = Sequence(1);

@@ -58,8 +58,9 @@ fn a_pipe_a_socket_or_a_directory_in_place_of_a_file_is_an_error_at_once() {
     }
 }
 
+/// A pipe in place of a segment is an error, and one in place of a filter is not.
 #[test]
-fn a_pipe_in_place_of_a_segment_is_an_error_and_one_in_place_of_a_filter_none() {
+fn a_pipe_for_a_segment_is_an_error_and_one_for_a_filter_is_none() {
     for (replace, kind) in KINDS {
         let dir = fast_dir();
         let store = dir.path().join("s");

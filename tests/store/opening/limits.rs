@@ -183,8 +183,9 @@ fn a_store_that_is_open_is_locked_until_its_last_handle_is_gone() {
     tiny().open(dir.path()).unwrap();
 }
 
+/// A read-only store shows everything, refuses every write, and writes nothing.
 #[test]
-fn a_read_only_store_shows_everything_refuses_every_write_and_writes_nothing() {
+fn a_read_only_store_shows_everything_and_writes_nothing() {
     let (disk, sequence) = (SimFs::new(), Sequence(3));
     let db = tiny_on(&disk).open(STORE).unwrap();
     (1..=50).for_each(|i| db.write(sequence.batch(i)).unwrap());

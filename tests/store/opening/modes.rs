@@ -40,8 +40,9 @@ fn assert_modes(dir: &Path, files: u32, dirs: u32) {
     }
 }
 
+/// Every file that a store creates, early and late, has the mode that was chosen.
 #[test]
-fn every_file_that_a_store_creates_early_and_late_has_the_mode_that_was_chosen() {
+fn every_file_that_a_store_creates_has_the_mode_that_was_chosen() {
     for (files, dirs) in [(0o600, 0o700), (0o640, 0o750), (0o666, 0o777)] {
         let dir = fast_dir();
         let (store, copy) = (dir.path().join("above").join("store"), dir.path().join("copy"));

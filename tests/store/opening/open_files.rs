@@ -88,8 +88,9 @@ fn readers_in_many_threads_share_a_few_files() {
     assert!(db.verify().unwrap().is_ok());
 }
 
+/// A segment that went missing is refused at opening, and one that was cut at its first read.
 #[test]
-fn a_segment_that_went_missing_is_refused_at_opening_and_one_that_was_cut_at_its_first_read() {
+fn a_missing_segment_is_refused_at_opening_and_a_cut_one_when_read() {
     let dir = fast_dir();
     fill(dir.path());
     let segment = files_with(dir.path(), ".segment").pop().unwrap();

@@ -126,8 +126,9 @@ fn a_cursor_moves_as_in_a_sorted_map_over_memtables_and_many_runs() {
     }
 }
 
+/// A cursor stays in its moment while writes, flushes and compactions go on.
 #[test]
-fn i7_a_cursor_stays_in_its_moment_while_writes_flushes_and_compactions_go_on() {
+fn i7_a_cursor_stays_in_its_moment_through_writes_and_compactions() {
     let (dir, mut rng, mut model) = (fast_dir(), Rng::new(5), Contents::new());
     let db = options(&mut rng).open(dir.path()).unwrap();
     for _ in 0..4 {

@@ -20,8 +20,9 @@ fn quiet() -> Options {
     Options::new().filter_policy(FilterPolicy::OFF).compression(Compression::None)
 }
 
+/// A range opens no segment that its bounds exclude, nor one before it gets there.
 #[test]
-fn a_range_opens_no_segment_that_its_bounds_exclude_nor_one_before_it_gets_there() {
+fn a_range_opens_no_segment_outside_its_bounds_nor_one_too_early() {
     let dir = fast_dir();
     let db = quiet().open(dir.path()).unwrap();
     for part in 0..3 {

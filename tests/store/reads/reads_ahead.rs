@@ -4,8 +4,9 @@ use crate::support::{STORE, SimFs, eventually, tiny_on};
 use sidebloom::Compression;
 use std::path::PathBuf;
 
+/// `multi_get` asks for the blocks of all its keys once, and for none that is cached.
 #[test]
-fn multi_get_asks_for_the_blocks_of_all_its_keys_once_and_for_none_that_is_cached() {
+fn multi_get_asks_for_all_its_blocks_once_and_for_none_that_is_cached() {
     let fs = SimFs::new();
     let options = || tiny_on(&fs).memtable_bytes(1 << 20).segment_bytes(16 << 10).block_cache_bytes(8 << 20);
     let db = options().open(STORE).unwrap();

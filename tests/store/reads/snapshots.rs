@@ -17,8 +17,9 @@ fn assert_shows(snapshot: &Snapshot, expected: &Contents) {
     }
 }
 
+/// A snapshot shows its moment through writes, flushes, compactions, rebuilds and the end of the store.
 #[test]
-fn a_snapshot_shows_its_moment_through_writes_flushes_compactions_rebuilds_and_the_end_of_the_store() {
+fn a_snapshot_shows_its_moment_through_everything_the_store_does() {
     let dir = fast_dir();
     let sequence = Sequence(1);
     let db = tiny().open(dir.path()).unwrap();
@@ -88,9 +89,10 @@ fn values_outlive_the_store_that_they_were_read_from() {
     assert_eq!(walk.count().unwrap(), 2);
 }
 
+/// A snapshot that is out of descriptors says so, and not that a file is missing.
 /// What a snapshot still reads has another name by then. Looking for both names must not hide why the second one cannot be opened.
 #[test]
-fn a_snapshot_that_is_out_of_descriptors_says_so_and_not_that_a_file_is_missing() {
+fn a_snapshot_out_of_descriptors_says_so_and_not_that_a_file_is_missing() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).max_open_files(8).open(STORE).unwrap();
     let keys: Vec<_> = (0..40).map(|n| format!("key{n:02}")).collect();

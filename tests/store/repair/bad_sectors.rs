@@ -26,8 +26,9 @@ fn in_the_log() -> (SimFs, Contents) {
     (fs.crash(Crash::Power, 0), expected)
 }
 
+/// All readable records of a log with bad sectors come back, and the report names the others.
 #[test]
-fn of_a_log_with_bad_sectors_all_readable_records_come_back_and_the_report_names_the_others() {
+fn readable_records_of_a_log_with_bad_sectors_come_back() {
     let (sound, expected) = in_the_log();
     let len = sound.read(log_of(&sound)).unwrap().len() as u64;
     assert!(len > 50_000);

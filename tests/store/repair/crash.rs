@@ -53,8 +53,9 @@ fn the_sound_part_of_a_log_survives_a_crash_at_any_write_of_the_repair() {
     });
 }
 
+/// The rows of damaged segments survive a crash at any write of the repair.
 #[test]
-fn the_rows_of_damaged_segments_survive_a_crash_at_any_write_of_the_repair() {
+fn rows_of_damaged_segments_survive_a_crash_at_any_write_of_the_repair() {
     let sound = SimFs::new();
     let db = tiny_on(&sound).open(STORE).unwrap();
     fill_deep(&db, 7);
@@ -89,8 +90,9 @@ fn the_rows_of_damaged_segments_survive_a_crash_at_any_write_of_the_repair() {
     }
 }
 
+/// A repair without a manifest does not bring back what was deleted under a snapshot.
 #[test]
-fn a_repair_without_manifest_does_not_bring_back_what_was_deleted_under_a_snapshot() {
+fn a_repair_without_manifest_keeps_deleted_what_a_snapshot_still_shows() {
     for kept_open in [8, 64] {
         let fs = SimFs::new();
         let db = tiny_on(&fs).max_open_files(kept_open).open(STORE).unwrap();
@@ -124,8 +126,9 @@ fn a_repair_without_manifest_does_not_bring_back_what_was_deleted_under_a_snapsh
     }
 }
 
+/// A repair without a manifest, after a kill within a compaction, does not bring back what was deleted.
 #[test]
-fn a_repair_without_manifest_after_a_kill_within_a_compaction_does_not_bring_back_what_was_deleted() {
+fn a_repair_after_a_kill_in_a_compaction_brings_no_deleted_key_back() {
     for seed in 0..5 {
         let fs = SimFs::new();
         let db = tiny_on(&fs).open(STORE).unwrap();

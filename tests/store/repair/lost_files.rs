@@ -52,8 +52,9 @@ fn assert_works(dir: &Path, expected: &Contents) {
     assert_holds(&open(dir), &expected);
 }
 
+/// A store without its manifest comes back whole, and deleted keys stay deleted.
 #[test]
-fn a_store_without_its_manifest_comes_back_whole_and_deleted_keys_stay_deleted() {
+fn a_store_without_its_manifest_comes_back_whole_with_its_deletions() {
     for seed in 0..10 {
         let dir = fast_dir();
         let expected = filled(dir.path(), Sequence(seed));
@@ -70,8 +71,9 @@ fn a_store_without_its_manifest_comes_back_whole_and_deleted_keys_stay_deleted()
     }
 }
 
+/// A deep store without its manifest comes back whole, although the ages of its segments interleave.
 #[test]
-fn a_deep_store_without_its_manifest_comes_back_whole_though_the_ages_of_its_segments_interleave() {
+fn a_deep_store_without_its_manifest_comes_back_whole() {
     for seed in 0..3 {
         let dir = fast_dir();
         let db = open(dir.path());
@@ -112,8 +114,9 @@ fn a_damaged_manifest_is_set_aside_and_the_store_comes_back_whole() {
     }
 }
 
+/// A manifest that has lost its last edits is noticed, and the store comes back whole.
 #[test]
-fn a_manifest_that_has_lost_its_last_edits_is_found_out_and_the_store_comes_back_whole() {
+fn a_manifest_without_its_last_edits_is_noticed_and_nothing_is_lost() {
     let dir = fast_dir();
     let sound = dir.path().join("sound");
     // Keeps the manifest's edits: opening the store would rewrite it.
@@ -150,8 +153,9 @@ fn repairing_a_sound_store_changes_nothing() {
     assert_works(dir.path(), &expected);
 }
 
+/// A damaged or missing segment is set aside, and what is readable of it comes back.
 #[test]
-fn a_damaged_or_missing_segment_is_set_aside_and_what_is_readable_of_it_comes_back() {
+fn a_damaged_segment_is_set_aside_and_what_is_readable_comes_back() {
     let dir = fast_dir();
     let sound = dir.path().join("sound");
     // Each flush has its own keys, so the test knows what is lost with a segment.
@@ -208,8 +212,9 @@ fn a_damaged_or_missing_segment_is_set_aside_and_what_is_readable_of_it_comes_ba
     }
 }
 
+/// A damaged log is repaired to all batches but the damaged one, and the damaged file stays.
 #[test]
-fn a_damaged_log_is_repaired_to_all_batches_but_the_damaged_one_and_the_damaged_file_stays() {
+fn a_damaged_log_is_repaired_to_all_batches_but_the_damaged_one() {
     let dir = fast_dir();
     let sound = dir.path().join("sound");
     let sequence = Sequence(12);
@@ -311,9 +316,10 @@ fn damage_last_record(fs: &SimFs) {
     fs.write(&log, bytes);
 }
 
+/// A flush right after a repair that lost the end of a log leaves a store that opens.
 /// The number after the lost operations is in the log alone: a flush takes it over into the manifest.
 #[test]
-fn a_flush_right_after_a_repair_that_lost_the_end_of_a_log_leaves_a_store_that_opens() {
+fn a_flush_after_a_repair_that_lost_a_logs_end_leaves_a_store_that_opens() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     (0..20).for_each(|n| db.put(format!("key{n:02}"), "value").unwrap());
@@ -349,9 +355,10 @@ fn only(fs: &SimFs, ending: &str) -> PathBuf {
     path
 }
 
+/// A lost log brings no deleted key back from a segment that was to be removed.
 /// A process killed between the publication of a compaction and the removal of its inputs leaves a sound manifest and old segments.
 #[test]
-fn a_lost_log_brings_no_deleted_key_back_from_a_segment_that_was_to_be_removed() {
+fn a_lost_log_brings_no_deleted_key_back_from_an_obsolete_segment() {
     let store = |later_writes: u64| {
         let fs = SimFs::new();
         let db = tiny_on(&fs).open(STORE).unwrap();

@@ -91,8 +91,9 @@ fn with_damage(fs: &SimFs, path: &Path, at: &[usize]) -> SimFs {
     fs
 }
 
+/// The rows around a damaged block come back, and the report names the keys that may be lost.
 #[test]
-fn the_rows_around_a_damaged_block_come_back_and_the_report_names_the_keys_that_may_be_lost() {
+fn rows_around_a_damaged_block_come_back_and_the_report_names_the_others() {
     for compression in [Compression::None, Compression::Lz4] {
         let (sound, path, expected) = one_segment(compression);
         let (top, _) = areas(&sound.read(&path).unwrap());
@@ -190,8 +191,9 @@ fn of_a_segment_that_is_cut_short_the_rows_before_the_cut_come_back() {
     }
 }
 
+/// A segment in quarantine is salvaged, and returns to a level where it is in order.
 #[test]
-fn a_segment_in_quarantine_is_salvaged_and_returns_to_a_level_where_it_is_in_order() {
+fn a_segment_in_quarantine_is_salvaged_and_returns_to_a_level_in_order() {
     let (fs, path, mut expected) = one_segment(Compression::None);
     let fs = with_damage(&fs, &path, &[5000]);
     let db = open(&fs);
@@ -219,10 +221,11 @@ fn a_segment_in_quarantine_is_salvaged_and_returns_to_a_level_where_it_is_in_ord
     assert_holds(&db, &expected);
 }
 
+/// Segments that return from quarantine neither hide newer rows nor bring back deleted ones.
 /// Segments with bad sectors go to quarantine and stay there while the store takes writes and compacts around them, until repair finds
 /// them readable.
 #[test]
-fn segments_that_return_from_quarantine_neither_hide_newer_rows_nor_bring_back_deleted_ones() {
+fn segments_back_from_quarantine_bring_no_old_or_deleted_row_back() {
     let (mut went, mut returned) = (0, 0);
     for seed in 0..sized(8, 24) {
         let fs = SimFs::new();

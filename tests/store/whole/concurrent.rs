@@ -59,8 +59,9 @@ fn by_multi_get(db: &Db, writer: u64) -> u64 {
     whole_batch(&values.iter().map(|value| value.as_deref().map(version)).collect::<Vec<_>>())
 }
 
+/// Readers see whole batches in order, and snapshots that stand still, while everything moves.
 #[test]
-fn readers_see_whole_batches_in_order_and_snapshots_that_stand_still_while_everything_moves() {
+fn readers_see_whole_batches_in_order_and_snapshots_stand_still() {
     let dir = fast_dir();
     let db = tiny().memtable_bytes(32 << 10).block_cache_bytes(64 << 10).open(dir.path()).unwrap();
     let acknowledged: [AtomicU64; WRITERS as usize] = Default::default();
@@ -158,8 +159,9 @@ fn a_single_key_never_goes_back() {
     });
 }
 
+/// An iterator shows the moment at which it was made, although compactions replace every segment under it.
 #[test]
-fn an_iterator_shows_the_moment_it_was_made_though_compactions_replace_every_segment_under_it() {
+fn an_iterator_shows_the_moment_it_was_made_through_compactions() {
     let dir = fast_dir();
     let db = tiny().open(dir.path()).unwrap();
     for i in 0..1500u32 {
@@ -182,8 +184,9 @@ fn an_iterator_shows_the_moment_it_was_made_though_compactions_replace_every_seg
     assert!(forwards.next().is_none() && backwards.next_back().is_none());
 }
 
+/// Handles that are dropped in any order lose nothing, and the last one closes the store.
 #[test]
-fn handles_dropped_in_any_order_lose_nothing_and_the_last_one_closes_the_store() {
+fn handles_dropped_in_any_order_lose_nothing_and_the_last_one_closes() {
     for seed in 0..30 {
         let dir = fast_dir();
         let mut rng = Rng::new(seed);

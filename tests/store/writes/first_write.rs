@@ -36,8 +36,9 @@ fn use_without_writing(db: &Db) {
     assert_eq!(db.stats().filters_unavailable, 0);
 }
 
+/// An opening without writes leaves every byte of a closed store as it was.
 #[test]
-fn an_opening_without_writes_leaves_every_byte_of_a_closed_store_as_it_was() {
+fn an_opening_without_writes_leaves_every_byte_of_a_closed_store() {
     for (rows_in_log, filters) in [(0, true), (1, true), (5, true), (5, false)] {
         let dir = fast_dir();
         let options = || if filters { tiny() } else { tiny().filter_policy(FilterPolicy::OFF) };
@@ -70,8 +71,9 @@ fn an_opening_without_writes_neither_creates_nor_syncs_nor_locks_anew() {
     assert_eq!((fs.files(), fs.writes()), (files, writes), "{}", fs.log());
 }
 
+/// A crash at any operation of the first write loses nothing that was there.
 #[test]
-fn i4_a_crash_at_any_operation_of_the_first_write_loses_nothing_that_was_there() {
+fn i4_a_crash_at_any_operation_of_the_first_write_loses_nothing() {
     for seed in 0..6 {
         let sequence = Sequence(seed);
         let before = closed(sequence);
@@ -101,8 +103,9 @@ fn i4_a_crash_at_any_operation_of_the_first_write_loses_nothing_that_was_there()
     }
 }
 
+/// A first write that lacks space or descriptors fails alone, and leaves nothing behind.
 #[test]
-fn i5_a_first_write_that_lacks_space_or_descriptors_fails_alone_and_leaves_nothing_behind() {
+fn i5_a_first_write_without_space_or_descriptors_fails_alone() {
     use OpKind::{Append, Create, Open, Rename, Sync};
     let shortages = [(Create, Errno::NoSpace), (Append, Errno::NoSpace), (Sync, Errno::NoSpace)]
         .into_iter()
@@ -135,8 +138,9 @@ fn i5_a_first_write_that_lacks_space_or_descriptors_fails_alone_and_leaves_nothi
     assert!(failures > 20, "{failures}");
 }
 
+/// The first write of a store with larger options than its log had keeps one log and adds no segment.
 #[test]
-fn a_first_write_of_a_store_with_larger_options_than_its_log_keeps_one_log_and_adds_no_segment() {
+fn a_first_write_under_larger_options_keeps_one_log_and_adds_no_segment() {
     let fs = closed(Sequence(2));
     let segments =
         || fs.files().iter().filter(|path| path.extension().is_some_and(|e| e == "segment")).count();

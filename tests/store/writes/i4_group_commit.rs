@@ -68,8 +68,9 @@ fn i5_no_writer_of_a_group_that_failed_is_told_that_all_is_well() {
     }
 }
 
+/// An empty batch that asks for durability makes the writes before it durable.
 #[test]
-fn i4_an_empty_batch_that_asks_for_durability_makes_the_writes_before_it_durable() {
+fn i4_an_empty_synced_batch_makes_the_writes_before_it_durable() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     db.write_with(batch("a"), Durability::Os).unwrap();
@@ -77,8 +78,9 @@ fn i4_an_empty_batch_that_asks_for_durability_makes_the_writes_before_it_durable
     assert_survive(&fs, &["a"]);
 }
 
+/// What concurrent writers were told is synced survives a power cut at any moment.
 #[test]
-fn i4_what_concurrent_writers_were_told_is_synced_survives_a_power_cut_at_any_moment() {
+fn i4_what_concurrent_writers_were_told_is_synced_survives_a_power_cut() {
     for seed in 0..8 {
         let fs = SimFs::new();
         let db = tiny_on(&fs).background_threads(2 + seed as usize % 4).open(STORE).unwrap();

@@ -22,8 +22,9 @@ fn assert_deleted(db: &Db, of: u32, deleted: impl Fn(u32) -> bool) {
     assert_holds(db, &contents(db));
 }
 
+/// A filter that denies a key does not hide the range tombstone in the same segment.
 #[test]
-fn i9_a_filter_that_denies_a_key_does_not_hide_the_range_tombstone_beside_it() {
+fn i9_a_filter_that_denies_a_key_hides_no_range_tombstone() {
     for bits in [2.0, 10.0, 24.0] {
         let options = Options::new().filter_policy(FilterPolicy::bits_per_key(bits));
         let dir = fast_dir();
@@ -157,8 +158,9 @@ fn many_ranges_without_keys_are_divided_among_disjoint_segments() {
     assert_eq!(levels.iter().map(|level| (level.keys, level.range_tombstones)).max(), Some((1, 0)));
 }
 
+/// A crash after a sync keeps the deletion, and one before it keeps all or nothing.
 #[test]
-fn i4_a_crash_after_a_sync_keeps_the_deletion_and_one_before_keeps_all_or_nothing() {
+fn i4_a_crash_keeps_a_synced_deletion_and_all_or_nothing_of_another() {
     for seed in 0..20 {
         let fs = SimFs::new();
         let db = tiny_on(&fs).open(STORE).unwrap();
@@ -175,8 +177,9 @@ fn i4_a_crash_after_a_sync_keeps_the_deletion_and_one_before_keeps_all_or_nothin
     }
 }
 
+/// A damaged block of range tombstones is an error for what they may hide.
 #[test]
-fn i6_a_damaged_block_of_range_tombstones_is_an_error_for_what_they_may_hide() {
+fn i6_damaged_range_tombstones_are_an_error_for_what_they_may_hide() {
     let dir = fast_dir();
     let db = Options::new().open(dir.path()).unwrap();
     fill(&db, 0..300, "old");

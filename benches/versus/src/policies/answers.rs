@@ -89,8 +89,9 @@ pub fn found(engine: &RocksEngine, settings: &RunSettings) -> Result<u64> {
 mod tests {
     use super::*;
 
+    /// The rate is the share of "maybe" among the probes of filters that lack the key.
     #[test]
-    fn the_rate_is_the_share_of_maybes_among_probes_of_filters_without_the_key() {
+    fn the_rate_is_the_share_of_maybes_of_filters_without_the_key() {
         let answers = FilterAnswers { lookups: 500, false_positives: 9, negatives: 891 };
         assert_eq!(answers.rate(), Some(0.01));
         assert_eq!(answers.relative_error(), Some(1.0 / 3.0));

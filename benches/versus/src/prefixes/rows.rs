@@ -80,8 +80,9 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
+    /// Absent prefixes and missing keys have no row, and they lie among prefixes and keys that have some.
     #[test]
-    fn absent_prefixes_and_missing_keys_have_no_row_and_lie_among_those_that_have() {
+    fn absent_prefixes_and_missing_keys_lie_among_those_that_have_rows() {
         for rows in [1, 10, ROWS_MAX] {
             let generator = RowGenerator::new(300, rows, 7);
             let keys: BTreeSet<Vec<u8>> =

@@ -53,8 +53,9 @@ fn a_table_is_guarded_and_followed_from_the_command_line() {
     assert!(sandbox.fails(&missing).contains("no column \"name\""));
 }
 
+/// A server answers while it follows a table, and takes no changes from clients.
 #[test]
-fn a_server_follows_a_table_while_it_answers_and_takes_no_changes_of_clients() {
+fn a_server_that_follows_a_table_answers_and_refuses_changes() {
     let Some(server) = server() else { return };
     let mut db = server.songs("serve");
     db.batch_execute("INSERT INTO songs (title) VALUES ('Zombie')").unwrap();

@@ -298,9 +298,10 @@ fn what_was_answered_is_there_after_a_kill() {
     }
 }
 
+/// A write that the disk refuses gets an error reply, and every write that was acknowledged before it stays.
 #[test]
 #[cfg(target_os = "linux")]
-fn i5_a_write_that_the_disk_refuses_is_an_error_reply_and_what_was_answered_stays() {
+fn i5_a_refused_write_is_an_error_reply_and_what_was_answered_stays() {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let dir = tempfile::tempdir().unwrap();
     let plain = command(

@@ -48,8 +48,9 @@ fn a_transaction_is_queued_and_answered_as_by_redis() {
     );
 }
 
+/// A transaction with a malformed command is aborted; one whose command fails when it is executed is not.
 #[test]
-fn a_transaction_with_a_malformed_command_is_aborted_and_one_that_fails_later_is_not() {
+fn a_malformed_command_aborts_a_transaction_and_a_later_failure_does_not() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[]);
     let mut client = server.connect();
@@ -76,8 +77,9 @@ fn a_transaction_with_a_malformed_command_is_aborted_and_one_that_fails_later_is
     );
 }
 
+/// A transaction of many commands takes effect as one, and its memory is bounded.
 #[test]
-fn a_transaction_of_many_commands_comes_in_one_piece_and_its_memory_is_bounded() {
+fn a_transaction_of_many_commands_is_whole_and_its_memory_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[]);
     let mut client = server.connect();

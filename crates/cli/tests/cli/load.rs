@@ -217,8 +217,9 @@ fn load_says_how_many_rows_overwrote_others() {
     assert!(sandbox.ok(&["load", "--json", "--blind", &other]).contains("\"overwritten\":null"));
 }
 
+/// A bulk load gives the same rows in any format, and they replace those of the store.
 #[test]
-fn a_bulk_load_gives_the_same_rows_in_any_format_and_replaces_those_of_the_store() {
+fn a_bulk_load_gives_the_same_rows_in_any_format_and_replaces_older_ones() {
     for (name, content, options) in [
         ("a.tsv", &b"k2\tv2\nk1\tv1\nk3\tv3\nk1\tlast\n"[..], &[][..]),
         ("a.csv", b"k2,v2\nk1,v1\nk3,v3\nk1,last\n", &[]),

@@ -145,8 +145,9 @@ proptest! {
     }
 }
 
+/// Concurrent inserts lose no bit, and overfull filters still know their members.
 #[test]
-fn i1_concurrent_inserts_lose_no_bit_and_overfull_filters_still_know_their_members() {
+fn i1_concurrent_inserts_lose_no_bit_even_in_overfull_filters() {
     let atomic = AtomicBloom::new(1000, 10.0).unwrap();
     std::thread::scope(|scope| {
         for part in 0..4 {

@@ -160,8 +160,9 @@ mod tests {
         }
     }
 
+    /// Random values take as many bits as computed, and little more than the least possible.
     #[test]
-    fn random_values_take_as_many_bits_as_computed_and_little_more_than_the_least_possible() {
+    fn random_values_take_the_computed_bits_and_little_more_than_the_least() {
         let mut rng = fastrand::Rng::with_seed(1);
         for rate_bits in [1, 2, 3, 4, 8, 16, 32] {
             let mut values: Vec<u64> = (0..50_000).map(|_| rng.u64(..50_000u64 << rate_bits)).collect();

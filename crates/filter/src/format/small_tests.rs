@@ -47,8 +47,9 @@ proptest! {
         prop_assert_eq!(decode(&stream).is_ok(), after.is_empty());
     }
 
+    /// Noise under a right checksum is refused, or it is the encoding of what it decodes to.
     #[test]
-    fn i6_noise_under_a_right_checksum_is_refused_or_is_the_encoding_of_what_it_decodes_to(
+    fn i6_noise_under_a_right_checksum_is_refused_or_canonical(
         keys in 0u64..40, rate_bits in 1u32..=12, at: usize, noise in proptest::collection::vec(any::<u8>(), 1..12),
     ) {
         let mut bytes = encode(&small(keys, rate_bits, 1.into()));
@@ -82,9 +83,10 @@ fn i6_every_flipped_bit_and_every_cut_of_a_stream_is_refused() {
     }
 }
 
+/// Impossible fields and other encodings of the same values are refused, even under right checksums.
 /// The fields of a filter of ten keys at b = 8 and a seed: keys at 14, rate bits at 15, length at 16, values from 17.
 #[test]
-fn i6_impossible_fields_and_other_encodings_are_refused_even_under_right_checksums() {
+fn i6_impossible_fields_and_other_encodings_are_refused() {
     let whole = encode(&small(10, 8, 7.into()));
     assert_eq!((whole[14], whole[15], usize::from(whole[16])), (10, 8, whole.len() - 21));
     let refused = |bytes: Vec<u8>, what: &str| {
@@ -132,8 +134,9 @@ fn a_filter_beyond_the_limit_is_refused_before_it_is_read() {
     }
 }
 
+/// The largest filter can be decoded, and no filter is encoded to more bytes than a reader reads.
 #[test]
-fn the_largest_filter_comes_back_and_no_filter_is_longer_than_a_reader_reads() {
+fn the_largest_filter_comes_back_and_none_exceeds_what_a_reader_reads() {
     let filter = small(65_536, 32, KeyHasher::siphash13([1, 2]));
     let bytes = encode(&filter);
     assert_eq!(received(&bytes).unwrap(), filter);

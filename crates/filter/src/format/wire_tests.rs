@@ -73,8 +73,10 @@ proptest! {
     }
 }
 
+/// The error for a stream of another version names the version; a damaged version field is reported as
+/// damage.
 #[test]
-fn a_stream_of_another_version_is_named_and_a_damaged_version_field_is_damage() {
+fn another_version_is_named_and_a_damaged_version_field_is_damage() {
     let whole = wire(&all_kinds()[2]);
     for (version, crc_at) in [(1, 104), (2, 112), (3, 120), (5, 120)] {
         let mut other = whole.clone();

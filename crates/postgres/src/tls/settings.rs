@@ -207,8 +207,9 @@ mod tests {
         }
     }
 
+    /// What the address lacks comes from the environment, and then from the home directory.
     #[test]
-    fn what_the_address_lacks_comes_from_the_environment_and_then_from_the_home_directory() {
+    fn what_the_address_lacks_comes_from_the_environment_and_then_from_home() {
         let home = tempfile::tempdir().unwrap();
         std::fs::create_dir(home.path().join(".postgresql")).unwrap();
         let file = |name: &str| home.path().join(".postgresql").join(name);

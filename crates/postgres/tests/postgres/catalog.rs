@@ -109,8 +109,9 @@ fn renaming_column_table_and_schema_breaks_no_write_and_no_follower() {
     db.batch_execute("INSERT INTO tracks (name) VALUES ('free')").unwrap();
 }
 
+/// Triggers are removed under their new names too, and after the table was dropped.
 #[test]
-fn triggers_are_removed_by_their_new_names_too_and_after_the_table_was_dropped() {
+fn triggers_are_removed_under_new_names_and_after_a_drop_of_the_table() {
     let Some(server) = server() else { return };
     let mut db = server.songs("removal");
     let url = server.url("removal");
@@ -148,8 +149,9 @@ fn a_new_table_with_the_name_of_a_followed_one_gets_its_own_outbox() {
     assert_eq!((guard.stats().rows, guard.may_contain("old")), (1, Verdict::Maybe));
 }
 
+/// A disabled trigger makes every answer "maybe" until the trigger is enabled and all rows are counted.
 #[test]
-fn a_disabled_trigger_makes_every_answer_maybe_until_it_is_enabled_and_all_rows_are_counted() {
+fn a_disabled_trigger_makes_answers_maybe_until_all_rows_are_counted() {
     let Some(server) = server() else { return };
     let mut db = server.songs("disabled");
     let (_dir, guard, mut source) = new_guard(server, "disabled");
@@ -263,8 +265,9 @@ fn dropping_the_column_breaks_no_write_and_every_answer_is_maybe() {
     assert_eq!(left_behind(&mut db), 0);
 }
 
+/// Dropping the column is noticed, even if a truncation comes before the next check.
 #[test]
-fn dropping_the_column_is_noticed_even_if_a_truncation_comes_before_the_next_check() {
+fn dropping_the_column_is_noticed_even_if_a_truncation_follows() {
     let Some(server) = server() else { return };
     let mut db = server.songs("dropped_unseen");
     let (_dir, guard, mut source) = new_guard(server, "dropped_unseen");
@@ -286,8 +289,9 @@ fn dropping_the_column_is_noticed_even_if_a_truncation_comes_before_the_next_che
     assert_eq!(guard.may_contain(NEVER), Verdict::Maybe);
 }
 
+/// A table or a column that is renamed while its rows are about to be counted is still followed.
 #[test]
-fn a_table_or_column_renamed_while_its_rows_are_about_to_be_counted_is_still_followed() {
+fn a_table_or_column_renamed_before_rows_are_counted_is_still_followed() {
     let Some(server) = server() else { return };
     for (database, rename) in [
         ("renamed_table", "ALTER TABLE songs RENAME TO tunes"),

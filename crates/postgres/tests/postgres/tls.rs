@@ -171,8 +171,9 @@ fn bad_parameters_and_files_are_named() {
     refused(server.connect("'a host'", "user=postgres"), "\"a host\" is not the name of a host");
 }
 
+/// Clients log in with certificates, and with passwords that are bound to the session.
 #[test]
-fn clients_log_in_with_certificates_and_with_passwords_bound_to_the_session() {
+fn clients_log_in_with_certificates_and_session_bound_passwords() {
     let Some(server) = tls_server() else { return };
     let certificate = "user=carla sslcert=FILES/client.crt sslkey=FILES/client.key";
     assert_eq!(server.connect("db.example", certificate), Ok(true));
@@ -184,8 +185,9 @@ fn clients_log_in_with_certificates_and_with_passwords_bound_to_the_session() {
     refused(server.connect("db.example", &format!("{bound} sslmode=disable")), "channel binding");
 }
 
+/// A guard is built and follows through TLS, and trusts no other server when it reconnects.
 #[test]
-fn a_guard_is_built_and_follows_through_tls_and_trusts_no_other_server_when_it_reconnects() {
+fn a_guard_follows_through_tls_and_trusts_no_other_server() {
     let Some(server) = tls_server() else { return };
     let url = server.url("db.example", "user=postgres sslmode=verify-full sslrootcert=FILES/followed.crt");
     let root = server.files.path().join("followed.crt");

@@ -72,8 +72,9 @@ fn of_two_copies_that_publish_one_is_fenced_and_a_restart_goes_on() {
     assert!(all_maybe(&remote, &["in the other", "key 1"]));
 }
 
+/// Whichever write is the last one, the state before it is intact, and the next publisher goes on.
 #[test]
-fn whatever_write_is_the_last_the_state_before_is_intact_and_the_next_publisher_goes_on() {
+fn whichever_write_is_the_last_the_next_publisher_goes_on() {
     let (published, store) = (guard(), Watched::new());
     let Published { dir, guard, keys } = &published;
     published.publisher(&store).publish().unwrap();
@@ -156,8 +157,9 @@ fn two_that_race_leave_one_line_of_states() {
     }
 }
 
+/// A publisher is fenced, although the states that overtook it have been collected.
 #[test]
-fn a_publisher_is_fenced_although_the_states_that_overtook_it_were_collected() {
+fn a_publisher_is_fenced_after_the_states_that_overtook_it_are_collected() {
     let store = Watched::new();
     let Twins { dir, twin, mut publisher, mut other, .. } = twins(&store);
     for n in 0..3 {

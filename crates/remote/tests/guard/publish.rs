@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+/// Keys arrive with the state that has them, and stay until they are removed.
 #[test]
-fn i1_keys_arrive_with_the_state_that_has_them_and_stay_until_they_are_removed() {
+fn i1_keys_arrive_with_their_state_and_stay_until_they_are_removed() {
     let (published, store) = (guard(), Watched::new());
     let mut publisher = published.publisher(&store);
     let first = publisher.publish().unwrap();
@@ -111,8 +112,9 @@ fn a_thread_looks_for_new_states_and_ends_with_the_last_handle() {
     assert_eq!(store.requests(), before);
 }
 
+/// A directory serves as an object store, and publishing works within another runtime.
 #[test]
-fn a_directory_is_an_object_store_and_publishing_works_within_another_runtime() {
+fn a_directory_is_an_object_store_also_within_another_runtime() {
     let published = guard();
     let url = format!("file://{}", published.dir.path().join("bucket").display());
     std::fs::create_dir(published.dir.path().join("bucket")).unwrap();
@@ -165,8 +167,9 @@ fn a_collection_leaves_the_newest_state_and_late_readers_find_it() {
     assert!(late.refresh().unwrap() && all_maybe(&late, &["one more"]));
 }
 
+/// A late reader finds the newest state, although the one that the hint names was collected.
 #[test]
-fn a_late_reader_finds_the_newest_state_although_the_one_of_the_hint_was_collected() {
+fn a_late_reader_finds_the_newest_state_past_a_collected_hint() {
     let (published, store) = (guard(), Watched::new());
     let (mut publisher, late) = with_late_reader(&published, &store);
     publisher.collect(Duration::ZERO).unwrap();

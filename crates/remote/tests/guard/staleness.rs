@@ -38,8 +38,9 @@ fn i1_past_the_bound_every_answer_is_maybe_until_a_newer_state_arrives() {
     assert!(denied(&unbounded, 100) > 97);
 }
 
+/// A clock that is wrong counts as past the bound, and the publisher says so.
 #[test]
-fn a_clock_that_is_wrong_counts_as_past_the_bound_and_the_publisher_says_so() {
+fn a_wrong_clock_counts_as_past_the_bound_and_the_publisher_says_so() {
     let (published, store) = (guard(), Watched::new());
     let mut publisher = published.publisher(&store);
     // A store that is behind its publisher, and one that is ahead of its reader.

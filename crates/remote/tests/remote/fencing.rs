@@ -6,8 +6,9 @@ use sidebloom_remote::{Error, Publisher, Reader, TakeOver};
 use std::sync::Barrier;
 use std::time::Duration;
 
+/// Of two writers that race, one wins, and the other takes no more writes.
 #[test]
-fn i5_of_two_writers_that_race_one_wins_and_the_other_takes_no_more_writes() {
+fn i5_of_two_racing_writers_one_wins_and_the_other_takes_no_more_writes() {
     let rounds = if std::env::var_os("SIDEBLOOM_TEST_LONG").is_some() { 1000 } else { 60 };
     let bench = Bench::on_disk();
     let db = bench.open("0");
@@ -65,8 +66,9 @@ fn i5_of_two_writers_that_race_one_wins_and_the_other_takes_no_more_writes() {
     }
 }
 
+/// A crash between any two writes leaves the last generation, and the next publication works.
 #[test]
-fn a_crash_between_any_two_writes_leaves_the_last_generation_and_the_next_publication_works() {
+fn a_crash_between_any_two_writes_leaves_the_last_generation() {
     let bench = Bench::new();
     let db = bench.open("store");
     fill(&db, 0..3000, "first");
@@ -102,8 +104,9 @@ fn a_crash_between_any_two_writes_leaves_the_last_generation_and_the_next_public
     assert_eq!(contents(reader.db()), contents(&db));
 }
 
+/// A store that does not descend from the published generations is refused, unless it takes over.
 #[test]
-fn what_does_not_descend_from_the_published_generations_is_refused_unless_it_takes_over() {
+fn what_does_not_descend_from_the_published_must_take_over_or_is_refused() {
     let bench = Bench::on_disk();
     let db = bench.open("store");
     db.put("a", "1").unwrap();
@@ -138,8 +141,9 @@ fn overtaken(bench: &Bench, name: &str, count: u32) -> (sidebloom::Db, Publisher
     (db, publisher)
 }
 
+/// A writer is fenced, although the generations that overtook it have been collected.
 #[test]
-fn i5_a_writer_is_fenced_although_the_generations_that_overtook_it_were_collected() {
+fn i5_a_writer_is_fenced_after_the_generations_that_overtook_it_are_gone() {
     let bench = Bench::new();
     let db = bench.open("store");
     fill(&db, 0..100, "value");
@@ -154,8 +158,9 @@ fn i5_a_writer_is_fenced_although_the_generations_that_overtook_it_were_collecte
     assert_eq!(contents(reader.db()), contents(&theirs));
 }
 
+/// A writer that has not published yet is fenced, although the first generation has been collected.
 #[test]
-fn i5_a_writer_that_has_not_published_yet_is_fenced_although_the_first_generation_was_collected() {
+fn i5_a_writer_that_has_not_published_yet_is_fenced() {
     let bench = Bench::new();
     let late = bench.open("late");
     let mut publisher = Publisher::new(&late, bench.remote(), TakeOver::No).unwrap();
@@ -171,8 +176,9 @@ fn i5_a_writer_that_has_not_published_yet_is_fenced_although_the_first_generatio
     assert!(matches!(outcome, Err(Error::Fenced { generation: 3, .. })), "{outcome:?}");
 }
 
+/// A reader does not take the blocks of the earlier writer for those of the one that took over.
 #[test]
-fn i6_a_reader_does_not_take_blocks_of_the_writer_before_for_those_of_one_that_took_over() {
+fn i6_a_reader_does_not_mix_blocks_of_two_writers_after_a_takeover() {
     let bench = Bench::new();
     let db = bench.open("store");
     fill(&db, 0..100, "before");

@@ -4,8 +4,9 @@ use super::{Bench, contents, fill};
 use sidebloom::Options;
 use sidebloom_remote::{Publisher, Reader, ReaderOptions, TakeOver};
 
+/// Missing keys cost as many requests as the filters have false positives, and a hit costs one.
 #[test]
-fn missing_keys_cost_as_many_requests_as_filters_have_false_positives_and_a_hit_costs_one() {
+fn missing_keys_cost_requests_for_false_positives_only() {
     let bench = Bench::new();
     let db = bench.open("store");
     fill(&db, 0..50_000, "value");

@@ -62,8 +62,9 @@ fn publishing_gets_over_failures_of_each_kind_of_object() {
     assert_eq!(bucket.published(), contents(&db));
 }
 
+/// A block that cannot be fetched is a named error, in time, and never a missing key.
 #[test]
-fn a_block_that_cannot_be_fetched_is_a_named_error_in_time_and_never_a_missing_key() {
+fn a_block_that_cannot_be_fetched_is_an_error_and_never_a_missing_key() {
     let Some(bucket) = Bucket::new("blocks") else { return };
     let db = bucket.open("store");
     fill(&db, 0..3000, "value");
@@ -90,8 +91,9 @@ fn a_block_that_cannot_be_fetched_is_a_named_error_in_time_and_never_a_missing_k
     assert_eq!(contents(reader.db()), contents(&db));
 }
 
+/// A bucket that fails for long is a named error, in time, and loses nothing.
 #[test]
-fn a_bucket_that_fails_for_long_is_a_named_error_in_time_and_loses_nothing() {
+fn a_bucket_that_fails_for_long_is_an_error_in_time_and_loses_nothing() {
     let Some(bucket) = Bucket::new("outage") else { return };
     let db = bucket.open("store");
     fill(&db, 0..3000, "first");

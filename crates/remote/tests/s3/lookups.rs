@@ -8,8 +8,9 @@ use sidebloom::{Compression, FilterPolicy, Options};
 const ROWS: u32 = 200_000;
 const MISSING: u32 = 1_000_000;
 
+/// An opening costs a request for each part, and missing keys cost only what the filters get wrong.
 #[test]
-fn opening_costs_a_request_for_each_part_and_missing_keys_only_what_filters_get_wrong() {
+fn an_opening_costs_a_request_per_part_and_missing_keys_almost_none() {
     let Some(bucket) = Bucket::new("lookups") else { return };
     // So that not thousands of requests are to be awaited.
     let options = Options::new().filter_policy(FilterPolicy::bits_per_key(14.0));

@@ -30,8 +30,9 @@ fn a_generation_whose_creation_was_not_answered_is_its_writers_own() {
     }
 }
 
+/// A new publisher goes on after one that died before it heard that it had succeeded.
 #[test]
-fn a_new_publisher_goes_on_after_one_that_died_before_it_heard_of_its_success() {
+fn a_publisher_goes_on_after_one_that_died_before_it_heard_of_success() {
     let Some(bucket) = Bucket::new("died") else { return };
     let db = bucket.open("store");
     fill(&db, 0..1000, "value");

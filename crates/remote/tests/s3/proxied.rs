@@ -95,8 +95,9 @@ fn requests_are_told_apart_by_method_object_and_range() {
     assert_eq!(at.proxy.take_tally(), tally([]));
 }
 
+/// Each fault is what its name says, and a client that repeats the request gets past it.
 #[test]
-fn each_fault_is_what_its_name_says_and_a_client_that_repeats_the_request_gets_over_it() {
+fn each_fault_is_what_its_name_says_and_a_repeated_request_passes() {
     let Some(moto) = moto() else { return };
     let at = Proxied::new(moto, "faults");
     at.put("place/segment/1", "0123456789").unwrap();

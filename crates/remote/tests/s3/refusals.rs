@@ -7,8 +7,9 @@ use object_store::ObjectStoreExt;
 use object_store::path::Path;
 use sidebloom_remote::{Error, clone};
 
+/// Credentials that are refused give an error of their own, and are not tried again.
 #[test]
-fn credentials_that_are_refused_are_an_error_of_their_own_and_are_not_tried_again() {
+fn refused_credentials_have_an_error_of_their_own_and_no_retry() {
     let Some(bucket) = Bucket::new("credentials") else { return };
     let db = bucket.open("store");
     fill(&db, 0..1000, "value");

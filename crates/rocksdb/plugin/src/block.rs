@@ -139,8 +139,9 @@ mod tests {
         assert!(read(&NO_FILTER).is_none() && read(&[]).is_none());
     }
 
+    /// Lines without a sound structure are no filter, although their checksum is right.
     #[test]
-    fn lines_without_a_sound_structure_are_no_filter_though_the_checksum_is_right() {
+    fn lines_without_a_sound_structure_are_no_filter_despite_their_checksum() {
         let whole = block(500);
         let changed = |at: usize, to: &[u8]| {
             let (mut block, trailer) = (whole.clone(), whole.len() - TRAILER_BYTES);

@@ -105,8 +105,9 @@ fn an_empty_store_comes_back_empty() {
     assert_equal_after_a_round_trip(&store(dir.path(), "from"), dir.path());
 }
 
+/// An export has the rows of its snapshot, and leaves them in files with filters.
 #[test]
-fn an_export_has_the_rows_of_its_snapshot_and_leaves_them_in_files_with_filters() {
+fn an_export_has_the_rows_of_its_snapshot_in_files_with_filters() {
     let dir = tempfile::tempdir().unwrap();
     let from = store(dir.path(), "from");
     (0..2000_u32).for_each(|n| from.put(n.to_be_bytes(), "old").unwrap());

@@ -69,9 +69,10 @@ proptest! {
         }
     }
 
+    /// An extractor that gives more bytes than there are leads to no denial.
     /// SlateDB's policy panics here, as it says.
     #[test]
-    fn i1_an_extractor_that_gives_more_bytes_than_there_are_leads_to_no_denial(
+    fn i1_an_extractor_that_gives_too_many_bytes_leads_to_no_denial(
         keys in btree_set(vec(select(&b"ab"[..]), 0..6), 1..60),
     ) {
         let always_3 = Arc::new(Extractor("always 3", |_, _| Some(3)));

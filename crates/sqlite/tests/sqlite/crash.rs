@@ -127,10 +127,10 @@ fn write_until_killed(dir: &Path) -> ! {
     }
 }
 
+/// A process that is killed between the guard's commit and the database's never makes a wrong "no".
 #[test]
-fn a_process_killed_between_the_guards_and_the_databases_commit_never_makes_a_wrong_no() {
-    const TEST: &str =
-        "crash::a_process_killed_between_the_guards_and_the_databases_commit_never_makes_a_wrong_no";
+fn a_process_killed_between_the_two_commits_makes_no_wrong_no() {
+    const TEST: &str = "crash::a_process_killed_between_the_two_commits_makes_no_wrong_no";
     if let Some(dir) = std::env::var_os(DIR) {
         write_until_killed(Path::new(&dir));
     }

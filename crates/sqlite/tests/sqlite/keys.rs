@@ -47,8 +47,9 @@ fn a_number_with_a_fraction_is_refused_with_its_column() {
     assert!(error.contains("\"songs\".\"rate\"") && error.contains("DOUBLE"), "{error}");
 }
 
+/// Rows whose keys the guard refuses are rolled back, even if the transaction commits when it is dropped.
 #[test]
-fn rows_whose_keys_the_guard_refuses_are_rolled_back_even_if_the_transaction_commits_when_dropped() {
+fn rows_whose_keys_the_guard_refuses_are_rolled_back() {
     let case = Case::new("CREATE TABLE songs (title TEXT)");
     drop(fine().build_from(case.guard(), &mut case.source()).unwrap());
     let guard = fine().read_only(true).open(case.guard()).unwrap();
@@ -263,8 +264,9 @@ fn keys_that_only_a_collation_can_compare_are_refused() {
     assert!(error.to_lowercase().contains("swedish"), "{error}");
 }
 
+/// Text that is not UTF-8 is a key when bytes are compared, and an error when case is folded.
 #[test]
-fn text_that_is_not_utf8_is_a_key_when_bytes_are_compared_and_an_error_when_case_is_folded() {
+fn text_that_is_not_utf8_is_a_key_as_bytes_and_an_error_when_folded() {
     let case = Case::new(
         "CREATE TABLE songs (title TEXT); INSERT INTO songs VALUES (CAST(x'636166e9' AS TEXT)), ('b')",
     );
@@ -283,8 +285,9 @@ fn text_that_is_not_utf8_is_a_key_when_bytes_are_compared_and_an_error_when_case
     assert_eq!(guard.stats().generation, 1);
 }
 
+/// Keys that cannot be folded get "maybe" if they are accepted, and the others are unaffected.
 #[test]
-fn keys_that_cannot_be_folded_are_maybe_if_accepted_and_the_others_are_unaffected() {
+fn keys_that_cannot_be_folded_are_maybe_and_others_are_unaffected() {
     let case = Case::new(
         "CREATE TABLE songs (title TEXT COLLATE NOCASE);
          INSERT INTO songs VALUES (CAST(x'636166e9' AS TEXT)), ('a' || char(0) || 'b'), ('Zombie')",
@@ -333,8 +336,9 @@ fn rows_with_the_same_key_are_removed_one_by_one() {
     check(&guard, &db);
 }
 
+/// A database that disappears or is locked gives an error, and the guard still answers.
 #[test]
-fn a_database_that_disappears_or_is_locked_is_an_error_and_the_guard_still_answers() {
+fn a_lost_or_locked_database_is_an_error_and_the_guard_still_answers() {
     let case = Case::new("CREATE TABLE songs (title TEXT); INSERT INTO songs VALUES ('Zombie')");
     let mut source = case.source().busy_timeout(Duration::from_millis(20)).unwrap();
     let guard = fine().build_from(case.guard(), &mut source).unwrap();

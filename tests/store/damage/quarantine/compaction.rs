@@ -2,8 +2,9 @@
 
 use super::*;
 
+/// A passing read error of a compaction does not stop writes, and loses nothing.
 #[test]
-fn a_passing_read_error_of_a_compaction_does_not_stop_writes_and_loses_nothing() {
+fn a_passing_read_error_of_a_compaction_stops_no_write_and_loses_nothing() {
     for after in (0..12).step_by(sized(4, 1)) {
         let fs = SimFs::new();
         let db = options(&fs).open(STORE).unwrap();
@@ -30,8 +31,9 @@ fn a_passing_read_error_of_a_compaction_does_not_stop_writes_and_loses_nothing()
     }
 }
 
+/// A read error of a segment that was compacted away in the meantime concerns nobody.
 #[test]
-fn a_read_error_of_a_segment_that_was_compacted_away_meanwhile_concerns_nobody() {
+fn a_read_error_of_a_segment_that_was_compacted_away_concerns_nobody() {
     let mut struck = 0;
     for operations in 0..4 {
         let fs = SimFs::new();

@@ -160,8 +160,9 @@ impl Cost {
     }
 }
 
+/// One damaged block, wherever it is, does not stop writes, and costs only the keys that it answers for.
 #[test]
-fn one_damaged_block_anywhere_does_not_stop_writes_and_costs_the_keys_that_it_answers_for() {
+fn one_damaged_block_does_not_stop_writes_and_costs_only_its_own_keys() {
     let sound = SimFs::new();
     let options = |fs: &SimFs| options(fs).compression(Compression::None);
     let filled = {
@@ -285,8 +286,9 @@ fn probes_of_a_segment_in_quarantine_count_for_no_level() {
     assert_eq!(beside_levels() - before, 200);
 }
 
+/// A key in a damaged block gives the error, and never the older version below it.
 #[test]
-fn a_key_in_a_damaged_block_gives_the_error_and_never_the_older_version_below_it() {
+fn a_key_in_a_damaged_block_gives_the_error_and_never_an_older_version() {
     let (fs, path, mut expected) = two_versions();
     let db = options(&fs).open(STORE).unwrap();
     let before = errors(&db, &expected, &path);
@@ -360,8 +362,9 @@ fn what_is_deleted_stays_deleted_though_its_row_is_in_quarantine() {
     assert_walks(&db, &expected, &path);
 }
 
+/// A segment that cannot be read and has no sidecar is not read again and again.
 #[test]
-fn a_segment_that_cannot_be_read_and_has_no_sidecar_is_not_read_again_and_again() {
+fn an_unreadable_segment_without_a_sidecar_is_not_read_again_and_again() {
     let (fs, path, expected) = two_versions();
     fs.remove(&path.with_extension("filter")).unwrap();
     let db = options(&fs).open(STORE).unwrap();

@@ -41,8 +41,9 @@ fn a_misplaced_gap_hides_no_operation_of_later_logs_from_a_repair() {
     }
 }
 
+/// A misplaced gap does not explain the loss of the record that it damaged.
 #[test]
-fn a_misplaced_gap_does_not_explain_the_loss_of_the_record_that_it_damaged() {
+fn a_misplaced_gap_does_not_explain_the_loss_of_the_record_it_damaged() {
     for n in [1, 2, 3] {
         let (fs, all) = misplaced(n, 60, |_| n + 2);
         let salvage = repair(&fs).logs.unwrap();

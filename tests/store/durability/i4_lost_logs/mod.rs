@@ -120,8 +120,9 @@ fn i4_zeros_in_the_middle_of_a_synced_log_are_damage() {
     assert_refused(&with(&fs, &log, &bytes), &log, 8192, "zeros to the end");
 }
 
+/// What was synced before a flush is known after a crash without a close.
 #[test]
-fn i4_what_was_synced_before_a_flush_is_known_after_a_crash_without_a_close() {
+fn i4_what_was_synced_before_a_flush_is_known_after_a_crash() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     for n in 0..40 {
@@ -134,8 +135,9 @@ fn i4_what_was_synced_before_a_flush_is_known_after_a_crash_without_a_close() {
     assert_refused(&fs, &last, 0, "deleted after a crash");
 }
 
+/// A store that is opened and closed in turn stays openable, whatever its log holds.
 #[test]
-fn a_store_that_is_opened_and_closed_in_turn_stays_openable_whatever_its_log_holds() {
+fn a_store_opened_and_closed_in_turn_stays_openable_with_any_log() {
     let fs = SimFs::new();
     for round in 0..20u64 {
         let db = options(&fs).open(STORE).unwrap();
@@ -202,8 +204,9 @@ fn assert_works(fs: &SimFs, expected: impl IntoIterator<Item = u64>) {
     }
 }
 
+/// A log that lost its end before a synced one is an error, and repair keeps both sides of the gap.
 #[test]
-fn a_log_that_lost_its_end_before_a_synced_one_is_an_error_and_repair_keeps_both_sides_of_the_gap() {
+fn a_log_that_lost_its_end_is_an_error_and_repair_keeps_both_sides() {
     let (fs, counts) = two_logs();
     let [first, second] = &logs(&fs)[..] else { panic!() };
     let bytes = fs.read(first).unwrap();
@@ -243,8 +246,9 @@ fn two_logs_synced_by_closing() -> SimFs {
     panic!("closing never came before the second flush");
 }
 
+/// A log that lost its end is missed, although only closing synced it and the log after it.
 #[test]
-fn i4_a_log_that_lost_its_end_is_missed_though_only_closing_synced_it_and_the_one_behind_it() {
+fn i4_a_log_that_lost_its_end_is_missed_though_only_closing_synced_it() {
     let fs = two_logs_synced_by_closing();
     let [first, second] = &logs(&fs)[..] else { panic!() };
     let bytes = fs.read(first).unwrap();
@@ -253,8 +257,9 @@ fn i4_a_log_that_lost_its_end_is_missed_though_only_closing_synced_it_and_the_on
     }
 }
 
+/// A repair keeps the batches after the damage and in later logs, and says what is lost.
 #[test]
-fn a_repair_keeps_the_batches_behind_damage_and_in_later_logs_and_says_what_is_lost() {
+fn a_repair_keeps_batches_after_damage_and_in_later_logs() {
     let (sound, counts) = two_logs();
     let first = &logs(&sound)[0];
     let bytes = sound.read(first).unwrap();
@@ -296,8 +301,9 @@ fn a_repair_keeps_every_batch_of_a_log_that_has_the_header_of_a_later_one() {
     assert_works(&fs, 0..counts[0] + counts[1]);
 }
 
+/// A repair of damaged logs can crash at each of its writes and start again.
 #[test]
-fn a_repair_of_damaged_logs_can_crash_at_each_of_its_writes_and_start_again() {
+fn a_repair_of_damaged_logs_can_crash_at_each_write_and_start_again() {
     let (fs, counts) = two_logs();
     let first = &logs(&fs)[0];
     let mut bytes = fs.read(first).unwrap();
@@ -336,8 +342,9 @@ fn a_deleted_log_is_repaired_to_a_store_that_says_how_much_is_lost() {
     assert_works(&fs, []);
 }
 
+/// After a repair, new writes have greater sequence numbers than anything in segments.
 #[test]
-fn after_a_repair_new_writes_have_greater_sequence_numbers_than_anything_in_segments() {
+fn after_a_repair_new_writes_have_greater_numbers_than_any_segment() {
     let fs = SimFs::new();
     let db = options(&fs).open(STORE).unwrap();
     (0..10u8).for_each(|n| db.put(b"k", [n]).unwrap());
@@ -360,8 +367,9 @@ fn after_a_repair_new_writes_have_greater_sequence_numbers_than_anything_in_segm
     }
 }
 
+/// A log after a gap that segments fill is kept when the manifest is lost.
 #[test]
-fn a_log_behind_a_gap_that_segments_fill_is_kept_when_the_manifest_is_lost() {
+fn a_log_after_a_gap_that_segments_fill_is_kept_without_the_manifest() {
     let fs = SimFs::new();
     let db = options(&fs).open(STORE).unwrap();
     put(&db, key(0), b"v", Durability::Os);

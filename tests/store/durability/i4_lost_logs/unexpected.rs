@@ -2,8 +2,9 @@
 
 use super::*;
 
+/// A log that a failed rotation began and could not remove does not stop the next opening.
 #[test]
-fn a_log_that_a_failed_rotation_began_and_could_not_remove_does_not_stop_the_next_opening() {
+fn a_log_left_by_a_failed_rotation_does_not_stop_the_next_opening() {
     let no_space = |kind, after| Fault::once(kind, after).with(Errno::NoSpace);
     for fault in [no_space(OpKind::Append, 0), no_space(OpKind::Append, 0).short()] {
         let fs = SimFs::new();
@@ -47,9 +48,10 @@ fn a_log_of_another_version_is_named() {
     assert!(matches!(error, Error::Corruption { .. }), "the checksum fails: {error}");
 }
 
+/// Operations between the manifest and the first log that no segment has are reported as lost.
 /// A segment that a kill cut short could have had the operations of the lost log.
 #[test]
-fn operations_between_the_manifest_and_the_first_log_that_no_segment_has_are_reported_as_lost() {
+fn operations_that_no_log_and_no_segment_has_are_reported_as_lost() {
     let (fs, counts) = two_logs();
     fs.remove(&logs(&fs)[0]).unwrap();
     let segments =

@@ -75,9 +75,10 @@ fn a_record_that_is_lost_with_the_header_is_named() {
     }
 }
 
+/// Numbers before the first record after a damaged header do not count as lost.
 /// What segments had, compactions may have dropped: the numbers before the log are no loss.
 #[test]
-fn numbers_before_the_first_record_behind_a_damaged_header_do_not_count_as_lost() {
+fn numbers_before_the_first_record_after_a_damaged_header_are_not_lost() {
     for damage in DAMAGES {
         let fs = SimFs::new();
         let db = options(&fs).open(STORE).unwrap();
@@ -122,9 +123,10 @@ fn records_behind_a_zeroed_sector_are_kept_though_nothing_was_synced() {
     assert_works(&fs, (0..1).chain(lost + 1..20));
 }
 
+/// A repair of a store that nothing but its records identifies can crash at each of its writes.
 /// A new log carries the number of a new store, with which nothing is found in the old ones.
 #[test]
-fn a_repair_of_a_store_that_nothing_but_its_records_identifies_can_crash_at_each_of_its_writes() {
+fn a_repair_of_a_store_known_only_by_its_records_can_crash_at_each_write() {
     let (fs, counts) = two_logs();
     leave_logs_alone(&fs);
     for log in logs(&fs) {

@@ -282,8 +282,9 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
+    /// Lines that overflow the memory again and again are still compared exactly.
     #[test]
-    fn lines_that_overflow_the_memory_again_and_again_are_still_compared_exactly() {
+    fn lines_that_overflow_the_memory_are_still_compared_exactly() {
         [false, true].into_iter().for_each(compare_in_little_memory);
     }
 

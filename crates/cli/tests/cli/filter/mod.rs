@@ -155,8 +155,9 @@ fn lines_are_bytes_up_to_lf_and_the_last_needs_none() {
     assert_eq!(case.run_with("check f", "a\nb\n").code, 1);
 }
 
+/// `add` and `remove` change the file. They leave a full filter and a static filter as they are.
 #[test]
-fn add_and_remove_change_the_file_and_a_full_or_static_filter_is_left_alone() {
+fn add_and_remove_change_the_file_but_no_full_or_static_filter() {
     let case = Case::new();
     case.lines("in", numbered(0..100));
     case.lines("more", numbered(100..150));
@@ -218,8 +219,9 @@ fn set_algebra_and_folding_work_on_files() {
     assert!(bytes("small") * 30 < bytes("large"), "{} of {}", bytes("small"), bytes("large"));
 }
 
+/// Lines that were chosen without knowing the key pass a counting filter no more often than others.
 #[test]
-fn lines_chosen_without_the_key_pass_a_counting_filter_no_more_often_than_others() {
+fn lines_chosen_without_the_key_pass_a_counting_filter_as_others_do() {
     let case = Case::new();
     case.lines("in", numbered(0..3000));
     case.ok("build --kind counting --keys 3000 --fpp 1% in -o f");
@@ -235,8 +237,9 @@ fn lines_chosen_without_the_key_pass_a_counting_filter_no_more_often_than_others
     assert_eq!(case.ok("check -c f chosen"), "500\n", "what --seed is for");
 }
 
+/// Filters with secret keys can be combined when one was built with the same hash as the other.
 #[test]
-fn filters_with_secret_keys_are_combined_when_one_was_built_with_the_same_hash_as_the_other() {
+fn filters_with_secret_keys_combine_when_built_with_the_same_hash() {
     let case = Case::new();
     case.lines("a", numbered(0..2000));
     case.lines("b", numbered(1500..3500));

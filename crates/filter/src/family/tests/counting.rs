@@ -67,8 +67,9 @@ fn overflow_prediction_is_fan_s_and_matches_small_counters() {
     assert!((found / expected - 1.0).abs() < 0.1, "{found} found, {expected} expected");
 }
 
+/// The plain filter of a counting filter is, bit for bit, the Bloom filter of its keys.
 #[test]
-fn the_plain_filter_of_a_counting_one_is_bit_for_bit_the_bloom_filter_of_its_keys() {
+fn the_plain_filter_of_a_counting_one_is_the_bloom_filter_of_its_keys() {
     let plan = plan(3000, 0.01, HashFunction::Murmur3(5));
     let mut counting = CountingBloom::with_plan(plan).unwrap();
     (0..2000).for_each(|i| assert!(counting.insert(key(0, i)).is_ok()));
@@ -76,8 +77,9 @@ fn the_plain_filter_of_a_counting_one_is_bit_for_bit_the_bloom_filter_of_its_key
     assert_eq!(counting.to_bloom().unwrap().lines(), bloom_of(plan, 0..1000).lines());
 }
 
+/// Keys that were chosen by the default hash pass a counting filter no more often than others.
 #[test]
-fn keys_chosen_by_the_default_hash_pass_a_counting_filter_no_more_often_than_others() {
+fn keys_chosen_by_the_default_hash_pass_a_counting_filter_as_others_do() {
     let mut secret = CountingBloom::new(2000, 0.01).unwrap();
     let mut public = CountingBloom::with_plan(Plan::new(2000, 0.01).unwrap()).unwrap();
     for filter in [&mut secret, &mut public] {

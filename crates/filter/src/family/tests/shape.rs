@@ -14,8 +14,9 @@ fn textbook_sizes_come_out() {
     assert!((1_000_000..1_020_000).contains(&shape.capacity(0.01)));
 }
 
+/// Shapes are whole lines, hardly larger than asked for, and fold to 128 lines or fewer.
 #[test]
-fn shapes_are_whole_lines_hardly_larger_than_asked_and_fold_to_128_lines_or_fewer() {
+fn shapes_are_whole_lines_hardly_larger_than_asked_for_and_fold() {
     for bits in [1, 511, 512, 513, 65_537, 9_585_059, (1 << 33) + 1, MAX_BITS] {
         let shape = Shape::new(bits, 7).unwrap();
         assert!(shape.bits() >= bits && shape.bits() as f64 <= bits as f64 * (1.0 + 1.0 / 64.0) + 512.0);

@@ -76,8 +76,9 @@ fn an_empty_filter_denies_everything() {
     assert!((0..1000).all(|i| filter.contains(key(0, i)) == Verdict::Absent));
 }
 
+/// Too many keys and impossible rates are refused. The error gives the limit and says what to build instead.
 #[test]
-fn too_many_keys_and_impossible_rates_are_refused_with_the_limit_and_what_to_build_instead() {
+fn too_many_keys_and_impossible_rates_are_refused_with_an_alternative() {
     let refused = |rate_bits, keys: u64| {
         SmallFilter::from_hashes(rate_bits, (0..keys).map(|i| i << 40), 1).unwrap_err().to_string()
     };

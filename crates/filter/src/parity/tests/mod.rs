@@ -194,8 +194,9 @@ proptest! {
     }
 }
 
+/// A probe of lines that are believed one by one reads no other line, and gives the same answer.
 #[test]
-fn i1_a_probe_of_lines_that_are_believed_one_by_one_reads_no_other_line_and_answers_the_same() {
+fn i1_a_probe_of_lines_believed_one_by_one_reads_no_other_line() {
     for width in Width::ALL {
         let filter = built(&hashes(0..3000), width);
         let prober = Prober::new(filter.kind);

@@ -262,10 +262,10 @@ fn follow_until_killed(dir: &Path, url: &str) {
         .unwrap();
 }
 
+/// A follower that is killed between the guard's write and the outbox applies each change once.
 #[test]
-fn a_follower_killed_between_the_guards_write_and_the_outbox_applies_each_change_once() {
-    const TEST: &str =
-        "follow::a_follower_killed_between_the_guards_write_and_the_outbox_applies_each_change_once";
+fn a_follower_killed_before_the_outbox_applies_each_change_once() {
+    const TEST: &str = "follow::a_follower_killed_before_the_outbox_applies_each_change_once";
     if let (Some(dir), Ok(url)) = (std::env::var_os(DIR), std::env::var(URL)) {
         return follow_until_killed(Path::new(&dir), &url);
     }
@@ -317,9 +317,10 @@ fn a_follower_killed_between_the_guards_write_and_the_outbox_applies_each_change
     assert_eq!((report.missing, report.surplus, report.miscounted), (0, 0, 0));
 }
 
+/// A server that is restarted is followed again, and the guard answers in the meantime.
 /// Uses a server of its own, because it stops and starts it.
 #[test]
-fn a_server_that_is_restarted_is_followed_again_and_the_guard_answers_meanwhile() {
+fn a_restarted_server_is_followed_again_while_the_guard_answers() {
     let Some(mut server) = Server::start() else { return };
     let mut db = server.songs("restart");
     db.batch_execute("INSERT INTO songs (title) VALUES ('before')").unwrap();
