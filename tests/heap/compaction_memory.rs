@@ -22,8 +22,9 @@ fn peak_of_compact(segments: u64) -> usize {
     peak - before
 }
 
+/// A compaction of many segments takes no more memory than one of few.
 #[test]
-fn a_compaction_of_many_segments_takes_no_more_memory_than_one_of_few() {
+fn i12_compacting_many_segments_takes_no_more_memory_than_a_few() {
     let _exclusive = exclusive();
     let (few, many) = (peak_of_compact(24), peak_of_compact(144));
     println!("{few} bytes for 24 segments, {many} for 144");

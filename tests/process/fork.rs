@@ -84,7 +84,7 @@ fn refuses_all(db: &Db, dir: &Path) {
 
 /// Children that end in each way, beside a parent that writes: by a drop, by a mere end, after reads, after refused writes.
 #[test]
-fn a_child_that_drops_its_copy_leaves_the_lock_to_its_parent() {
+fn i13_a_child_that_drops_its_copy_leaves_the_lock_to_its_parent() {
     let _exclusive = exclusive();
     for way in 0..4 {
         let dir = fast_dir();
@@ -179,7 +179,7 @@ fn prefork_children_read_while_their_parent_writes() {
 }
 
 #[test]
-fn what_a_child_drops_stays_on_disk_for_its_parent() {
+fn i13_what_a_child_drops_stays_on_disk_for_its_parent() {
     let _exclusive = exclusive();
     let dir = fast_dir();
     let db = tiny().max_open_files(8).open(dir.path()).unwrap();
@@ -196,7 +196,7 @@ fn what_a_child_drops_stays_on_disk_for_its_parent() {
 }
 
 #[test]
-fn a_child_of_a_follower_releases_no_version() {
+fn i13_a_child_of_a_follower_releases_no_version() {
     let _exclusive = exclusive();
     let dir = fast_dir();
     let writer = tiny().open(dir.path()).unwrap();
@@ -248,8 +248,9 @@ fn a_child_of_a_guard_denies_no_key() {
     assert!(guard.contains("new").unwrap() && guard.contains("abba").unwrap());
 }
 
+/// A child that is forked while an ingest reads its rows does not touch the segments of the ingest.
 #[test]
-fn a_child_forked_by_the_rows_of_an_ingest_does_not_touch_its_segments() {
+fn i13_a_child_forked_by_an_ingests_rows_does_not_touch_its_segments() {
     let _exclusive = exclusive();
     let dir = fast_dir();
     let db = tiny().open(dir.path()).unwrap();

@@ -24,7 +24,7 @@ fn none_left(kind: OpKind, after: u64, errno: Errno) -> Fault {
 
 /// A store of a thousand segments works in a process that is limited to 64 descriptors.
 #[test]
-fn a_store_of_a_thousand_segments_works_with_64_descriptors() {
+fn i12_a_store_of_a_thousand_segments_works_with_64_descriptors() {
     let _exclusive = exclusive();
     let dir = fast_dir();
     let store = dir.path().join("store");

@@ -9,7 +9,7 @@ const DIR: &str = "SIDEBLOOM_TEST_WORKING_DIRECTORIES";
 
 /// In a process of its own, because all threads of a process share its working directory.
 #[test]
-fn a_relative_path_stays_what_it_was_when_the_working_directory_changes() {
+fn i13_a_relative_path_stays_put_when_the_working_directory_changes() {
     let dir = fast_dir();
     let _forking = exclusive();
     let mut child = command_for(module_path!(), "writes_from_two_working_directories");

@@ -87,7 +87,7 @@ fn a_disk_that_keeps_no_order_leaves_each_sector_as_of_some_append() {
 }
 
 #[test]
-fn names_are_durable_once_their_directory_is_synced() {
+fn i8_names_are_durable_once_their_directory_is_synced() {
     for crash in POWER {
         let fs = disk();
         file(&fs, 5, &[]);
@@ -126,7 +126,7 @@ fn the_same_seed_gives_the_same_disk() {
 }
 
 #[test]
-fn a_planned_fault_strikes_the_operation_it_names_and_no_other() {
+fn i8_a_planned_fault_strikes_the_operation_it_names_and_no_other() {
     let fs = disk();
     fs.fail(Fault::once(OpKind::Sync, 1).with(Errno::NoSpace));
     let mut file = fs.create(Path::new("d/f")).unwrap();
@@ -223,7 +223,7 @@ fn open_files_outlive_their_names_and_maps_are_what_was_there() {
 }
 
 #[test]
-fn held_operations_wait_and_others_do_not() {
+fn i8_held_operations_wait_and_others_do_not() {
     let fs = disk();
     file(&fs, 5, &[5]);
     let held = fs.hold(OpKind::Sync);

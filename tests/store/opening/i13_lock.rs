@@ -67,8 +67,9 @@ fn i13_a_writer_whose_lock_file_is_removed_stops_and_harms_no_row() {
     }
 }
 
+/// Two stores in one directory never both write it, whenever the lock is lost.
 #[test]
-fn two_stores_in_one_directory_never_both_write_it_whenever_the_lock_goes() {
+fn i13_two_stores_in_one_directory_never_both_write_it() {
     for moment in 0..120 {
         let (fs, sequence) = (SimFs::new(), Sequence(moment));
         let first = tiny_on(&fs).durability(Durability::Sync).open(STORE).unwrap();
@@ -121,7 +122,7 @@ fn i13_a_writer_goes_on_where_its_directory_is_moved() {
 }
 
 #[test]
-fn a_reader_reads_the_files_that_it_has_opened_wherever_they_are_moved() {
+fn i13_a_reader_reads_the_files_it_has_opened_wherever_they_are_moved() {
     let dir = fast_dir();
     let (here, away) = (dir.path().join("db"), dir.path().join("away"));
     let expected: Contents = {
@@ -139,7 +140,7 @@ fn a_reader_reads_the_files_that_it_has_opened_wherever_they_are_moved() {
 }
 
 #[test]
-fn a_writer_whose_directory_is_emptied_or_removed_says_so() {
+fn i13_a_writer_whose_directory_is_emptied_or_removed_says_so() {
     for whole in [false, true] {
         let dir = fast_dir();
         let path = dir.path().join("db");
@@ -158,7 +159,7 @@ fn a_writer_whose_directory_is_emptied_or_removed_says_so() {
 }
 
 #[test]
-fn a_moved_directory_on_a_simulated_disk_takes_its_writer_with_it() {
+fn i13_a_moved_directory_on_a_simulated_disk_takes_its_writer_with_it() {
     let (fs, sequence) = (SimFs::new(), Sequence(3));
     let db = tiny_on(&fs).open(STORE).unwrap();
     (1..=40).for_each(|i| db.write(sequence.batch(i)).unwrap());
@@ -174,7 +175,7 @@ fn a_moved_directory_on_a_simulated_disk_takes_its_writer_with_it() {
 
 /// A passing fault of the disk while a writer looks at its lock file.
 #[test]
-fn one_failed_look_at_the_lock_file_does_not_stop_a_writer() {
+fn i13_one_failed_look_at_the_lock_file_does_not_stop_a_writer() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     put(&db, "first").unwrap();

@@ -18,7 +18,7 @@ fn occupy(fs: &SimFs, db: &Db, ending: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_log_or_segment_whose_name_is_taken_stays_and_the_store_says_so() {
+fn i13_a_log_or_segment_whose_name_is_taken_stays_and_the_store_says_so() {
     for ending in [".wal", ".segment"] {
         let fs = SimFs::new();
         let db = tiny_on(&fs).open(STORE).unwrap();
@@ -36,7 +36,7 @@ fn a_log_or_segment_whose_name_is_taken_stays_and_the_store_says_so() {
 }
 
 #[test]
-fn the_first_log_of_a_writer_does_not_replace_one_that_has_appeared() {
+fn i13_the_first_log_of_a_writer_does_not_replace_one_that_has_appeared() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     db.put(b"a", b"1").unwrap();
@@ -50,7 +50,7 @@ fn the_first_log_of_a_writer_does_not_replace_one_that_has_appeared() {
 }
 
 #[test]
-fn a_checkpoint_that_fails_leaves_what_others_have_put_there() {
+fn i13_a_checkpoint_that_fails_leaves_what_others_have_put_there() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
     db.put(b"a", b"1").unwrap();

@@ -33,8 +33,9 @@ fn open(path: &Path, options: Options) -> Db {
     options.max_open_files(BUDGET).open(path).unwrap()
 }
 
+/// A store of a thousand segments keeps no more files open than it is told.
 #[test]
-fn a_store_of_a_thousand_segments_keeps_as_many_files_open_as_it_is_told() {
+fn i12_a_store_of_a_thousand_segments_opens_as_few_files_as_it_is_told() {
     let dir = fast_dir();
     fill(dir.path());
     // Without filters to verify, the background opens no segments, so only this thread's descriptors are counted.

@@ -47,7 +47,7 @@ fn install_as_before(db: &mut Client, function: &str) {
 }
 
 #[test]
-fn a_role_that_may_only_connect_cannot_make_a_guard_deny_a_key() {
+fn i11_a_role_that_may_only_connect_cannot_make_a_guard_deny_a_key() {
     let Some(server) = server() else { return };
     let mut db = server.songs("strangers");
     db.batch_execute("INSERT INTO songs (title) VALUES ('Zombie')").unwrap();
