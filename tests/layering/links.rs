@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::workspace;
 
 /// The targets of a document's links to other files, without anchors.
-fn targets(document: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn targets(document: &str) -> impl Iterator<Item = &str> {
     let targets = document.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
     targets.filter(|target| !target.is_empty() && !target.contains("://"))
 }

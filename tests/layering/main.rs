@@ -1,5 +1,5 @@
 //! The layout of the source (docs/design.md): packages and modules import only lower ones, no file imports itself by way of others, files
-//! stay small, and `unsafe` and I/O (I8) have their homes.
+//! stay small, `unsafe` and I/O (I8) have their homes, and each rule of the design has tests.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
@@ -12,6 +12,7 @@ mod modules;
 mod packages;
 mod ranks;
 mod source;
+mod test_names;
 mod types;
 
 use std::collections::BTreeMap;
@@ -56,6 +57,19 @@ fn crates() -> BTreeMap<String, Files> {
         files.iter().filter_map(inside).collect()
     };
     roots.map(|dir| (dir.clone(), of(&dir))).collect()
+}
+
+/// What `file` names by a relative path, seen from the root of the workspace.
+fn resolved(file: &str, relative: &str) -> String {
+    let mut at: Vec<&str> = file.split('/').collect();
+    at.pop();
+    for part in relative.split('/') {
+        match part {
+            ".." => _ = at.pop(),
+            part => at.push(part),
+        }
+    }
+    at.join("/")
 }
 
 #[test]

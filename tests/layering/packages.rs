@@ -1,6 +1,6 @@
 //! Which packages of the workspace each one may depend on.
 
-use crate::{Files, workspace};
+use crate::{Files, resolved, workspace};
 
 /// In order: a package sees only those above it.
 const DEPENDENCIES: [(&str, &[&str]); 14] = [
@@ -125,15 +125,7 @@ fn packages_depend_on_lower_packages_only() {
 /// The file that a line names by `path = "…"` or `include!("…")`, without `..`, seen from the root of the workspace.
 fn included(path: &str, line: &str) -> Option<String> {
     let named = ["path = \"", "include!(\""].iter().find_map(|start| line.split_once(start))?.1;
-    let mut at: Vec<&str> = path.split('/').collect();
-    at.pop();
-    for part in named.split('"').next()?.split('/') {
-        match part {
-            ".." => _ = at.pop(),
-            part => at.push(part),
-        }
-    }
-    Some(at.join("/"))
+    Some(resolved(path, named.split('"').next()?))
 }
 
 /// The package of a source file: the directory above `src`, `tests`, `benches` and so on.

@@ -1,5 +1,6 @@
 //! Tests of the store through its public interface, in one binary: each binary links everything anew.
 //! `cargo test --test store durability::` runs one folder, `cargo test --test store i4_crash` one module.
+//! README.md says which tests hold which rule of the design.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

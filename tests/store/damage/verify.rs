@@ -1,6 +1,6 @@
-//! `Db::verify` while other parts of the store replace the files that it reads.
+//! `Db::verify` maps no sidecar, and works while other parts of the store replace the files that it reads.
 
-use crate::support::{Layout, OpKind, STORE, SimFs, tiny_on};
+use crate::support::{Fault, Layout, OpKind, STORE, SimFs, fill_deep, tiny_on};
 use sidebloom::fs::Fs;
 use sidebloom::{Db, FilterPolicy};
 use std::path::PathBuf;
@@ -112,4 +112,15 @@ fn verify_goes_on_behind_bad_blocks_and_says_what_is_unreadable() {
         );
     }
     assert!(problems[3].contains(&format!("{unreadable} of 2000 entries are not readable")), "{problems:?}");
+}
+
+/// Verification reads sidecars and maps none, so that a failing disk is a finding and no signal.
+#[test]
+fn verification_maps_no_sidecar_so_a_failing_disk_is_a_finding() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    fill_deep(&db, 6);
+    fs.fail(Fault { forever: true, ..Fault::once(OpKind::Map, 0) });
+    let report = db.verify().unwrap();
+    assert!(report.is_ok() && report.filters == report.segments && report.filters > 0, "{report:?}");
 }

@@ -367,17 +367,6 @@ fn pinned_sidecars_are_never_mapped() {
     assert_holds(&db, &expected);
 }
 
-/// Verification reads sidecars and maps none, so that a failing disk is a finding and no signal.
-#[test]
-fn verification_maps_no_sidecar_so_a_failing_disk_is_a_finding() {
-    let fs = SimFs::new();
-    let db = tiny_on(&fs).open(STORE).unwrap();
-    fill_deep(&db, 6);
-    refuse_maps(&fs);
-    let report = db.verify().unwrap();
-    assert!(report.is_ok() && report.filters == report.segments && report.filters > 0, "{report:?}");
-}
-
 /// Sidecars that cannot be written fail no write, and hold up no compaction.
 #[test]
 fn sidecars_that_cannot_be_written_fail_no_write_and_stop_no_compaction() {
