@@ -58,8 +58,9 @@ pub(crate) fn is_full(error: &std::io::Error) -> bool {
 mod tests {
     use super::*;
 
+    /// Shortages are waited for, a failed read is not a failed write, and everything else poisons.
     #[test]
-    fn i2_i5_shortages_are_waited_for_a_failed_read_is_no_failed_write_and_the_rest_poisons() {
+    fn i2_i5_shortages_pass_failed_reads_quarantine_the_rest_poisons() {
         let io = |op, code| Error::io(op, "f", std::io::Error::from_raw_os_error(code));
         let (eio, enospc, edquot, enfile, emfile) = (5, 28, 122, 23, 24);
         for op in ["write", "sync", "create", "rename"] {

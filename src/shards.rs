@@ -104,8 +104,9 @@ mod tests {
     #[derive(Default)]
     struct Counter(AtomicU64);
 
+    /// Nothing is lost by more threads than shards, at once or one after the other.
     #[test]
-    fn nothing_is_lost_by_more_threads_than_shards_at_once_and_one_after_the_other() {
+    fn nothing_is_lost_by_more_threads_than_shards() {
         const THREADS: usize = 2 * SHARDS;
         const EACH: u64 = 10_000;
         let shards: Shards<Counter> = Shards::default();

@@ -203,8 +203,9 @@ mod tests {
     use super::*;
     use crate::fs::{Fs, RealFs};
 
+    /// No more maps are given than the budget allows, and a map that is dropped makes room.
     #[test]
-    fn no_more_maps_are_given_than_the_budget_has_and_one_that_goes_makes_room() {
+    fn the_budget_of_maps_is_kept_and_a_map_that_is_dropped_makes_room() {
         static BUDGET: MapBudget = MapBudget { taken: AtomicUsize::new(0), max: 2 };
         let first = BUDGET.take();
         let second = BUDGET.take();

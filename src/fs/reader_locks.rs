@@ -93,8 +93,9 @@ impl ReaderLocks for ByteLocks {
 mod tests {
     use crate::fs::{Fs, RealFs};
 
+    /// Another opening sees lower versions; nobody sees one that was released or closed.
     #[test]
-    fn another_opening_sees_versions_below_and_nobody_sees_what_was_released_or_closed() {
+    fn another_opening_sees_lower_versions_until_they_are_released() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("LOCK");
         std::fs::write(&path, []).unwrap();

@@ -228,8 +228,9 @@ mod tests {
         }
     }
 
+    /// All spellings of an integer or a UUID are one key; other keys are left alone.
     #[test]
-    fn all_spellings_of_an_integer_or_a_uuid_are_one_key_and_other_keys_are_left_alone() {
+    fn spellings_of_an_integer_or_a_uuid_are_one_key() {
         let integers = Canonical::EXACT.integers();
         for spelling in ["5", "05", "+5", " 5", "5\n", "5.0", "5.", "0x5", "0b101", "0_5"] {
             assert!(same(integers, "5", spelling), "{spelling}");

@@ -221,8 +221,9 @@ mod tests {
     use super::*;
     use crate::guard::canonical::Canonical;
 
+    /// A guard that folds case is refused without the feature, and the error names it.
     #[test]
-    fn a_guard_that_folds_case_is_refused_without_the_feature_and_the_error_names_it() {
+    fn folding_case_without_the_feature_is_refused_by_name() {
         let dir = tempfile::tempdir().unwrap();
         let options = GuardOptions::new().canonical(Canonical { fold: true, ..Canonical::EXACT });
         drop(options.build(dir.path(), [b"abba"; 0]).unwrap());

@@ -85,8 +85,9 @@ fn i6_every_changed_byte_and_every_cut_of_a_file_is_refused() {
     }
 }
 
+/// Impossible parameters are refused even under right checksums, and nothing is allocated for them.
 #[test]
-fn i6_impossible_parameters_are_refused_even_under_right_checksums_and_never_allocated() {
+fn i6_impossible_parameters_are_refused_and_never_allocated() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     for filter in kinds_with_pages() {

@@ -115,12 +115,14 @@ fn check_all_crashes(fault: impl Fn(&mut Rng) -> Option<Fault>) {
     }
 }
 
+/// After a crash, the logs hold everything that was synced and a prefix of the rest.
 #[test]
-fn i4_after_a_crash_the_logs_hold_all_that_was_synced_and_a_prefix_of_the_rest() {
+fn i4_a_crash_keeps_what_was_synced_and_a_prefix_of_the_rest() {
     check_all_crashes(|_| None);
 }
 
+/// A disk that fills up or dies in the middle of an append leaves a prefix.
 #[test]
-fn i4_i5_a_disk_that_fills_up_or_dies_in_the_middle_of_an_append_leaves_a_prefix() {
+fn i4_i5_a_disk_that_fails_during_an_append_leaves_a_prefix() {
     check_all_crashes(|rng| Some(Fault::stop(rng.below(30)).with(Errno::NoSpace).short()));
 }

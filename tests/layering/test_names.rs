@@ -24,9 +24,8 @@ fn test_functions(text: &str) -> Vec<&str> {
 fn too_long(files: &Files) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in files {
-        let is_checked = !path.starts_with("src/");
         for name in test_functions(text) {
-            if is_checked && name.chars().count() > CHARACTERS_MAX {
+            if name.chars().count() > CHARACTERS_MAX {
                 found.push(format!("{path}: {name} has more than {CHARACTERS_MAX} characters"));
             }
         }

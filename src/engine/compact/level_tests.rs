@@ -16,8 +16,9 @@ use crate::{Db, Options, repair};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// A store with an overlapping sorted level is refused by name, and a repair brings every key back.
 #[test]
-fn i10_a_store_whose_sorted_level_overlaps_is_refused_by_name_and_repair_brings_every_key_back() {
+fn i10_an_overlapping_level_is_refused_and_repair_keeps_every_key() {
     let dir = fast_dir();
     let path = dir.path().join("store");
     let db = Db::open(&path).unwrap();
@@ -76,8 +77,9 @@ pub(crate) fn store_with(segments: &[InPlace<'_>], more: impl Fn(&Db)) -> (tempf
     (dir, path)
 }
 
+/// A segment returns from quarantine above everything older and below everything newer, in every level.
 #[test]
-fn a_segment_returns_from_quarantine_above_what_is_older_and_below_what_is_newer_in_every_level() {
+fn a_segment_returns_from_quarantine_between_older_and_newer_ones() {
     // Large, so that no other compaction reaches its level.
     let large = "x".repeat(20_000);
     let was = |left, overtaken| Place::Quarantine(Quarantine { left, overtaken });
@@ -200,8 +202,9 @@ fn i5_bounds_that_the_manifest_has_wrong_are_damage_to_their_segment() {
     compaction_names(&path, &id.file_name(FileKind::Segment));
 }
 
+/// Verify finds what the manifest has wrong about a segment, and a repair mends it.
 #[test]
-fn what_the_manifest_has_wrong_about_a_segment_is_found_by_verify_and_put_right_by_repair() {
+fn verify_finds_and_repair_mends_what_a_manifest_has_wrong() {
     let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2")]), (1, &[("c", "3"), ("d", "4")])]);
     let sound = read_state(&RealFs, &path).unwrap();
     let wrong: [fn(&mut SegmentSummary); 8] = [
@@ -288,8 +291,9 @@ fn segments_in_quarantine_wait_while_another_one_comes_back() {
     control.lock().compactions.running.clear();
 }
 
+/// A read that is scheduled while segments in quarantine are queued stays scheduled.
 #[test]
-fn a_read_that_is_scheduled_while_segments_in_quarantine_are_queued_stays_scheduled() {
+fn queueing_segments_in_quarantine_keeps_a_read_that_is_scheduled() {
     let (_dir, path) = store_of(&[(1, &[("a", "1")])]);
     let db = Options::new().read_only(true).open(&path).unwrap();
     let (control, now) = (&db.engine().shared.control, crate::sync::Instant::now());

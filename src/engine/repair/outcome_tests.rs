@@ -195,8 +195,9 @@ fn whatever_a_repair_says_ok_to_opens_and_takes_writes() {
     assert!(repaired > 100 && refused < repaired / 10, "{repaired} {refused}");
 }
 
+/// A store whose manifest and logs have the largest numbers opens after a repair and takes writes.
 #[test]
-fn a_repair_of_manifests_and_logs_with_the_largest_numbers_opens_and_takes_writes() {
+fn a_repair_with_the_largest_numbers_opens_and_takes_writes() {
     let (source, _) = store();
     let mut repaired = 0;
     for last_seq in [0, 1, MAX_SEQ - 1, MAX_SEQ] {

@@ -160,8 +160,9 @@ fn the_next_file_number_is_beyond_every_segment_and_never_goes_down() {
     assert_eq!(state.next_id, FileId(20));
 }
 
+/// A manifest cut at any byte gives the edits before the cut, and is whole again once it is rewritten.
 #[test]
-fn i4_a_manifest_cut_at_any_byte_gives_the_edits_before_the_cut_and_is_whole_again_once_rewritten() {
+fn i4_a_manifest_cut_at_any_byte_gives_the_edits_before_the_cut() {
     let fs = disk();
     let (states, lens) = store(&fs, 5).unwrap();
     let bytes = fs.read("db/MANIFEST").unwrap();
@@ -194,8 +195,9 @@ fn i6_every_flipped_bit_is_corruption() {
     }
 }
 
+/// A zero sector is a lost write in the last edit, and corruption before it.
 #[test]
-fn i4_a_zero_sector_is_a_lost_write_in_the_last_edit_and_corruption_before() {
+fn i4_a_zero_sector_is_a_lost_write_only_in_the_last_edit() {
     let fs = disk();
     let (states, lens) = store(&fs, 6).unwrap();
     let bytes = fs.read("db/MANIFEST").unwrap();
@@ -257,8 +259,9 @@ fn run_until_failure(fs: &SimFs) -> (ManifestState, Option<ManifestState>) {
     (acknowledged, None)
 }
 
+/// After a crash at any write, the acknowledged edits are there, and at most one more.
 #[test]
-fn i4_after_a_crash_at_any_write_the_acknowledged_edits_are_there_and_at_most_one_more() {
+fn i4_a_crash_keeps_acknowledged_edits_and_at_most_one_more() {
     let fs = disk();
     run_until_failure(&fs);
     let writes = fs.writes();

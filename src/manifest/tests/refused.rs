@@ -8,7 +8,7 @@ use proptest::sample::select;
 /// A segment on an invalid level would be in no live set, and its keys would be missing without an error. A log floor that no file has
 /// reached would have the next log below it.
 #[test]
-fn i6_a_level_that_no_store_has_a_sequence_number_without_successors_and_a_floor_of_no_file_are_refused() {
+fn i6_impossible_levels_numbers_and_floors_are_refused() {
     let with = |edit: Edit| {
         let bytes = [encode_header(HEADER), frame(&encode_payload(&edit), tag(HEADER)).unwrap()].concat();
         read_state(&with_bytes(&bytes), Path::new("db"))

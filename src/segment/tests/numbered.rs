@@ -86,8 +86,9 @@ fn rows_of_a_damaged_segment_keep_their_number() {
     assert!(seqs.len() == usize::from(KEYS) && seqs.iter().all(|seq| *seq == 1) && is_lost, "nobody does");
 }
 
+/// A footer is refused if it numbers rows that have a number, or if its number is too large.
 #[test]
-fn i6_a_footer_with_a_number_for_rows_that_have_one_or_with_too_large_a_one_is_refused() {
+fn i6_a_footer_with_a_second_or_too_large_a_number_is_refused() {
     let with_number = |mut bytes: Vec<u8>, number: u64| {
         let footer = bytes.len() - FOOTER_BYTES;
         bytes[footer + 8..footer + 16].copy_from_slice(&number.to_le_bytes());

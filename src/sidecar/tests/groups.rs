@@ -19,8 +19,9 @@ fn large(spec: FilterSpec) -> (Case, Vec<u64>, Vec<u8>, Vec<Group>) {
     (case, hashes, bytes, groups)
 }
 
+/// A probe of a damaged group finds the damage; until then the other groups answer.
 #[test]
-fn i1_one_damaged_group_is_met_by_a_probe_of_it_and_until_then_the_others_answer() {
+fn i1_a_damaged_group_is_found_by_its_probe_until_then_others_answer() {
     for spec in KINDS {
         let (case, hashes, whole, groups) = large(spec);
         let absent: Vec<u64> = (60_000..70_000u64).map(|i| HASHER.hash(&i.to_le_bytes())).collect();
@@ -63,8 +64,9 @@ fn i1_lines_that_are_gone_deny_nobody_though_their_group_was_believed() {
     }
 }
 
+/// Sound groups from another place, or from an older filter of the segment, are not believed.
 #[test]
-fn i1_sound_groups_of_another_place_or_of_an_older_filter_of_the_segment_are_not_believed() {
+fn i1_sound_groups_of_another_place_or_filter_are_not_believed() {
     for spec in KINDS {
         let (case, hashes, whole, groups) = large(spec);
         let mut swapped = whole.clone();

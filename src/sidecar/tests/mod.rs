@@ -142,8 +142,9 @@ fn what_was_written_is_what_the_accessors_say() {
     assert!((12.0..14.0).contains(&bits_per_key), "{bits_per_key}");
 }
 
+/// The stored rate is that of the filter, and anything but a rate is refused.
 #[test]
-fn the_stored_rate_is_that_of_the_filter_and_anything_else_than_a_rate_is_refused() {
+fn the_stored_rate_is_that_of_the_filter_and_must_be_a_rate() {
     for spec in KINDS {
         let case = Case::new(spec);
         let whole = case.bytes();
@@ -240,8 +241,9 @@ fn i1_a_flipped_bit_of_lines_or_checksums_means_maybe_for_ever() {
     }
 }
 
+/// A mapped sidecar denies from the first probe; a pinned one only after its copy is verified.
 #[test]
-fn a_mapped_sidecar_denies_from_the_first_probe_and_a_pinned_one_not_before_its_copy_is_verified() {
+fn a_mapped_sidecar_denies_at_once_a_pinned_one_once_it_is_verified() {
     for spec in KINDS {
         let case = Case::new(spec);
         let [mapped, pinned] =
@@ -306,8 +308,9 @@ fn a_stand_alone_filter_serves_no_segment() {
     assert!(matches!(refused, Err(Unusable::NotOfThisSegment { .. })));
 }
 
+/// Another version is refused by name; a damaged version field is damage.
 #[test]
-fn another_version_is_refused_by_name_and_a_damaged_version_field_is_damage() {
+fn another_version_is_refused_by_name_a_damaged_one_as_damage() {
     let case = Case::new(BLOOM);
     let whole = case.bytes();
     for other in [1, 2, 3, VERSION as u8 + 1] {

@@ -2,8 +2,9 @@
 
 use super::{TestLog, is_corruption};
 
+/// The head of a longer record in place of the last one is damage, not a torn end.
 #[test]
-fn i6_the_head_of_a_longer_record_in_place_of_the_last_one_is_damage_and_no_torn_end() {
+fn i6_the_head_of_another_record_is_damage_not_a_torn_end() {
     let mut log = TestLog::new();
     log.append(&[500]).append(&[10]).append(&[10]);
     let (whole, bounds) = (log.bytes(), log.bounds.clone());

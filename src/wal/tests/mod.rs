@@ -220,8 +220,9 @@ fn a_salvage_keeps_every_batch_before_and_behind_the_damage() {
     }
 }
 
+/// A sector that a power cut lost ends the log only where nothing was synced.
 #[test]
-fn i4_a_sector_that_a_power_cut_lost_ends_the_log_only_where_nothing_was_synced() {
+fn i4_a_lost_sector_ends_the_log_only_where_nothing_was_synced() {
     for sync_before_last in [false, true] {
         let mut log = TestLog::new();
         log.append(&[400]).sync().append(&[2000]).append(&[2000]);
@@ -247,8 +248,9 @@ fn i4_a_sector_that_a_power_cut_lost_ends_the_log_only_where_nothing_was_synced(
     }
 }
 
+/// Damage that leaves no sector of zeros is corruption, even where nothing was synced.
 #[test]
-fn i6_damage_that_leaves_no_sector_of_zeros_is_corruption_even_where_nothing_was_synced() {
+fn i6_damage_without_a_sector_of_zeros_is_always_corruption() {
     let mut log = TestLog::new();
     log.append(&[400]).append(&[2000]).append(&[10]);
     let mut bytes = log.bytes();
@@ -258,8 +260,9 @@ fn i6_damage_that_leaves_no_sector_of_zeros_is_corruption_even_where_nothing_was
     assert!(log.prefix_in(&bytes).is_ok());
 }
 
+/// A log of which only zeros reached the disk is empty, unless something was synced.
 #[test]
-fn i4_a_log_of_which_only_zeros_reached_the_disk_is_empty_unless_something_was_synced() {
+fn i4_a_log_of_zeros_is_empty_unless_something_was_synced() {
     let mut log = TestLog::new();
     let zeros = vec![0; 5000];
     assert_eq!(log.prefix_in(&zeros).unwrap(), (0, LogEnd::Torn { offset: 0 }));
@@ -273,8 +276,9 @@ fn i4_a_log_of_which_only_zeros_reached_the_disk_is_empty_unless_something_was_s
     assert!(is_corruption(&log.prefix_in(&first_sector_lost)));
 }
 
+/// Records of another log or store after the end are damage and are not taken.
 #[test]
-fn records_of_another_log_or_store_behind_the_end_are_damage_and_not_taken() {
+fn records_of_another_log_or_store_after_the_end_are_damage() {
     let mut log = TestLog::new();
     log.append(&[10]);
     for (id, store) in [(FileId(6), STORE), (ID, STORE + 1)] {
@@ -340,8 +344,9 @@ fn a_log_that_repeats_the_one_before_it_goes_on_where_that_ends() {
     );
 }
 
+/// A valid record out of sequence, or with other contents than it says, is corruption.
 #[test]
-fn i6_a_valid_record_out_of_sequence_or_with_other_contents_than_it_says_is_corruption() {
+fn i6_a_valid_record_that_is_out_of_place_is_corruption() {
     let log = TestLog::new();
     let mut batch = Batch::new();
     batch.put(b"k", b"v");

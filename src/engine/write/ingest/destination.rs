@@ -133,8 +133,9 @@ mod tests {
         db.stats().levels.iter().map(|level| level.segments).collect()
     }
 
+    /// Each segment goes to the deepest level such that nothing overlaps it there or above.
     #[test]
-    fn each_segment_goes_to_the_deepest_level_in_which_and_above_which_nothing_overlaps_it() {
+    fn each_segment_goes_to_the_deepest_level_that_it_can_reach() {
         let dir = tempfile::tempdir().unwrap();
         let db = options().open(dir.path().join("db")).unwrap();
         db.ingest(rows(0..400)).unwrap();
