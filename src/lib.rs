@@ -78,6 +78,7 @@ pub mod sort;
 mod all_kinds;
 mod api;
 mod bounds;
+mod direction;
 mod engine;
 #[cfg(test)]
 #[path = "../fixtures/golden.rs"]
@@ -119,6 +120,7 @@ pub use wal::Batch;
 #[allow(missing_docs, reason = "each item has its documentation where it is defined")]
 pub mod fuzzing {
     pub use crate::codec::{Decoder, Encode, crc32};
+    pub use crate::direction::Direction;
     pub use crate::filter::{
         BuiltFilter, FilterKind, FilterSpec, Isa, Line, ProbeHash, Prober, Verdict, Width,
     };
@@ -127,9 +129,7 @@ pub mod fuzzing {
     pub use crate::manifest::{MANIFEST, Manifest, ManifestState, VERSION as MANIFEST_VERSION, read_state};
     pub use crate::ranges::RangeTombstones;
     pub use crate::segment::format as segment_format;
-    pub use crate::segment::{
-        Access, BlockCache, Direction, Properties, PropertiesBuilder, Segment, StoreIdentity,
-    };
+    pub use crate::segment::{Access, BlockCache, Properties, PropertiesBuilder, Segment, StoreIdentity};
     pub use crate::sidecar::{Binding, Expect, Maps, Sidecar};
     pub use crate::wal::{
         ExpectedLog, LogEnd, LogRecord, LogWriter, VERSION as LOG_VERSION, identify, ops, replay,

@@ -1,10 +1,11 @@
 //! A position among the rows of one moment that can be moved to any key, and from there in both directions.
 
+use crate::direction::Direction;
 use crate::engine::read::view::View;
 use crate::error::Result;
 use crate::key::{Seq, Value};
 use crate::merge::MergeCursor;
-use crate::segment::{Access, Direction};
+use crate::segment::Access;
 use std::ops::Bound;
 
 /// A position among the rows of a snapshot: a seek moves it to any key, and [`next`](Self::next) and [`prev`](Self::prev) go on from

@@ -1,11 +1,12 @@
 //! Ordered iteration over one moment of the store, lazily and from both ends.
 
+use crate::direction::Direction;
 use crate::engine::read::view::View;
 use crate::error::Result;
 use crate::key::{Seq, Value};
 use crate::merge::MergeCursor;
 use crate::merge::Skipped;
-use crate::segment::{Access, Direction};
+use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 use super::position::{MemKey, Position, Search};
 use super::table::Memtable;
 use crate::bounds::copy_bound;
+use crate::direction::Direction;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use bytes::Bytes;
 use std::ops::Bound;
@@ -19,7 +20,7 @@ const LAST_CHUNK: usize = 128;
 pub struct MemtableCursor {
     table: Arc<Memtable>,
     seq: Seq,
-    reverse: bool,
+    direction: Direction,
     /// Entries ahead, the next one last.
     ahead: Vec<MemItem>,
     current: Option<MemItem>,
@@ -44,27 +45,18 @@ impl MemItem {
 }
 
 impl MemtableCursor {
-    /// Forwards from the first key within `start`.
-    pub fn forward(table: Arc<Memtable>, seq: Seq, start: Bound<&[u8]>) -> Self {
-        Self::new(table, seq, false, start)
-    }
-
-    /// Backwards from the last key within `start`.
-    pub fn reverse(table: Arc<Memtable>, seq: Seq, start: Bound<&[u8]>) -> Self {
-        Self::new(table, seq, true, start)
-    }
-
-    fn new(table: Arc<Memtable>, seq: Seq, reverse: bool, start: Bound<&[u8]>) -> Self {
+    /// Walks from the first key within `start`, or backwards from the last one.
+    pub fn new(table: Arc<Memtable>, seq: Seq, direction: Direction, start: Bound<&[u8]>) -> Self {
         let resume = start.map(<[u8]>::to_vec);
         let (ahead, chunk) = (Vec::new(), FIRST_CHUNK);
-        MemtableCursor { table, seq, reverse, ahead, current: None, resume, chunk, exhausted: false }
+        MemtableCursor { table, seq, direction, ahead, current: None, resume, chunk, exhausted: false }
     }
 
-    /// Starts another walk, from the first key within `start`, or from the last one if `reverse`.
-    pub fn seek(&mut self, reverse: bool, start: Bound<&[u8]>) {
+    /// Starts another walk, from the first key within `start`, or backwards from the last one.
+    pub fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
         copy_bound(start, &mut self.resume);
         self.ahead.clear();
-        (self.reverse, self.current, self.chunk, self.exhausted) = (reverse, None, SEEK_CHUNK, false);
+        (self.direction, self.current, self.chunk, self.exhausted) = (direction, None, SEEK_CHUNK, false);
     }
 
     /// Moves to the next key; `false` at the end.
@@ -132,7 +124,10 @@ impl MemtableCursor {
     /// Copies the next chunk. A chunk ends between two keys, never between two versions of one.
     fn refill(&mut self) {
         let table = Arc::clone(&self.table);
-        let is_full = if self.reverse { self.collect_reverse(&table) } else { self.collect_forward(&table) };
+        let is_full = match self.direction {
+            Direction::Forward => self.collect_forward(&table),
+            Direction::Reverse => self.collect_reverse(&table),
+        };
         self.exhausted = !is_full;
         if let Some(last) = self.ahead.last().filter(|_| is_full) {
             copy_bound(Bound::Excluded(last.key()), &mut self.resume);

@@ -53,7 +53,7 @@ pub(super) struct Search<'a> {
 impl<'a> Search<'a> {
     #[inline]
     pub fn new(key: &'a [u8], seq: Seq) -> Self {
-        Search { prefix: prefix16(key), key, seq }
+        Search { prefix: head_of(key), key, seq }
     }
 }
 
@@ -75,7 +75,7 @@ impl<'a> Borrow<dyn Position + 'a> for MemKey {
 pub(super) type Prefix = [u64; 2];
 
 #[inline]
-pub(super) fn prefix16(key: &[u8]) -> Prefix {
+pub(super) fn head_of(key: &[u8]) -> Prefix {
     [prefix8(key), prefix8(key.get(8..).unwrap_or_default())]
 }
 

@@ -1,7 +1,7 @@
 //! The skiplist behind its filter.
 
 use super::filter::MemtableFilter;
-use super::position::{MemKey, Position, Search, prefix16};
+use super::position::{MemKey, Position, Search, head_of};
 use super::ranges::{MemtableRanges, RangeList};
 use crate::error::Result;
 use crate::key::{Entry, EntryKind, Seq};
@@ -58,7 +58,7 @@ impl Memtable {
     /// reader that may see the entry finds its bits set (I1).
     pub fn insert(&self, hash: u64, seq: Seq, kind: EntryKind, key_len: usize, data: Bytes) {
         let size = data.len() + ENTRY_OVERHEAD_BYTES;
-        let prefix = prefix16(data.get(..key_len).unwrap_or_default());
+        let prefix = head_of(data.get(..key_len).unwrap_or_default());
         self.filter.insert(hash);
         self.map.insert(MemKey { prefix, seq, kind, key_len: key_len as u32, data }, ());
         self.filter.count(size);

@@ -8,13 +8,13 @@
 
 use super::damage::{Damage, DamagedPart};
 use super::skipped::Skipped;
+use crate::direction::Direction;
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::live::{LiveSegment, LiveSet};
 use crate::ranges::Span;
 use crate::remedy::Remedy;
-use crate::segment::Direction;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 

@@ -7,9 +7,9 @@
 use super::damage::Damage;
 use super::mask::RangeMask;
 use super::source::MergeSource;
+use crate::direction::Direction;
 use crate::error::{Error, Result};
 use crate::key::{Seq, SplitKey};
-use crate::segment::Direction;
 use std::cmp::Ordering;
 use std::ops::Bound;
 

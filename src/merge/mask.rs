@@ -4,12 +4,12 @@
 use super::damage::Damage;
 use super::doubts::{Doubts, may_skip};
 use super::skipped::Skipped;
+use crate::direction::Direction;
 use crate::error::{Error, Result};
 use crate::key::{Seq, SplitKey};
 use crate::live::LiveSet;
 use crate::memtable::RangeList;
 use crate::ranges::Span;
-use crate::segment::Direction;
 use std::ops::Bound;
 use std::sync::Arc;
 

@@ -18,9 +18,9 @@ mod skipped;
 mod source;
 mod walk;
 
+use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
-use crate::segment::Direction;
 use inputs::{Input, Inputs};
 use lead::count_leading;
 use std::ops::Bound;

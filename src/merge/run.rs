@@ -3,9 +3,10 @@
 use super::damage::Damage;
 use super::walk::RunWalk;
 use crate::bounds::copy_bound;
+use crate::direction::Direction;
 use crate::error::{Error, Result};
 use crate::key::Seq;
-use crate::segment::{Access, Direction, SegmentCursor, SegmentFile};
+use crate::segment::{Access, SegmentCursor, SegmentFile};
 use std::ops::Bound;
 use std::sync::Arc;
 

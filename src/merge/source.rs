@@ -1,10 +1,10 @@
 //! The sources of a merge: memtables and sorted runs behind one interface.
 
 use super::run::{RunCursor, RunPosition};
+use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use crate::memtable::MemtableCursor;
-use crate::segment::Direction;
 use std::ops::Bound;
 
 /// A sorted source of entries, with each key at most once.
@@ -29,7 +29,7 @@ macro_rules! each {
 impl MergeSource {
     pub(super) fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
         match self {
-            MergeSource::Memtable(cursor) => cursor.seek(direction == Direction::Reverse, start),
+            MergeSource::Memtable(cursor) => cursor.seek(direction, start),
             MergeSource::Run(cursor) => cursor.seek(direction, start),
         }
     }

@@ -1,8 +1,9 @@
 //! The segments of a run in the order of a walk.
 
+use crate::direction::Direction;
 use crate::key::Seq;
 use crate::live::{LiveSegment, LiveSet};
-use crate::segment::{Direction, SegmentFile, SegmentSummary};
+use crate::segment::{SegmentFile, SegmentSummary};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 

@@ -1,23 +1,4 @@
-//! How a segment is walked: direction, and use of the block cache.
-
-use std::cmp::Ordering;
-
-/// The direction of a cursor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// Towards larger keys.
-    Forward,
-    /// Towards smaller keys.
-    Reverse,
-}
-
-impl Direction {
-    /// The order of two keys in this direction.
-    #[inline]
-    pub fn order(self, order: Ordering) -> Ordering {
-        if self == Direction::Reverse { order.reverse() } else { order }
-    }
-}
+//! How a walk uses the block cache.
 
 /// How a cursor uses the block cache. Both read from the file in reads that grow from one block to 256 KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

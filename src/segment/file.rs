@@ -6,12 +6,13 @@
 //!    hand goes round the open segments and closes the first that was not read since its last pass. Active readers keep their segments, so more may be open for as long as they run.
 //! 3. When the process or the system is out of descriptors, half of the open segments are closed and the open is retried.
 
-use super::access::{Access, Direction};
+use super::access::Access;
 use super::cache::{BlockCache, ReadCounters};
 use super::cursor::SegmentCursor;
 use super::kept_ranges::{KeptRanges, RangesSlot};
 use super::leftovers::Leftovers;
 use super::reader::Segment;
+use crate::direction::Direction;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, Process, Reclaim, with_descriptor};
 use crate::id::{FileId, FileKind};

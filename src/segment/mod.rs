@@ -37,7 +37,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use access::{Access, Direction};
+pub use access::Access;
 #[cfg(feature = "bench-support")]
 pub use block::Block;
 #[cfg(feature = "bench-support")]

@@ -2,13 +2,14 @@
 
 use super::FilterKeeper;
 use super::plan::LevelSizes;
+use crate::direction::Direction;
 use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::tasks::queue::Queue;
 use crate::error::Result;
 use crate::filter::FilterSpec;
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::SegmentMeta;
-use crate::segment::{Access, Direction};
+use crate::segment::Access;
 use crate::sidecar::{LiveSidecar, Members, Sidecar, Unusable};
 use crate::sync::assert_unlocked;
 use std::ops::Bound;

@@ -2,12 +2,13 @@
 
 use super::prefixes::Prefixes;
 use super::route::{FilterUse, Filters};
+use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::Seq;
 use crate::live::{LiveSegment, LiveSet};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::merge::{MergeCursor, MergeSource, RangeMask, RunCursor, RunWalk, Skipped, begins, reaches};
-use crate::segment::{Access, Direction};
+use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -84,10 +85,7 @@ impl View {
             if denials.is_some_and(|denials| denials.deny_memtable(table.filter())) {
                 continue;
             }
-            let cursor = match direction {
-                Direction::Forward => MemtableCursor::forward(Arc::clone(table), seq, start),
-                Direction::Reverse => MemtableCursor::reverse(Arc::clone(table), seq, start),
-            };
+            let cursor = MemtableCursor::new(Arc::clone(table), seq, direction, start);
             sources.push(MergeSource::Memtable(cursor));
         }
         let mut push = |walk: RunWalk| {

@@ -2,11 +2,12 @@
 
 mod pass;
 
-use super::access::{Access, Direction};
+use super::access::Access;
 use super::block::{Block, Rows};
 use super::index::Index;
 use super::reader::Segment;
 use super::window::Window;
+use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use std::ops::{Bound, Range};

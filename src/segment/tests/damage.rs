@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::codec::crc32;
+use crate::direction::Direction;
 use crate::support::sized;
 use format::{BlockHandle, FOOTER_BYTES, Location, block_crc};
 use std::os::unix::fs::FileExt;

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::codec::{Decoder, uint_at};
+use crate::direction::Direction;
 use format::{BlockHandle, FOOTER_BYTES};
 use std::fmt::Write;
 

@@ -1,6 +1,7 @@
 //! Tests of the segment as a whole: against a model, under damage, and against the golden file.
 
 use super::*;
+use crate::direction::Direction;
 use crate::error::{Error, Result};
 use crate::fs::RealFs;
 use crate::hash::KeyHasher;

@@ -1,6 +1,7 @@
 //! A segment returns exactly what was written to it: checked against a map.
 
 use super::*;
+use crate::direction::Direction;
 use crate::key::MAX_SEQ;
 use crate::support::sized;
 use proptest::collection::{btree_map, vec};

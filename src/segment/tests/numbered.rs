@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::codec::crc32;
+use crate::direction::Direction;
 use crate::segment::format::FOOTER_BYTES;
 
 const KEYS: u8 = 200;

@@ -1,6 +1,7 @@
 //! The cost of reads: block reads, the cache, the counters.
 
 use super::*;
+use crate::direction::Direction;
 
 fn counts(counters: &ReadCounters) -> (u64, u64, u64) {
     let Reads { blocks, cache_hits, bytes } = counters.sum();

@@ -6,6 +6,7 @@
 //! 2. Runs are merged, and of rows with the same key the one of the newest run counts. A merge needs a cursor for each run, so a certain
 //!    number of runs is merged into one of the next tier: each row is rewritten once per tier.
 
+use crate::direction::Direction;
 use crate::engine::storage::Storage;
 use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::write::Writer;
@@ -14,7 +15,7 @@ use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq, Value, prefix8}
 use crate::live::LiveSegment;
 use crate::merge::RunWalk;
 use crate::merge::{MergeCursor, MergeSource, RunCursor};
-use crate::segment::{Access, Direction};
+use crate::segment::Access;
 use std::ops::{Bound, Range};
 
 /// The most runs of a tier. Each run has a cursor in a merge, with a read window of up to 256 KiB.
