@@ -4,11 +4,12 @@
 //! clone for a store that a kill or a power cut has ended. A clone that fails removes what it has created.
 
 use crate::error::{Error, Result};
-use crate::generation::{File, Generation};
+use crate::find::Generations;
+use crate::generation::{File, Generation, Kind};
 use crate::kept::{self, Part, check_room};
+use crate::lineage;
 use crate::lost::LostFilter;
 use crate::remote::Remote;
-use crate::{find, lineage};
 use sidebloom::FileSet;
 use sidebloom::fs::{Fs, LockGuard, LockMode, RealFs, create_dir_durably};
 use std::fs;
@@ -26,10 +27,8 @@ const LOCK: &str = "LOCK";
 /// it has; the errors of the bucket and of the directory. On an error, nothing stays of the clone.
 pub fn clone(remote: &Remote, dir: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
     let dir = dir.as_ref();
-    let generation = find::newest(remote, None)?.ok_or_else(|| Error::NotPublished {
-        url: remote.url().to_owned(),
-        what: "it has no generation".into(),
-    })?;
+    let generations = Generations::new(remote, Kind::Store);
+    let generation = generations.newest(None)?.ok_or_else(|| generations.not_published())?.generation;
     refuse_existing(dir)?;
     let mut copy = Copy::begin(dir)?;
     let copied = copy.fill(remote, &generation, progress);
@@ -100,7 +99,7 @@ impl<'a> Copy<'a> {
             }
         }
         self.created.extend(lineage::files(self.dir));
-        lineage::note(self.dir, remote.url(), generation.number)?;
+        lineage::note(self.dir, remote.url(), generation)?;
         self.sync()?;
         fs::rename(&unfinished, &manifest).map_err(Error::file("rename", &unfinished))?;
         self.sync().inspect_err(|_| {

@@ -44,12 +44,12 @@ pub enum Error {
         /// What the bucket said.
         what: String,
     },
-    /// There is no published store at the URL.
-    #[error("{} holds no published store: {}", escaped(url), escaped(what))]
+    /// There is no published store, or guard, at the URL.
+    #[error("{} holds no published {}", escaped(url), escaped(what))]
     NotPublished {
         /// The URL.
         url: String,
-        /// Why.
+        /// What was looked for.
         what: String,
     },
     /// An object is not what its writer has written.
@@ -62,8 +62,12 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// The generation has a later format.
-    #[error("{} has format version {found}, but this build reads version {supported}", escaped(object))]
+    /// An object or a local file has the format of an older or a newer version.
+    #[error(
+        "{} was written by {} sidebloom: it has format version {found}, but this build reads version {supported}",
+        escaped(object),
+        if found > supported { "a newer" } else { "an older" }
+    )]
     UnsupportedVersion {
         /// The object.
         object: String,
@@ -72,10 +76,10 @@ pub enum Error {
         /// The version that this build reads.
         supported: u32,
     },
-    /// Another writer has published a generation that this one meant to publish. Its store takes no more writes.
+    /// Another writer has published a generation that this one meant to publish. It publishes no more, and its store takes no more writes.
     #[error(
-        "fenced: generation {generation} of {} was published by writer {}, not by this one; this store takes no more writes. Clone \
-         the published one, or open this store again and take over",
+        "fenced: generation {generation} of {} was published by writer {}, not by this one, which publishes no more; a store takes no more \
+         writes. Clone the published one, or open this one again and take over",
         escaped(url),
         escaped(writer)
     )]
@@ -87,7 +91,7 @@ pub enum Error {
         /// The other writer.
         writer: String,
     },
-    /// The URL holds another store, or generations that this store does not descend from.
+    /// The URL holds another store or guard, or generations that this one does not descend from.
     #[error("{} holds {}", escaped(url), escaped(what))]
     Foreign {
         /// Where.
@@ -104,14 +108,14 @@ pub enum Error {
     WentBack {
         /// Where.
         url: String,
-        /// The newest generation, or state of a guard, that was seen before.
+        /// The newest generation that was seen before.
         seen: u64,
         /// The newest one now.
         found: u64,
         /// The directory that remembers it.
         cache: PathBuf,
     },
-    /// One generation, or state of a guard, follows the other without an end.
+    /// One generation follows the other without an end.
     #[error(
         "{} has one generation after the other from {from} on, without an end: it is no published store",
         escaped(url)

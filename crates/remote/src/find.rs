@@ -1,12 +1,13 @@
 //! Finding the newest generation, without listing the bucket.
 
 use crate::error::{Error, Result};
-use crate::generation::{BYTES_MAX, Generation, LATEST};
+use crate::generation::{BYTES_MAX, Generation, Kind, LATEST, VERSION};
 use crate::remote::Remote;
+use bytes::Bytes;
 use std::time::{Duration, Instant, SystemTime};
 
 /// Bytes of a hint: the digits of a number, and some for a later format.
-pub(crate) const HINT_BYTES_MAX: u64 = 64;
+const HINT_BYTES_MAX: u64 = 64;
 /// Generations that are looked at one after the other before the hint is asked whether there is a shorter way.
 const STEPS_WITHOUT_HINT: u64 = 32;
 /// The most of them. Publishers write the hint after each generation, so nobody has to look at as many.
@@ -14,81 +15,136 @@ const STEPS_MAX: u64 = 1000;
 /// The longest time of looking.
 const LONGEST: Duration = Duration::from_secs(300);
 
-/// The way from one generation to the next. It has an end, also if the bucket has another one for every number.
-pub(crate) struct Steps {
-    from: u64,
-    taken: u64,
-    begun: Instant,
+/// The generations of one kind at one place.
+#[derive(Debug, Clone)]
+pub(crate) struct Generations {
+    /// Where their objects are.
+    pub remote: Remote,
+    pub kind: Kind,
 }
 
-impl Steps {
-    pub fn new(from: u64) -> Self {
-        Steps { from, taken: 0, begun: Instant::now() }
+/// A generation that was read.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub generation: Generation,
+    /// When it was written, by the bucket's clock.
+    pub written: SystemTime,
+}
+
+impl Generations {
+    pub fn new(remote: &Remote, kind: Kind) -> Self {
+        Generations { remote: remote.below(kind.folder()), kind }
     }
 
-    /// The number after `number`; `None` if there is none.
-    pub fn after(&mut self, remote: &Remote, number: u64) -> Result<Option<u64>> {
-        self.taken += 1;
-        match self.taken > STEPS_MAX || self.begun.elapsed() > LONGEST {
-            true => Err(Error::Endless { url: remote.url().to_owned(), from: self.from }),
-            false => Ok(number.checked_add(1)),
+    /// The error for something else at this place.
+    pub fn foreign(&self, what: String) -> Error {
+        Error::Foreign { url: self.remote.url().to_owned(), what }
+    }
+
+    /// The error for a place without generations.
+    pub fn not_published(&self) -> Error {
+        let what = format!("{}: publish one there first", self.kind);
+        Error::NotPublished { url: self.remote.url().to_owned(), what }
+    }
+
+    /// The error for numbers that are all taken.
+    pub fn endless(&self, from: u64) -> Error {
+        Error::Endless { url: self.remote.url().to_owned(), from }
+    }
+
+    /// The generation of a number; `None` if there is none.
+    pub fn read(&self, number: u64) -> Result<Option<Found>> {
+        let name = Generation::name_of(number);
+        let Some(found) = self.remote.get_at_most(&name, BYTES_MAX)? else { return Ok(None) };
+        let generation = Generation::decode(&found.bytes, &self.remote.object(&name), number)?;
+        match generation.kind() == self.kind {
+            true => Ok(Some(Found { generation, written: found.meta.last_modified.into() })),
+            false => Err(self.foreign(format!("a {}, not a {}", generation.kind(), self.kind))),
         }
     }
 
-    /// Whether it is time to look for a shorter way.
-    pub fn ask_hint(&self) -> bool {
-        self.taken.is_multiple_of(STEPS_WITHOUT_HINT)
-    }
-}
-
-/// A generation, and when it was written by the bucket's clock; `None` if there is none of this number.
-pub(crate) fn read(remote: &Remote, number: u64) -> Result<Option<(Generation, SystemTime)>> {
-    let name = Generation::name_of(number);
-    let Some(found) = remote.get_at_most(&name, BYTES_MAX)? else { return Ok(None) };
-    let generation = Generation::decode(&found.bytes, &remote.object(&name), number)?;
-    Ok(Some((generation, found.meta.last_modified.into())))
-}
-
-/// The number that the hint names; `None` if there is no hint.
-fn hint(remote: &Remote) -> Result<Option<u64>> {
-    let Some(hint) = remote.get_at_most(LATEST, HINT_BYTES_MAX)? else { return Ok(None) };
-    let text = std::str::from_utf8(&hint.bytes).ok();
-    match text.and_then(|text| text.parse().ok()) {
-        Some(number) => Ok(Some(number)),
-        None => {
-            let what = "it is no number: remove it, and readers will do without";
-            Err(Error::damaged(remote.object(LATEST), 0, what))
+    /// The newest generation; `None` if nothing was published. Begins at `from` if that was read already, and otherwise where the hint says.
+    /// The bucket is listed only if that leads nowhere.
+    pub fn newest(&self, from: Option<Found>) -> Result<Option<Found>> {
+        match from {
+            Some(found) => self.last_after(found).map(Some),
+            None => self.first()?.map(|found| self.last_after(found)).transpose(),
         }
     }
-}
 
-/// The newest generation; `None` if nothing was published. Begins at `from` if that was read already, and otherwise where the hint says. The
-/// bucket is listed only if that leads nowhere.
-pub(crate) fn newest(remote: &Remote, from: Option<Generation>) -> Result<Option<Generation>> {
-    let generation = |number| read(remote, number).map(|found| found.map(|(generation, _)| generation));
-    let mut found = from;
-    if found.is_none()
-        && let Some(number) = hint(remote)?
-    {
-        found = generation(number)?;
-    }
-    if found.is_none()
-        && let Some(number) = remote.largest("gen", Generation::number_in)?
-    {
-        found = generation(number)?;
-    }
-    let Some(mut newest) = found else { return Ok(None) };
-    let mut steps = Steps::new(newest.number);
-    while let Some(number) = steps.after(remote, newest.number)?
-        && let Some(next) = generation(number)?
-    {
-        newest = next;
-        if steps.ask_hint()
-            && let Some(number) = hint(remote)?.filter(|number| *number > newest.number)
-            && let Some(leap) = generation(number)?
+    fn first(&self) -> Result<Option<Found>> {
+        let hint = self.hint()?;
+        if let Some(number) = hint.as_deref().and_then(number_in)
+            && let Some(found) = self.read(number)?
         {
-            newest = leap;
+            return Ok(Some(found));
+        }
+        if let Some(number) = self.remote.largest("gen", Generation::number_in)? {
+            return self.read(number);
+        }
+        self.refuse_states()?;
+        match hint {
+            Some(hint) if number_in(&hint).is_none() => Err(Error::damaged(
+                self.remote.object(LATEST),
+                0,
+                "it is no number, and there is no generation",
+            )),
+            _ => Ok(None),
         }
     }
-    Ok(Some(newest))
+
+    /// Refuses the guards that version 1 has published.
+    fn refuse_states(&self) -> Result<()> {
+        let is_state = |name: &str| name.starts_with("state/").then_some(0);
+        match self.kind == Kind::Guard && self.remote.largest("state", is_state)?.is_some() {
+            true => {
+                let object = self.remote.object("state");
+                Err(Error::UnsupportedVersion { object, found: 1, supported: VERSION })
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// The last one of the generations that follow this one without a gap. It has an end, also if the bucket has one for every number.
+    fn last_after(&self, mut newest: Found) -> Result<Found> {
+        let (from, begun, mut steps) = (newest.generation.number, Instant::now(), 0u64);
+        loop {
+            steps += 1;
+            if steps > STEPS_MAX || begun.elapsed() > LONGEST {
+                return Err(self.endless(from));
+            }
+            let Some(next) = self.after(newest.generation.number)? else { return Ok(newest) };
+            newest = next;
+            if steps.is_multiple_of(STEPS_WITHOUT_HINT)
+                && let Some(number) = self.hint()?.as_deref().and_then(number_in)
+                && number > newest.generation.number
+                && let Some(leap) = self.read(number)?
+            {
+                newest = leap;
+            }
+        }
+    }
+
+    /// The generation after a number; `None` if there is none.
+    pub fn after(&self, number: u64) -> Result<Option<Found>> {
+        number.checked_add(1).map_or(Ok(None), |next| self.read(next))
+    }
+
+    /// Whether there is a generation of this number.
+    pub fn has(&self, number: u64) -> Result<bool> {
+        match self.remote.head(&Generation::name_of(number)) {
+            Ok(_) => Ok(true),
+            Err(Error::Expired { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn hint(&self) -> Result<Option<Bytes>> {
+        Ok(self.remote.get_at_most(LATEST, HINT_BYTES_MAX)?.map(|hint| hint.bytes))
+    }
+}
+
+/// The number that a hint names.
+fn number_in(hint: &[u8]) -> Option<u64> {
+    std::str::from_utf8(hint).ok()?.parse().ok()
 }

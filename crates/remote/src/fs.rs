@@ -55,7 +55,7 @@ impl RemoteFs {
     /// Presents a generation, whose files must be in `local`.
     pub fn new(remote: Remote, local: Local, cache: Option<DiskCache>, generation: Generation) -> Self {
         let files = known(&generation);
-        let recent = VecDeque::from([(generation.number, generation.version)]);
+        let recent = VecDeque::from([(generation.number, generation.holds.version())]);
         let state = State { generation: Arc::new(generation), files, held: BTreeMap::new(), recent };
         let (state, gets, expired) = (Mutex::new(state), AtomicU64::new(0), AtomicBool::new(false));
         RemoteFs(Arc::new(Shared { remote, local, cache, state, gets, expired }))
@@ -67,10 +67,6 @@ impl RemoteFs {
 
     pub fn local(&self) -> &Local {
         &self.0.local
-    }
-
-    pub fn remote(&self) -> &Remote {
-        &self.0.remote
     }
 
     pub fn generation(&self) -> Arc<Generation> {
@@ -92,7 +88,7 @@ impl RemoteFs {
         let mut state = self.state();
         let mut files = known(&generation);
         let oldest = state.held.values().copied().min().unwrap_or(generation.number);
-        state.recent.push_back((generation.number, generation.version));
+        state.recent.push_back((generation.number, generation.holds.version()));
         if state.recent.len() > RECENT_MAX {
             state.recent.pop_front();
         }

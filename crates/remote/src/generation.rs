@@ -1,15 +1,26 @@
-//! A generation: what a store was at one time. Its object is immutable, and the next one has the next number.
+//! A generation: what a store or a guard was at one time. Its object is immutable, and the next one has the next number. All names are
+//! below the prefix of the URL, those of a guard below `guard/` there:
 //!
 //! ```text
+//! gen/NNNNNNNNNNNNNNNNNNNN   a generation; 20 digits
+//! segment/NNNNNN-HHHH…       a file that generations name: the number of its segment, and 32 hex digits of the SHA-256 of its contents,
+//! filter/NNNNNN-HHHH…        so that no writer replaces what another one has written
+//! manifest/HHHH…
+//! latest                     the digits of a generation that is the newest, or was a moment ago: a hint, which decides nothing
+//!
 //! gen/NNNNNNNNNNNNNNNNNNNN := "sidebloom generation " version " " length " " CRC-32 in hex "\n" body
 //! ```
 //!
-//! `length` is that of the body in bytes, and the CRC covers it. The body is JSON ([`Generation`]). Objects that it names are immutable, too:
-//! their names contain the SHA-256 of their contents, so no writer replaces what another one has written.
+//! *version*: 2. It stands at this offset in every version. Version 1 had stores only; guards had a format of their own, in `guard/state/`.
 //!
-//! Invalid, and damage: more than [`BYTES_MAX`] bytes; a file whose name is not that of a segment or a sidecar, or that occurs twice; an object
-//! whose name is not a folder of [`FOLDERS`] and one plain name; a SHA-256 or a number of a store that is not written in hex; a tail that
-//! begins after the end of its file; sizes that add up to more than 2^64. The writer checks the same ([`Generation::check`]).
+//! *length*, *CRC-32*: those of the body, in bytes.
+//!
+//! *body*: JSON, the fields of [`Generation`] and, beside them, those of its [`Holds`].
+//!
+//! Invalid, and damage: more than [`BYTES_MAX`] bytes; another number than in the name; a file whose name is not that of a sidecar or, in a
+//! store, of a segment, or that occurs twice; an object whose name is not a folder of [`FOLDERS`] and one plain name; a SHA-256 or a number
+//! of a store that is not written in hex; a tail that begins after the end of its file, or is that of a sidecar; settings or a manifest above
+//! their limits; sizes that add up to more than 2^64. The writer checks the same ([`Generation::check`]).
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -18,10 +29,11 @@ use sidebloom::FileSet;
 use sidebloom::filter::codec::crc32;
 use sidebloom::id::{FileId, FileKind};
 use std::collections::HashSet;
+use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const MAGIC: &str = "sidebloom generation ";
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// Longest first line: the magic, two numbers and eight hex digits.
 const HEAD_MAX: usize = 80;
 
@@ -29,6 +41,8 @@ const HEAD_MAX: usize = 80;
 pub(crate) const BYTES_MAX: u64 = 128 << 20;
 /// The largest manifest, in bytes: five times what as many segments need.
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;
+/// The largest settings of a guard, in bytes.
+const SETTINGS_BYTES_MAX: usize = 4096;
 /// Folders of the objects that generations name.
 pub(crate) const FOLDERS: [&str; 3] = ["segment", "filter", "manifest"];
 /// The longest name of an object in its folder.
@@ -37,27 +51,79 @@ const NAME_BYTES_MAX: usize = 128;
 /// The object that says where the newest generation may be found. Written after each generation; never decides anything.
 pub(crate) const LATEST: &str = "latest";
 
-/// What a store was at one time.
+/// What is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Store,
+    Guard,
+}
+
+impl Kind {
+    /// The folder of its objects below the prefix.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Kind::Store => "",
+            Kind::Guard => "guard",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Kind::Store { "store" } else { "guard" })
+    }
+}
+
+/// What a store or a guard was at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Generation {
     /// Its number, from 1.
     pub number: u64,
-    /// Tells the store from others, in hex.
-    pub store: String,
+    /// Tells the store or the guard from others, but not from its copies, in hex.
+    pub id: String,
     /// The publisher that wrote it, in hex.
     pub writer: String,
     /// The time of this state by the writer's clock, in milliseconds since 1970: everything that was written before it is in here.
     pub as_of_ms: u64,
-    /// Rises whenever segments leave the store.
-    pub version: u64,
+    #[serde(flatten)]
+    pub holds: Holds,
     pub manifest: Object,
+    /// Segments and sidecars; of a guard, sidecars alone.
     pub files: Vec<File>,
 }
 
-/// An object in the bucket.
+/// What a generation of each kind has besides its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Holds {
+    Store {
+        /// Rises whenever segments leave the store.
+        version: u64,
+    },
+    Guard {
+        /// Whether every answer is "maybe".
+        suspended: bool,
+        /// The contents of the guard's settings file, among them its secret key.
+        settings: Vec<u8>,
+        /// The numbers of the segments that have no sidecar.
+        unfiltered: Vec<u64>,
+    },
+}
+
+impl Holds {
+    /// Of a store; a guard has none.
+    pub fn version(&self) -> u64 {
+        match self {
+            Holds::Store { version } => *version,
+            Holds::Guard { .. } => 0,
+        }
+    }
+}
+
+/// An object in the bucket.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Object {
-    /// Its name below the prefix.
+    /// Its name below the prefix and the folder of its kind.
     pub object: String,
     /// Its length in bytes.
     pub bytes: u64,
@@ -65,7 +131,7 @@ pub(crate) struct Object {
     pub sha256: String,
 }
 
-/// A file of the store.
+/// A file of the store or the guard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct File {
     /// Its name in the store's directory.
@@ -114,7 +180,14 @@ impl Generation {
 
     /// The time of the state.
     pub fn as_of(&self) -> SystemTime {
-        UNIX_EPOCH + Duration::from_millis(self.as_of_ms)
+        UNIX_EPOCH.checked_add(Duration::from_millis(self.as_of_ms)).unwrap_or(UNIX_EPOCH)
+    }
+
+    pub fn kind(&self) -> Kind {
+        match self.holds {
+            Holds::Store { .. } => Kind::Store,
+            Holds::Guard { .. } => Kind::Guard,
+        }
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -122,6 +195,21 @@ impl Generation {
         let mut bytes = format!("{MAGIC}{VERSION} {} {:08x}\n", body.len(), crc32(&[&body])).into_bytes();
         bytes.extend(body);
         bytes
+    }
+
+    /// Encodes it, unless a reader would refuse it.
+    pub fn encode_checked(&self) -> std::result::Result<Vec<u8>, String> {
+        self.check()?;
+        let bytes = self.encode();
+        match bytes.len() as u64 <= BYTES_MAX {
+            true => Ok(bytes),
+            false => {
+                let len = bytes.len();
+                Err(format!(
+                    "{len} bytes, more than {BYTES_MAX}: raise segment_bytes, so that there are fewer files"
+                ))
+            }
+        }
     }
 
     /// Decodes the object `object` of generation `number`.
@@ -163,9 +251,9 @@ impl Generation {
         Ok(found)
     }
 
-    /// The number that tells the store from others.
-    pub fn store_id(&self) -> u64 {
-        u64::from_str_radix(&self.store, 16).unwrap_or_default() // `check` has seen the digits.
+    /// The number that tells the store or the guard from others.
+    pub fn owner(&self) -> u64 {
+        u64::from_str_radix(&self.id, 16).unwrap_or_default() // `check` has seen the digits.
     }
 
     /// What makes it invalid, whoever wrote it.
@@ -173,8 +261,13 @@ impl Generation {
         let is_hex = |text: &str, digits| {
             (1..=digits).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
         };
-        if !is_hex(&self.store, 16) || !is_hex(&self.writer, 64) {
-            return Err("its store or its writer is no number in hex".into());
+        if !is_hex(&self.id, 16) || !is_hex(&self.writer, 64) {
+            return Err("its id or its writer is no number in hex".into());
+        }
+        if let Holds::Guard { settings, .. } = &self.holds
+            && settings.len() > SETTINGS_BYTES_MAX
+        {
+            return Err(format!("settings of {} bytes, more than {SETTINGS_BYTES_MAX}", settings.len()));
         }
         if self.manifest.bytes > MANIFEST_BYTES_MAX {
             return Err(format!(
@@ -182,16 +275,15 @@ impl Generation {
                 self.manifest.bytes
             ));
         }
-        let mut names: HashSet<FileId> = HashSet::new();
-        let mut sidecars: HashSet<FileId> = HashSet::new();
+        let (mut segments, mut sidecars) = (HashSet::<FileId>::new(), HashSet::<FileId>::new());
         for file in &self.files {
             let is_new = match FileKind::parse(&file.name) {
-                Some((id, FileKind::Segment)) => names.insert(id),
+                Some((id, FileKind::Segment)) => self.kind() == Kind::Store && segments.insert(id),
                 Some((id, FileKind::Filter)) => file.tail.is_none() && sidecars.insert(id),
                 _ => false,
             };
             if !is_new {
-                return Err(format!("{:?} is no file of a store, or is there twice", file.name));
+                return Err(format!("{:?} is no file of a {}, or is there twice", file.name, self.kind()));
             }
             if let Some(tail) = &file.tail
                 && (tail.at > file.object.bytes || !is_sha256(&tail.sha256))
@@ -241,133 +333,5 @@ pub(crate) fn millis(time: SystemTime) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn generation() -> Generation {
-        let object = |name: &str| Object { object: name.into(), bytes: 7, sha256: sha256(b"contents") };
-        let tail = Some(Tail { at: 3, sha256: sha256(b"tail") });
-        Generation {
-            number: 12,
-            store: "1f".into(),
-            writer: "2f".into(),
-            as_of_ms: 1_700_000_000_000,
-            version: 9,
-            manifest: object("manifest/x"),
-            files: vec![File {
-                name: "000001.segment".into(),
-                object: object("segment/x"),
-                mark: "m".into(),
-                tail,
-            }],
-        }
-    }
-
-    #[test]
-    fn a_generation_is_decoded_to_what_was_encoded() {
-        let generation = generation();
-        assert_eq!(Generation::decode(&generation.encode(), "o", 12).unwrap(), generation);
-        assert_eq!(Generation::number_in(&Generation::name_of(u64::MAX)), Some(u64::MAX));
-        for name in ["gen/12", "gen/+0000000000000000012", "other/00000000000000000012", "gen/"] {
-            assert_eq!(Generation::number_in(name), None, "{name}");
-        }
-    }
-
-    #[test]
-    fn the_bytes_of_a_generation_are_these() {
-        let sha256 = sha256(b"contents");
-        let object = |name: &str| format!(r#""object":"{name}","bytes":7,"sha256":"{sha256}""#);
-        let body = format!(
-            r#"{{"number":12,"store":"1f","writer":"2f","as_of_ms":1700000000000,"version":9,"manifest":{{{}}},"files":[{{"name":"000001.segment",{},"mark":"m","tail":{{"at":3,"sha256":"{}"}}}}]}}"#,
-            object("manifest/x"),
-            object("segment/x"),
-            self::sha256(b"tail")
-        );
-        let expected =
-            format!("sidebloom generation 1 {} {:08x}\n{body}", body.len(), crc32(&[body.as_bytes()]));
-        assert_eq!(String::from_utf8(generation().encode()).unwrap(), expected);
-    }
-
-    #[test]
-    fn i6_every_cut_every_changed_byte_and_another_number_is_a_named_error() {
-        let bytes = generation().encode();
-        for len in 0..bytes.len() {
-            assert!(Generation::decode(&bytes[..len], "o", 12).is_err(), "cut to {len} bytes");
-        }
-        for at in 0..bytes.len() {
-            let mut changed = bytes.clone();
-            changed[at] ^= 1;
-            let error = Generation::decode(&changed, "o", 12).unwrap_err().to_string();
-            assert!(error.starts_with("o "), "{error}");
-        }
-        assert!(Generation::decode(&bytes, "o", 13).is_err());
-    }
-
-    /// Whether a generation is refused after this change, by its reader and by its writer.
-    fn refuses(change: impl FnOnce(&mut Generation)) -> bool {
-        let mut changed = generation();
-        change(&mut changed);
-        let read = Generation::decode(&changed.encode(), "o", 12);
-        assert_eq!(read.is_err(), changed.check().is_err(), "the writer refuses what the reader does");
-        matches!(read, Err(Error::Damaged { .. }))
-    }
-
-    #[test]
-    fn i11_names_hashes_and_sizes_from_a_bucket_are_checked() {
-        for name in [
-            "../000001.segment",
-            "/etc/passwd",
-            "LOCK",
-            "MANIFEST",
-            "PUBLISHED",
-            "authorized_keys",
-            "000001.wal",
-            "000001.obsolete",
-            "1.segment",
-            "000001.segment\0",
-            "000001.segment\n",
-            "",
-            ".",
-            "..",
-        ] {
-            assert!(refuses(|changed| changed.files[0].name = name.into()), "{name:?}");
-        }
-        for name in [
-            "authorized_keys",
-            "segment/../../x",
-            "segment//x",
-            "segment/",
-            "/segment/x",
-            "segment/x/y",
-            "segment/.x",
-            "segment/..",
-            "segment/a\0",
-            "segment/\u{1b}[2J",
-            "gen/1",
-            "latest",
-            "segment/CON ",
-            "segment\\x",
-        ] {
-            assert!(refuses(|changed| changed.files[0].object.object = name.into()), "{name:?}");
-            assert!(refuses(|changed| changed.manifest.object = name.into()), "{name:?}");
-        }
-        assert!(refuses(|changed| changed.manifest.object = format!("manifest/{}", "x".repeat(129))));
-        for hash in ["", "..", "0", &"A".repeat(64), &"/".repeat(64), &"0".repeat(63)] {
-            assert!(refuses(|changed| changed.files[0].object.sha256 = hash.into()), "{hash:?}");
-            assert!(
-                refuses(|changed| changed.files[0].tail.as_mut().unwrap().sha256 = hash.into()),
-                "{hash:?}"
-            );
-        }
-        assert!(refuses(|changed| changed.files[0].tail.as_mut().unwrap().at = 8));
-        assert!(refuses(|changed| changed.files[0].object.bytes = u64::MAX));
-        assert!(refuses(|changed| changed.manifest.bytes = MANIFEST_BYTES_MAX + 1));
-        assert!(refuses(|changed| changed.files.push(changed.files[0].clone())));
-        assert!(refuses(|changed| changed.files[0].name = "000001.filter".into()), "a filter with a tail");
-        for digits in ["", "x", "\u{1b}[2J", "00000000000000000"] {
-            assert!(refuses(|changed| changed.store = digits.into()), "{digits:?}");
-        }
-        assert!(refuses(|changed| changed.writer = "\n".into()));
-        assert!(!refuses(|_| ()));
-    }
-}
+#[path = "generation_tests.rs"]
+pub(crate) mod tests;

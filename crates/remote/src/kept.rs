@@ -1,22 +1,38 @@
-//! Files that are kept on this machine, under the SHA-256 of their contents.
+//! Files that are kept on this machine, under the SHA-256 of their contents: of segments their ends, of all others the whole.
+//!
+//! ```text
+//! DIR/store-HHHH…        one directory for each kind and URL, with 32 hex digits of the URL's SHA-256, mode 0700; a guard's is guard-HHHH…
+//!     HHHH…              what is kept: 64 hex digits
+//!     newest-HHHH…       the newest generation that was seen (mark.rs)
+//!     readers.lock, newest.lock
+//!     N-N.tmp            a file that is being written
+//!     blocks-N-N.cache   the blocks of one reader
+//! ```
+//!
+//! Several readers, in this process and in others, may share a directory. Files appear whole, by renaming, and never change. Nothing but files
+//! of these names is ever removed, and nothing outside of the directory of the URL is touched.
 //!
 //! What is found under such a name is believed only after its contents were hashed, once in each process and for each file: a name and a
 //! length say nothing. All of a file is hashed before its first use, not by pieces: the engine maps filters, and looks into each
 //! index when it opens the segment, so nothing would be saved.
 
 use crate::error::{Error, Result};
-use crate::generation::{hex, is_sha256};
+use crate::find::Generations;
+use crate::generation::{self, hex, is_sha256};
+use crate::parallel;
 use crate::private::{self, Temporary};
 use crate::remote::Remote;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 /// Bytes of a request, and so what one download needs of memory.
 pub(crate) const PART_BYTES: u64 = 16 << 20;
@@ -26,7 +42,7 @@ const PIECE_BYTES: usize = 64 << 10;
 /// A directory of such files.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    dir: PathBuf,
+    pub dir: PathBuf,
     /// Files whose contents were hashed by this process, as they were then.
     sound: Mutex<HashMap<String, Stamp>>,
 }
@@ -56,14 +72,49 @@ pub(crate) struct Part<'a> {
     pub sha256: &'a str,
 }
 
+impl<'a> Part<'a> {
+    /// What is kept of a file.
+    fn of(file: &'a generation::File) -> Self {
+        let (at, sha256) = match &file.tail {
+            Some(tail) => (tail.at, &tail.sha256),
+            None => (0, &file.object.sha256),
+        };
+        Part { object: &file.object.object, range: at..file.object.bytes, sha256 }
+    }
+}
+
 impl Kept {
-    pub fn new(dir: &Path) -> Self {
-        Kept { dir: dir.to_path_buf(), sound: Mutex::default() }
+    /// The directory below `root` for what these generations name.
+    pub fn open(root: &Path, generations: &Generations) -> Result<Self> {
+        let hash = generation::sha256(generations.remote.url().as_bytes());
+        let name = format!("{}-{}", generations.kind, hash.get(..32).unwrap_or(&hash));
+        Ok(Kept { dir: private::dir(root, &name)?, sound: Mutex::default() })
     }
 
-    /// Where contents with this hash are.
-    pub fn path(&self, sha256: &str) -> PathBuf {
-        self.dir.join(sha256)
+    /// Where a file, or its end, is kept.
+    pub fn path(&self, file: &generation::File) -> PathBuf {
+        self.dir.join(Part::of(file).sha256)
+    }
+
+    /// Fetches what is not here yet of these files, for which there must be room. What `failed` makes of an error may end that. Returns the
+    /// bytes that were fetched.
+    pub fn fetch(
+        &self,
+        remote: &Remote,
+        files: &[&generation::File],
+        failed: impl Fn(&generation::File, Error) -> Result<()> + Sync,
+    ) -> Result<u64> {
+        let missing = files.iter().filter(|file| !self.path(file).exists()).map(|file| Part::of(file).range);
+        check_room(remote, &self.dir, missing.map(|range| range.end - range.start))?;
+        let bytes = AtomicU64::new(0);
+        parallel::for_each(files, |file| match self.fetch_part(remote, &Part::of(file)) {
+            Ok(fetched) => {
+                bytes.fetch_add(fetched, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => failed(file, error),
+        })?;
+        Ok(bytes.into_inner())
     }
 
     fn sound(&self) -> MutexGuard<'_, HashMap<String, Stamp>> {
@@ -71,8 +122,8 @@ impl Kept {
     }
 
     /// Fetches a part, unless it is here. Returns the bytes that were fetched.
-    pub fn fetch(&self, remote: &Remote, part: &Part<'_>) -> Result<u64> {
-        let path = self.path(part.sha256);
+    fn fetch_part(&self, remote: &Remote, part: &Part<'_>) -> Result<u64> {
+        let path = self.dir.join(part.sha256);
         match self.is_sound(&path, part) {
             Ok(true) => Ok(0),
             Ok(false) => {
@@ -115,10 +166,34 @@ impl Kept {
         }
     }
 
-    /// Whether a file has such a name, and is none of these.
-    pub fn is_unused(name: &OsStr, used: &HashSet<String>) -> bool {
-        name.to_str().is_some_and(|name| is_sha256(name) && !used.contains(name) || Temporary::is_name(name))
+    /// Removes files of at least this age that readers have left here, but for these.
+    pub fn clean(&self, used: &HashSet<PathBuf>, min_age: Duration) -> Result<()> {
+        let entries = fs::read_dir(&self.dir).map_err(Error::file("list", &self.dir))?;
+        let is_old = |meta: Metadata| {
+            let age = meta.modified().map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
+            age.is_ok_and(|age| age >= min_age)
+        };
+        for entry in entries {
+            let entry = entry.map_err(Error::file("list", &self.dir))?;
+            if is_readers(&entry.file_name())
+                && !used.contains(&entry.path())
+                && entry.metadata().is_ok_and(is_old)
+                && let Err(error) = fs::remove_file(entry.path())
+            {
+                tracing::debug!(%error, file = %entry.path().display(), "cannot remove a file that is not needed any more");
+            }
+        }
+        Ok(())
     }
+}
+
+/// Whether a reader gives such a name to what it keeps, and to what it is about to keep.
+fn is_readers(name: &OsStr) -> bool {
+    let is_blocks = |name: &str| {
+        let unique = name.strip_prefix("blocks-").and_then(|rest| rest.strip_suffix(".cache"));
+        unique.is_some_and(private::is_unique)
+    };
+    name.to_str().is_some_and(|name| is_sha256(name) || Temporary::is_name(name) || is_blocks(name))
 }
 
 /// Copies a part of an object to a file, with its bytes reported as they come, and checks its hash.

@@ -29,6 +29,7 @@ mod collect;
 mod disk_cache;
 mod error;
 mod find;
+mod follow;
 mod fs;
 mod generation;
 #[cfg(test)]
@@ -46,12 +47,14 @@ mod publisher;
 mod reader;
 mod remote;
 mod upload;
+mod writer;
 
 pub use clone::clone;
 pub use error::{Error, Result};
-pub use publisher::{CLOCK_TOLERANCE, Published, Publisher, TakeOver};
+pub use publisher::{Published, Publisher};
 pub use reader::{Reader, ReaderOptions, Staleness};
 pub use remote::Remote;
+pub use writer::{CLOCK_TOLERANCE, TakeOver};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -1,20 +1,22 @@
-//! Which published generations a store's directory descends from: the file `PUBLISHED` beside the store's own. Integers are little-endian.
+//! Which published generations a directory descends from, that of a store or of a guard: the file `PUBLISHED` beside its own. Integers are
+//! little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMPUB\n"
 //!  8  4  version
 //! 12  …  the number of places, a varint; for each of them, by ascending URL:
 //!        the URL, a varint length and bytes
-//!        8  the last generation that the directory descends from; 0 if there was none
-//!        the number of attempts, a varint, and for each of them:
-//!        32 SHA-256 of the generation that was about to be created
+//!        8  the number of the last generation that the directory is known to descend from; 0 if there was none
+//!        the number of digests, a varint, and for each of them:
+//!        32 SHA-256 of that generation, and then of each one that was about to be created after it
 //!     4  CRC-32 of all bytes before
 //! ```
-//! *version*: 1. In every version, magic and version are at these offsets, and the last four bytes are the CRC-32 of all others.
+//! *version*: 2; version 1 had no digest of the last generation. In every version, magic and version are at these offsets, and the last four
+//! bytes are the CRC-32 of all others.
 //!
 //! *URL*: as [`Remote::url`](crate::Remote::url) has it, without keys.
 //!
-//! *attempts*: a process that died before it heard of its success has left one. The newest [`ATTEMPTS_MAX`] are kept.
+//! *digests*: a process that died before it heard of its success has left one. The newest [`DIGESTS_MAX`] are kept.
 //!
 //! Damage is an error wherever the file is read, also before it is changed: a change keeps the other places. The file is replaced whole.
 
@@ -29,11 +31,11 @@ use std::path::{Path, PathBuf};
 /// The name of the file.
 const NAME: &str = "PUBLISHED";
 const MAGIC: &[u8; 8] = b"SBLMPUB\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The largest file: hundreds of places.
 const BYTES_MAX: u64 = 16 << 20;
-/// Attempts that are kept for each place.
-const ATTEMPTS_MAX: usize = 1000;
+/// Digests that are kept for each place.
+const DIGESTS_MAX: usize = 1000;
 
 /// What this directory has published to, or was cloned from, by URL.
 type Lineages = BTreeMap<String, Lineage>;
@@ -41,22 +43,22 @@ type Lineages = BTreeMap<String, Lineage>;
 /// What a directory has to do with one URL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lineage {
-    /// The last generation that the directory descends from; 0 if there was none.
+    /// The last generation that the directory is known to descend from; 0 if there was none.
     pub generation: u64,
-    /// SHA-256 of each next generation that it was about to create.
-    attempts: Vec<[u8; 32]>,
+    /// SHA-256 of that generation, and of each next one that it was about to create.
+    digests: Vec<[u8; 32]>,
 }
 
 impl Lineage {
     /// Whether the directory descends from this generation.
     pub fn has(&self, newest: &Generation) -> bool {
-        newest.number == self.generation || self.attempts.contains(&digest(newest))
+        self.digests.contains(&digest(newest))
     }
 
     fn attempt(&mut self, next: [u8; 32]) {
-        let excess = (self.attempts.len() + 1).saturating_sub(ATTEMPTS_MAX);
-        self.attempts.drain(..excess);
-        self.attempts.push(next);
+        let excess = (self.digests.len() + 1).saturating_sub(DIGESTS_MAX);
+        self.digests.drain(..excess);
+        self.digests.push(next);
     }
 }
 
@@ -71,8 +73,8 @@ fn encode(lineages: &Lineages) -> Vec<u8> {
     for (url, lineage) in lineages {
         bytes.put_bytes(url.as_bytes());
         bytes.put_u64(lineage.generation);
-        bytes.put_varint(lineage.attempts.len() as u64);
-        lineage.attempts.iter().for_each(|attempt| bytes.extend_from_slice(attempt));
+        bytes.put_varint(lineage.digests.len() as u64);
+        lineage.digests.iter().for_each(|digest| bytes.extend_from_slice(digest));
     }
     let crc = crc32(&[&bytes]);
     bytes.put_u32(crc);
@@ -107,19 +109,19 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Lineages> {
 
 fn decode_places(fields: &mut Decoder<'_>) -> Option<Lineages> {
     let mut lineages = Lineages::new();
-    // Each place and each attempt takes bytes, so a count that is too high ends where they do.
+    // Each place and each digest takes bytes, so a count that is too high ends where they do.
     for _ in 0..fields.varint()? {
         let url = std::str::from_utf8(fields.bytes()?).ok()?.to_owned();
         let generation = fields.u64()?;
-        let mut attempts = Vec::new();
+        let mut digests = Vec::new();
         for _ in 0..fields.varint()? {
-            attempts.push(fields.take(32)?.try_into().ok()?);
+            digests.push(fields.take(32)?.try_into().ok()?);
         }
         let is_ascending = lineages.last_key_value().is_none_or(|(last, _)| *last < url);
-        if !is_ascending || attempts.len() > ATTEMPTS_MAX {
+        if !is_ascending || digests.len() > DIGESTS_MAX {
             return None;
         }
-        lineages.insert(url, Lineage { generation, attempts });
+        lineages.insert(url, Lineage { generation, digests });
     }
     Some(lineages)
 }
@@ -147,8 +149,9 @@ pub(crate) fn read(dir: &Path, url: &str) -> Result<Lineage> {
 }
 
 /// Notes durably that the directory descends from this generation.
-pub(crate) fn note(dir: &Path, url: &str, generation: u64) -> Result<()> {
-    change(dir, url, |lineage| *lineage = Lineage { generation, attempts: Vec::new() })
+pub(crate) fn note(dir: &Path, url: &str, known: &Generation) -> Result<()> {
+    let lineage = Lineage { generation: known.number, digests: vec![digest(known)] };
+    change(dir, url, |changed| *changed = lineage)
 }
 
 /// Notes durably, before it is created, that the next generation is the directory's own.
@@ -171,9 +174,13 @@ fn change(dir: &Path, url: &str, change: impl FnOnce(&mut Lineage)) -> Result<()
 mod tests {
     use super::*;
 
+    fn known(number: u64) -> Generation {
+        crate::generation::tests::numbered(number)
+    }
+
     fn two_places(dir: &Path) -> Vec<u8> {
-        note(dir, "file:///b", 7).unwrap();
-        change(dir, "file:///a", |lineage| lineage.attempts.push([0xaa; 32])).unwrap();
+        note(dir, "file:///b", &known(7)).unwrap();
+        change(dir, "file:///a", |lineage| lineage.attempt([0xaa; 32])).unwrap();
         std::fs::read(path(dir)).unwrap()
     }
 
@@ -187,19 +194,23 @@ mod tests {
             (1, "two places"),
             (10, "file:///a"),
             (8, "no generation"),
-            (1, "one attempt"),
-            (32, "its SHA-256"),
+            (1, "one digest"),
+            (32, "of an attempt"),
             (10, "file:///b"),
             (8, "generation 7"),
-            (1, "no attempt"),
+            (1, "one digest"),
+            (32, "its SHA-256"),
             (4, "crc"),
         ];
         crate::golden::check("published", &bytes, &fields);
-        assert_eq!(read(dir.path(), "file:///b").unwrap().generation, 7);
-        assert_eq!(read(dir.path(), "file:///a").unwrap().attempts, [[0xaa; 32]]);
+        let published = read(dir.path(), "file:///b").unwrap();
+        assert!(published.generation == 7 && published.has(&known(7)) && !published.has(&known(8)));
+        let another = Generation { writer: "3f".into(), ..known(7) };
+        assert!(!published.has(&another), "of another writer under this number");
+        assert_eq!(read(dir.path(), "file:///a").unwrap().digests, [[0xaa; 32]]);
         assert_eq!(read(dir.path(), "file:///c").unwrap(), Lineage::default());
         let mut many = Lineage::default();
-        (0..2 * ATTEMPTS_MAX).for_each(|n| many.attempt([n as u8; 32]));
+        (0..2 * DIGESTS_MAX).for_each(|n| many.attempt([n as u8; 32]));
         let many = Lineages::from([("x".to_owned(), many)]);
         assert_eq!(decode(&encode(&many), Path::new("x")).unwrap(), many, "what is kept can be read");
     }
@@ -218,7 +229,7 @@ mod tests {
         let mut bad = good.clone();
         bad[20] ^= 1;
         std::fs::write(path(dir.path()), &bad).unwrap();
-        assert!(note(dir.path(), "file:///c", 1).is_err(), "the other places are not dropped");
+        assert!(note(dir.path(), "file:///c", &known(1)).is_err(), "the other places are not dropped");
         assert_eq!(std::fs::read(path(dir.path())).unwrap(), bad);
         let counted = |count: u64, rest: &[u8]| {
             let mut bytes = [&good[..12], &[][..]].concat();
@@ -232,16 +243,33 @@ mod tests {
     }
 
     #[test]
+    fn a_published_file_of_another_version_is_refused_by_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let good = two_places(dir.path());
+        for (version, words) in [(1, "an older sidebloom"), (3, "a newer sidebloom")] {
+            let mut other = good[..good.len() - 4].to_vec();
+            other[8] = version;
+            let crc = crc32(&[&other]);
+            other.put_u32(crc);
+            std::fs::write(path(dir.path()), &other).unwrap();
+            let error = read(dir.path(), "file:///a").unwrap_err();
+            assert!(matches!(error, Error::UnsupportedVersion { supported: VERSION, .. }), "{error}");
+            assert!(error.to_string().contains(words), "{error}");
+            assert!(note(dir.path(), "file:///c", &known(1)).is_err(), "it is not replaced");
+        }
+    }
+
+    #[test]
     fn published_and_its_temporary_file_follow_no_link() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let victim = other.path().join("authorized_keys");
         std::fs::write(&victim, "a key").unwrap();
         std::os::unix::fs::symlink(&victim, dir.path().join("PUBLISHED.tmp")).unwrap();
-        note(dir.path(), "file:///a", 1).unwrap();
+        note(dir.path(), "file:///a", &known(1)).unwrap();
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "a key");
         std::fs::remove_file(path(dir.path())).unwrap();
         std::os::unix::fs::symlink(&victim, path(dir.path())).unwrap();
-        assert!(note(dir.path(), "file:///a", 1).is_err());
+        assert!(note(dir.path(), "file:///a", &known(1)).is_err());
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "a key");
     }
 }

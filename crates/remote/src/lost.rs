@@ -29,6 +29,11 @@ impl LostFilter {
         matches!(self.why, Error::Expired { .. })
     }
 
+    /// Why it cannot be had.
+    pub fn into_error(self) -> Error {
+        self.why
+    }
+
     pub fn warn(&self) {
         let (file, reason) = (&self.name, &self.why);
         tracing::warn!(%file, %reason, "published filter is unusable; its segment is read instead");

@@ -1,12 +1,12 @@
-//! The newest generation of a store, or state of a guard, that a cache directory has seen: the file `newest-HHHHHHHHHHHHHHHH`, with the
-//! number of the store or the guard in its name. It lasts, so that a bucket that goes back to an older one is noticed after a restart, too.
+//! The newest generation of a store or a guard that a cache directory has seen: the file `newest-HHHHHHHHHHHHHHHH`, with the number of the
+//! store or the guard in its name. It lasts, so that a bucket that goes back to an older one is noticed after a restart, too.
 //! Integers are little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMNEW\n"
 //!  8  4  version
 //! 12  8  the number of the store or the guard
-//! 20  8  the number of the generation or the state
+//! 20  8  the number of the generation
 //! 28  4  CRC-32 of bytes 0..28
 //! ```
 //! *version*: 1. Magic, version and the CRC of all other bytes keep their places in every version of this length.

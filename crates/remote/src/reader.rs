@@ -1,14 +1,15 @@
 //! Reading a published store: filters and indexes are here, and a block is fetched only when a filter says "maybe".
 
 use crate::disk_cache::DiskCache;
-use crate::error::{Error, Result};
-use crate::find;
+use crate::error::Result;
+use crate::find::{Found, Generations};
+use crate::follow::Follower;
 use crate::fs::RemoteFs;
-use crate::generation::Generation;
+use crate::generation::Kind;
 use crate::local::Local;
 use crate::lost::{LostFilter, leave_out};
-use crate::publisher::CLOCK_TOLERANCE;
 use crate::remote::Remote;
+use crate::writer::CLOCK_TOLERANCE;
 use sidebloom::fs::Process;
 use sidebloom::{Db, Options};
 use std::path::Path;
@@ -16,8 +17,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often a reader starts again when generations are collected while it fetches one.
-const ATTEMPTS: usize = 10;
 /// How often a reader makes sure that its own generation is still there, if there is no next one.
 const LOOK_FOR_OWN_EVERY: Duration = Duration::from_secs(60);
 
@@ -71,8 +70,8 @@ impl ReaderOptions {
     /// too.
     ///
     /// # Errors
-    /// [`Error::NotPublished`]; [`Error::Damaged`] for a generation or a file that is not what its writer wrote, except that a filter which is
-    /// missing or damaged is only a warning: its segment is read instead; [`Error::WentBack`] if the
+    /// [`Error::NotPublished`](crate::Error::NotPublished); [`Error::Damaged`](crate::Error::Damaged) for a generation or a file that is not what its writer wrote, except that a filter which is
+    /// missing or damaged is only a warning: its segment is read instead; [`Error::WentBack`](crate::Error::WentBack) if the
     /// bucket shows an older generation than one that was seen from this directory; the errors of the bucket, of the directory and of
     /// opening a store.
     pub fn open(self, remote: Remote, dir: impl AsRef<Path>) -> Result<Reader> {
@@ -105,8 +104,9 @@ pub struct Staleness {
     pub clock_skew: Option<Duration>,
 }
 
-pub(crate) struct Shared {
-    pub fs: RemoteFs,
+struct Shared {
+    fs: RemoteFs,
+    generations: Generations,
     tolerance: Duration,
     /// Held while a generation is looked for.
     refreshing: Mutex<()>,
@@ -161,56 +161,41 @@ impl Reader {
 }
 
 impl Shared {
-    pub fn open(remote: Remote, dir: &Path, cache_bytes: u64, tolerance: Duration) -> Result<Self> {
-        let local = Local::open(dir, &remote)?;
+    fn open(remote: Remote, dir: &Path, cache_bytes: u64, tolerance: Duration) -> Result<Self> {
+        let generations = Generations::new(&remote, Kind::Store);
+        let local = Local::open(dir, &generations)?;
         let cache = match cache_bytes {
             0 => None,
             bytes => Some(DiskCache::create(local.dir(), bytes)?),
         };
         let (checked, checked_at) = (Instant::now(), SystemTime::now());
-        let generation = fetch_newest(&remote, &local, None)?.ok_or_else(|| Error::NotPublished {
-            url: remote.url().to_owned(),
-            what: "it has no generation: publish a store there first".into(),
-        })?;
+        let follower = Follower { generations: &generations, dir: local.dir() };
+        let (found, ()) = follower.newest(|found, is_last| fetch(&generations, &local, found, is_last))?;
         let checks = Checks { checked, checked_at, own_seen: checked, clock_skew: None };
-        let fs = RemoteFs::new(remote, local, cache, generation);
-        let shared = Shared { fs, tolerance, refreshing: Mutex::new(()), checks: Mutex::new(checks) };
+        let fs = RemoteFs::new(generations.remote.clone(), local, cache, found.generation);
+        let shared =
+            Shared { fs, generations, tolerance, refreshing: Mutex::new(()), checks: Mutex::new(checks) };
         shared.clean()?;
         Ok(shared)
     }
 
     /// Fetches the newest generation if there is a later one. The caller then lets the store catch up.
-    pub fn advance(&self) -> Result<bool> {
-        let own = self.fs.generation();
-        let now = own.number;
+    fn advance(&self) -> Result<bool> {
+        let (own, generations, local) = (self.fs.generation(), &self.generations, self.fs.local());
         let (checked, checked_at) = (Instant::now(), SystemTime::now());
-        let remote = self.fs.remote();
-        let next = now.checked_add(1).map(|next| find::read(remote, next)).transpose()?.flatten();
-        let newest = match next {
-            Some((next, written)) => {
-                self.note_skew(written);
-                fetch_newest(remote, self.fs.local(), Some(next))?
-            }
-            // Later ones may have been collected together with this one.
-            None if self.may_be_collected() && find::read(remote, now)?.is_none() => {
-                fetch_newest(remote, self.fs.local(), None)?
-            }
-            None => None,
-        };
+        let newest = Follower { generations, dir: local.dir() }.after(
+            &own,
+            || self.may_be_collected(),
+            |found, is_last| {
+                self.note_skew(found.written);
+                fetch(generations, local, found, is_last)
+            },
+        )?;
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         (checks.checked, checks.checked_at) = (checked, checked_at);
         drop(checks);
-        if let Some(newest) = &newest {
-            if newest.store_id() != own.store_id() {
-                let what = format!("another store since generation {now}: open it anew");
-                return Err(Error::Foreign { url: remote.url().to_owned(), what });
-            }
-            self.fs.local().mark(&own).check(remote, now, newest.number)?;
-        }
-        // The reader's own may have been read anew.
-        let newest = newest.filter(|newest| newest.number > now);
         let is_newer = newest.is_some();
-        newest.into_iter().for_each(|generation| self.fs.advance(generation));
+        newest.into_iter().for_each(|(found, ())| self.fs.advance(found.generation));
         Ok(is_newer)
     }
 
@@ -235,7 +220,7 @@ impl Shared {
         if let Some(skew) = checks.clock_skew {
             tracing::warn!(
                 ?skew,
-                url = self.fs.remote().url(),
+                url = self.generations.remote.url(),
                 "the clocks of this machine and of the bucket differ"
             );
         }
@@ -252,16 +237,15 @@ impl Shared {
     }
 
     /// Removes local files that nobody needs.
-    pub fn clean(&self) -> Result<()> {
+    fn clean(&self) -> Result<()> {
         self.fs.local().clean(&self.fs.local_files())?;
         // Another reader may have been alone for a moment.
-        let generation = self.fs.generation();
-        let lost = self.fs.local().fetch(self.fs.remote(), &generation)?;
+        let lost = self.fs.local().fetch(&self.generations.remote, &self.fs.generation())?;
         lost.iter().for_each(LostFilter::warn); // The file stays away, and the engine reads the segment.
         Ok(())
     }
 
-    pub fn staleness(&self) -> Staleness {
+    fn staleness(&self) -> Staleness {
         let as_of = self.fs.generation().as_of();
         let ahead = as_of.duration_since(SystemTime::now()).ok().filter(|ahead| *ahead > self.tolerance);
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -274,45 +258,19 @@ impl Shared {
     }
 }
 
-/// The newest generation, which is never older than one that was seen from this directory.
-fn find_newest(remote: &Remote, local: &Local, from: Option<Generation>) -> Result<Option<Generation>> {
-    let Some(found) = find::newest(remote, from)? else { return Ok(None) };
-    let mark = local.mark(&found);
-    let seen = mark.read()?;
-    if found.number >= seen {
-        return Ok(Some(found));
+/// Fetches what a generation names, except filters that the bucket does not have.
+fn fetch(generations: &Generations, local: &Local, found: &mut Found, is_last: bool) -> Result<()> {
+    let generation = &mut found.generation;
+    let mut lost = local.fetch(&generations.remote, generation)?;
+    // If only filters are gone, the generation may have been collected: a later one may have the same segments.
+    if let Some(gone) = lost.iter().position(LostFilter::is_gone)
+        && !is_last
+        && generations.newest(None)?.is_some_and(|newest| newest.generation.number > generation.number)
+    {
+        return Err(lost.swap_remove(gone).into_error());
     }
-    // Another reader may have seen a later one in between; the bucket has it then.
-    let again = find::newest(remote, None)?;
-    let of_store = again.as_ref().filter(|again| again.store_id() == found.store_id());
-    of_store.map_or(Ok(()), |again| mark.check(remote, seen, again.number))?;
-    Ok(again)
-}
-
-/// The newest generation, with its files here.
-fn fetch_newest(remote: &Remote, local: &Local, mut from: Option<Generation>) -> Result<Option<Generation>> {
-    let mut attempt = 1;
-    loop {
-        let Some(mut generation) = find_newest(remote, local, from.take())? else { return Ok(None) };
-        match local.fetch(remote, &generation) {
-            // A later one has been published, and this one collected.
-            Err(Error::Expired { .. }) if attempt < ATTEMPTS => attempt += 1,
-            Err(error) => return Err(error),
-            Ok(lost) => {
-                // So it may be if only filters are gone: a later generation may have the same segments.
-                if lost.iter().any(LostFilter::is_gone) && attempt < ATTEMPTS {
-                    from = find_newest(remote, local, None)?;
-                    if from.as_ref().is_some_and(|newest| newest.number > generation.number) {
-                        attempt += 1;
-                        continue;
-                    }
-                }
-                leave_out(&mut generation, &lost);
-                local.mark(&generation).raise(generation.number)?;
-                return Ok(Some(generation));
-            }
-        }
-    }
+    leave_out(generation, &lost);
+    Ok(())
 }
 
 /// A thread that looks for generations until it is dropped.

@@ -33,6 +33,8 @@ const LISTED_MAX: usize = 1 << 20;
 pub struct Remote {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
+    /// The last part of the prefix, if the URL does not have it.
+    folder: &'static str,
     url: Arc<str>,
     runtime: Arc<Network>,
 }
@@ -108,6 +110,7 @@ impl Remote {
         Ok(Remote {
             store,
             prefix,
+            folder: "",
             url: show::url(url.trim_end_matches('/')).into(),
             runtime: Arc::new(Network(Some(runtime), Process::current())),
         })
@@ -116,6 +119,12 @@ impl Remote {
     /// The URL, for messages: without user, password and query.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// The folder at this place; "" is the place itself.
+    pub(crate) fn below(&self, folder: &'static str) -> Remote {
+        let prefix = Path::from_iter(self.prefix.parts().chain((!folder.is_empty()).then(|| folder.into())));
+        Remote { prefix, folder, ..self.clone() }
     }
 
     pub(crate) fn path(&self, name: &str) -> Path {
@@ -160,7 +169,8 @@ impl Remote {
     }
 
     pub(crate) fn object(&self, name: &str) -> String {
-        format!("{}/{name}", self.url)
+        let Remote { url, folder, .. } = self;
+        format!("{url}/{folder}{}{name}", if folder.is_empty() { "" } else { "/" })
     }
 
     fn error(&self, op: &'static str, name: &str, error: &object_store::Error) -> Error {

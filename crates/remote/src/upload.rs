@@ -1,32 +1,148 @@
 //! Uploads: whole files under the names of their contents.
 
-use crate::error::{Error, Result};
-use crate::generation::{Object, Tail, hex};
+use crate::error::Result;
+use crate::generation::{File, Generation, Object, Tail, hex, sha256};
+use crate::parallel::{self, AT_ONCE};
 use crate::remote::Remote;
 use bytes::Bytes;
-use object_store::{ObjectStoreExt, PutPayload, WriteMultipart};
+use object_store::{ObjectStoreExt, WriteMultipart};
 use sha2::{Digest, Sha256};
 use sidebloom::fs::ReadFile;
+use std::collections::HashMap;
+use std::sync::Arc;
 
-/// Size of a read, and of a part of an upload, in bytes.
+/// Size of a read, of a part of an upload, and of the largest file that is sent in one request, in bytes.
 const PART_BYTES: usize = 8 << 20;
 /// Parts of one file that are under way at the same time.
 const PARTS_AT_ONCE: usize = 4;
+/// Bytes at the beginning of a sidecar that tell its filter from any other one of the same name: they have the digest of its segment.
+const SIDECAR_HEAD_BYTES: u64 = 4096;
+
+/// The files of the next generation. Those that the last one has are not uploaded again. An upload replaces an object of the same name, which
+/// a collection may be about to remove.
+pub(crate) struct Upload<'a> {
+    remote: &'a Remote,
+    parent: Option<&'a Generation>,
+    known: HashMap<&'a str, &'a File>,
+    /// Small files that are still to be sent, together.
+    pending: Vec<(String, Bytes)>,
+    contents: Contents,
+}
+
+/// What was uploaded, or was there.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub files: Vec<File>,
+    pub manifest: Object,
+    /// Files that were uploaded, without the manifest.
+    pub sent: u64,
+    /// Whether the manifest was uploaded.
+    pub sent_manifest: bool,
+    /// Bytes that were uploaded.
+    pub bytes: u64,
+}
+
+impl<'a> Upload<'a> {
+    pub fn new(remote: &'a Remote, parent: Option<&'a Generation>) -> Self {
+        let known = parent.iter().flat_map(|parent| &parent.files).map(|file| (&*file.name, file)).collect();
+        Upload { remote, parent, known, pending: Vec::new(), contents: Contents::default() }
+    }
+
+    /// Uploads a segment, unless it is there.
+    pub fn segment(
+        &mut self,
+        name: String,
+        digest: u64,
+        bytes: u64,
+        tail_at: u64,
+        open: impl FnOnce() -> Result<Arc<dyn ReadFile>>,
+    ) -> Result<()> {
+        let mark = format!("{digest:016x}");
+        match self.is_known(&name, &mark, bytes) {
+            true => Ok(()),
+            false => self.send("segment", name, mark, &*open()?, Some(tail_at)),
+        }
+    }
+
+    /// Uploads a sidecar, unless it is there. It changes when filters are rebuilt; its segment does not.
+    pub fn sidecar(&mut self, name: String, file: &dyn ReadFile) -> Result<()> {
+        let bytes = file.len()?;
+        let mut head = vec![0; SIDECAR_HEAD_BYTES.min(bytes) as usize];
+        file.read_exact_at(&mut head, 0)?;
+        let mark = sha256(&head);
+        match self.is_known(&name, &mark, bytes) {
+            true => Ok(()),
+            false => self.send("filter", name, mark, file, None),
+        }
+    }
+
+    /// Ends with the manifest.
+    pub fn finish(mut self, manifest: &[u8]) -> Result<Contents> {
+        self.send_pending()?;
+        let (sha256, bytes) = (sha256(manifest), manifest.len() as u64);
+        let object = Object { object: object_name("manifest", "", &sha256), bytes, sha256 };
+        if self.parent.is_none_or(|parent| parent.manifest != object) {
+            self.remote.put(&object.object, Bytes::copy_from_slice(manifest))?;
+            self.contents.sent_manifest = true;
+            self.contents.bytes += bytes;
+        }
+        self.contents.manifest = object;
+        Ok(self.contents)
+    }
+
+    /// Takes a file over from the last generation, if that has it.
+    fn is_known(&mut self, name: &str, mark: &str, bytes: u64) -> bool {
+        let known = self.known.get(name).filter(|file| file.mark == mark && file.object.bytes == bytes);
+        self.contents.files.extend(known.map(|file| (*file).clone()));
+        known.is_some()
+    }
+
+    fn send(
+        &mut self,
+        folder: &str,
+        name: String,
+        mark: String,
+        file: &dyn ReadFile,
+        tail_at: Option<u64>,
+    ) -> Result<()> {
+        let bytes = file.len()?;
+        let (mut object, tail) = digests(file, bytes, tail_at)?;
+        object.object = object_name(folder, name.split('.').next().unwrap_or(&name), &object.sha256);
+        if bytes <= PART_BYTES as u64 {
+            self.pending.push((object.object.clone(), read(file, 0, bytes)?.into()));
+            if self.pending.len() >= AT_ONCE {
+                self.send_pending()?;
+            }
+        } else {
+            send_parts(self.remote, &object.object, file, bytes)?;
+        }
+        self.contents.sent += 1;
+        self.contents.bytes += bytes;
+        self.contents.files.push(File { name, object, mark, tail });
+        Ok(())
+    }
+
+    fn send_pending(&mut self) -> Result<()> {
+        let files = std::mem::take(&mut self.pending);
+        parallel::for_each(&files, |(name, bytes)| self.remote.put(name, bytes.clone()))
+    }
+}
+
+fn read(file: &dyn ReadFile, at: u64, end: u64) -> Result<Vec<u8>> {
+    let mut piece = vec![0; PART_BYTES.min(usize::try_from(end - at).unwrap_or(usize::MAX))];
+    file.read_exact_at(&mut piece, at)?;
+    Ok(piece)
+}
 
 /// The SHA-256 of a file, and of its part from `tail_at` on.
-pub(crate) fn digests(file: &dyn ReadFile, tail_at: Option<u64>) -> Result<(Object, Option<Tail>)> {
-    let bytes = file.len()?;
+fn digests(file: &dyn ReadFile, bytes: u64, tail_at: Option<u64>) -> Result<(Object, Option<Tail>)> {
     let (mut whole, mut tail, mut at) = (Sha256::new(), Sha256::new(), 0);
     let split = tail_at.unwrap_or(bytes).min(bytes);
-    let mut buffer = vec![0; PART_BYTES];
     while at < bytes {
-        let end = if at < split { split } else { bytes };
-        let piece = usize::try_from(end - at).unwrap_or(usize::MAX).min(PART_BYTES);
-        let piece = buffer.get_mut(..piece).unwrap_or_default();
-        file.read_exact_at(piece, at)?;
-        whole.update(&*piece);
+        let piece = read(file, at, if at < split { split } else { bytes })?;
+        whole.update(&piece);
         if at >= split {
-            tail.update(&*piece);
+            tail.update(&piece);
         }
         at += piece.len() as u64;
     }
@@ -34,46 +150,26 @@ pub(crate) fn digests(file: &dyn ReadFile, tail_at: Option<u64>) -> Result<(Obje
     Ok((object, tail_at.map(|at| Tail { at, sha256: hex(&tail.finalize()) })))
 }
 
-/// Uploads a file.
-pub(crate) fn file(remote: &Remote, name: &str, file: &dyn ReadFile) -> Result<()> {
-    let len = file.len()?;
-    if len <= PART_BYTES as u64 {
-        let mut bytes = vec![0; len as usize];
-        file.read_exact_at(&mut bytes, 0)?;
-        return remote.put(name, Bytes::from(bytes));
-    }
+fn send_parts(remote: &Remote, name: &str, file: &dyn ReadFile, bytes: u64) -> Result<()> {
     let upload = remote.run("write", name, |store, path| async move { store.put_multipart(&path).await })?;
     let mut writer = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
     let mut at = 0;
-    while at < len {
-        let mut part = vec![0; PART_BYTES.min((len - at) as usize)];
-        let read = file.read_exact_at(&mut part, at).map_err(Error::from);
+    while at < bytes {
+        let part = read(file, at, bytes)?;
         at += part.len() as u64;
         // The writer starts tasks, so it is used on the network's threads alone.
-        let sent = read.and_then(|()| {
+        writer = remote.run("write", name, |_, _| async move {
             let mut moved = writer;
-            remote.run("write", name, |_, _| async move {
-                moved.wait_for_capacity(PARTS_AT_ONCE).await?;
-                moved.put(Bytes::from(part));
-                Ok(moved)
-            })
-        });
-        writer = sent?;
+            moved.wait_for_capacity(PARTS_AT_ONCE).await?;
+            moved.put(Bytes::from(part));
+            Ok(moved)
+        })?;
     }
     remote.run("write", name, |_, _| async move { writer.finish().await.map(drop) })
 }
 
-/// Uploads some bytes under the name of their contents, in `folder`.
-pub(crate) fn bytes(remote: &Remote, folder: &str, bytes: &[u8]) -> Result<Object> {
-    let sha256 = hex(&Sha256::digest(bytes));
-    let object = Object { object: object_name(folder, "", &sha256), bytes: bytes.len() as u64, sha256 };
-    let (name, payload) = (object.object.clone(), PutPayload::from_bytes(Bytes::copy_from_slice(bytes)));
-    remote.run("write", &name, |store, path| async move { store.put(&path, payload).await.map(drop) })?;
-    Ok(object)
-}
-
 /// The name of an object with these contents. Half of the digest names it: nobody makes two files of it, even on purpose.
-pub(crate) fn object_name(folder: &str, stem: &str, sha256: &str) -> String {
+fn object_name(folder: &str, stem: &str, sha256: &str) -> String {
     let digest = sha256.get(..32).unwrap_or(sha256);
     match stem {
         "" => format!("{folder}/{digest}"),

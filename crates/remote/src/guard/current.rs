@@ -1,31 +1,32 @@
-//! The state in use, and its age.
+//! The generation in use, and its age.
 
-use super::state::State;
-use crate::publisher::CLOCK_TOLERANCE;
+use crate::find::Found;
+use crate::generation::Generation;
+use crate::writer::CLOCK_TOLERANCE;
 use sidebloom::guard::Guard;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
-/// The state that answers lookups.
+/// The generation that answers lookups.
 pub struct Current {
     pub guard: Guard,
-    pub state: State,
+    pub generation: Generation,
     as_of: SystemTime,
-    /// When it was fetched, by this machine's clock; `None` if that differs too much from those of the publisher and the store.
+    /// When it was fetched, by this machine's clock; `None` if that differs too much from those of the publisher and the bucket.
     seen: Option<SystemTime>,
 }
 
 impl Current {
-    /// A state that was fetched now, and has `modified` as its time in the store.
-    pub fn new(guard: Guard, state: State, modified: SystemTime) -> Self {
-        let (as_of, now) = (as_of(&state), SystemTime::now());
+    /// A generation that was fetched now.
+    pub fn new(guard: Guard, Found { generation, written }: Found) -> Self {
+        let (as_of, now) = (generation.as_of(), SystemTime::now());
         let is_ahead =
             |time: SystemTime, of: SystemTime| time.duration_since(of).is_ok_and(|by| by > CLOCK_TOLERANCE);
-        // A publisher that is ahead of the store, and a reader that is behind it, make a state look younger than it is.
-        let agree = !is_ahead(as_of, modified) && !is_ahead(modified, now);
-        Current { guard, state, as_of, seen: agree.then_some(now) }
+        // A publisher that is ahead of the bucket, and a reader that is behind it, make a generation look younger than it is.
+        let agree = !is_ahead(as_of, written) && !is_ahead(written, now);
+        Current { guard, generation, as_of, seen: agree.then_some(now) }
     }
 
-    /// When the state was taken, by the publisher's clock.
+    /// When it was taken, by the publisher's clock.
     pub fn as_of(&self) -> SystemTime {
         self.as_of
     }
@@ -46,38 +47,25 @@ impl Current {
     }
 }
 
-fn as_of(state: &State) -> SystemTime {
-    UNIX_EPOCH.checked_add(Duration::from_millis(state.as_of_ms)).unwrap_or(UNIX_EPOCH)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
+    use crate::generation::{millis, tests::numbered};
 
-    /// A state of so many seconds ago, written to the store so many seconds ago.
+    /// A generation of so many seconds ago, written to the bucket so many seconds ago.
     fn current(taken: i64, written: i64) -> Current {
         let ago = |seconds: i64| match seconds {
             0.. => SystemTime::now() - Duration::from_secs(seconds.unsigned_abs()),
             _ => SystemTime::now() + Duration::from_secs(seconds.unsigned_abs()),
         };
-        let state = State {
-            guard_id: 0,
-            number: 1,
-            writer: 0,
-            as_of_ms: ago(taken).duration_since(UNIX_EPOCH).unwrap().as_millis() as u64,
-            suspended: false,
-            settings: Vec::new(),
-            manifest: Vec::new(),
-            filters: BTreeMap::new(),
-        };
+        let generation = Generation { as_of_ms: millis(ago(taken)), ..numbered(1) };
         let dir = tempfile::tempdir().unwrap();
         let guard = Guard::build(dir.path().join("guard"), ["x"]).unwrap();
-        Current::new(guard, state, ago(written))
+        Current::new(guard, Found { generation, written: ago(written) })
     }
 
     #[test]
-    fn the_age_is_that_of_the_state_and_wrong_clocks_have_none() {
+    fn the_age_is_that_of_the_generation_and_wrong_clocks_have_none() {
         let bound = |seconds| Some(Duration::from_secs(seconds));
         let state = current(100, 40);
         assert!(state.staleness().unwrap() >= Duration::from_secs(100), "the upload took a minute");

@@ -1,23 +1,27 @@
 //! Reads a published guard.
 
 use super::current::Current;
-use super::download::{clean, fetch};
 use super::options::RemoteGuardOptions;
-use super::publisher::another_guard;
-use super::state::{self, Read, State};
 use crate::error::{Error, Result};
+use crate::find::Generations;
+use crate::follow::Follower;
+use crate::generation::{File, Generation, Holds, Kind};
 use crate::kept::Kept;
-use crate::local::dir_of;
-use crate::mark::Mark;
+use crate::private;
 use crate::remote::Remote;
 use arc_swap::ArcSwap;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Guard, GuardImage, GuardOptions};
+use sidebloom::id::FileKind;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
+
+/// Files that the generation in use does not need are removed at this age: another process may be about to open them.
+const KEPT: Duration = Duration::from_secs(3600);
 
 /// A published guard. A clone is another handle to share between threads; the thread that [polls](RemoteGuardOptions::poll) ends with
 /// the last one.
@@ -29,24 +33,12 @@ pub struct RemoteGuard {
 }
 
 struct Shared {
-    remote: Remote,
-    cache: Cache,
+    generations: Generations,
+    kept: Kept,
     options: RemoteGuardOptions,
     current: ArcSwap<Current>,
     refreshing: Mutex<()>,
     counters: Counters,
-}
-
-/// The directory for what is published at the URL.
-struct Cache {
-    dir: PathBuf,
-    kept: Kept,
-}
-
-impl Cache {
-    fn mark(&self, state: &State) -> Mark {
-        Mark::new(&self.dir, state.guard_id)
-    }
 }
 
 #[derive(Default)]
@@ -64,19 +56,19 @@ struct Counters {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RemoteGuardStats {
-    /// The number of the state in use.
+    /// The number of the generation in use.
     pub state: u64,
     /// Keys looked up.
     pub asked: u64,
     /// Lookups answered "absent".
     pub absent: u64,
-    /// Lookups answered "maybe" because the state was older than [`RemoteGuardOptions::max_staleness`], or its age unknown.
+    /// Lookups answered "maybe" because the generation was older than [`RemoteGuardOptions::max_staleness`], or its age unknown.
     pub too_old: u64,
     /// Refreshes that failed, those of the thread included.
     pub failed_refreshes: u64,
     /// Why the last of them did; `None` once one has succeeded.
     pub last_error: Option<String>,
-    /// Bytes of filters that were fetched.
+    /// Bytes that were fetched, of filters and of what lists them.
     pub bytes_fetched: u64,
     /// Filters that cannot be used: their keys are "maybe".
     pub filters_unavailable: u64,
@@ -85,28 +77,27 @@ pub struct RemoteGuardStats {
 }
 
 impl RemoteGuard {
-    /// Fetches the newest state into `dir`, which is created, and which several processes may share: each URL has a directory of its own in it,
+    /// Fetches the newest generation into `dir`, which is created, and which several processes may share: each URL has a directory of its own in it,
     /// for this user alone.
     ///
     /// # Errors
     /// [`Error::NotPublished`]; [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::Store`] for objects that are no published guard;
-    /// [`Error::Expired`] if the state was collected meanwhile; [`Error::WentBack`] if the newest state is older than one that was seen from
-    /// this directory; [`Error::File`]; the errors of the bucket.
+    /// [`Error::Expired`] for one that the bucket does not have; [`Error::WentBack`] if the newest generation is older than one that was seen
+    /// from this directory; [`Error::File`]; the errors of the bucket.
     pub fn open(remote: Remote, dir: impl AsRef<Path>, options: RemoteGuardOptions) -> Result<Self> {
-        let dir = dir_of(dir.as_ref(), "guard", &remote)?;
-        let cache = Cache { kept: Kept::new(&dir), dir };
-        let Read { state, modified } = find_newest(&remote, &cache)?;
+        let generations = Generations::new(&remote, Kind::Guard);
+        let kept = Kept::open(dir.as_ref(), &generations)?;
         let counters = Counters::default();
-        let guard = open_image(&remote, &cache, &state, &counters)?;
-        cache.mark(&state).raise(state.number)?;
-        let current = ArcSwap::from_pointee(Current::new(guard, state, modified));
+        let (found, guard) = Follower { generations: &generations, dir: &kept.dir }
+            .newest(|found, _| open_image(&generations, &kept, &found.generation, &counters))?;
+        let current = ArcSwap::from_pointee(Current::new(guard, found));
         let shared =
-            Arc::new(Shared { remote, cache, options, current, refreshing: Mutex::new(()), counters });
+            Arc::new(Shared { generations, kept, options, current, refreshing: Mutex::new(()), counters });
         let stop = options.poll.map(|every| poll(Arc::clone(&shared), every)).transpose()?;
         Ok(RemoteGuard { shared, _stop: Arc::new(stop) })
     }
 
-    /// Whether a row may have this key, from memory alone, as of the state in use. See the [module](super) for what "absent" means.
+    /// Whether a row may have this key, from memory alone, as of the generation in use. See the [module](super) for what "absent" means.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let current = self.shared.current.load();
@@ -131,20 +122,20 @@ impl RemoteGuard {
         }
     }
 
-    /// Takes over the newest state, if there is a newer one. Returns whether there was.
+    /// Takes over the newest generation, if there is a newer one. Returns whether there was.
     ///
     /// # Errors
-    /// The errors of [`open`](Self::open), and [`Error::Foreign`]. The state before stays in use.
+    /// The errors of [`open`](Self::open), and [`Error::Foreign`]. The generation before stays in use.
     pub fn refresh(&self) -> Result<bool> {
         self.shared.refresh()
     }
 
-    /// When the state in use was taken, by the publisher's clock.
+    /// When the generation in use was taken, by the publisher's clock.
     pub fn as_of(&self) -> SystemTime {
         self.shared.current.load().as_of()
     }
 
-    /// The age of the state in use; `None` if the clocks of publisher, store and this machine differ by more than 30 seconds.
+    /// The age of the generation in use; `None` if the clocks of publisher, bucket and this machine differ by more than 30 seconds.
     pub fn staleness(&self) -> Option<Duration> {
         self.shared.current.load().staleness()
     }
@@ -155,7 +146,7 @@ impl RemoteGuard {
         let guard = current.guard.stats();
         let too_old = counters.too_old.load(Relaxed);
         RemoteGuardStats {
-            state: current.state.number,
+            state: current.generation.number,
             asked: counters.asked.load(Relaxed) + guard.asked + too_old,
             absent: counters.absent.load(Relaxed) + guard.absent,
             too_old,
@@ -171,9 +162,7 @@ impl RemoteGuard {
 impl Shared {
     fn refresh(&self) -> Result<bool> {
         let _only = self.refreshing.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = self
-            .find_newer()
-            .and_then(|newer| newer.map(|newer| self.take(newer)).transpose().map(|taken| taken.is_some()));
+        let outcome = self.advance();
         if outcome.is_err() {
             self.counters.failed_refreshes.fetch_add(1, Relaxed);
         }
@@ -182,93 +171,102 @@ impl Shared {
         outcome
     }
 
-    /// The hint leads over states that were collected; it may lag behind the newest.
-    fn find_newer(&self) -> Result<Option<Read>> {
-        let next = self.current.load().state.number.saturating_add(1);
-        match state::hint(&self.remote)? {
-            Some(hint) if hint > next => state::newest(&self.remote),
-            _ => state::newest_from(&self.remote, next),
-        }
-    }
-
-    fn take(&self, Read { state, modified }: Read) -> Result<()> {
+    fn advance(&self) -> Result<bool> {
         let before = self.current.load_full();
-        if state.guard_id != before.state.guard_id {
-            return Err(another_guard(&self.remote));
-        }
-        // Keys of the state in use may be missing in an older one, which would deny them.
-        let mark = self.cache.mark(&state);
-        mark.check(&self.remote, before.state.number, state.number)?;
         let has_all = before.guard.stats().filters_unavailable == 0;
-        let guard = match state.has_keys_of(&before.state) && has_all {
-            true => before.guard.clone(),
-            false => {
-                let guard = open_image(&self.remote, &self.cache, &state, &self.counters)?;
-                let stats = before.guard.stats();
-                self.counters.asked.fetch_add(stats.asked, Relaxed);
-                self.counters.absent.fetch_add(stats.absent, Relaxed);
-                guard
-            }
-        };
-        // Also of the handle in use: what it was told of a suspension holds for the keys that both have.
-        if state.suspended {
-            guard.suspend()
-        } else {
-            guard.resume()
+        let follower = Follower { generations: &self.generations, dir: &self.kept.dir };
+        // Its own generation is always looked for: nothing else tells that it was collected, together with those that came after it.
+        let newest = follower.after(
+            &before.generation,
+            || true,
+            |found, _| match has_all && has_same_keys(&found.generation, &before.generation) {
+                true => Ok(None),
+                false => {
+                    open_image(&self.generations, &self.kept, &found.generation, &self.counters).map(Some)
+                }
+            },
+        )?;
+        let Some((found, opened)) = newest else { return Ok(false) };
+        if opened.is_some() {
+            let stats = before.guard.stats();
+            self.counters.asked.fetch_add(stats.asked, Relaxed);
+            self.counters.absent.fetch_add(stats.absent, Relaxed);
         }
-        mark.raise(state.number)?;
-        clean(&self.cache.dir, &state);
-        self.current.store(Arc::new(Current::new(guard, state, modified)));
-        Ok(())
+        let guard = opened.unwrap_or_else(|| before.guard.clone());
+        // Also of the handle in use: what it was told of a suspension holds for the keys that both have.
+        match found.generation.holds {
+            Holds::Guard { suspended: true, .. } => guard.suspend(),
+            _ => guard.resume(),
+        }
+        let used: HashSet<PathBuf> =
+            files(&found.generation).iter().map(|file| self.kept.path(file)).collect();
+        self.current.store(Arc::new(Current::new(guard, found)));
+        if let Err(error) = self.kept.clean(&used, KEPT) {
+            tracing::debug!(%error, "cannot remove old filters; will try again");
+        }
+        Ok(true)
     }
 }
 
-/// The newest state, which is never older than one that was seen from this directory.
-fn find_newest(remote: &Remote, cache: &Cache) -> Result<Read> {
-    let newest = || {
-        let none = || Error::NotPublished {
-            url: remote.url().to_owned(),
-            what: "there is no state of a guard".into(),
-        };
-        state::newest(remote)?.ok_or_else(none)
+/// Whether both have the same guard with the same keys.
+fn has_same_keys(one: &Generation, other: &Generation) -> bool {
+    let (
+        Holds::Guard { settings, unfiltered, .. },
+        Holds::Guard { settings: others, unfiltered: others_unfiltered, .. },
+    ) = (&one.holds, &other.holds)
+    else {
+        return false;
     };
-    let found = newest()?;
-    let mark = cache.mark(&found.state);
-    let seen = mark.read()?;
-    if found.state.number >= seen {
-        return Ok(found);
-    }
-    // Another reader may have seen a later one in between; the store has it then.
-    let again = newest()?;
-    match again.state.guard_id == found.state.guard_id {
-        true => mark.check(remote, seen, again.state.number).map(|()| again),
-        false => Ok(again),
-    }
+    (settings, unfiltered, &one.manifest, &one.files)
+        == (others, others_unfiltered, &other.manifest, &other.files)
 }
 
-fn open_image(remote: &Remote, cache: &Cache, state: &State, counters: &Counters) -> Result<Guard> {
-    let (files, bytes) = fetch(remote, &cache.dir, &cache.kept, state)?;
+/// All files of a generation.
+fn files(generation: &Generation) -> Vec<File> {
+    generation.files.iter().cloned().chain([generation.manifest_file()]).collect()
+}
+
+fn open_image(
+    generations: &Generations,
+    kept: &Kept,
+    generation: &Generation,
+    counters: &Counters,
+) -> Result<Guard> {
+    let Holds::Guard { suspended, settings, unfiltered } = &generation.holds else {
+        return Err(generations.not_published());
+    };
+    let files = files(generation);
+    let bytes = kept.fetch(&generations.remote, &files.iter().collect::<Vec<_>>(), |_, error| Err(error))?;
     counters.bytes_fetched.fetch_add(bytes, Relaxed);
-    let image = GuardImage::from_parts(state.settings.clone(), state.manifest.clone(), files);
-    if image.guard_id()? != state.guard_id {
-        return Err(another_guard(remote));
+    let path = kept.path(&generation.manifest_file());
+    let manifest = private::read_at_most(&path, generation.manifest.bytes);
+    let manifest = manifest.map_err(Error::file("read", &path))?.unwrap_or_default();
+    let mut filters: BTreeMap<u64, Option<PathBuf>> =
+        unfiltered.iter().map(|number| (*number, None)).collect();
+    filters.extend(files.iter().filter_map(|file| match FileKind::parse(&file.name)? {
+        (id, FileKind::Filter) => Some((id.0, Some(kept.path(file)))),
+        _ => None,
+    }));
+    let image = GuardImage::from_parts(settings.clone(), manifest, filters);
+    if image.guard_id()? != generation.owner() {
+        return Err(generations.foreign("the settings of another guard".into()));
     }
     let guard = GuardOptions::new().open_image(&image)?;
-    if state.suspended {
+    if *suspended {
         guard.suspend();
     }
     Ok(guard)
 }
 
-/// Starts the thread that looks for newer states, until the sender is dropped.
+/// Starts the thread that looks for newer generations, until the sender is dropped.
 fn poll(shared: Arc<Shared>, every: Duration) -> Result<Sender<()>> {
     let (stop, stopped): (_, Receiver<()>) = channel();
     let name = "sidebloom-guard-poll".to_owned();
-    let dir = shared.cache.dir.clone();
+    let dir = shared.kept.dir.clone();
     let run = move || {
         while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
             if let Err(error) = shared.refresh() {
-                tracing::warn!(%error, "cannot look for a newer state of the guard; the one in use stays until it is too old");
+                tracing::warn!(%error, "cannot look for a newer generation of the guard; the one in use stays until it is too old");
             }
         }
     };

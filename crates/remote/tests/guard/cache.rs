@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::{Duration, SystemTime};
 
-const SECOND: &str = "songs/guard/state/00000000000000000002";
+const SECOND: &str = "songs/guard/gen/00000000000000000002";
 
 #[test]
 fn i1_an_older_state_is_an_error_that_names_both_also_after_a_restart() {
@@ -86,7 +86,7 @@ fn links_in_a_guards_cache_and_beside_a_guard_lead_nowhere() {
     let victim = published.dir.path().join("authorized_keys");
     fs::write(&victim, "a key").unwrap();
     published.publisher(&store).publish().unwrap();
-    let lineage = |name: &std::ffi::OsStr| name.to_str().unwrap().starts_with("PUBLISHED-");
+    let lineage = |name: &std::ffi::OsStr| name.to_str().unwrap() == "PUBLISHED";
     let found = fs::read_dir(published.guard.path()).unwrap().map(|entry| entry.unwrap());
     let lineage = found.into_iter().find(|entry| lineage(&entry.file_name())).unwrap().path();
     symlink(

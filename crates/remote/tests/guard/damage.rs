@@ -9,7 +9,7 @@ fn open(store: &Arc<Watched>, published: &Published, cache: &str) -> Result<Remo
     RemoteGuard::open(store.place(), published.dir.path().join(cache), by_hand())
 }
 
-const SECOND: &str = "songs/guard/state/00000000000000000002";
+const SECOND: &str = "songs/guard/gen/00000000000000000002";
 
 /// Two states, and a reader of the first.
 fn two_states() -> (Published, Arc<Watched>, RemoteGuard) {
@@ -39,7 +39,7 @@ fn i1_a_damaged_or_foreign_state_is_named_and_the_one_before_stays_in_use() {
         bad[byte] ^= 0x55;
         refused(bad, &format!("byte {byte}"));
     }
-    refused(store.bytes("songs/guard/state/00000000000000000001"), "the first state under the second's name");
+    refused(store.bytes("songs/guard/gen/00000000000000000001"), "the first state under the second's name");
     assert!(all_maybe(&remote, &published.keys) && denied(&remote, 100) > 97);
 
     let (other, elsewhere) = (guard(), Watched::new());
@@ -96,8 +96,8 @@ fn i1_damaged_local_files_are_fetched_again() {
     let cache = published.dir.path().join("cache");
     let files: Vec<_> =
         files_of(&cache).into_iter().filter(|file| file.file_name().unwrap().len() == 64).collect();
-    assert_eq!(files.len(), 3);
-    for (file, damage) in files.iter().zip([0usize, 4000, 5000]) {
+    assert_eq!(files.len(), 5, "two manifests and three filters");
+    for (file, damage) in files.iter().zip([0usize, 4000, 5000, 40, 0]) {
         let mut bytes = std::fs::read(file).unwrap();
         bytes.truncate(damage);
         std::fs::write(file, bytes).unwrap();

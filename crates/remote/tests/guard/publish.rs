@@ -4,6 +4,7 @@ use crate::support::{Published, Rows, Watched, all_maybe, by_hand, denied, guard
 use sidebloom::filter::Verdict;
 use sidebloom_remote::guard::{GuardPublisher, RemoteGuard, RemoteGuardOptions};
 use sidebloom_remote::{Error, Remote, TakeOver};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -51,7 +52,8 @@ fn lookups_send_no_request_and_an_unchanged_guard_uploads_no_filter() {
     assert!(denied(&remote, 1_000_000) > 999_900);
     assert!(all_maybe(&remote, &published.keys));
     assert_eq!(store.requests(), before);
-    assert_eq!(store.lists.load(Relaxed), 1, "for the first state of all");
+    // A publisher looks when it begins and before the first generation of all, each time for states of version 1, too.
+    assert_eq!(store.lists.load(Relaxed), 4);
 
     let as_of = remote.as_of();
     std::thread::sleep(Duration::from_millis(5));
@@ -60,14 +62,34 @@ fn lookups_send_no_request_and_an_unchanged_guard_uploads_no_filter() {
     let fetched = remote.stats().bytes_fetched;
     let gets = store.gets.load(Relaxed);
     assert!(remote.refresh().unwrap() && remote.as_of() > as_of);
-    assert_eq!(store.gets.load(Relaxed) - gets, 3, "the hint, the state, and the one after it");
+    assert_eq!(store.gets.load(Relaxed) - gets, 2, "the generation, and the one after it");
     assert!(!remote.refresh().unwrap());
-    assert_eq!(store.gets.load(Relaxed) - gets, 5);
+    assert_eq!(store.gets.load(Relaxed) - gets, 4, "the next one, and the one in use");
     assert_eq!(remote.stats().bytes_fetched, fetched);
     // Another process of the machine finds the files.
     let second = reader(&store, &published.dir);
     assert_eq!(second.stats().bytes_fetched, 0);
     assert!(all_maybe(&second, &published.keys));
+}
+
+/// The sidecars below a directory.
+fn sidecars(dir: &Path) -> Vec<PathBuf> {
+    let paths = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let found = paths.flat_map(|path| if path.is_dir() { sidecars(&path) } else { vec![path] });
+    found.filter(|path| path.extension().is_some_and(|extension| extension == "filter")).collect()
+}
+
+#[test]
+fn i1_a_guard_without_its_filters_is_published_and_denies_nothing() {
+    let (published, store) = (guard(), Watched::new());
+    let mut publisher = published.publisher(&store);
+    let sidecars = sidecars(published.guard.path());
+    assert_eq!(sidecars.len(), 2, "the keys, and the totals");
+    sidecars.iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    assert_eq!(publisher.publish().unwrap().filters, 0);
+    let remote = reader(&store, &published.dir);
+    assert_eq!(remote.stats().filters_unavailable, 2);
+    assert!(all_maybe(&remote, &published.keys) && denied(&remote, 100) == 0);
 }
 
 #[test]
@@ -155,7 +177,12 @@ fn a_collection_leaves_the_newest_state_and_late_readers_find_it() {
     let before = store.names().len();
     let removed = publisher.collect(Duration::ZERO).unwrap();
     assert_eq!(removed as usize, before - store.names().len());
-    assert_eq!(store.names().len(), 4, "a state, its filters and the hint: {:?}", store.names());
+    assert_eq!(
+        store.names().len(),
+        5,
+        "a generation, its manifest and filters, and the hint: {:?}",
+        store.names()
+    );
     assert!(late.refresh().unwrap());
     assert_eq!(late.stats().state, 7);
     let fresh = RemoteGuard::open(store.place(), published.dir.path().join("fresh"), by_hand()).unwrap();
@@ -187,7 +214,7 @@ fn a_state_stays_for_the_least_age_after_it_was_replaced() {
     let mut publish_and_collect = || {
         publisher.publish().unwrap();
         publisher.collect(age).unwrap();
-        store.names().iter().filter(|name| name.contains("/state/")).count()
+        store.names().iter().filter(|name| name.contains("/gen/")).count()
     };
     assert_eq!(publish_and_collect(), 1);
     std::thread::sleep(age);

@@ -1,5 +1,6 @@
 //! An object store that counts requests and can be told to fail, and guards to publish.
 
+use crate::forged::forged;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -28,11 +29,15 @@ pub enum Fault {
     Unreachable,
     /// Writes are refused, after so many.
     WritesAfter(u64),
-    /// The next write of a state is done, and its answer is lost.
+    /// The next write of a generation is done, and its answer is lost.
     LosesAnswer,
-    /// Every state to be created exists already, and is gone when it is read.
+    /// After that, none is answered.
+    LosesAnswerAndBreaks,
+    /// Every generation to be created exists already, and is gone when it is read.
     ExistsThenGone,
-    /// There is a state of every number.
+    /// No new generation can be written.
+    NoNewGeneration,
+    /// There is a generation of every number.
     AlwaysNext,
 }
 
@@ -88,17 +93,13 @@ impl Watched {
         }
     }
 
-    /// The first state under the name of another one.
+    /// The first generation under the name of another one.
     async fn forge(&self, at: &Path) -> Result<GetResult> {
         let missing = || Error::NotFound { path: at.to_string(), source: "none".into() };
-        let (before, number) = at.as_ref().rsplit_once("/state/").ok_or_else(missing)?;
+        let (before, number) = at.as_ref().rsplit_once("/gen/").ok_or_else(missing)?;
         let number: u64 = number.parse().unwrap();
-        let first = self.store.get(&Path::from(format!("{before}/state/{:020}", 1))).await?;
-        let mut bytes = first.bytes().await?.to_vec();
-        bytes[20..28].copy_from_slice(&number.to_le_bytes());
-        let end = bytes.len() - 4;
-        let crc = sidebloom::filter::codec::crc32(&[&bytes[..end]]);
-        bytes[end..].copy_from_slice(&crc.to_le_bytes());
+        let first = self.store.get(&Path::from(format!("{before}/gen/{:020}", 1))).await?;
+        let bytes = forged(&first.bytes().await?, |body| body["number"] = number.into());
         let forged = InMemory::new();
         forged.put(at, bytes.into()).await?;
         forged.get(at).await
@@ -148,13 +149,20 @@ impl ObjectStore for Watched {
                 Fault::WritesAfter(left) => *left -= 1,
                 _ => {}
             }
-            let loses = *fault == Fault::LosesAnswer && at.as_ref().contains("/state/");
-            if loses {
-                *fault = Fault::None;
-            }
-            loses
+            let next = match *fault {
+                Fault::LosesAnswer => Some(Fault::None),
+                Fault::LosesAnswerAndBreaks => Some(Fault::Unreachable),
+                _ => None,
+            };
+            let next = next.filter(|_| at.as_ref().contains("/gen/"));
+            next.inspect(|next| *fault = *next).is_some()
         };
-        if *self.fault.lock().unwrap() == Fault::ExistsThenGone && at.as_ref().contains("/state/") {
+        let is_refused =
+            *self.fault.lock().unwrap() == Fault::NoNewGeneration && at.as_ref().contains("/gen/");
+        if is_refused && self.store.head(at).await.is_err() {
+            return Err(broken());
+        }
+        if *self.fault.lock().unwrap() == Fault::ExistsThenGone && at.as_ref().contains("/gen/") {
             return Err(Error::AlreadyExists { path: at.to_string(), source: "told to".into() });
         }
         let put = self.store.put_opts(at, payload, options).await?;

@@ -92,11 +92,11 @@ fn a_generation_that_was_cut_short_and_one_of_a_later_format_are_named() {
     damage(&*bench.store.inner, &object, |bytes| {
         *bytes = String::from_utf8(whole.clone())
             .unwrap()
-            .replacen("generation 1 ", "generation 2 ", 1)
+            .replacen("generation 2 ", "generation 3 ", 1)
             .into_bytes();
     });
     let error = Reader::open(bench.remote(), bench.path("cache")).err().unwrap();
-    assert!(matches!(error, Error::UnsupportedVersion { found: 2, supported: 1, .. }), "{error}");
+    assert!(matches!(error, Error::UnsupportedVersion { found: 3, supported: 2, .. }), "{error}");
 }
 
 #[test]

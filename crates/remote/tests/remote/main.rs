@@ -21,6 +21,7 @@ use sidebloom_remote::Remote;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use support::counting::Counting;
+use support::forged::forged;
 
 /// A bucket and directories for stores.
 struct Bench {
@@ -100,16 +101,6 @@ fn files_of(cache: &std::path::Path) -> Vec<std::path::PathBuf> {
     let dirs: Vec<_> = entries(cache).into_iter().filter(|path| path.is_dir()).collect();
     assert_eq!(dirs.len(), 1, "one directory for the URL: {dirs:?}");
     entries(&dirs[0])
-}
-
-/// A generation's object with other contents and a right checksum.
-fn forged(bytes: &[u8], change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
-    let at = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    let mut body: serde_json::Value = serde_json::from_slice(&bytes[at..]).unwrap();
-    change(&mut body);
-    let body = serde_json::to_vec(&body).unwrap();
-    let crc = sidebloom::filter::codec::crc32(&[&body]);
-    [format!("sidebloom generation 1 {} {crc:08x}\n", body.len()).into_bytes(), body].concat()
 }
 
 fn contents(db: &Db) -> BTreeMap<Vec<u8>, Vec<u8>> {

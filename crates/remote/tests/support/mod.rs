@@ -1,4 +1,5 @@
 //! What the tests of this crate share.
 
 pub mod counting;
+pub mod forged;
 pub mod hostile;

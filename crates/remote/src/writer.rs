@@ -1,0 +1,200 @@
+//! The writer of a lineage of generations, whatever it publishes:
+//!
+//! 1. The next number is looked for. If it is taken by another writer, this one is *fenced*: it publishes no more. A writer's own name in the
+//!    generation tells that from a success whose answer was lost.
+//! 2. Files that the last generation does not have are uploaded, under the names of their contents.
+//! 3. The last generation must be there: otherwise it was collected together with some that came after it. The directory notes what it is
+//!    about to create, because the process may die before it hears of its success. Then the generation's object is created, on condition
+//!    that there is none of its number.
+//! 4. The directory's own note and the hint for readers follow, and the clocks are compared.
+//!
+//! A crash anywhere leaves the last generation whole, and perhaps objects that nobody names, which a collection removes.
+
+use crate::collect;
+use crate::error::{Error, Result};
+use crate::find::Generations;
+use crate::generation::{Generation, Holds, LATEST, hex, millis};
+use crate::lineage;
+use crate::remote::Created;
+use crate::upload::{Contents, Upload};
+use bytes::Bytes;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The most that the clocks of a writer and of the bucket may differ by default.
+pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
+/// How many generations of this writer may be found under the next numbers: each is one whose answer was lost.
+const OWN_GENERATIONS_MAX: usize = 64;
+
+/// Whether a store or a guard may continue generations that it does not descend from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TakeOver {
+    /// No: [`Error::Foreign`].
+    #[default]
+    No,
+    /// Yes: the published generations are replaced by the next one of this store or guard, and their writer is fenced.
+    Yes,
+}
+
+/// The writer of a lineage.
+pub(crate) struct Writer {
+    generations: Generations,
+    /// The directory that descends from the lineage.
+    dir: PathBuf,
+    /// Tells what is published from others, in hex.
+    id: String,
+    /// Tells this writer from others: random, in hex.
+    name: String,
+    /// The number of the last generation of the lineage; 0 before the first one.
+    pub number: u64,
+    /// The last generation, if it is there.
+    parent: Option<Generation>,
+    /// Another writer's generation, after which this one stops: its number and its writer.
+    fenced: Option<(u64, String)>,
+    pub tolerance: Duration,
+}
+
+impl Writer {
+    pub fn new(generations: Generations, dir: &Path, owner: u64, take_over: TakeOver) -> Result<Self> {
+        let (kind, id) = (generations.kind, format!("{owner:016x}"));
+        let parent = generations.newest(None)?.map(|found| found.generation);
+        let known = lineage::read(dir, generations.remote.url())?;
+        match &parent {
+            Some(newest) if newest.id != id => {
+                let what =
+                    format!("another {kind} ({}, not {id}): publish each under a URL of its own", newest.id);
+                return Err(generations.foreign(what));
+            }
+            Some(newest) if !known.has(newest) && take_over == TakeOver::No => {
+                let what = format!(
+                    "generation {} of this {kind}, from which this directory does not descend (it knows generation {}, where 0 is none): \
+                     use a copy that does, or, if this {kind} is right, take over",
+                    newest.number, known.generation
+                );
+                return Err(generations.foreign(what));
+            }
+            _ => {}
+        }
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|e| {
+            sidebloom::Error::io("read", "the system's random numbers", std::io::Error::other(e.to_string()))
+        })?;
+        let number = parent.as_ref().map_or(known.generation, |newest| newest.number);
+        let (dir, name) = (dir.to_path_buf(), hex(&random));
+        Ok(Writer { generations, dir, id, name, number, parent, fenced: None, tolerance: CLOCK_TOLERANCE })
+    }
+
+    /// Begins a publication: finds out early whether another writer has published.
+    pub fn begin(&mut self) -> Result<()> {
+        self.check_fenced()?;
+        for _ in 0..OWN_GENERATIONS_MAX {
+            match self.generations.after(self.number)? {
+                Some(found) => self.accept(found.generation)?,
+                None => return Ok(()),
+            }
+        }
+        Err(self.generations.endless(self.number))
+    }
+
+    /// The files of the next generation.
+    pub fn upload(&self) -> Upload<'_> {
+        Upload::new(&self.generations.remote, self.parent.as_ref())
+    }
+
+    /// Creates the next generation.
+    pub fn publish(&mut self, holds: Holds, as_of: SystemTime, contents: Contents) -> Result<()> {
+        let mut generation = Generation {
+            number: self.number,
+            id: self.id.clone(),
+            writer: self.name.clone(),
+            as_of_ms: millis(as_of),
+            holds,
+            manifest: contents.manifest,
+            files: contents.files,
+        };
+        self.check_parent()?;
+        for _ in 0..OWN_GENERATIONS_MAX {
+            let next = self.number.checked_add(1);
+            generation.number = next.ok_or_else(|| self.generations.endless(self.number))?;
+            if self.create(&generation)? {
+                return self.finish(generation);
+            }
+        }
+        Err(self.generations.endless(self.number))
+    }
+
+    /// Creates a generation; `false` if an earlier one of this writer has its number.
+    fn create(&mut self, generation: &Generation) -> Result<bool> {
+        let (name, remote) = (Generation::name_of(generation.number), &self.generations.remote);
+        let encoded =
+            generation.encode_checked().map_err(|what| Error::damaged(remote.object(&name), 0, what))?;
+        lineage::note_attempt(&self.dir, remote.url(), generation)?;
+        let outcome = remote.create(&name, Bytes::from(encoded));
+        if matches!(outcome, Ok(Created::Yes)) {
+            return Ok(true);
+        }
+        // Whether it was written is not known, or a retry has found what the first attempt wrote: only what is there tells.
+        match self.generations.read(generation.number)? {
+            Some(found) if found.generation == *generation => Ok(true),
+            Some(found) => self.accept(found.generation).map(|()| false),
+            None => {
+                outcome?;
+                let what = "it was created by somebody and is gone".into();
+                Err(Error::Bucket { op: "create", object: remote.object(&name), what })
+            }
+        }
+    }
+
+    /// The next number is taken: by this writer, or by another one, which fences it.
+    fn accept(&mut self, theirs: Generation) -> Result<()> {
+        if theirs.writer != self.name {
+            self.fenced = Some((theirs.number, theirs.writer));
+            return self.check_fenced();
+        }
+        self.number = theirs.number;
+        self.parent = Some(theirs);
+        Ok(())
+    }
+
+    /// Checks that the last generation is there. Otherwise the numbers after it are free again, and creating one of them would fence nobody.
+    /// Collections begin with the oldest, so nothing after a generation that is there was removed.
+    fn check_parent(&mut self) -> Result<()> {
+        if let Some(parent) = &self.parent
+            && self.generations.read(parent.number)?.is_some_and(|found| found.generation == *parent)
+        {
+            return Ok(());
+        }
+        if let Some(theirs) = self.generations.newest(None)? {
+            self.fenced = Some((theirs.generation.number, theirs.generation.writer));
+        }
+        self.check_fenced()
+    }
+
+    fn check_fenced(&self) -> Result<()> {
+        self.fenced.clone().map_or(Ok(()), |(generation, writer)| {
+            Err(Error::Fenced { url: self.generations.remote.url().to_owned(), generation, writer })
+        })
+    }
+
+    /// A generation was published: notes that, and compares the clocks.
+    fn finish(&mut self, generation: Generation) -> Result<()> {
+        let (number, remote) = (generation.number, &self.generations.remote);
+        self.number = number;
+        let generation = self.parent.insert(generation);
+        lineage::note(&self.dir, remote.url(), generation)?;
+        remote.put(LATEST, Bytes::from(number.to_string()))?;
+        let now = SystemTime::now();
+        let theirs = SystemTime::from(remote.head(&Generation::name_of(number))?.last_modified);
+        let skew = now.duration_since(theirs).unwrap_or_else(|early| early.duration());
+        match skew <= self.tolerance {
+            true => Ok(()),
+            false => Err(Error::ClockSkew { url: remote.url().into(), skew, tolerance: self.tolerance }),
+        }
+    }
+
+    /// Removes what is older than the last generation: see [`collect`].
+    pub fn collect(&self, min_age: Duration) -> Result<u64> {
+        self.check_fenced()?;
+        collect::collect(&self.generations, self.number, min_age)
+    }
+}
