@@ -18,7 +18,7 @@ static MEMORY: Limited = Limited;
 
 #[derive(Debug, Arbitrary)]
 enum Change {
-    /// Of any object, with a repaired checksum if it is a generation or a state.
+    /// Of any object, with a repaired checksum if it is a generation.
     Byte {
         object: u8,
         before_end: u16,
@@ -37,7 +37,7 @@ enum Change {
         from: u8,
         to: u8,
     },
-    /// A generation or a state under another number, in its name and in itself.
+    /// A generation under another number, in its name and in itself.
     Renumber {
         object: u8,
         number: Number,
@@ -82,9 +82,13 @@ enum Field {
     Mark,
     TailAt,
     TailSha256,
-    Store,
+    Id,
+    Kind,
     Writer,
     Version,
+    Suspended,
+    Settings,
+    Unfiltered,
     AsOf,
     Twice,
     Gone,
@@ -178,9 +182,13 @@ fn apply(objects: &mut Objects, change: &Change) {
                 Field::Mark => "mark",
                 Field::TailAt => "at",
                 Field::TailSha256 => "sha256",
-                Field::Store => "store",
+                Field::Id => "id",
+                Field::Kind => "kind",
                 Field::Writer => "writer",
                 Field::Version => "version",
+                Field::Suspended => "suspended",
+                Field::Settings => "settings",
+                Field::Unfiltered => "unfiltered",
                 Field::AsOf => "as_of_ms",
                 Field::Twice | Field::Gone => "",
             };
@@ -197,7 +205,11 @@ fn apply(objects: &mut Objects, change: &Change) {
                 }
             };
             match field {
-                Field::Store | Field::Writer | Field::Version | Field::AsOf => body[name] = value,
+                // A guard's lists are of numbers.
+                Field::Settings | Field::Unfiltered => body[name] = vec![value; file].into(),
+                Field::Id | Field::Kind | Field::Writer | Field::Version | Field::Suspended | Field::AsOf => {
+                    body[name] = value;
+                }
                 Field::Twice => body["files"].as_array_mut().unwrap().push(files[file % files.len()].clone()),
                 Field::Gone => _ = body["files"].as_array_mut().unwrap().pop(),
                 Field::TailAt | Field::TailSha256 => bucket::file_of(body, file)["tail"][name] = value,

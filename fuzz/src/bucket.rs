@@ -28,8 +28,6 @@ pub const ROWS: usize = 12;
 /// What an answer without an end has.
 const ENDLESS_BYTES: usize = 1 << 20;
 const PIECE: usize = 64 << 10;
-/// The offset of the number in a state of a guard.
-const STATE_NUMBER: usize = 20;
 
 /// A key.
 pub fn key(n: usize) -> String {
@@ -97,7 +95,7 @@ fn sha256(bytes: &[u8]) -> String {
 
 /// The body of a generation with its first line.
 fn with_head(body: &[u8]) -> Vec<u8> {
-    [format!("sidebloom generation 1 {} {:08x}\n", body.len(), crc32(&[body])).into_bytes(), body.to_vec()]
+    [format!("sidebloom generation 2 {} {:08x}\n", body.len(), crc32(&[body])).into_bytes(), body.to_vec()]
         .concat()
 }
 
@@ -105,18 +103,8 @@ fn body_of(bytes: &[u8]) -> &[u8] {
     bytes.iter().position(|byte| *byte == b'\n').map_or(&[], |at| &bytes[at + 1..])
 }
 
-fn repair(name: &str, bytes: &mut Vec<u8>) {
-    if is_generation(name) {
-        *bytes = with_head(body_of(bytes));
-    } else if name.contains("/state/")
-        && let Some((body, crc)) = bytes.split_last_chunk_mut::<4>()
-    {
-        *crc = crc32(&[body]).to_le_bytes();
-    }
-}
-
 impl Objects {
-    /// Two generations and two states.
+    /// Two generations of a store, and two of a guard.
     pub fn published() -> Self {
         PUBLISHED.clone()
     }
@@ -134,8 +122,8 @@ impl Objects {
     pub fn change(&mut self, which: u8, change: impl FnOnce(&mut Vec<u8>) -> bool) {
         let Some(name) = self.name(which) else { return };
         let Some(bytes) = self.bytes.get_mut(&name) else { return };
-        if change(bytes) {
-            repair(&name, bytes);
+        if change(bytes) && is_generation(&name) {
+            *bytes = with_head(body_of(bytes));
         }
     }
 
@@ -158,9 +146,6 @@ impl Objects {
             let Some(found) = body.get_mut("number") else { return };
             *found = number.into();
             bytes = with_head(&serde_json::to_vec(&body).unwrap());
-        } else if let Some(found) = bytes.get_mut(STATE_NUMBER..STATE_NUMBER + 8) {
-            found.copy_from_slice(&number.to_le_bytes());
-            repair(&name, &mut bytes);
         }
         self.bytes.insert(format!("{folder}/{number:020}"), bytes);
     }
@@ -180,9 +165,11 @@ impl Objects {
     pub fn replace_contents(&mut self, which: u8, file: u8, before_end: usize, change: &[u8]) {
         let mut changed = None;
         let objects = self.bytes.clone();
+        let Some(name) = self.generation(which) else { return };
+        let Some((folder, _)) = name.split_once("/gen/") else { return };
         self.edit(which, file, |body, file| {
             let file = file_of(body, file);
-            let Some(name) = file["object"].as_str().map(|name| format!("{PREFIX}/{name}")) else { return };
+            let Some(name) = file["object"].as_str().map(|name| format!("{folder}/{name}")) else { return };
             let Some(mut bytes) = objects.get(&name).cloned() else { return };
             let at = bytes.len().saturating_sub(1 + before_end);
             bytes.iter_mut().skip(at).zip(change).for_each(|(byte, change)| *byte ^= change);
