@@ -62,6 +62,19 @@ pub enum Error {
         /// The version that this build reads.
         supported: u32,
     },
+    /// The file has a code that this build does not know, and its checksum matches. A newer version of this crate wrote it; nothing is damaged.
+    #[error(
+        "{} has {what} at offset {offset}, which this version does not know: it was written by a newer version of sidebloom; use that version",
+        show::path(file)
+    )]
+    UnknownCode {
+        /// The file.
+        file: PathBuf,
+        /// Offset of the code, or of the block or record that has it, in bytes from the start of the file.
+        offset: u64,
+        /// What the code stands for, and the code: "codec 9".
+        what: String,
+    },
     /// The path exists but is not a store, or no store exists and creating one was not allowed.
     #[error("{} is not a sidebloom store: {what}", show::path(path))]
     NotAStore {
@@ -278,6 +291,11 @@ impl Error {
     pub fn corruption(file: impl AsRef<Path>, offset: u64, what: impl Into<String>) -> Self {
         Error::Corruption { file: file.as_ref().to_path_buf(), offset, what: what.into() }
     }
+
+    /// A code in `file`, at `offset`, that only a newer version knows. The caller has checked the checksum.
+    pub(crate) fn unknown_code(file: impl AsRef<Path>, offset: u64, what: impl Into<String>) -> Self {
+        Error::UnknownCode { file: file.as_ref().to_path_buf(), offset, what: what.into() }
+    }
 }
 
 impl From<sidebloom_filter::Error> for Error {
@@ -296,6 +314,7 @@ impl From<sidebloom_filter::Error> for Error {
             Filter::UnsupportedVersion { found, supported } => {
                 Error::UnsupportedVersion { file: STREAM.into(), found, supported }
             }
+            Filter::UnknownCode { offset, what } => Error::unknown_code(STREAM, offset, what),
             Filter::Io { op, stream, source } => Error::Io { path: stream.into(), op, source },
             denied @ Filter::SelfCheck { .. } => Error::corruption("a new filter", 0, denied.to_string()),
             Filter::InvalidArgument(what) => Error::InvalidArgument(what),

@@ -64,8 +64,8 @@ fn create_temporary(path: &Path) -> Result<(PathBuf, Box<dyn AppendFile>)> {
 /// Reads a filter that [`write_filter`] wrote into memory, and verifies every byte.
 ///
 /// # Errors
-/// [`Error::Corruption`] for a file that is damaged, truncated or not a filter; [`Error::UnsupportedVersion`] for one of another version;
-/// [`Error::InvalidArgument`] for the filter of a store's segment, which the store's next change can make wrong.
+/// [`Error::Corruption`] for a file that is damaged, truncated or not a filter; [`Error::UnsupportedVersion`] or [`Error::UnknownCode`] for one
+/// of another version; [`Error::InvalidArgument`] for the filter of a store's segment, which the store's next change can make wrong.
 pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
     let path = path.as_ref();
     let file = RealFs.open(path)?;
@@ -77,6 +77,7 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
         Unusable::OtherVersion { found, supported } => {
             Error::UnsupportedVersion { file: path.to_path_buf(), found, supported }
         }
+        Unusable::UnknownCode { offset, what } => Error::unknown_code(path, offset, what),
         other => Error::corruption(path, 0, format!("{other}{REMEDY}")),
     };
     if small::is_small(&page) {

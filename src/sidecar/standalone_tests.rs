@@ -100,8 +100,13 @@ fn i6_impossible_parameters_are_refused_and_never_allocated() {
             let crc = crc32(&[&bytes[..HEADER_BYTES - 4]]);
             bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
             fs::write(&path, &bytes).unwrap();
-            let refused = read_filter(&path);
-            assert!(matches!(refused, Err(Error::Corruption { .. })), "{} at {at}", filter.name());
+            let error = read_filter(&path).map(drop).unwrap_err();
+            match at {
+                12 | 13 => {
+                    assert!(matches!(&error, Error::UnknownCode { file, .. } if *file == path), "{error}")
+                }
+                _ => assert!(matches!(error, Error::Corruption { .. }), "{} at {at}: {error}", filter.name()),
+            }
         }
     }
 }

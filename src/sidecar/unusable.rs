@@ -36,6 +36,16 @@ pub enum Unusable {
         /// The version that this build reads.
         supported: u32,
     },
+    /// It has a code that this build does not know.
+    #[error(
+        "it has {what} at offset {offset}, which this version does not know: it was written by a newer version of sidebloom"
+    )]
+    UnknownCode {
+        /// Where, in bytes from the start of the file.
+        offset: u64,
+        /// What the code stands for, and the code.
+        what: String,
+    },
     /// It is a valid filter of another segment, or of none.
     #[error("it belongs to {found}, not to {expected}")]
     NotOfThisSegment {
@@ -67,6 +77,7 @@ impl From<crate::filter::Error> for Unusable {
             crate::filter::Error::UnsupportedVersion { found, supported } => {
                 Unusable::OtherVersion { found, supported }
             }
+            crate::filter::Error::UnknownCode { offset, what } => Unusable::UnknownCode { offset, what },
             other => Unusable::Io(other.into()),
         }
     }

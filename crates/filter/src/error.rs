@@ -80,6 +80,16 @@ pub enum Error {
         /// The version that this build reads.
         supported: u32,
     },
+    /// The filter has a code that this build does not know, and its checksum matches. A newer version wrote it; it is not damaged.
+    #[error(
+        "the filter has {what} at offset {offset}, which this version does not know: it was written by a newer version; use a newer build"
+    )]
+    UnknownCode {
+        /// The offset of the code in bytes from the start of the file or stream.
+        offset: u64,
+        /// What the code stands for, and the code: "filter kind 9".
+        what: String,
+    },
     /// Reading or writing a stream failed.
     #[error("cannot {op} {stream}: {source}")]
     Io {
@@ -104,5 +114,10 @@ impl Error {
     /// A failed check at `offset`.
     pub fn damaged(offset: u64, what: impl Into<String>) -> Self {
         Error::Damaged { offset, what: what.into() }
+    }
+
+    /// A code at `offset` that only a newer version knows, under a checksum that matches.
+    pub(crate) fn unknown_code(offset: u64, what: String) -> Self {
+        Error::UnknownCode { offset, what }
     }
 }

@@ -124,6 +124,11 @@ pub const XXH3_64: u8 = 1;
 /// The code of SipHash-1-3, with 64 or 128 bits, in every file format.
 pub const SIPHASH_1_3: u8 = 4;
 
+/// Whether a code is none of a hash of this version or an earlier one: then a newer version gave it to a hash.
+pub fn is_newer_code(code: u8) -> bool {
+    code > SIPHASH_1_3
+}
+
 impl From<u64> for KeyHasher {
     fn from(seed: u64) -> Self {
         KeyHasher { function: KeyHash::Xxh3, key: [seed, 0] }

@@ -76,7 +76,7 @@ fn impossible_prefixes_in_a_header_are_refused() {
     for changes in [
         &[(112, 1001)][..],          // more than keys
         &[(120, 0)],                 // prefixes without an extractor
-        &[(120, 3)],                 // no code
+        &[(120, 1 << 8)],            // no rule
         &[(120, three & 0xff)],      // no bytes
         &[(128, three)],             // twice
         &[(120, three), (128, two)], // not in order

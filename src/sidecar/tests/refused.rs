@@ -21,3 +21,20 @@ proptest! {
 fn extreme() -> impl Strategy<Value = u64> {
     prop::sample::select(&[0, 1, 2, 100, 1 << 32, u64::MAX - 1, u64::MAX][..])
 }
+
+/// Its kind is at 12, its hash at 13, and its first prefix extractor at 120.
+#[test]
+fn i6_a_filter_kind_a_hash_and_an_extractor_of_a_newer_version_are_refused_as_such() {
+    let case = Case::new(BLOOM);
+    let whole = case.bytes();
+    for (at, code, what) in
+        [(12, 8, "filter kind 8"), (13, 5, "hash code 5"), (120, 3, "prefix extractor 0x3")]
+    {
+        let unusable = case.with(&with_header_byte(whole.clone(), at, code)).used().map(drop).unwrap_err();
+        let text = format!(
+            "it has {what} at offset {at}, which this version does not know: it was written by a newer version"
+        );
+        assert!(unusable.to_string().starts_with(&text), "{unusable}");
+        assert!(matches!(unusable, Unusable::UnknownCode { .. }) && !unusable.is_passing());
+    }
+}

@@ -183,10 +183,11 @@ fn i1_sidecars_of_another_store_are_not_believed_though_the_numbers_match() {
 /// Sidecars of an earlier or a later version are not read, and are rebuilt.
 #[test]
 fn i2_sidecars_of_an_earlier_or_a_later_version_are_rebuilt_unread() {
-    for version in [1, 2, 200] {
+    let (kind_at, hash_at) = (KIND_AT, KIND_AT + 1);
+    for (at, code) in [(VERSION_AT, 1), (VERSION_AT, 2), (VERSION_AT, 200), (kind_at, 8), (hash_at, 5)] {
         check_bytes(|bytes, _| {
-            bytes[VERSION_AT] = version;
-            if version < 200 {
+            bytes[at] = code;
+            if code < 3 {
                 // Parity filters had another number, and there was no rate.
                 bytes[KIND_AT] = 2;
                 bytes[EXPECTED_FPR_AT..EXPECTED_FPR_AT + 8].fill(0);

@@ -11,8 +11,8 @@
 //! |---|---|---|---|---|
 //! | 0 | 8 | magic | `SBFILTER` | anything else: not a filter file |
 //! | 8 | 4 | version | 4 | any other: written by an older or a newer build, and not readable |
-//! | 12 | 1 | kind | 3 Bloom, 4 counting Bloom, 5 scalable Bloom, 6 blocked Bloom, 7 parity | any other |
-//! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not a hash of the kind |
+//! | 12 | 1 | kind | 3 Bloom, 4 counting Bloom, 5 scalable Bloom, 6 blocked Bloom, 7 parity | less than 3; above 7, a newer build wrote it |
+//! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not a hash of the kind; above 4, a newer build wrote it |
 //! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other; 1 for kinds 3 to 5 |
 //! | 15 | 1 | zero | | not 0 |
 //! | 16 | 8 | seed | seed of the key hash; for hash 4, the first half of its key | not that of the store: every answer would be wrong |
@@ -31,7 +31,7 @@
 //!
 //! Kinds, hashes and parameters are listed in [`super::kind`]. An extractor's code is 1 byte for the rule (1 the first bytes, 2 up to a
 //! delimiter), the delimiter (0 for rule 1), 2 zero bytes, and 4 bytes for the number of bytes or delimiters, 1 to 65,536
-//! ([`PrefixExtractor::code`]). The filter has every distinct prefix of its keys as a further hash ([`PrefixExtractor::member`]).
+//! ([`PrefixExtractor::code`]); a rule above 2 belongs to a newer version. The filter has every distinct prefix of its keys as a further hash ([`PrefixExtractor::member`]).
 //!
 //! The magic, the version and the checksum keep their offsets in every version. The lines start at a page boundary, so that each line of a
 //! mapped file is in one cache line.
@@ -177,7 +177,7 @@ impl Header {
     /// Decodes and checks a header page. `bytes` may be the start of any file.
     ///
     /// # Errors
-    /// [`Error::Damaged`] or [`Error::UnsupportedVersion`].
+    /// [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::UnknownCode`].
     pub fn decode(bytes: &[u8]) -> Result<Header> {
         if !bytes.starts_with(&MAGIC) {
             return Err(Error::damaged(0, "not a filter file"));
@@ -237,6 +237,9 @@ impl StoredPrefixes {
         for at in (EXTRACTORS_AT..EXTRACTORS_END).step_by(8) {
             match long(at) {
                 0 => {}
+                code if PrefixExtractor::is_newer_code(code) => {
+                    return Err(Error::unknown_code(at as u64, format!("prefix extractor {code:#x}")));
+                }
                 code => extractors.push(PrefixExtractor::from_code(code).ok_or_else(|| {
                     Error::damaged(at as u64, format!("invalid code {code:#x} of a prefix extractor"))
                 })?),

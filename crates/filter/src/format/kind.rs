@@ -11,11 +11,12 @@
 //! Hashes: 1 xxh3-64, 4 siphash-1-3 (both in [`crate::hash`]; with 128 bits for kinds 3 to 5), 2 xxh3-128, 3 MurmurHash3 x64 128. Hash 4
 //! has a key of 16 bytes, the others a seed of 8 bytes. All other bytes are zero. Kinds 3 to 5 never belong to a segment, because
 //! the filters of a store share one 64-bit hash per lookup. Kind 1 was a blocked Bloom filter and kind 2 a
-//! parity filter, both with other bit layouts.
+//! parity filter, both with other bit layouts. A kind above 7 or a hash above 4 belongs to a newer version: a reader that does not know it
+//! says so ([`Error::UnknownCode`]) and reports no damage.
 
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
-use crate::hash::{KeyHasher, SIPHASH_1_3};
+use crate::hash::{KeyHasher, SIPHASH_1_3, is_newer_code};
 use crate::shape::check_fpr;
 use crate::{FilterKind, HashFunction, Levels, Plan, ScalableBloom, Series, Shape, Width, blocked::MAX_K};
 
@@ -31,6 +32,8 @@ const PARITY: u8 = 7;
 const BLOOM: u8 = 3;
 const COUNTING: u8 = 4;
 const SCALABLE: u8 = 5;
+/// The last kind of this version.
+const LAST: u8 = PARITY;
 
 const XXH3_128: u8 = 2;
 const MURMUR3_128: u8 = 3;
@@ -102,6 +105,12 @@ impl StoredKind {
         let number = |offset| at(PARAMETERS_AT + offset).u32().unwrap_or_default();
         let long = |offset| at(PARAMETERS_AT + offset).u64().unwrap_or_default();
         let [kind, hash_code] = [KIND_AT, KIND_AT + 1].map(|offset| at(offset).u8().unwrap_or_default());
+        if kind > LAST {
+            return Err(Error::unknown_code(KIND_AT as u64, format!("filter kind {kind}")));
+        }
+        if is_newer_code(hash_code) {
+            return Err(Error::unknown_code(KIND_AT as u64 + 1, format!("hash code {hash_code}")));
+        }
         let hash = hash_of(hash_code, hash_key);
         let hasher = KeyHasher::from_code(hash_code, hash_key);
         let fpr = f64::from_bits(long(8));
@@ -127,7 +136,7 @@ impl StoredKind {
                     .filter(|series| ScalableBloom::lines_of(*series, layers) == Some(lines))
                     .map(|series| Self::Scalable { series, layers })
             }
-            _ => return Err(Error::damaged(KIND_AT as u64, format!("unknown filter kind {kind}"))),
+            _ => return Err(Error::damaged(KIND_AT as u64, format!("invalid filter kind {kind}"))),
         };
         decoded.ok_or_else(|| {
             let what = format!("invalid parameters or hash for a filter of kind {kind} with {lines} lines");

@@ -4,7 +4,7 @@
 //! |---|---|---|---|---|
 //! | 0 | 4 | magic | `SBFS` | anything else: not a small filter |
 //! | 4 | 1 | version | 1 in the low four bits, and their complement in the high four: 0xe1 | any other |
-//! | 5 | 1 | hash | 1 xxh3-64, 4 siphash-1-3 | any other |
+//! | 5 | 1 | hash | 1 xxh3-64, 4 siphash-1-3 | any other; above 4, a newer build may have written it |
 //! | 6 | 8 or 16 | seed or key | 8 bytes for hash 1, 16 for hash 4 | |
 //! | | varint | keys | n, the number of values | more than 65,536 |
 //! | | 1 | rate bits | b: the values are below n·2^b | not 1 to 32 |
@@ -19,11 +19,13 @@ use super::input::Input;
 use crate::SmallFilter;
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
-use crate::hash::{KeyHasher, SIPHASH_1_3};
+use crate::hash::{KeyHasher, SIPHASH_1_3, is_newer_code};
 use std::io::Read;
 
 pub(super) const MAGIC: [u8; 4] = *b"SBFS";
 const VERSION: u8 = 1;
+const VERSION_AT: usize = MAGIC.len();
+const HASH_AT: usize = VERSION_AT + 1;
 /// A version with its complement, so that a damaged one does not pass for another version.
 const fn version_byte(version: u8) -> u8 {
     version | !version << 4
@@ -57,14 +59,25 @@ pub fn encode(filter: &SmallFilter) -> Vec<u8> {
 /// The filter with these bytes, to the last.
 ///
 /// # Errors
-/// [`Error::Damaged`] or [`Error::UnsupportedVersion`].
+/// [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::UnknownCode`].
 pub fn decode(bytes: &[u8]) -> Result<SmallFilter> {
     let mut rest = bytes.strip_prefix(&MAGIC).ok_or_else(|| Error::damaged(0, "not a small filter"))?;
+    if let Some(hash) = newer_hash(bytes) {
+        return Err(Error::unknown_code(HASH_AT as u64, format!("hash code {hash}")));
+    }
     let filter = receive(&mut Input { input: &mut rest, at: MAGIC.len() as u64 }, u64::MAX)?;
     match rest.len() {
         0 => Ok(filter),
         more => Err(Error::damaged((bytes.len() - more) as u64, "trailing data after the filter")),
     }
+}
+
+/// The hash of a whole filter, if only a newer version knows it.
+fn newer_hash(bytes: &[u8]) -> Option<u8> {
+    let (checked, crc) = bytes.split_last_chunk()?;
+    let (version, hash) = (*checked.get(VERSION_AT)?, *checked.get(HASH_AT)?);
+    let is_sound = version == version_byte(VERSION) && *crc == crc32(&[checked]).to_le_bytes();
+    (is_sound && is_newer_code(hash)).then_some(hash)
 }
 
 /// Reads what follows the magic.
@@ -81,7 +94,9 @@ pub(super) fn receive<R: Read>(input: &mut Input<'_, R>, max_bytes: u64) -> Resu
     let hash = fields.byte()?;
     let key = [fields.word()?, if hash == SIPHASH_1_3 { fields.word()? } else { 0 }];
     let hasher = KeyHasher::from_code(hash, key);
-    let hasher = hasher.ok_or_else(|| fields.damaged(format!("unknown hash {hash}")))?;
+    // A hash that is not known has a key of unknown length, so nothing in a stream tells where the checksum is.
+    let or_newer = if is_newer_code(hash) { ", unless a newer version wrote the filter" } else { "" };
+    let hasher = hasher.ok_or_else(|| fields.damaged(format!("unknown hash {hash}{or_newer}")))?;
     let keys = fields.varint()?;
     if keys > SmallFilter::MAX_KEYS as u64 {
         return Err(fields.damaged(format!("{keys} keys in a small filter")));

@@ -100,6 +100,7 @@ fn i6_impossible_fields_and_other_encodings_are_refused() {
     };
     refused(with(4..5, &[0xe2]), "invalid version");
     refused(with(5..6, &[2]), "unknown hash 2");
+    refused(with(5..6, &[9]), "unknown hash 9, unless a newer version wrote the filter");
     refused(with(14..15, &[0x81, 0x80, 0x04]), "65537 keys in a small filter");
     refused(with(14..15, &[0xff, 0xff, 0xff, 0x01]), "a number of more than 3 bytes");
     refused(with(15..16, &[0]), "a rate of 2^-0");
@@ -119,6 +120,16 @@ fn i6_impossible_fields_and_other_encodings_are_refused() {
     assert!(damaged.to_string().contains("checksum mismatch"), "{damaged}");
     let other = received(&with(4..5, &[0xd2])).unwrap_err();
     assert!(matches!(other, Error::UnsupportedVersion { found: 2, supported: 1 }), "{other}");
+}
+
+#[test]
+fn i6_a_file_whose_hash_a_newer_version_has_is_refused_as_such_unless_it_is_damaged() {
+    let mut bytes = encode(&small(10, 8, 7.into()));
+    bytes[5] = 9;
+    assert!(matches!(decode(&bytes), Err(Error::Damaged { .. })));
+    let error = decode(&sealed(bytes)).unwrap_err();
+    assert!(matches!(error, Error::UnknownCode { offset: 5, .. }), "{error}");
+    assert!(error.to_string().contains("hash code 9"), "{error}");
 }
 
 #[test]

@@ -94,8 +94,8 @@ pub fn send_filter(filter: &AnyFilter, output: &mut impl Write) -> Result<u64> {
 /// Reads a filter in its wire form, and nothing beyond it.
 ///
 /// # Errors
-/// [`Error::Damaged`] for a damaged, truncated or foreign stream; [`Error::UnsupportedVersion`] for one of another version; [`Error::TooLarge`]
-/// for a filter of more than `max_bytes` of memory, before any of it is allocated; [`Error::Io`] if `input` fails.
+/// [`Error::Damaged`] for a damaged, truncated or foreign stream; [`Error::UnsupportedVersion`] or [`Error::UnknownCode`] for one of another
+/// version; [`Error::TooLarge`] for a filter of more than `max_bytes` of memory, before any of it is allocated; [`Error::Io`] if `input` fails.
 pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter> {
     receive(&mut Input { input, at: 0 }, max_bytes).map_err(|error| match error {
         Error::Damaged { offset, what } => Error::damaged(offset, what + REMEDY),
@@ -147,6 +147,7 @@ fn not_a_filter() -> Error {
 fn in_stream(error: Error) -> Error {
     match error {
         Error::Damaged { offset, what } => Error::damaged(offset + MAGIC.len() as u64, what),
+        Error::UnknownCode { offset, what } => Error::unknown_code(offset + MAGIC.len() as u64, what),
         other => other,
     }
 }

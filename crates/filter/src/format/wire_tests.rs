@@ -73,6 +73,36 @@ proptest! {
     }
 }
 
+/// The kind is at 20 of the stream, the hash at 21. Kind 1 and hash 0 are those of no version with this header.
+#[test]
+fn i6_a_kind_or_hash_of_a_newer_version_is_named_unless_damaged() {
+    let whole = wire(&all_kinds()[2]);
+    for (at, code, what) in [
+        (20, 8, Some("filter kind 8")),
+        (20, 255, Some("filter kind 255")),
+        (21, 5, Some("hash code 5")),
+        (20, 1, None),
+        (21, 0, None),
+    ] {
+        let mut other = whole.clone();
+        other[at] = code;
+        let refused = |bytes: &[u8]| receive_filter(&mut &bytes[..], LIMIT).map(|_| ()).unwrap_err();
+        assert!(matches!(refused(&other), Error::Damaged { .. }), "byte {at} is {code}");
+        let crc = crc32(&[&other[..120]]).to_le_bytes();
+        other[120..124].copy_from_slice(&crc);
+        match (refused(&other), what) {
+            (error @ Error::UnknownCode { .. }, Some(what)) => {
+                let text = format!(
+                    "has {what} at offset {at}, which this version does not know: it was written by a newer version"
+                );
+                assert!(error.to_string().contains(&text), "{error}");
+            }
+            (Error::Damaged { .. }, None) => {}
+            (error, _) => panic!("byte {at} is {code}: {error}"),
+        }
+    }
+}
+
 /// The error for a stream of another version names the version; a damaged version field is reported as
 /// damage.
 #[test]

@@ -90,6 +90,12 @@ impl PrefixExtractor {
         (extractor.check().is_ok() && extractor.code() == code).then_some(extractor)
     }
 
+    /// Whether a stored form has a rule of a newer version.
+    pub(crate) fn is_newer_code(code: u64) -> bool {
+        let [rule, ..] = code.to_le_bytes();
+        rule > DELIMITED
+    }
+
     /// Checks its parameters.
     ///
     /// # Errors
