@@ -2,7 +2,8 @@
 //!
 //! 1. The machine lacks space or descriptors, or a sidecar cannot be written ([`Remedy::Retry`]): the work is done again later, from memory
 //!    or from its inputs, and into new files. A file whose write or sync failed is never written again.
-//! 2. Bytes cannot be read ([`Remedy::Quarantine`]): a live segment goes to quarantine; any other read is retried later.
+//! 2. Bytes cannot be read ([`Remedy::Quarantine`]): a live segment goes to quarantine; any other read is retried later, also of a segment that
+//!    is not damaged but has what only a newer version knows: it stays where that version will look for it.
 //! 3. Anything else ([`Remedy::Poison`]): what reached the disk is unknown, so the store is read-only until it is reopened.
 
 use crate::error::Error;
@@ -35,7 +36,9 @@ impl Remedy {
             // Nobody knows whether another process writes the store.
             Error::Io { op: "inspect", path, .. } if path.ends_with(LOCK) => Remedy::Poison,
             Error::Io { op: "read" | "open" | "map" | "inspect", .. } => Remedy::Quarantine,
-            Error::Corruption { .. } | Error::UnsupportedVersion { .. } => Remedy::Quarantine,
+            Error::Corruption { .. } | Error::UnsupportedVersion { .. } | Error::UnknownCode { .. } => {
+                Remedy::Quarantine
+            }
             _ => Remedy::Poison,
         }
     }
@@ -85,6 +88,7 @@ mod tests {
         assert_eq!(Remedy::of(&Error::OutOfMemory { bytes: 1 << 40 }), Remedy::Retry);
         assert_eq!(Remedy::of(&io("read", eio)), Remedy::Quarantine);
         assert_eq!(Remedy::of(&Error::corruption("f", 0, "bad")), Remedy::Quarantine);
+        assert_eq!(Remedy::of(&Error::unknown_code("f", 0, "codec 9")), Remedy::Quarantine);
         assert_eq!(Remedy::of(&io("inspect", eio)), Remedy::Quarantine);
         let lock = || Path::new("db").join(LOCK);
         let unknown = Error::io("inspect", lock(), std::io::Error::from_raw_os_error(eio));

@@ -57,7 +57,8 @@ fn move_there(live: &LiveSet, id: FileId) -> Option<LiveSetChange> {
     Some(LiveSetChange { added, removed: vec![segment.clone()], ..LiveSetChange::default() })
 }
 
-/// The segment whose read failed. A temporary shortage, such as one of descriptors, says nothing about the file.
+/// The segment whose read failed. A temporary shortage, such as one of descriptors, says nothing about the file, and what only a newer version
+/// can read is not damaged.
 fn unreadable_segment(error: &Error) -> Option<FileId> {
     if error.is_out_of_descriptors() {
         return None;

@@ -80,7 +80,7 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
     let packed = fields.take(fields.remaining()).unwrap_or_default();
     let bound = match kind {
         Compression::Lz4 => packed.len().saturating_mul(LZ4_MAX_RATIO).min(DATA_BYTES_MAX),
-        _ => DATA_BYTES_MAX,
+        Compression::None | Compression::Zstd => DATA_BYTES_MAX,
     };
     if len > bound {
         return Err(location.damaged(format!(
@@ -90,8 +90,9 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
     }
     Payload::filled(len, |raw| {
         let written = match kind {
+            Compression::None => None,
+            Compression::Lz4 => lz4_flex::block::decompress_into(packed, raw).ok(),
             Compression::Zstd => unzstd(location, packed, raw)?,
-            _ => lz4_flex::block::decompress_into(packed, raw).ok(),
         };
         match written == Some(len) {
             true => Ok(()),

@@ -30,8 +30,8 @@
 //! ```
 //!
 //! **block.** `crc` covers the payload, the type, and the block's location: segment id u64, offset u64. A block from another file or
-//! offset (a misdirected write, a recycled extent) therefore fails the check. Invalid: a crc mismatch, an unknown type, or a `length`
-//! that exceeds 128 MiB or 255 times the lz4 block, or that differs from the decompressed size. Only data blocks are compressed; a
+//! offset (a misdirected write, a recycled extent) therefore fails the check. A type above 2 belongs to a newer version: its reader knows how
+//! to decompress it, this one names it ([`Error::UnknownCode`]). Invalid: a crc mismatch, or a `length` that exceeds 128 MiB or 255 times the lz4 block, or that differs from the decompressed size. Only data blocks are compressed; a
 //! block that does not shrink by an eighth is stored as type 0. The second form has padding up to the end of a page of the file.
 //! Only data blocks are padded. Padding that is not zero is invalid.
 //!
@@ -42,7 +42,8 @@
 //! suffixes together, each `key end` is the offset from the first suffix at which one ends, and `key width` is the number of bytes
 //! that `keys` needs. The same holds for `values`. `seq` is the difference to `smallest seq`, with as many bytes as the largest
 //! needs, 0 if all are equal. `tombstones` is 1 if the block has any; then each entry has a bit, low bits first, which is 1 for a
-//! tombstone, and the other bits of the last byte are 0. A tombstone's value is empty. Invalid: no entry, a key over 64 KiB, ends
+//! tombstone, and the other bits of the last byte are 0. A tombstone's value is empty. Above 1, `tombstones` stands for kinds of entries of
+//! a newer version. Invalid: no entry, a key over 64 KiB, ends
 //! that decrease, or areas that do not fill the block exactly. A data block is valid exactly when the writer would produce the same
 //! bytes for its entries; `verify` checks that.
 //!
@@ -64,7 +65,7 @@
 //! ranges that the range tombstones delete. A range counts where it begins; those of a salvaged segment count at its end. The sequence
 //! numbers and keys include those of the range tombstones: the largest key is the end of the last range, unless no key is between that and
 //! the last entry. 0 stands for the last key of all, 64 KiB of 0xff, which is that of a range without an end. `compression`
-//! is the writer's setting ("none", "lz4", "zstd"). `store id`, `hash code` and `hash key` repeat the store's own, so that a store
+//! is the writer's setting ("none", "lz4", "zstd"; any other is that of a newer version). `store id`, `hash code` and `hash key` repeat the store's own, so that a store
 //! without its manifest can be rebuilt from its segments. Invalid: no entries, or a value that contradicts the entries.
 //!
 //! **footer.** The top index ends where the properties start, and the properties end where the footer starts. `digest` is the 64-bit
@@ -180,6 +181,11 @@ impl Location<'_> {
     pub fn damaged(&self, what: impl Into<String>) -> Error {
         Error::corruption(self.path, self.offset, what)
     }
+
+    /// The error for a code at this location that only a newer version knows.
+    pub fn unknown_code(&self, what: String) -> Error {
+        Error::unknown_code(self.path, self.offset, what)
+    }
 }
 
 /// Set in the type of a padded block.
@@ -203,9 +209,12 @@ pub(super) fn put_type(block: &mut Vec<u8>, kind: Compression, padding: usize) {
 }
 
 /// Takes the type of a block, and the padding before it, off the end.
-fn take_type(body: &[u8]) -> Parsed<(Compression, &[u8])> {
-    let (&byte, payload) = body.split_last().ok_or("the block is shorter than its trailer")?;
-    let kind = Compression::from_u8(byte & !PADDED).ok_or("unknown block type")?;
+fn take_type<'a>(location: Location<'_>, body: &'a [u8]) -> Result<(Compression, &'a [u8])> {
+    let split = body.split_last();
+    let (&byte, payload) = split.ok_or_else(|| location.damaged("the block is shorter than its trailer"))?;
+    let code = byte & !PADDED;
+    let kind = Compression::from_u8(code)
+        .ok_or_else(|| location.unknown_code(format!("a block of codec {code}")))?;
     if byte & PADDED == 0 {
         return Ok((kind, payload));
     }
@@ -214,7 +223,7 @@ fn take_type(body: &[u8]) -> Parsed<(Compression, &[u8])> {
     });
     match parts {
         Some((payload, padding)) if padding.iter().all(|&byte| byte == 0) => Ok((kind, payload)),
-        _ => Err("the padding of the block is not zero"),
+        _ => Err(location.damaged("the padding of the block is not zero")),
     }
 }
 
@@ -234,7 +243,7 @@ pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compr
             location.damaged(format!("block checksum mismatch: computed {found:08x}, stored {expected:08x}"))
         );
     }
-    take_type(body).map_err(|what| location.damaged(what))
+    take_type(location, body)
 }
 
 /// What a block of range tombstones begins with. No index has it as its base.

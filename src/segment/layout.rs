@@ -22,7 +22,7 @@ pub struct BlockHeader {
     pub value_width: u8,
     /// Bytes of each sequence number, as the difference to the smallest; 0 if all are equal.
     pub seq_width: u8,
-    /// 1 if a bit of each entry tells whether it is a tombstone; 0 if none is.
+    /// 1 if a bit of each entry tells whether it is a tombstone; 0 if none is. Above, kinds of entries of a newer version.
     pub tombstones: u8,
     /// The smallest sequence number.
     pub min_seq: u64,
@@ -34,6 +34,11 @@ impl BlockHeader {
         [self.count, self.prefix, self.keys, self.values].into_iter().for_each(|field| out.put_u32(field));
         out.extend([self.key_width, self.value_width, self.seq_width, self.tombstones]);
         out.put_u64(self.min_seq);
+    }
+
+    /// The code of the kinds of its entries, if only a newer version knows them.
+    pub fn newer_kinds(&self) -> Option<u8> {
+        (self.tombstones > 1).then_some(self.tombstones)
     }
 
     /// Decodes the header at the start of a block; `None` if the block is shorter.

@@ -1,13 +1,16 @@
 //! What a segment holds, counted while it is written and read back from its properties block. The byte map is in
 //! [`format`](mod@super::format).
 
-use super::format::{Compression, Parsed};
+use super::format::{Compression, Location, Parsed};
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
-use crate::hash::KeyHasher;
+use crate::hash::{KeyHasher, is_newer_code};
 use crate::key::{EntryKind, MAX_SEQ, Seq, check_seq};
 use crate::ranges::{RangeTombstones, last_key, put_last_key, successor, take_last_key};
 use bytes::Bytes;
+
+/// The numbers before the code of the hash.
+const NUMBERS_BYTES: usize = 8 * 8;
 
 /// What identifies a store: set when it is created, never changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,8 +171,21 @@ impl Properties {
             && *self.smallest <= *self.largest
     }
 
-    /// Decodes the payload of the properties block.
-    pub fn decode(payload: &[u8]) -> Parsed<Self> {
+    /// Decodes the payload of the properties block at `location`.
+    ///
+    /// # Errors
+    /// [`Error::Corruption`], or [`Error::UnknownCode`] for a hash or a compression of a newer version.
+    pub fn decode(location: Location<'_>, payload: &[u8]) -> Result<Self> {
+        match Self::parse(payload) {
+            Ok(properties) => Ok(properties),
+            Err(what) => Err(match unknown_code(payload) {
+                Some(unknown) => location.unknown_code(unknown),
+                None => location.damaged(what),
+            }),
+        }
+    }
+
+    fn parse(payload: &[u8]) -> Parsed<Self> {
         let mut fields = Decoder::new(payload);
         let mut decode = || -> Option<Properties> {
             Some(Properties {
@@ -195,4 +211,18 @@ impl Properties {
         }
         Ok(properties)
     }
+}
+
+/// The hash or the compression in a payload that does not parse, if only a newer version has it.
+fn unknown_code(payload: &[u8]) -> Option<String> {
+    let mut fields = Decoder::new(payload);
+    fields.take(NUMBERS_BYTES)?;
+    let hash = fields.u8()?;
+    if is_newer_code(hash) {
+        return Some(format!("hash code {hash} in its properties"));
+    }
+    fields.take(16)?;
+    let name = fields.bytes()?;
+    let is_unknown = Compression::from_name(name).is_none() && !name.is_empty();
+    is_unknown.then(|| format!("compression \"{}\" in its properties", name.escape_ascii()))
 }

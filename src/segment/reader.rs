@@ -8,6 +8,7 @@ use super::format::{
     open_block, parse_ranges,
 };
 use super::index::{Index, Indexed};
+use super::layout::BlockHeader;
 use super::pinned::PinnedPartition;
 use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
@@ -52,7 +53,7 @@ impl Segment {
     ///
     /// # Errors
     /// [`Corruption`](crate::Error::Corruption) when one of them is damaged or the file is another segment;
-    /// [`UnsupportedVersion`](crate::Error::UnsupportedVersion).
+    /// [`UnsupportedVersion`](crate::Error::UnsupportedVersion), [`UnknownCode`](crate::Error::UnknownCode).
     pub fn open(
         fs: &dyn Fs,
         path: &Path,
@@ -205,7 +206,11 @@ impl Segment {
     pub(super) fn decode_block(&self, handle: BlockHandle, stored: &[u8]) -> Result<Block> {
         let location = self.location(handle.offset);
         let (kind, payload) = open_block(location, stored)?;
-        self.located(handle, Block::parse(unpack(location, kind, payload)?))
+        let payload = unpack(location, kind, payload)?;
+        if let Some(kinds) = BlockHeader::decode(&payload).and_then(|header| header.newer_kinds()) {
+            return Err(location.unknown_code(format!("entries of kinds {kinds}")));
+        }
+        self.located(handle, Block::parse(payload))
     }
 
     /// Reads a stored block into the thread's buffer for `parse`. So no read allocates or zeroes a buffer.
@@ -277,7 +282,7 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     let top = parse_index(location(footer.top.offset), top, Indexed::Partitions)?;
     let properties_location = location(footer.properties.offset);
     let (_, payload) = open_block(properties_location, properties)?;
-    let properties = Properties::decode(payload).map_err(|what| properties_location.damaged(what))?;
+    let properties = Properties::decode(properties_location, payload)?;
     if footer.number > 0 && (properties.max_seq > 0 || properties.ranges > 0) {
         return Err(location(footer_at).damaged("the footer has a number for rows that have their own"));
     }

@@ -187,8 +187,9 @@ impl Salvager<'_> {
 
     fn properties(&self, handle: BlockHandle) -> Option<Properties> {
         let stored = self.stored(handle);
-        let (_, payload) = open_block(self.location(handle.offset), &stored).ok()?;
-        Properties::decode(payload).ok()
+        let location = self.location(handle.offset);
+        let (_, payload) = open_block(location, &stored).ok()?;
+        Properties::decode(location, payload).ok()
     }
 
     fn ranges(&self, handle: BlockHandle) -> Option<RangeTombstones> {

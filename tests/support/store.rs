@@ -79,6 +79,7 @@ pub fn damage_of(error: &Error) -> (String, u64) {
     match error {
         Error::Corruption { file, offset, .. } => (file.display().to_string(), *offset),
         Error::UnsupportedVersion { file, .. } => (file.display().to_string(), 0),
+        Error::UnknownCode { file, offset, .. } => (file.display().to_string(), *offset),
         other => panic!("expected an error that names file and offset, not: {other}"),
     }
 }

@@ -185,6 +185,7 @@ fn i5_no_pair_of_bits_under_a_right_checksum_is_an_internal_error() {
         match engine.compactor.compact_one(&planned) {
             Ok(()) => {}
             Err(Error::Corruption { file, .. }) if file == segment => damaged += 1,
+            Err(Error::UnknownCode { file, .. }) if file == segment => {} // Kinds of entries of a newer version.
             Err(other) => panic!("bit {bit} at {at}: {other}"),
         }
     }

@@ -24,7 +24,7 @@ fn small_ranges() -> RangeTombstones {
 fn must_name(path: &Path, file_bytes: u64, error: &Error) {
     match error {
         Error::Corruption { file, offset, .. } => assert!(file == path && *offset <= file_bytes, "{error}"),
-        Error::UnsupportedVersion { file, .. } => assert_eq!(file, path),
+        Error::UnsupportedVersion { file, .. } | Error::UnknownCode { file, .. } => assert_eq!(file, path),
         other => panic!("neither corruption nor a version: {other}"),
     }
 }
@@ -175,7 +175,12 @@ fn i6_decompression_is_never_sized_by_an_unchecked_length() {
 }
 
 /// `sound` with one byte of a block changed and the block's CRC updated.
-fn forge(sound: &[u8], BlockHandle { offset, len }: BlockHandle, at: usize, changed: u8) -> Vec<u8> {
+pub(super) fn forge(
+    sound: &[u8],
+    BlockHandle { offset, len }: BlockHandle,
+    at: usize,
+    changed: u8,
+) -> Vec<u8> {
     let (start, crc_at) = (offset as usize, (offset + u64::from(len)) as usize - 4);
     assert!((start..crc_at).contains(&at));
     let mut bytes = sound.to_vec();

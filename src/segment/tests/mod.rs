@@ -18,6 +18,7 @@ mod block;
 mod damage;
 mod golden;
 mod model;
+mod newer;
 mod numbered;
 mod reads;
 mod refused;

@@ -33,7 +33,10 @@ proptest! {
         };
         let mut bytes = Vec::new();
         match properties.encode(&mut bytes) {
-            Ok(()) => prop_assert_eq!(Properties::decode(&bytes), Ok(properties)),
+            Ok(()) => {
+                let location = Location { path: Path::new("s"), id: ID, offset: 9 };
+                prop_assert_eq!(Properties::decode(location, &bytes).unwrap(), properties);
+            }
             Err(error) => {
                 prop_assert!(matches!(error, Error::NumbersExhausted { .. } | Error::Unencodable { .. }), "another error");
                 prop_assert!(bytes.is_empty());

@@ -1,0 +1,60 @@
+//! What only a newer version can have written is named as such, and is no damage.
+
+use super::damage::forge;
+use super::*;
+use format::{BlockHandle, TRAILER_BYTES};
+
+/// The error of a segment with one byte of a block changed, under the right checksum. Reading ends at the first error.
+fn error_of(path: &Path, sound: &[u8], block: BlockHandle, at: usize, code: u8) -> Error {
+    std::fs::write(path, forge(sound, block, at, code)).unwrap();
+    let segment = match open(path, 0) {
+        Ok(segment) => segment,
+        Err(error) => return error,
+    };
+    let found = get(&segment, b"song:000000").map(drop);
+    let walked = collect(&segment, Direction::Forward, Bound::Unbounded, Access::Scan).map(drop);
+    let verified = segment.verify(&mut |_, _, _| Ok(()));
+    let [found, walked, verified] = [found, walked, verified].map(Result::unwrap_err);
+    assert_eq!([found.to_string(), walked.to_string()], [(); 2].map(|()| verified.to_string()));
+    found
+}
+
+#[test]
+fn i6_a_codec_entry_kinds_a_hash_or_a_compression_of_a_newer_version_is_no_damage() {
+    let options = WriterOptions { block_bytes: 1000, compression: Compression::None };
+    let Fixture { path, segment, .. } = &fixture(&songs(64), options);
+    let sound = std::fs::read(path).unwrap();
+    let data = segment.partition(0, true).unwrap().handle(0);
+    let (top, properties) = (segment.tail.footer.top, segment.tail.footer.properties);
+    let type_of = |block: BlockHandle| block.end() as usize - TRAILER_BYTES;
+    let (entry_kinds, hash) = (data.offset as usize + 19, properties.offset as usize + 64);
+    let name = hash + 1 + 16 + 1;
+    assert_eq!((&sound[name..name + 4], sound[hash]), (&b"none"[..], 4), "the test knows the offsets");
+    let cases = [
+        (data, type_of(data), 9, "a block of codec 9"),
+        (data, type_of(data), 0x80 | 9, "a block of codec 9"),
+        (top, type_of(top), 3, "a block of codec 3"),
+        (properties, type_of(properties), 127, "a block of codec 127"),
+        (data, entry_kinds, 2, "entries of kinds 2"),
+        (properties, hash, 5, "hash code 5 in its properties"),
+        (properties, name, b'z', "compression \"zone\" in its properties"),
+    ];
+    for (block, at, code, what) in cases {
+        let error = error_of(path, &sound, block, at, code);
+        let offset = block.offset;
+        let text = format!(
+            "{} has {what} at offset {offset}, which this version does not know: it was written by a newer version of sidebloom",
+            path.display()
+        );
+        assert!(error.to_string().starts_with(&text), "{error}");
+        assert!(
+            matches!(&error, Error::UnknownCode { file, offset: at, .. } if file == path && *at == offset)
+        );
+        // Without the right checksum it is damage.
+        let mut damaged = sound.clone();
+        damaged[at] = code;
+        std::fs::write(path, damaged).unwrap();
+        let read = open(path, 0).and_then(|segment| get(&segment, b"song:000000"));
+        assert!(matches!(read, Err(Error::Corruption { .. })), "{what}");
+    }
+}
