@@ -44,7 +44,8 @@
 //! - **I5** A failed write or fsync is never acknowledged, and its file is never written again. On a full disk, the store rewrites the
 //!   contents from memory once there is space; after any other failure it is read-only ([`Error::Poisoned`]). A failed *read* stops
 //!   nothing: its segment goes to quarantine, where its readable blocks still serve reads, and returns once it is readable again.
-//! - **I6** A checksum covers every byte on disk. Damage is an [`Error::Corruption`] with file and offset.
+//! - **I6** A checksum covers every byte on disk. Damage is an [`Error::Corruption`] with file and offset. What only a newer
+//!   version knows is an [`Error::UnknownCode`], and stays as it is.
 //! - **I7** Readers never wait for writers, flushes or compactions. Writers never wait for a manual compaction.
 //! - **I8** All I/O goes through one interface, [`fs::Fs`], where a test can fail, tear, drop or reorder any operation.
 //! - **I9** Filters include every key of their segment, tombstones too, and never hide a range tombstone.

@@ -104,7 +104,8 @@ fuzz_target!(|input: Input| {
 fn expected<T>(result: sidebloom::Result<T>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
-        Err(Error::Corruption { .. } | Error::UnsupportedVersion { .. } | Error::NotAStore { .. }) => None,
+        Err(Error::Corruption { .. } | Error::UnsupportedVersion { .. } | Error::UnknownCode { .. }) => None,
+        Err(Error::NotAStore { .. }) => None,
         // A write after a compaction that met damage.
         Err(Error::Poisoned { .. } | Error::ReadOnly) => None,
         // A log or manifest that names an existing file of another kind, and a block compressed with zstd.

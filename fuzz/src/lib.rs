@@ -36,7 +36,10 @@ use sidebloom::Error;
 
 /// Checks that an error is one of those for damage, which name the file. Any other would be a bug in the parser.
 pub fn assert_named(error: &Error) {
-    let named = matches!(error, Error::Corruption { .. } | Error::UnsupportedVersion { .. });
+    let named = matches!(
+        error,
+        Error::Corruption { .. } | Error::UnsupportedVersion { .. } | Error::UnknownCode { .. }
+    );
     // A block compressed with zstd, in a build without it.
     let lacks_zstd = matches!(error, Error::FeatureMissing { feature: "zstd", .. });
     assert!(named || lacks_zstd, "{error}");

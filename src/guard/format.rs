@@ -18,8 +18,8 @@
 //! - *canonical form*: bit 0, letter case and Unicode spelling; bit 1, trailing spaces; bit 2, spellings of an integer; bit 3, spellings of a
 //!   uuid; bit 4, keys that cannot be folded are all equal. Bits 2 and 3 exclude each other. Any other bit is from a later version.
 //! - *filter policy*: code 0, no filters, number 0; 1, average bits per key, and 2, false-positive rate, both IEEE 754; 3, bytes of
-//!   memory; 4, bits per key of blocked Bloom filters, IEEE 754.
-//! - *hash code*: 4, SipHash-1-3 ([`crate::hash`]). Removing a key decrements the count of every key with the same hash, so nobody may
+//!   memory; 4, bits per key of blocked Bloom filters, IEEE 754. Any greater code is from a later version.
+//! - *hash code*: 4, SipHash-1-3 ([`crate::hash`]). Any greater code is from a later version. Removing a key decrements the count of every key with the same hash, so nobody may
 //!   be able to choose colliding keys: the hash is a pseudorandom function under a secret key. Version 1 had XXH3, whose seed does not
 //!   help: collisions can be prepared without knowing it (`tests/guard/chosen_keys.rs`).
 //! - *secret key*: 128 bits of the operating system's random numbers, drawn when the guard is built and never shown.
@@ -39,7 +39,7 @@ use crate::codec::{Decoder, Encode, crc32};
 use crate::engine::storage::names::is_of_a_store;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, LockedFs, open_dir};
-use crate::hash::{KeyHash, KeyHasher};
+use crate::hash::{KeyHash, KeyHasher, is_newer_code};
 use crate::options::{FilterPolicy, Objective};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,6 +65,9 @@ const PAD: u8 = 2;
 const INTEGERS: u8 = 4;
 const UUIDS: u8 = 8;
 const ANY: u8 = 16;
+
+/// The last code of a filter policy.
+const LAST_POLICY: u8 = 4;
 
 pub(super) const TOTALS: u8 = b't';
 pub(super) const KNOWN_ABSENT: u8 = b'x';
@@ -194,12 +197,20 @@ impl Settings {
             16 => HashWidth::Bits128,
             _ => return Err(damaged(12, "key hashes must be 8 or 16 bytes long")),
         };
+        let newer = [
+            (13, "canonical form", canonical, canonical >= 2 * ANY),
+            (14, "filter policy", policy, policy > LAST_POLICY),
+            (15, "hash code", code, is_newer_code(code)),
+        ];
+        if let Some((offset, what, code, _)) = newer.into_iter().find(|(.., is_newer)| *is_newer) {
+            return Err(Error::unknown_code(path, offset, format!("{what} {code}")));
+        }
         let canonical =
-            canonical_from_bits(canonical).ok_or_else(|| damaged(13, "unknown canonical form"))?;
-        let policy = policy_of_code(policy, number).ok_or_else(|| damaged(14, "unknown filter policy"))?;
+            canonical_from_bits(canonical).ok_or_else(|| damaged(13, "invalid canonical form"))?;
+        let policy = policy_of_code(policy, number).ok_or_else(|| damaged(14, "invalid filter policy"))?;
         let hasher = KeyHasher::from_code(code, [first, second])
             .filter(|hasher| hasher.function() == KeyHash::SipHash13)
-            .ok_or_else(|| damaged(15, "unknown key hash"))?;
+            .ok_or_else(|| damaged(15, "invalid key hash"))?;
         if generation == 0 {
             return Err(damaged(32, "generation 0"));
         }

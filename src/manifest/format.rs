@@ -35,7 +35,7 @@
 //! - *log mark*: this many bytes of this log, whose operations end before this sequence number, and all earlier logs in full were synced.
 //!   The log exists unless it is below the log floor. A log that is missing or ends before its mark was damaged.
 //! - *payload length*: covered by the head's own checksum, which tells an edit that is cut short by the end of the file from a damaged one.
-//! - *fields*: in any order, each any number of times. Removals apply first; of repeated numbers the last one counts. Invalid: a smallest
+//! - *fields*: in any order, each any number of times. Fields 7 to 0xfe belong to later versions. Removals apply first; of repeated numbers the last one counts. Invalid: a smallest
 //!   key or sequence number above the largest, a key over 64 KiB, more tombstones than entries, a run longer than the tombstones and ranges
 //!   together, or more data bytes than file bytes. A largest key is 0 for the last key of all, with which a range without an end ends, and
 //!   otherwise 1 + its length, and the key. A file number is at most 2⁶², and the sums of each count and length over all segments are below
@@ -47,7 +47,7 @@ use super::edit::{Edit, LogMark, SegmentMeta};
 use super::place::{Place, Quarantine};
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
-use crate::hash::KeyHasher;
+use crate::hash::{KeyHasher, is_newer_code};
 use crate::id::FileId;
 use crate::key::{MAX_KEY_BYTES, MAX_NEXT_SEQ, MAX_SEQ, check_next_seq, check_seq};
 use crate::ranges::{put_last_key, take_last_key};
@@ -55,6 +55,7 @@ use crate::segment::{SegmentSummary, StoreIdentity};
 use std::path::Path;
 
 pub(super) const HEADER_BYTES: usize = 44;
+const HASH_CODE_AT: usize = 20;
 /// Size of a version 1 header, which is recognized only to name its version.
 const HEADER_BYTES_1: usize = 32;
 pub(super) const EDIT_HEAD_BYTES: usize = 16;
@@ -71,6 +72,8 @@ const LOG_FLOOR: u8 = 3;
 const NEXT_ID: u8 = 4;
 const LAST_SEQ: u8 = 5;
 const LOG_MARK: u8 = 6;
+/// The last field of this version.
+const LAST_FIELD: u8 = LOG_MARK;
 const END: u8 = 0xff;
 
 pub(super) fn encode_header(header: StoreIdentity) -> Vec<u8> {
@@ -96,16 +99,20 @@ pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreIdentity> 
         let (magic, version) = (d.take(MAGIC.len())?, d.u32()?);
         let sealed = has_crc_at(HEADER_BYTES - 4) == Some(true)
             || version == 1 && has_crc_at(HEADER_BYTES_1 - 4) == Some(true);
-        let header = move || {
-            let (store_id, code) = (d.u64()?, u8::try_from(d.u32()?).ok()?);
-            let hasher = KeyHasher::from_code(code, [d.u64()?, d.u64()?])?;
-            Some(StoreIdentity { store_id, hasher })
-        };
+        let header = move || Some((d.u64()?, d.u32()?, [d.u64()?, d.u64()?]));
         (sealed && magic == MAGIC).then_some((version, header))
     };
     let damaged = || Error::corruption(path, 0, "manifest header checksum mismatch; run `sidebloom repair`");
     match fields() {
-        Some((VERSION, mut header)) => header().ok_or_else(damaged),
+        Some((VERSION, mut header)) => {
+            let (store_id, code, key) = header().ok_or_else(damaged)?;
+            let code = u8::try_from(code)
+                .ok()
+                .filter(|&code| !is_newer_code(code))
+                .ok_or_else(|| Error::unknown_code(path, HASH_CODE_AT as u64, format!("hash code {code}")))?;
+            let hasher = KeyHasher::from_code(code, key).ok_or_else(damaged)?;
+            Ok(StoreIdentity { store_id, hasher })
+        }
         Some((found, _)) => {
             Err(Error::UnsupportedVersion { file: path.to_path_buf(), found, supported: VERSION })
         }
@@ -232,6 +239,11 @@ pub(super) fn decode_payload(payload: &[u8]) -> Option<Edit> {
     let (mut d, mut edit) = (Decoder::new(payload), Edit::default());
     while decode_field(&mut d, &mut edit)? {}
     (d.remaining() == 0).then_some(edit)
+}
+
+/// Whether only a later version writes fields of this kind.
+pub(super) fn is_later_field(kind: u8) -> bool {
+    (LAST_FIELD + 1..END).contains(&kind)
 }
 
 /// Adds the next field of a payload to the edit. `false` at the end of the edit; `None` when the field is invalid or cut short. No field is

@@ -51,7 +51,7 @@ impl Manifest {
     ///
     /// # Errors
     /// [`Error::NotAStore`] when there is no manifest; [`Error::Corruption`], also for overlapping segments in a level;
-    /// [`Error::UnsupportedVersion`].
+    /// [`Error::UnsupportedVersion`], [`Error::UnknownCode`].
     pub fn open(fs: Arc<dyn Fs>, dir: &Path) -> Result<(Self, ManifestState)> {
         let state = read_state(&*fs, dir)?;
         check_levels(&state, dir)?;

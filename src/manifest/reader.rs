@@ -5,7 +5,8 @@
 
 use super::edit::{Edit, ManifestState};
 use super::format::{
-    EDIT_HEAD_BYTES, EditHead, FIELD_BYTES_MAX, HEADER_BYTES, decode_field, decode_header, tag,
+    EDIT_HEAD_BYTES, EditHead, FIELD_BYTES_MAX, HEADER_BYTES, decode_field, decode_header, is_later_field,
+    tag,
 };
 use crate::codec::Decoder;
 use crate::error::{Error, Result};
@@ -96,13 +97,18 @@ impl ManifestReader {
         Ok(is_sound.then_some(end))
     }
 
-    /// The edit from `at` to `end`; `None` when its payload is invalid.
+    /// The edit from `at` to `end`; `None` when its payload is invalid. [`Error::UnknownCode`] for one of a later version.
     pub fn edit(&mut self, at: u64, end: u64) -> Result<Option<Edit>> {
+        let path = self.pieces.path().to_path_buf();
         let (mut edit, mut at) = (Edit::default(), at + EDIT_HEAD_BYTES as u64);
         loop {
             let view = self.pieces.view(at, FIELD_BYTES_MAX)?;
             let rest = usize::try_from(end - at).unwrap_or(usize::MAX);
-            let mut fields = Decoder::new(view.get(..rest).unwrap_or(view));
+            let view = view.get(..rest).unwrap_or(view);
+            if let Some(kind) = view.first().filter(|&&kind| is_later_field(kind)) {
+                return Err(Error::unknown_code(path, at, format!("an edit with field {kind}")));
+            }
+            let mut fields = Decoder::new(view);
             let more = decode_field(&mut fields, &mut edit);
             at += fields.position() as u64;
             match more {

@@ -36,7 +36,8 @@
 //!   Damage below it cannot be due to a power cut.
 //! - *end*: not zero, so that the part of a record in its last sector looks lost only if it was.
 //! - *operation*: key and value are adjacent, so that an entry can keep both as one slice of the batch. A range tombstone
-//!   deletes the keys from its start up to before its end, or up to the last key if the end is empty. Invalid: another kind, a key, start
+//!   deletes the keys from its start up to before its end, or up to the last key if the end is empty. A kind above 2 belongs to a later
+//!   version. Invalid: a key, start
 //!   or end over 64 KiB, a value over 64 MiB, an end that is not empty and not greater than the start.
 //!
 //! Ambiguities that a crash may leave, and that the log alone cannot resolve:
@@ -194,15 +195,16 @@ pub enum OpKind {
     DeleteRange = 2,
 }
 
+impl OpKind {
+    fn from_u8(code: u8) -> Option<Self> {
+        [OpKind::Delete, OpKind::Put, OpKind::DeleteRange].into_iter().find(|&kind| kind as u8 == code)
+    }
+}
+
 /// Decodes the head of an operation and skips its key and value (start and end of a range). Returns the kind, the key's length, and the
 /// length of key and value together; `None` when it is cut short or invalid.
 pub(super) fn decode_operation(decoder: &mut Decoder<'_>) -> Option<(OpKind, usize, usize)> {
-    let kind = match decoder.u8()? {
-        0 => OpKind::Delete,
-        1 => OpKind::Put,
-        2 => OpKind::DeleteRange,
-        _ => return None,
-    };
+    let kind = OpKind::from_u8(decoder.u8()?)?;
     let key_len = decoder.length().filter(|&len| len <= MAX_KEY_BYTES)?;
     let value_len = match kind {
         OpKind::Put => decoder.length().filter(|&len| len <= MAX_VALUE_BYTES)?,
@@ -220,4 +222,16 @@ pub(super) fn decode_operation(decoder: &mut Decoder<'_>) -> Option<(OpKind, usi
 pub(super) fn is_well_formed(encoded: &[u8], count: u32) -> bool {
     let mut decoder = Decoder::new(encoded);
     (0..count).all(|_| decode_operation(&mut decoder).is_some()) && decoder.remaining() == 0
+}
+
+/// Of a batch that is not well-formed, the kind of the first invalid operation, if only a later version knows it.
+pub(super) fn later_kind(encoded: &[u8], count: u32) -> Option<u8> {
+    let mut decoder = Decoder::new(encoded);
+    for _ in 0..count {
+        let at = decoder.position();
+        if decode_operation(&mut decoder).is_none() {
+            return encoded.get(at).copied().filter(|&kind| OpKind::from_u8(kind).is_none());
+        }
+    }
+    None
 }

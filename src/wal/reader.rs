@@ -13,7 +13,7 @@
 //! [`format`](super::format) lists what remains ambiguous.
 
 use super::batch::MAX_BATCH_BYTES;
-use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed};
+use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed, later_kind};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, HOLE_BYTES, Pieces, ReadFile, SECTOR_BYTES};
 use crate::id::FileId;
@@ -88,7 +88,7 @@ pub type BatchSink<'a> = &'a mut dyn FnMut(Seq, Bytes, u32) -> Result<()>;
 /// Reads a log and passes every batch to `sink`, in order. Batches before the expected sequence number are skipped.
 ///
 /// # Errors
-/// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`], and those of the file system and `sink`.
+/// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`], [`Error::UnknownCode`], and those of the file system and `sink`.
 pub fn replay(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
     let mut log = LogReader::open(fs, path, LogHeader::tag(expected.id, expected.store_id))?;
     let replayed = replay_from_header(&mut log, expected, sink)?;
@@ -174,6 +174,11 @@ impl LogReader {
         Error::corruption(self.pieces.path(), offset, what)
     }
 
+    /// The error for an operation that only a later version knows, in the record at `offset`.
+    pub fn unknown_operation(&self, offset: u64, kind: u8) -> Error {
+        Error::unknown_code(self.pieces.path(), offset, format!("a record with an operation of kind {kind}"))
+    }
+
     /// At least `n` bytes from `at` on, or all up to the end of the log.
     pub fn view(&mut self, at: u64, n: usize) -> Result<&[u8]> {
         self.pieces.view(at, n)
@@ -213,9 +218,12 @@ impl LogReader {
             }
             let payload = self.payload(at, &head)?;
             if !is_well_formed(payload, head.count) {
-                return Err(
-                    self.corruption(at, format!("the record does not hold {} operations", head.count))
-                );
+                let what = format!("the record does not hold {} operations", head.count);
+                let later = later_kind(payload, head.count);
+                return Err(match later {
+                    Some(kind) => self.unknown_operation(at, kind),
+                    None => self.corruption(at, what),
+                });
             }
             if !is_gap && next >= expected {
                 let payload = Bytes::copy_from_slice(payload);

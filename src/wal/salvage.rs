@@ -1,6 +1,6 @@
 //! Reads what is readable of a damaged log, before and after the damage. For repair only: opening a store uses nothing after damage.
 
-use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed};
+use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed, later_kind};
 use super::reader::{BatchSink, ExpectedLog, LogReader};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
@@ -94,7 +94,7 @@ pub fn find_tag(fs: &dyn Fs, path: &Path) -> Result<Option<u32>> {
 /// batches. A gap that the log itself records behind a sound record is passed on as a batch without operations.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`], a file that cannot be opened, and those of `sink`. Damage and unreadable bytes are not errors.
+/// [`Error::UnsupportedVersion`], [`Error::UnknownCode`], a file that cannot be opened, and those of `sink`. Damage and unreadable bytes are not errors.
 pub fn salvage(
     fs: &dyn Fs,
     path: &Path,
@@ -121,9 +121,13 @@ pub fn salvage(
         };
         unreadable.add(at, start);
         at = start + head.record_len();
-        match is_well_formed(log.payload(start, &head)?, head.count) {
-            true => records.push((head.first_seq, start, at)),
-            false => unreadable.add(start, at),
+        let payload = log.payload(start, &head)?;
+        if is_well_formed(payload, head.count) {
+            records.push((head.first_seq, start, at));
+        } else if let Some(kind) = later_kind(payload, head.count) {
+            return Err(log.unknown_operation(start, kind)); // To leave it out would lose it.
+        } else {
+            unreadable.add(start, at);
         }
     }
     let mut sound_ends: BTreeSet<u64> = records.iter().map(|(_, _, end)| *end).collect();

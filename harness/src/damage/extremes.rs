@@ -98,7 +98,8 @@ fn works(db: &Db) {
 /// The value, unless there is an error that names a file.
 fn named<T>(outcome: sidebloom::Result<T>) -> Option<T> {
     match outcome {
-        Err(Error::Corruption { .. } | Error::UnsupportedVersion { .. } | Error::NotAStore { .. }) => None,
+        Err(Error::Corruption { .. } | Error::UnsupportedVersion { .. } | Error::UnknownCode { .. }) => None,
+        Err(Error::NotAStore { .. }) => None,
         outcome => Some(outcome.unwrap_or_else(|error| panic!("an error that names no file: {error}"))),
     }
 }

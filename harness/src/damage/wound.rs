@@ -96,7 +96,7 @@ impl<'a> Wounds<'a> {
     fn check_up_to(&self, error: &Error, limit: impl Fn(&Wound<'_>) -> usize) {
         let (file, offset) = match error {
             Error::Corruption { file, offset, .. } => (file, *offset),
-            Error::UnsupportedVersion { file, .. } => (file, 0),
+            Error::UnsupportedVersion { file, .. } | Error::UnknownCode { file, .. } => (file, 0),
             Error::NotAStore { .. } if self.kind == Kind::Manifest && self.all[0].harm.bytes.is_none() => {
                 return;
             }

@@ -2,6 +2,7 @@
 
 mod golden;
 mod misdirected;
+mod newer;
 mod refused;
 mod tail;
 

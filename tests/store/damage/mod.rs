@@ -2,6 +2,7 @@
 
 mod i5_read_faults;
 mod i6_damage;
+mod newer_codes;
 mod quarantine;
 mod skip_damaged;
 mod take_back;
