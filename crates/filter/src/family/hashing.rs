@@ -63,6 +63,16 @@ impl HashFunction {
         Ok(HashFunction::SipHash13(key))
     }
 
+    /// XXH3 with a seed from the random numbers of the operating system, so that filters of the same keys err independently. The seed is no
+    /// secret: whoever has the filter has it.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the operating system provides none.
+    pub fn random() -> Result<Self> {
+        let (_, [seed, _]) = KeyHasher::random(KeyHash::Xxh3)?.to_code();
+        Ok(HashFunction::Xxh3(seed))
+    }
+
     /// The display name: "xxh3-128".
     pub fn name(self) -> &'static str {
         match self {
@@ -145,6 +155,13 @@ mod tests {
         let [a, b] = [(); 2].map(|()| HashFunction::secret().unwrap());
         assert_ne!(a, b);
         assert_eq!((format!("{a:?}").as_str(), a.seed()), ("siphash-1-3-128 with a secret key", None));
+    }
+
+    #[test]
+    fn random_seeds_differ_and_are_told() {
+        let [a, b] = [(); 2].map(|()| HashFunction::random().unwrap());
+        assert_ne!(a, b);
+        assert_eq!((a.name(), a.seed().is_some()), ("xxh3-128", true));
     }
 
     #[test]

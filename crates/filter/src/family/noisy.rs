@@ -10,7 +10,28 @@ use crate::error::{Error, Result};
 ///
 /// One part with rate `q` has so many false positives that it reveals little about a single key. `r` parts together have the rate qʳ,
 /// because filters with different seeds err independently. The parts can therefore be held by different parties, or be published one
-/// by one. Together they take as many bits as one filter with rate qʳ: m grows with −ln p, and −ln qʳ = −r ln q.
+/// by one. Together they take as many bits as one filter with rate qʳ: m grows with −ln p, and −ln qʳ = −r ln q. `examples/noisy_copies.rs`
+/// measures it.
+///
+/// A part is a [`Bloom`] filter, and is stored and sent as one. Whoever builds parts without the others takes [`HashFunction::random`]:
+///
+/// ```
+/// use sidebloom_filter::{Bloom, HashFunction, NoisyBloom, Plan, Verdict};
+///
+/// let list = ["ada", "grace", "barbara"];
+/// let part = || -> sidebloom_filter::Result<Bloom> {
+///     let mut part = Bloom::with_plan(Plan { hash: HashFunction::random()?, ..Plan::new(3, 0.25)? })?;
+///     list.iter().try_for_each(|name| part.insert(name).map(drop))?;
+///     Ok(part)
+/// };
+/// let received = NoisyBloom::from_parts(vec![part()?, part()?, part()?])?;
+/// assert_eq!(received.contains("grace"), Verdict::Maybe);
+/// assert!(received.fpr() < 0.25);
+/// # Ok::<(), sidebloom_filter::Error>(())
+/// ```
+///
+/// What a part does reveal: a key that it denies is certainly not in the list, and a guess that it confirms has become 1/q times as likely.
+/// Parts add up, wherever they come from. No bit is flipped at random, as in filters with differential privacy: those deny keys of their own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoisyBloom {
     parts: Vec<Bloom>,

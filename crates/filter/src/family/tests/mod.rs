@@ -2,6 +2,7 @@
 
 mod algebra;
 mod counting;
+mod noisy;
 mod rates;
 mod shape;
 mod small;
