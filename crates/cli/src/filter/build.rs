@@ -34,6 +34,11 @@ use std::path::{Path, PathBuf};
 /// files (TMPDIR). If the lines do not fit the filter, nothing is written and the exit code is 2; a filter never gets a worse rate than
 /// requested.
 ///
+/// With --noisy, the result is a Bloom filter with a high rate and a random seed: no two of one list are alike. One that is published says
+/// little about any line, since a line that passes may well be a false positive; what it denies is certainly absent. Several of them err
+/// independently, and `filter check --and` narrows them down to the list: r filters of rate q pass q^r of absent lines. So whoever gets
+/// another one learns more, and should get no more than they may know.
+///
 /// Removing a line that was chosen to collide with others would remove them too. A counting filter therefore hashes with a secret key,
 /// which is stored in its file. The seed of the other hashes (0 unless --seed is given) is not secret.
 #[derive(clap::Args)]
@@ -47,9 +52,12 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// What to build
-    #[arg(long, value_enum)]
-    kind: BuildKind,
-    /// False-positive rate, as 0.01 or 1% [default: 1%]
+    #[arg(long, value_enum, required_unless_present = "noisy")]
+    kind: Option<BuildKind>,
+    /// A Bloom filter of many false positives and with a random seed, to give away: says little alone, and much together with others of the list
+    #[arg(long, conflicts_with_all = ["kind", "bits_per_key", "hash", "seed", "same_hash_as"])]
+    noisy: bool,
+    /// False-positive rate, as 0.01 or 1% [default: 1%; with --noisy 25%]
     #[arg(long, value_name = "RATE", value_parser = parse_rate, conflicts_with = "bits_per_key")]
     fpp: Option<f64>,
     /// Bits per line instead; for kind counting, counters per line
@@ -95,10 +103,21 @@ enum Hash {
 }
 
 const DEFAULT_FPP: f64 = 0.01;
+/// The rate of a noisy filter: two positions of a line in 2.9 bits.
+const NOISY_FPP: f64 = 0.25;
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let has_one_hash = matches!(self.kind, BuildKind::Parity | BuildKind::Blocked | BuildKind::Small);
+        let filter = match self.kind {
+            Some(kind) => self.of_kind(kind)?,
+            None => self.noisy()?,
+        };
+        files::write(cx, &self.output, &filter)?;
+        Ok(Outcome::Found)
+    }
+
+    fn of_kind(&self, kind: BuildKind) -> Result<AnyFilter, Failure> {
+        let has_one_hash = matches!(kind, BuildKind::Parity | BuildKind::Blocked | BuildKind::Small);
         if has_one_hash && (self.hash.is_some() || self.same_hash_as.is_some()) {
             return Err(Failure::message(
                 "--hash and --same-hash-as do not apply to kinds parity, blocked and small, which always use xxh3",
@@ -109,20 +128,23 @@ impl Args {
                 "--seed does not apply to siphash, whose key is random: use --same-hash-as to share it",
             ));
         }
-        let filter = match self.kind {
-            BuildKind::Parity => self.parity()?,
-            BuildKind::Blocked => self.filled(AnyFilter::Lines(self.blocked(self.count()?)?))?,
-            BuildKind::Bloom => {
-                self.filled(AnyFilter::Bloom(Bloom::with_plan(self.plan(self.count()?)?)?))?
-            }
+        match kind {
+            BuildKind::Parity => self.parity(),
+            BuildKind::Blocked => self.filled(AnyFilter::Lines(self.blocked(self.count()?)?)),
+            BuildKind::Bloom => self.filled(AnyFilter::Bloom(Bloom::with_plan(self.plan(self.count()?)?)?)),
             BuildKind::Counting => {
-                self.filled(AnyFilter::Counting(CountingBloom::with_plan(self.plan(self.count()?)?)?))?
+                self.filled(AnyFilter::Counting(CountingBloom::with_plan(self.plan(self.count()?)?)?))
             }
-            BuildKind::Scalable => self.filled(AnyFilter::Scalable(self.scalable()?))?,
-            BuildKind::Small => self.small()?,
-        };
-        files::write(cx, &self.output, &filter)?;
-        Ok(Outcome::Found)
+            BuildKind::Scalable => self.filled(AnyFilter::Scalable(self.scalable()?)),
+            BuildKind::Small => self.small(),
+        }
+    }
+
+    /// One part of a [`NoisyBloom`](sidebloom::filter::NoisyBloom): every build has a seed of its own, so all of them err independently.
+    fn noisy(&self) -> Result<AnyFilter, Failure> {
+        let plan = Plan::new(self.count()?, self.fpp.unwrap_or(NOISY_FPP))?;
+        let hash = HashFunction::random()?;
+        self.filled(AnyFilter::Bloom(Bloom::with_plan(Plan { hash, ..plan })?))
     }
 
     /// The number of lines that the filter is sized for: at least one.
@@ -241,7 +263,7 @@ impl Args {
             return hash_of(other);
         }
         // A seed asks for a hash function that has one.
-        let is_secret = self.kind == BuildKind::Counting && self.seed.is_none();
+        let is_secret = self.kind == Some(BuildKind::Counting) && self.seed.is_none();
         match self.hash {
             Some(Hash::Siphash) => Ok(HashFunction::secret()?),
             None if is_secret => Ok(HashFunction::secret()?),

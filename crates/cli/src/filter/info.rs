@@ -1,16 +1,30 @@
-//! `sidebloom filter info`: describes a filter.
+//! `sidebloom filter info`: describes filters, and what several of them let pass together.
 
 use crate::context::{Context, Failure, Outcome};
 use crate::human;
-use sidebloom::filter::{AnyFilter, FilterKind, Plan};
+use sidebloom::filter::{AnyFilter, Bloom, FilterKind, NoisyBloom, Plan};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Print a filter's kind, size, keys and false-positive rate
+///
+/// For several filters, also the rate of lines in none of them that pass them all, as with `filter check --and`. That of Bloom filters,
+/// noisy ones for example, is the product of their rates if no two have the same hash and seed. Otherwise it is at most the least of them.
 #[derive(clap::Args)]
 pub struct Args {
-    /// The filter
-    filter: PathBuf,
+    /// The filters
+    #[arg(required = true, value_name = "FILTER")]
+    filters: Vec<PathBuf>,
+}
+
+/// Several filters that are asked together.
+#[derive(serde::Serialize)]
+struct Together {
+    filters: Vec<Report>,
+    /// The rate of absent keys that pass all of them.
+    fpr: f64,
+    /// Whether they err independently of each other. If nothing tells, `fpr` is the most that it can be.
+    independent: bool,
 }
 
 /// A filter's properties. Fields that its kind lacks are left out.
@@ -57,10 +71,46 @@ pub struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let filter = sidebloom::read_filter(&self.filter)?;
-        let meta = std::fs::metadata(&self.filter).map_err(|e| Failure::file("read", &self.filter, e))?;
-        Report::new(&self.filter, &filter, meta.len()).print(cx)?;
+        let (mut reports, mut filters) = (Vec::new(), Vec::new());
+        for path in &self.filters {
+            let filter = sidebloom::read_filter(path)?;
+            let meta = std::fs::metadata(path).map_err(|e| Failure::file("read", path, e))?;
+            reports.push(Report::new(path, &filter, meta.len()));
+            filters.push(filter);
+        }
+        match &*reports {
+            [one] => one.print(cx)?,
+            _ => Together::new(reports, filters).print(cx)?,
+        }
         Ok(Outcome::Found)
+    }
+}
+
+impl Together {
+    fn new(reports: Vec<Report>, filters: Vec<AnyFilter>) -> Self {
+        let least = reports.iter().map(|report| report.fpr).fold(1.0, f64::min);
+        let bloom = |filter| match filter {
+            AnyFilter::Bloom(filter) => Some(filter),
+            _ => None,
+        };
+        let parts: Option<Vec<Bloom>> = filters.into_iter().map(bloom).collect();
+        let noisy = parts.and_then(|parts| NoisyBloom::from_parts(parts).ok());
+        let fpr = noisy.as_ref().map_or(least, NoisyBloom::fpr);
+        Together { filters: reports, fpr, independent: noisy.is_some() }
+    }
+
+    fn print(&self, cx: &Context) -> Result<(), Failure> {
+        cx.report(self, |out| {
+            self.filters.iter().try_for_each(|report| report.write(out))?;
+            let (count, rate) = (self.filters.len(), human::percent(self.fpr, 1.0));
+            match self.independent {
+                true => writeln!(out, "all {count}  {rate} of absent keys pass")?,
+                false => {
+                    writeln!(out, "all {count}  at most {rate} of absent keys pass: they may err together")?
+                }
+            }
+            Ok(())
+        })
     }
 }
 

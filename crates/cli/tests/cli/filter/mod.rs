@@ -1,5 +1,6 @@
 //! `sidebloom filter …` as a user runs it: the binary, its output, its exit codes.
 
+mod noisy;
 mod refusals;
 mod small;
 
