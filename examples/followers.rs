@@ -4,7 +4,7 @@
 //!
 //!     cargo run --release --example followers -- [PROCESSES] [SECONDS] [KEYS] [DIRECTORY]
 
-use sidebloom::{Batch, Db, Error, Options, Result};
+use sidebloom::{Batch, Db, Error, IoOp, Options, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ fn main() -> Result<()> {
     let arg = |at: usize, default| args.get(at).map_or(default, |text| number(text));
     let (processes, seconds, keys) = (arg(0, 8), arg(1, 10), arg(2, 1_000_000));
     let dir = args.get(3).map_or_else(|| PathBuf::from("target/followers"), PathBuf::from);
-    let io = |op| move |e| Error::io(op, "the example's directory", e);
+    let io = |op| move |e| Error::io(IoOp::Other(op), "the example's directory", e);
     if dir.exists() {
         std::fs::remove_dir_all(&dir).map_err(io("remove"))?;
     }

@@ -3,7 +3,7 @@
 //! ```
 //! use sidebloom::{Batch, Db, Durability, Options};
 //! # fn main() -> sidebloom::Result<()> {
-//! # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+//! # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
 //! # let path = dir.path().join("songs.db");
 //! let db = Options::new().durability(Durability::Sync).open(&path)?; // created if missing
 //! db.put("Nina Simone - Sinnerman", "1965")?;
@@ -105,7 +105,7 @@ pub use engine::filters::RebuildReport;
 pub use engine::metrics::WriteStall;
 pub use engine::repair::{LogSalvage, LostRange, RepairReport, repair};
 pub use engine::verify::VerifyReport;
-pub use error::{Error, Result};
+pub use error::{Error, IoOp, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
 pub use merge::{Skipped, SkippedKeys};
 pub use options::{Durability, FilterPolicy, Options};

@@ -6,7 +6,7 @@
 //!    is not damaged but has what only a newer version knows: it stays where that version will look for it.
 //! 3. Anything else ([`Remedy::Poison`]): what reached the disk is unknown, so the store is read-only until it is reopened.
 
-use crate::error::Error;
+use crate::error::{Error, IoOp};
 use crate::id::{FileKind, LOCK, TEMPORARY};
 use std::ffi::OsStr;
 use std::path::Path;
@@ -28,19 +28,43 @@ impl Remedy {
             // Only opening a file fails this way, and it changes nothing.
             error if error.is_out_of_descriptors() => Remedy::Retry,
             // A directory cannot be rewritten, so the outcome of its failed sync stays unknown.
-            Error::Io { op: "sync directory", .. } => Remedy::Poison,
+            Error::Io { op: IoOp::SyncDir, .. } => Remedy::Poison,
             Error::Io { source, .. } if is_full(source) => Remedy::Retry,
             Error::Io { path, .. } if is_sidecar(path) => Remedy::Retry,
             // No memory to build a filter in: nothing was written.
             Error::OutOfMemory { .. } => Remedy::Retry,
             // Nobody knows whether another process writes the store.
-            Error::Io { op: "inspect", path, .. } if path.ends_with(LOCK) => Remedy::Poison,
-            Error::Io { op: "read" | "open" | "map" | "inspect", .. } => Remedy::Quarantine,
+            Error::Io { op: IoOp::Inspect, path, .. } if path.ends_with(LOCK) => Remedy::Poison,
+            Error::Io { op, .. } => Remedy::of_io(*op),
             Error::Corruption { .. } | Error::UnsupportedVersion { .. } | Error::UnknownCode { .. } => {
                 Remedy::Quarantine
             }
             _ => Remedy::Poison,
         }
+    }
+
+    /// The remedy for an operation that has failed for no reason that is known to pass.
+    fn of_io(op: IoOp) -> Self {
+        match op {
+            IoOp::Open | IoOp::Read | IoOp::Map | IoOp::Inspect => Remedy::Quarantine,
+            IoOp::List
+            | IoOp::Create
+            | IoOp::Write
+            | IoOp::Sync
+            | IoOp::Rename
+            | IoOp::Link
+            | IoOp::Remove
+            | IoOp::CreateDir
+            | IoOp::RemoveDir
+            | IoOp::SyncDir
+            | IoOp::Lock
+            | IoOp::Other(_) => Remedy::Poison,
+        }
+    }
+
+    /// Whether the operation reads: its failure says that bytes cannot be read, and nothing of what is written.
+    pub fn is_read(op: IoOp) -> bool {
+        Remedy::of_io(op) == Remedy::Quarantine
     }
 }
 
@@ -66,32 +90,32 @@ mod tests {
     fn i2_i5_shortages_pass_failed_reads_quarantine_the_rest_poisons() {
         let io = |op, code| Error::io(op, "f", std::io::Error::from_raw_os_error(code));
         let (eio, enospc, edquot, enfile, emfile) = (5, 28, 122, 23, 24);
-        for op in ["write", "sync", "create", "rename"] {
+        for op in [IoOp::Write, IoOp::Sync, IoOp::Create, IoOp::Rename] {
             assert_eq!(Remedy::of(&io(op, enospc)), Remedy::Retry, "{op}");
             assert_eq!(Remedy::of(&io(op, edquot)), Remedy::Retry, "{op}");
             assert_eq!(Remedy::of(&io(op, eio)), Remedy::Poison, "{op}");
         }
-        for op in ["open", "create", "map", "sync directory"] {
+        for op in [IoOp::Open, IoOp::Create, IoOp::Map, IoOp::SyncDir] {
             assert_eq!(Remedy::of(&io(op, emfile)), Remedy::Retry, "{op}");
             assert_eq!(Remedy::of(&io(op, enfile)), Remedy::Retry, "{op}");
         }
-        assert_eq!(Remedy::of(&io("sync directory", enospc)), Remedy::Poison);
+        assert_eq!(Remedy::of(&io(IoOp::SyncDir, enospc)), Remedy::Poison);
         for (file, remedy) in [
             ("000007.filter", Remedy::Retry),
             ("000007.filter.tmp", Remedy::Retry),
             ("000007.wal", Remedy::Poison),
         ] {
             let error =
-                Error::io("write", Path::new("db").join(file), std::io::Error::from_raw_os_error(eio));
+                Error::io(IoOp::Write, Path::new("db").join(file), std::io::Error::from_raw_os_error(eio));
             assert_eq!(Remedy::of(&error), remedy, "{file}");
         }
         assert_eq!(Remedy::of(&Error::OutOfMemory { bytes: 1 << 40 }), Remedy::Retry);
-        assert_eq!(Remedy::of(&io("read", eio)), Remedy::Quarantine);
+        assert_eq!(Remedy::of(&io(IoOp::Read, eio)), Remedy::Quarantine);
         assert_eq!(Remedy::of(&Error::corruption("f", 0, "bad")), Remedy::Quarantine);
         assert_eq!(Remedy::of(&Error::unknown_code("f", 0, "codec 9")), Remedy::Quarantine);
-        assert_eq!(Remedy::of(&io("inspect", eio)), Remedy::Quarantine);
+        assert_eq!(Remedy::of(&io(IoOp::Inspect, eio)), Remedy::Quarantine);
         let lock = || Path::new("db").join(LOCK);
-        let unknown = Error::io("inspect", lock(), std::io::Error::from_raw_os_error(eio));
+        let unknown = Error::io(IoOp::Inspect, lock(), std::io::Error::from_raw_os_error(eio));
         assert_eq!(Remedy::of(&unknown), Remedy::Poison);
         assert_eq!(Remedy::of(&Error::LockLost { path: lock() }), Remedy::Poison);
         assert_eq!(Remedy::of(&Error::InvalidArgument("x".into())), Remedy::Poison);

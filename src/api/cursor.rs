@@ -18,7 +18,7 @@ use std::ops::Bound;
 ///
 /// ```
 /// # fn main() -> sidebloom::Result<()> {
-/// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+/// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
 /// # let db = sidebloom::Db::open(dir.path().join("songs.db"))?;
 /// for (title, year) in [("Azul", "1998"), ("Babel", "2012"), ("Carmen", "1875")] {
 ///     db.put(title, year)?;

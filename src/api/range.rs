@@ -110,7 +110,7 @@ impl Range {
     ///
     /// ```
     /// # fn main() -> sidebloom::Result<()> {
-    /// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+    /// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
     /// # let db = sidebloom::Db::open(dir.path().join("songs.db"))?;
     /// let skipped = sidebloom::Skipped::new();
     /// for row in db.prefix("ABBA -").skip_damaged(&skipped).rev() {

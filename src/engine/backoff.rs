@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn a_lasting_shortage_of_descriptors_is_reported_to_who_waits() {
         let mut retries = Retries::default();
-        let shortage = Error::io("open", "file", rustix::io::Errno::MFILE.into());
+        let shortage = Error::io(crate::error::IoOp::Open, "file", rustix::io::Errno::MFILE.into());
         for _ in 0..3 {
             retries.record_failure(&shortage);
             assert!(retries.check_since(0).is_ok(), "it may pass");

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::id::{FileId, FileKind};
 use crate::live::LiveSet;
 use crate::manifest::{Place, Quarantine};
+use crate::remedy::Remedy;
 use std::io::ErrorKind;
 
 impl Publisher {
@@ -65,7 +66,7 @@ fn unreadable_segment(error: &Error) -> Option<FileId> {
     }
     let path = match error {
         Error::Corruption { file, .. } => file,
-        Error::Io { path, op: "read" | "open" | "map" | "inspect", source } => match source.kind() {
+        Error::Io { path, op, source } if Remedy::is_read(*op) => match source.kind() {
             ErrorKind::OutOfMemory | ErrorKind::Interrupted => return None,
             _ => path,
         },

@@ -1,7 +1,7 @@
 //! Directories that stay the same wherever they are moved: their descriptors (I13).
 
 use super::irregular::{check_regular, irregular};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::{Errno, retry_on_intr};
@@ -25,7 +25,7 @@ impl Directory {
     pub fn open(outside: Option<&Arc<Directory>>, path: &Path) -> Result<Arc<Self>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let fd = At::new(outside.map(Arc::as_ref), path).open(flags, Mode::empty());
-        let fd = fd.map_err(|errno| Error::io("open", path, errno.into()))?;
+        let fd = fd.map_err(|errno| Error::io(IoOp::Open, path, errno.into()))?;
         Ok(Arc::new(Directory { fd, path: path.to_path_buf(), outside: outside.cloned() }))
     }
 }
@@ -71,8 +71,8 @@ impl<'a> At<'a> {
             Err(errno @ (Errno::NXIO | Errno::LOOP | Errno::ISDIR)) => Err(self
                 .kind()
                 .and_then(|kind| irregular(kind, path))
-                .unwrap_or_else(|| Error::io("open", path, errno.into()))),
-            Err(errno) => Err(Error::io("open", path, errno.into())),
+                .unwrap_or_else(|| Error::io(IoOp::Open, path, errno.into()))),
+            Err(errno) => Err(Error::io(IoOp::Open, path, errno.into())),
         }
     }
 

@@ -1,13 +1,13 @@
 //! What stands in the place of a file and is none: whoever opens a pipe waits for its other end, and a device can do anything.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use rustix::fs::FileType;
 use std::fs::File;
 use std::path::Path;
 
 /// Fails unless an open file is a regular one. `path` is for messages.
 pub fn check_regular(file: &File, path: &Path) -> Result<()> {
-    let stat = rustix::fs::fstat(file).map_err(|errno| Error::io("inspect", path, errno.into()))?;
+    let stat = rustix::fs::fstat(file).map_err(|errno| Error::io(IoOp::Inspect, path, errno.into()))?;
     irregular(FileType::from_raw_mode(stat.st_mode), path).map_or(Ok(()), Err)
 }
 

@@ -2,7 +2,7 @@
 
 use super::file::ReadFile;
 use super::sigbus::{WatchedRange, zero_pages};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -114,7 +114,8 @@ impl Map {
         if bytes == 0 {
             return Ok(Map::EMPTY);
         }
-        let mut map = anonymous(bytes).map_err(|e| Error::io("allocate memory to pin", file.path(), e))?;
+        let mut map =
+            anonymous(bytes).map_err(|e| Error::io(IoOp::Other("allocate memory to pin"), file.path(), e))?;
         for (i, piece) in map.chunks_mut(READ_BYTES).enumerate() {
             let at = (i * READ_BYTES) as u64;
             file.read_exact_at(piece, at)?;

@@ -3,7 +3,7 @@
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
 use super::seam::{Fs, LockGuard, LockMode, Stamp};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ impl ReadFile for BytesFile {
 }
 
 impl PresentedFs {
-    fn find(&self, path: &Path, op: &'static str) -> Result<&Presented> {
+    fn find(&self, path: &Path, op: IoOp) -> Result<&Presented> {
         self.files.get(path).ok_or_else(|| Error::io(op, path, ErrorKind::NotFound.into()))
     }
 
@@ -71,7 +71,7 @@ impl PresentedFs {
     }
 }
 
-fn missing(path: &Path, op: &'static str) -> Error {
+fn missing(path: &Path, op: IoOp) -> Error {
     Error::io(op, path, std::io::Error::new(ErrorKind::Unsupported, "the file was left where it is"))
 }
 
@@ -96,21 +96,21 @@ impl Fs for PresentedFs {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
-        match self.find(path, "open")? {
+        match self.find(path, IoOp::Open)? {
             Presented::Bytes(bytes) => {
                 Ok(Arc::new(BytesFile { bytes: Arc::clone(bytes), path: path.to_path_buf() }))
             }
             Presented::File(elsewhere) => self.fs.open(elsewhere),
-            Presented::Missing => Err(missing(path, "open")),
+            Presented::Missing => Err(missing(path, IoOp::Open)),
         }
     }
 
     unsafe fn map(&self, path: &Path) -> Result<Map> {
-        match self.find(path, "map")? {
-            Presented::Bytes(bytes) => Map::copied(bytes).map_err(|error| Error::io("map", path, error)),
+        match self.find(path, IoOp::Map)? {
+            Presented::Bytes(bytes) => Map::copied(bytes).map_err(|error| Error::io(IoOp::Map, path, error)),
             // SAFETY: the caller makes the same promise.
             Presented::File(elsewhere) => unsafe { self.fs.map(elsewhere) },
-            Presented::Missing => Err(missing(path, "map")),
+            Presented::Missing => Err(missing(path, IoOp::Map)),
         }
     }
 

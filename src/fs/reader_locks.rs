@@ -6,7 +6,7 @@
 //! independent of [`Fs::lock`](super::Fs::lock), which uses flock.
 
 use super::seam::ReaderLocks;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use arc_swap::ArcSwapOption;
 use std::fs::File;
 use std::io;
@@ -45,7 +45,7 @@ impl ByteLocks {
                 io::ErrorKind::Interrupted => {}
                 // Somebody has locked the byte exclusively, as flock does on a network file system.
                 io::ErrorKind::WouldBlock => return Err(Error::Locked { path: self.path.clone() }),
-                _ => return Err(Error::io("lock", &self.path, error)),
+                _ => return Err(Error::io(IoOp::Lock, &self.path, error)),
             }
         }
     }

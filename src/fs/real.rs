@@ -5,7 +5,7 @@ use super::file::{AppendFile, ReadFile};
 use super::map::Map;
 use super::real_lock;
 use super::seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use rustix::fs::{AtFlags, OFlags, Stat};
 use rustix::io::Errno;
 use std::fmt::Debug;
@@ -56,7 +56,7 @@ fn at<'a>(fs: &'a impl OnDisk, path: &'a Path) -> At<'a> {
 
 fn create(fs: &impl OnDisk, path: &Path, default: u32) -> Result<Box<dyn AppendFile>> {
     let file = at(fs, path).create(fs.mode(), default, OFlags::APPEND);
-    let file = file.map_err(|e| Error::io("create", path, e))?;
+    let file = file.map_err(|e| Error::io(IoOp::Create, path, e))?;
     Ok(Box::new(RealFile { path: path.to_path_buf(), file }))
 }
 
@@ -64,7 +64,7 @@ fn stat(fs: &impl OnDisk, path: &Path) -> Result<Option<Stat>> {
     match at(fs, path).stat(AtFlags::empty()) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT) => Ok(None),
-        Err(errno) => Err(Error::io("inspect", path, errno.into())),
+        Err(errno) => Err(Error::io(IoOp::Inspect, path, errno.into())),
     }
 }
 
@@ -80,11 +80,11 @@ struct RealFile {
 
 impl AppendFile for RealFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|e| Error::io("write", &self.path, e))
+        self.file.write_all(bytes).map_err(|e| Error::io(IoOp::Write, &self.path, e))
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.file.sync_data().map_err(|e| Error::io("sync", &self.path, e))
+        self.file.sync_data().map_err(|e| Error::io(IoOp::Sync, &self.path, e))
     }
 }
 
@@ -96,7 +96,7 @@ impl ReadFile for RealFile {
                 offset,
                 format!("the file ends before the {} bytes expected here", buf.len()),
             ),
-            _ => Error::io("read", &self.path, e),
+            _ => Error::io(IoOp::Read, &self.path, e),
         })
     }
 
@@ -106,7 +106,7 @@ impl ReadFile for RealFile {
     }
 
     fn len(&self) -> Result<u64> {
-        self.file.metadata().map(|m| m.len()).map_err(|e| Error::io("inspect", &self.path, e))
+        self.file.metadata().map(|m| m.len()).map_err(|e| Error::io(IoOp::Inspect, &self.path, e))
     }
 
     fn path(&self) -> &Path {
@@ -116,7 +116,7 @@ impl ReadFile for RealFile {
 
 impl<T: OnDisk> Fs for T {
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
-        std::path::absolute(path).map_err(|e| Error::io("find", path, e))
+        std::path::absolute(path).map_err(|e| Error::io(IoOp::Other("find"), path, e))
     }
 
     fn open_dir(&self, path: &Path) -> Result<Option<Arc<dyn Fs>>> {
@@ -130,13 +130,11 @@ impl<T: OnDisk> Fs for T {
 
     fn create_dir(&self, path: &Path) -> Result<()> {
         let searchable = self.mode().map(|mode| mode | (mode & 0o444) >> 2);
-        at(self, path)
-            .create_dir(searchable)
-            .map_err(|errno| Error::io("create directory", path, errno.into()))
+        at(self, path).create_dir(searchable).map_err(|errno| Error::io(IoOp::CreateDir, path, errno.into()))
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        at(self, dir).list().map_err(|errno| Error::io("list", dir, errno.into()))
+        at(self, dir).list().map_err(|errno| Error::io(IoOp::List, dir, errno.into()))
     }
 
     fn file_len(&self, path: &Path) -> Result<Option<u64>> {
@@ -174,28 +172,28 @@ impl<T: OnDisk> Fs for T {
     unsafe fn map(&self, path: &Path) -> Result<Map> {
         let file = at(self, path).open_regular(OFlags::RDONLY, path)?;
         // SAFETY: the caller makes the same promise.
-        unsafe { Map::of_file(&file) }.map_err(|e| Error::io("map", path, e))
+        unsafe { Map::of_file(&file) }.map_err(|e| Error::io(IoOp::Map, path, e))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        at(self, from).rename(at(self, to)).map_err(|errno| Error::io("rename", from, errno.into()))
+        at(self, from).rename(at(self, to)).map_err(|errno| Error::io(IoOp::Rename, from, errno.into()))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        at(self, path).remove(AtFlags::empty()).map_err(|errno| Error::io("remove", path, errno.into()))
+        at(self, path).remove(AtFlags::empty()).map_err(|errno| Error::io(IoOp::Remove, path, errno.into()))
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
         let removed = at(self, path).remove(AtFlags::REMOVEDIR);
-        removed.map_err(|errno| Error::io("remove directory", path, errno.into()))
+        removed.map_err(|errno| Error::io(IoOp::RemoveDir, path, errno.into()))
     }
 
     fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
-        at(self, from).hard_link(at(self, to)).map_err(|errno| Error::io("link", to, errno.into()))
+        at(self, from).hard_link(at(self, to)).map_err(|errno| Error::io(IoOp::Link, to, errno.into()))
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        at(self, dir).sync_dir().map_err(|errno| Error::io("sync directory", dir, errno.into()))
+        at(self, dir).sync_dir().map_err(|errno| Error::io(IoOp::SyncDir, dir, errno.into()))
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {

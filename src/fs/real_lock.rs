@@ -3,7 +3,7 @@
 use super::directory::At;
 use super::process::Process;
 use super::seam::{LockGuard, LockMode};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use rustix::fs::{AtFlags, OFlags};
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
@@ -58,9 +58,9 @@ pub fn lock(at: At<'_>, path: &Path, lock_mode: LockMode, mode: Option<u32>) -> 
         match outcome {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: path.to_path_buf() }),
-            Err(TryLockError::Error(e)) => return Err(Error::io("lock", path, e)),
+            Err(TryLockError::Error(e)) => return Err(Error::io(IoOp::Lock, path, e)),
         }
-        let locked = file.metadata().map_err(|e| Error::io("inspect", path, e))?;
+        let locked = file.metadata().map_err(|e| Error::io(IoOp::Inspect, path, e))?;
         let lock = RealLock { file, number: locked.ino(), process: Process::current() };
         if at.stat(AtFlags::empty()).is_ok_and(|now| (now.st_dev, now.st_ino) == (locked.dev(), locked.ino()))
         {
@@ -68,7 +68,7 @@ pub fn lock(at: At<'_>, path: &Path, lock_mode: LockMode, mode: Option<u32>) -> 
         }
     }
     let why = io::Error::new(ErrorKind::ResourceBusy, "the file is replaced again and again");
-    Err(Error::io("lock", path, why))
+    Err(Error::io(IoOp::Lock, path, why))
 }
 
 /// `None` if the file has appeared or disappeared meanwhile. Follows no symbolic link, which would create a file elsewhere.
@@ -80,7 +80,7 @@ fn open_or_create(at: At<'_>, path: &Path, mode: Option<u32>) -> Result<Option<F
     match at.create(mode, 0o666, OFlags::NOFOLLOW) {
         Ok(created) => Ok(Some(created)),
         Err(e) if e.kind() == ErrorKind::AlreadyExists => Ok(None),
-        Err(e) => Err(Error::io("open", path, e)),
+        Err(e) => Err(Error::io(IoOp::Open, path, e)),
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
                         inside.fetch_sub(1, SeqCst);
                         RealFs.remove(&path).unwrap();
                     }
-                    Err(Error::Locked { .. } | Error::Io { op: "lock", .. }) => {}
+                    Err(Error::Locked { .. } | Error::Io { op: crate::error::IoOp::Lock, .. }) => {}
                     Err(error) => panic!("{error}"),
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -110,7 +110,7 @@ pub trait ReaderLocks: Send + Sync + Debug {
 /// Whether an error of [`ReaderLocks`] says that nobody can hold such a lock.
 pub(crate) fn has_no_reader_locks(error: &Error) -> bool {
     use std::io::ErrorKind::{InvalidInput, Unsupported};
-    matches!(error, Error::Io { op: "lock", source, .. } if matches!(source.kind(), InvalidInput | Unsupported))
+    matches!(error, Error::Io { op: IoOp::Lock, source, .. } if matches!(source.kind(), InvalidInput | Unsupported))
 }
 
 /// The kind of lock.

@@ -11,7 +11,7 @@
 //! The handler takes no lock and allocates nothing; it uses only atomics, mmap and sigaction. A range cannot leave the table during the
 //! lookup, because the faulting thread itself holds the map.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use libc::{c_int, c_void, siginfo_t};
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -62,7 +62,7 @@ pub fn catch_sigbus() -> Result<()> {
     if *installed {
         return Ok(());
     }
-    let refused = || Error::io("handle", "SIGBUS", std::io::Error::last_os_error());
+    let refused = || Error::io(IoOp::Other("handle"), "SIGBUS", std::io::Error::last_os_error());
     // Stored before our handler can run and never freed, because a handler may run at any time.
     let previous = Box::into_raw(Box::new(action(libc::SIG_DFL, 0)));
     // SAFETY: `previous` is valid for writing, and the other pointer may be null.

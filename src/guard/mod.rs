@@ -8,7 +8,7 @@
 //! use sidebloom::filter::Verdict;
 //! use sidebloom::guard::Guard;
 //! # fn main() -> sidebloom::Result<()> {
-//! # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+//! # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
 //! # let path = dir.path().join("songs.guard");
 //! let titles = ["Sinnerman", "Zombie", "Gracias a la vida"];
 //! let guard = Guard::build(&path, titles)?;

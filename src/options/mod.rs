@@ -220,7 +220,7 @@ impl Options {
     /// [`read_only`](Self::read_only).
     ///
     /// ```
-    /// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+    /// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
     /// # let path = dir.path().join("seen.db");
     /// use sidebloom::{Db, Options};
     ///

@@ -18,7 +18,7 @@ use super::payload::Payload;
 use super::properties::Properties;
 use super::reader::{parse_index, ranges_handle};
 use super::summary::SegmentSummary;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use crate::fs::{HOLE_BYTES, Pieces, ReadFile, read_around_errors};
 use crate::id::FileId;
 use crate::key::{EntryKind, MAX_SEQ, Seq};
@@ -314,5 +314,5 @@ impl Salvager<'_> {
 
 /// Whether an error means damage, rather than a file that cannot be opened or has another version.
 pub fn is_damage(error: &Error) -> bool {
-    matches!(error, Error::Corruption { .. } | Error::Io { op: "read" | "map", .. })
+    matches!(error, Error::Corruption { .. } | Error::Io { op: IoOp::Read | IoOp::Map, .. })
 }

@@ -4,7 +4,7 @@ use super::facts::Facts;
 use super::maps::Share;
 use super::state::{BY_GROUP, Bytes, NOTHING, Residency, Sidecar, WHOLE};
 use super::unusable::Unusable;
-use crate::error::Error;
+use crate::error::{Error, IoOp};
 use crate::filter::format::HEADER_BYTES;
 use crate::filter::format::groups::{CHECKSUM_BYTES, GROUP_BYTES};
 use crate::fs::{Map, READ_BYTES};
@@ -36,7 +36,7 @@ impl Sidecar {
 
     #[cold]
     fn map_now(&self) -> Result<&Bytes, Unusable> {
-        let no_room = || Error::io("map", &self.path, ErrorKind::OutOfMemory.into());
+        let no_room = || Error::io(IoOp::Map, &self.path, ErrorKind::OutOfMemory.into());
         let share = self.maps.take().ok_or_else(no_room)?;
         match self.map_with(share) {
             Ok(bytes) => {

@@ -5,7 +5,7 @@
 //! use sidebloom::sort::ExternalSorter;
 //! use std::sync::Arc;
 //! # fn main() -> sidebloom::Result<()> {
-//! # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io("create", "a temporary directory", e))?;
+//! # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
 //! # let path = dir.path().join("sort.tmp");
 //! let mut sorter = ExternalSorter::new(Arc::new(RealFs), &path, 64 << 20);
 //! for hash in [7u64, 3, 7] {

@@ -6,7 +6,7 @@ use crate::{arguments_for, exclusive};
 use sidebloom::filter::Verdict;
 use sidebloom::fs::{Fs, RealFs};
 use sidebloom::guard::{Changes, Guard};
-use sidebloom::{Db, Durability, Error, FilterPolicy, Options};
+use sidebloom::{Db, Durability, Error, FilterPolicy, IoOp, Options};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -153,7 +153,7 @@ fn prefork_children_read_while_their_parent_writes() {
                         // The parent may have removed the file of a segment meanwhile, which is an error, and never another value.
                         match db.get(format!("k{segment}-{i:03}")) {
                             Ok(value) => assert_eq!(value.as_deref(), Some(&b"before"[..])),
-                            Err(Error::Io { op: "open", .. }) => {}
+                            Err(Error::Io { op: IoOp::Open, .. }) => {}
                             Err(error) => panic!("{error}"),
                         }
                     }

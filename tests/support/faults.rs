@@ -1,5 +1,6 @@
 //! Planned faults.
 
+use sidebloom::IoOp;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -30,22 +31,22 @@ impl OpKind {
     }
 
     /// The verb in errors, the same as the real file system's.
-    pub fn verb(self) -> &'static str {
+    pub fn op(self) -> IoOp {
         match self {
-            OpKind::CreateDir => "create directory",
-            OpKind::Create => "create",
-            OpKind::Append => "write",
-            OpKind::Sync => "sync",
-            OpKind::Rename => "rename",
-            OpKind::Remove => "remove",
-            OpKind::Link => "link",
-            OpKind::SyncDir => "sync directory",
-            OpKind::Lock => "lock",
-            OpKind::Open => "open",
-            OpKind::Read => "read",
-            OpKind::Map => "map",
-            OpKind::List => "list",
-            OpKind::Inspect => "inspect",
+            OpKind::CreateDir => IoOp::CreateDir,
+            OpKind::Create => IoOp::Create,
+            OpKind::Append => IoOp::Write,
+            OpKind::Sync => IoOp::Sync,
+            OpKind::Rename => IoOp::Rename,
+            OpKind::Remove => IoOp::Remove,
+            OpKind::Link => IoOp::Link,
+            OpKind::SyncDir => IoOp::SyncDir,
+            OpKind::Lock => IoOp::Lock,
+            OpKind::Open => IoOp::Open,
+            OpKind::Read => IoOp::Read,
+            OpKind::Map => IoOp::Map,
+            OpKind::List => IoOp::List,
+            OpKind::Inspect => IoOp::Inspect,
         }
     }
 }

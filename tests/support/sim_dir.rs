@@ -38,7 +38,11 @@ impl SimDir {
         let now = outside.map_or_else(|| path.to_path_buf(), |outside| outside.now(path));
         let mut disk = fs.begin(OpKind::Open, &now)?;
         if !disk.names.has_dir(&now) {
-            return Err(sidebloom::Error::io("open", path, std::io::ErrorKind::NotFound.into()));
+            return Err(sidebloom::Error::io(
+                sidebloom::IoOp::Open,
+                path,
+                std::io::ErrorKind::NotFound.into(),
+            ));
         }
         let number = HANDLES.fetch_add(1, Ordering::Relaxed);
         disk.handles.insert(number, now);

@@ -3,6 +3,7 @@
 use super::disk::File;
 use super::faults::{Errno, OpKind};
 use super::sim_fs::SimFs;
+use sidebloom::IoOp;
 use sidebloom::fs::{AppendFile, ReadFile};
 use sidebloom::{Error, Result};
 use std::ops::Range;
@@ -33,7 +34,7 @@ impl AppendFile for Handle {
             contents.append(&bytes[..written]);
         }
         disk.note_write(&mut contents, &self.path, errno.is_some());
-        errno.map_or(Ok(()), |errno| Err(Error::io("write", &self.path, errno.error())))
+        errno.map_or(Ok(()), |errno| Err(Error::io(IoOp::Write, &self.path, errno.error())))
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -42,7 +43,7 @@ impl AppendFile for Handle {
         disk.note_write(&mut contents, &self.path, fault.is_some());
         if let Some(fault) = fault {
             contents.sync_failed = true;
-            return Err(Error::io("sync", &self.path, fault.errno.error()));
+            return Err(Error::io(IoOp::Sync, &self.path, fault.errno.error()));
         }
         contents.sync();
         Ok(())
@@ -58,7 +59,7 @@ impl ReadFile for Handle {
         let bad = disk.unreadable.iter().any(is_bad).then_some(Errno::Io);
         let ends_early = fault.is_some_and(|fault| fault.short);
         if let Some(errno) = fault.filter(|fault| !fault.short).map(|fault| fault.errno).or(bad) {
-            return Err(Error::io(OpKind::Read.verb(), &self.path, errno.error()));
+            return Err(Error::io(OpKind::Read.op(), &self.path, errno.error()));
         }
         drop(disk);
         let part = if ends_early { buf.len() / 2 } else { buf.len() };

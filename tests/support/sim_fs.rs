@@ -7,6 +7,7 @@ use super::sim_dir::SimDir;
 use super::sim_file::Handle;
 use super::sim_locks::{Lock, VersionLocks};
 use super::watch::{Before, Watcher};
+use sidebloom::IoOp;
 use sidebloom::fs::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile, ReaderLocks, Stamp};
 use sidebloom::{Error, Result};
 use std::collections::BTreeMap;
@@ -93,7 +94,7 @@ impl SimFs {
     /// The last writing operations, numbered from 1, one per line.
     pub fn log(&self) -> String {
         let line =
-            |(n, kind, path): &(u64, OpKind, PathBuf)| format!("{n} {} {}\n", kind.verb(), path.display());
+            |(n, kind, path): &(u64, OpKind, PathBuf)| format!("{n} {} {}\n", kind.op(), path.display());
         self.disk().log.iter().map(line).collect()
     }
 
@@ -129,7 +130,7 @@ impl SimFs {
         let (disk, fault) = self.begin_or_fault(kind, path);
         match fault {
             None => Ok(disk),
-            Some(fault) => Err(Error::io(kind.verb(), path, fault.errno.error())),
+            Some(fault) => Err(Error::io(kind.op(), path, fault.errno.error())),
         }
     }
 
@@ -163,7 +164,7 @@ impl Drop for Held {
 }
 
 fn refuse<T>(kind: OpKind, path: &Path, why: ErrorKind) -> Result<T> {
-    Err(Error::io(kind.verb(), path, io::Error::from(why)))
+    Err(Error::io(kind.op(), path, io::Error::from(why)))
 }
 
 impl Fs for SimFs {
@@ -238,7 +239,7 @@ impl Fs for SimFs {
         if contents.hole > 0 {
             return refuse(OpKind::Map, path, ErrorKind::OutOfMemory);
         }
-        Map::copied(&contents.bytes).map_err(|e| Error::io("map", path, e))
+        Map::copied(&contents.bytes).map_err(|e| Error::io(IoOp::Map, path, e))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {

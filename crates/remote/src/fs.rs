@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::generation::{File, Generation};
 use crate::local::Local;
 use crate::remote::Remote;
+use sidebloom::IoOp;
 use sidebloom::Result;
 use sidebloom::fs::{AppendFile, Fs, LockGuard, LockMode, Map, ReadFile, ReaderLocks, RealFs, Stamp};
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -116,7 +117,7 @@ impl RemoteFs {
     }
 
     /// A file of the store, and where it is, or its end.
-    fn file(&self, op: &'static str, path: &Path) -> Result<(File, PathBuf)> {
+    fn file(&self, op: IoOp, path: &Path) -> Result<(File, PathBuf)> {
         let name = Self::name(path);
         let state = self.state();
         let file = match state.files.get(name) {
@@ -134,11 +135,11 @@ fn known(generation: &Generation) -> BTreeMap<String, Known> {
     generation.files.iter().map(known).collect()
 }
 
-fn missing(op: &'static str, path: &Path) -> sidebloom::Error {
+fn missing(op: IoOp, path: &Path) -> sidebloom::Error {
     sidebloom::Error::io(op, path, io::Error::from(ErrorKind::NotFound))
 }
 
-fn refused<T>(op: &'static str, path: &Path) -> Result<T> {
+fn refused<T>(op: IoOp, path: &Path) -> Result<T> {
     Err(sidebloom::Error::io(
         op,
         path,
@@ -157,7 +158,7 @@ impl Fs for RemoteFs {
         if path == self.0.local.store_dir() || Self::name(path) == LOCK {
             return Ok(Some(0));
         }
-        Ok(self.file("inspect", path).ok().map(|(file, _)| file.object.bytes))
+        Ok(self.file(IoOp::Inspect, path).ok().map(|(file, _)| file.object.bytes))
     }
 
     fn stamp(&self, path: &Path) -> Result<Option<Stamp>> {
@@ -168,7 +169,7 @@ impl Fs for RemoteFs {
             let file_id = file.object.sha256.get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok());
             Stamp { file: file_id.unwrap_or(0), len: file.object.bytes, changed: 0 }
         };
-        let mut found = self.file("inspect", path).ok().map(stamp);
+        let mut found = self.file(IoOp::Inspect, path).ok().map(stamp);
         if let Some(found) = found.as_mut().filter(|_| Self::name(path) == MANIFEST) {
             found.changed = self.state().generation.number.into();
         }
@@ -176,7 +177,7 @@ impl Fs for RemoteFs {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
-        let (file, local) = self.file("open", path)?;
+        let (file, local) = self.file(IoOp::Open, path)?;
         let local = RealFs.open(&local)?;
         Ok(match file.tail {
             Some(tail) => {
@@ -195,7 +196,7 @@ impl Fs for RemoteFs {
     }
 
     unsafe fn map(&self, path: &Path) -> Result<Map> {
-        let (_, local) = self.file("map", path)?;
+        let (_, local) = self.file(IoOp::Map, path)?;
         // SAFETY: a local file appears whole and is never changed, only unlinked.
         unsafe { RealFs.map(&local) }
     }
@@ -203,7 +204,7 @@ impl Fs for RemoteFs {
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {
         match mode {
             LockMode::Shared => Ok(Box::new(Reads)),
-            LockMode::Exclusive => refused("lock", path),
+            LockMode::Exclusive => refused(IoOp::Lock, path),
         }
     }
 
@@ -212,35 +213,35 @@ impl Fs for RemoteFs {
     }
 
     fn create_dir(&self, path: &Path) -> Result<()> {
-        refused("create directory", path)
+        refused(IoOp::CreateDir, path)
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        refused("create", path)
+        refused(IoOp::Create, path)
     }
 
     fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
-        refused("open", path)
+        refused(IoOp::Open, path)
     }
 
     fn rename(&self, from: &Path, _to: &Path) -> Result<()> {
-        refused("rename", from)
+        refused(IoOp::Rename, from)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        refused("remove", path)
+        refused(IoOp::Remove, path)
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
-        refused("remove directory", path)
+        refused(IoOp::RemoveDir, path)
     }
 
     fn hard_link(&self, _from: &Path, to: &Path) -> Result<()> {
-        refused("link", to)
+        refused(IoOp::Link, to)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        refused("sync directory", dir)
+        refused(IoOp::SyncDir, dir)
     }
 }
 
@@ -312,7 +313,7 @@ impl RemoteFile {
             Error::AccessDenied { .. } => ErrorKind::PermissionDenied,
             _ => ErrorKind::Other,
         };
-        sidebloom::Error::io("read", &self.path, io::Error::new(kind, error))
+        sidebloom::Error::io(sidebloom::IoOp::Read, &self.path, io::Error::new(kind, error))
     }
 }
 

@@ -300,7 +300,8 @@ impl Polling {
             }
         };
         let thread = std::thread::Builder::new().name("sidebloom-poll".into()).spawn(poll);
-        let thread = thread.map_err(|e| sidebloom::Error::io("start a thread for", "a reader", e))?;
+        let thread = thread
+            .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Other("start a thread for"), "a reader", e))?;
         Ok(Polling { process: Process::current(), stop: Some(stop), thread: Some(thread) })
     }
 }

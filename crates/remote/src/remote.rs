@@ -106,7 +106,9 @@ impl Remote {
             .thread_name("sidebloom-remote")
             .enable_all()
             .build()
-            .map_err(|e| sidebloom::Error::io("start threads for", show::url(url), e))?;
+            .map_err(|e| {
+                sidebloom::Error::io(sidebloom::IoOp::Other("start threads for"), show::url(url), e)
+            })?;
         Ok(Remote {
             store,
             prefix,

@@ -77,7 +77,11 @@ impl Writer {
         }
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|e| {
-            sidebloom::Error::io("read", "the system's random numbers", std::io::Error::other(e.to_string()))
+            sidebloom::Error::io(
+                sidebloom::IoOp::Read,
+                "the system's random numbers",
+                std::io::Error::other(e.to_string()),
+            )
         })?;
         let number = parent.as_ref().map_or(known.generation, |newest| newest.number);
         let (dir, name) = (dir.to_path_buf(), hex(&random));

@@ -25,7 +25,7 @@ pub enum Call {
 pub fn objection(call: Call, error: &Error, strikes: &[Strike]) -> Option<String> {
     let explained = match error {
         Error::Io { path, op, source } => strikes.iter().any(|strike| {
-            let same = strike.path == *path && strike.kind.verb() == *op;
+            let same = strike.path == *path && strike.kind.op() == *op;
             same && source.raw_os_error() == Some(strike.errno.code()) && allows(call, strike)
         }),
         Error::Corruption { file, .. } => strikes.iter().any(|strike| {
@@ -42,7 +42,7 @@ pub fn objection(call: Call, error: &Error, strikes: &[Strike]) -> Option<String
 }
 
 fn text_of(strike: &Strike) -> String {
-    Error::io(strike.kind.verb(), &strike.path, strike.errno.error()).to_string()
+    Error::io(strike.kind.op(), &strike.path, strike.errno.error()).to_string()
 }
 
 fn name(path: &Path) -> &str {

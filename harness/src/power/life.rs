@@ -61,7 +61,7 @@ impl Life<'_> {
         fs.watch(move |moment| {
             if Rng::new(mix(&[seed, moment.number()])).percent(sample) {
                 // Nothing takes effect meanwhile, so what was promised by now must be on this disk.
-                let at = format!("{} {} {}", moment.number(), moment.kind.verb(), moment.path.display());
+                let at = format!("{} {} {}", moment.number(), moment.kind.op(), moment.path.display());
                 let image = Image { fs: moment.crash(Crash::Kill, 0), told: promises.now(), at };
                 images.lock().unwrap().push(image);
             }

@@ -118,7 +118,7 @@ fn watch(fs: &SimFs, is_open: &Arc<AtomicBool>) -> Arc<Mutex<Vec<Step>>> {
     let steps = Arc::new(Mutex::new(Vec::new()));
     let (sink, is_open) = (Arc::clone(&steps), Arc::clone(is_open));
     fs.watch(move |moment| {
-        let at = format!("{} {} {}", moment.number(), moment.kind.verb(), moment.path.display());
+        let at = format!("{} {} {}", moment.number(), moment.kind.op(), moment.path.display());
         let step = Step { fs: moment.crash(Crash::Kill, 0), at, is_open: is_open.load(SeqCst) };
         sink.lock().unwrap().push(step);
     });

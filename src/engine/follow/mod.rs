@@ -26,7 +26,7 @@ use crate::engine::filters::FilterKeeper;
 use crate::engine::open::recover::Recovery;
 use crate::engine::shared::Shared;
 use crate::engine::storage::Storage;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use crate::fs::Stamp;
 use crate::id::{FileId, FileKind, LOCK};
 use crate::key::Seq;
@@ -219,7 +219,11 @@ impl Follower {
             && storage.fs.stamp(&storage.dir.join(MANIFEST))? != manifest
         {
             // Flushed since the manifest was read: without it, rows that are visible would be gone until the next pass.
-            return Err(Error::io("read", storage.path_of(log, FileKind::Wal), ErrorKind::NotFound.into()));
+            return Err(Error::io(
+                IoOp::Read,
+                storage.path_of(log, FileKind::Wal),
+                ErrorKind::NotFound.into(),
+            ));
         }
         at.logs.forget_partial(floor);
         at.logs.read_last(storage, floor)?;

@@ -6,7 +6,7 @@ mod task;
 
 use self::task::BackgroundTask;
 use super::Engine;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoOp, Result};
 use crate::sync::{self, JoinHandle};
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) fn spawn(engine: &Arc<Engine>, threads: &mut Vec<JoinHandle<()>>) -> 
 fn spawn_one(engine: &Arc<Engine>, name: String, run: fn(&Engine)) -> Result<JoinHandle<()>> {
     let its = Arc::clone(engine);
     let spawned = sync::Builder::new().name(name).spawn(move || run(&its));
-    spawned.map_err(|e| Error::io("start a thread for", &engine.shared.storage.dir, e))
+    spawned.map_err(|e| Error::io(IoOp::Other("start a thread for"), &engine.shared.storage.dir, e))
 }
 
 impl Engine {

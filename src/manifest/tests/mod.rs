@@ -302,7 +302,7 @@ fn i5_a_failed_write_or_sync_is_reported_and_not_retried() {
         let mut state = ManifestState::new(HEADER);
         let writes = fs.writes();
         assert!(
-            matches!(manifest.append(&edit(1), &mut state), Err(Error::Io { op, .. }) if op == kind.verb())
+            matches!(manifest.append(&edit(1), &mut state), Err(Error::Io { op, .. }) if op == kind.op())
         );
         assert_eq!(fs.writes(), writes + attempts, "nothing follows the failure:\n{}", fs.log());
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::direction::Direction;
+use crate::error::IoOp;
 
 fn counts(counters: &ReadCounters) -> (u64, u64, u64) {
     let Reads { blocks, cache_hits, bytes } = counters.sum();
@@ -139,7 +140,7 @@ fn i5_after_a_failed_write_the_file_is_not_touched_again() {
     impl crate::fs::AppendFile for Full {
         fn append(&mut self, _: &[u8]) -> Result<()> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            Err(Error::io("write", "s", std::io::ErrorKind::StorageFull.into()))
+            Err(Error::io(IoOp::Write, "s", std::io::ErrorKind::StorageFull.into()))
         }
         fn sync(&mut self) -> Result<()> {
             self.0.fetch_add(1, Ordering::Relaxed);

@@ -157,7 +157,7 @@ fn i5_no_file_whose_write_or_sync_failed_is_written_again() {
         let lines: Vec<Vec<&str>> = log.lines().map(|line| line.split(' ').collect()).collect();
         let ours = || lines.iter().filter(|line| line[0].parse::<u64>().unwrap() > before);
         let Some(failed) =
-            ours().filter(|line| line[1] == kind.verb() && line[2] != "directory").nth(after as usize)
+            ours().filter(|line| line[1] == kind.op().verb() && line[2] != "directory").nth(after as usize)
         else {
             continue;
         };

@@ -101,7 +101,7 @@ fn fail_once(fault: Fault, kind: OpKind, seed: u64) -> Struck {
     fs.fail(fault);
     let failure = write_until_failure(&db, sequence);
     let history = log(&fs);
-    let mut struck = history.iter().filter(|(number, verb, _)| *number > before && *verb == kind.verb());
+    let mut struck = history.iter().filter(|(number, verb, _)| *number > before && *verb == kind.op().verb());
     let Some((.., path)) = struck.nth(fault.after as usize) else { return Struck::Nothing };
     let is_obsolete_segment = kind == OpKind::Rename && path.contains(".segment");
     if path.contains(".filter") || is_obsolete_segment {
@@ -110,7 +110,7 @@ fn fail_once(fault: Fault, kind: OpKind, seed: u64) -> Struck {
     }
     let Some((error, acknowledged)) = failure else { return Struck::Nothing };
     let cause = cause_of(&error);
-    assert!(cause.starts_with(&format!("cannot {} {STORE}", kind.verb())), "{cause}");
+    assert!(cause.starts_with(&format!("cannot {} {STORE}", kind.op())), "{cause}");
     assert!(cause.contains(&fault.errno.error().to_string()), "{cause}");
 
     // The first failure is reported, also to later callers.
@@ -120,7 +120,7 @@ fn fail_once(fault: Fault, kind: OpKind, seed: u64) -> Struck {
     let later: Vec<_> = log.iter().filter(|(number, ..)| *number > told).collect();
     let writes_a_log = |(_, verb, path): &&&(u64, String, String)| path.ends_with(".wal") && verb != "remove";
     assert_eq!(later.iter().find(writes_a_log), None, "a refused write reached the log");
-    let struck = log.iter().filter(|(number, verb, _)| *number > before && *verb == kind.verb());
+    let struck = log.iter().filter(|(number, verb, _)| *number > before && *verb == kind.op().verb());
     let (number, _, path) = struck.clone().nth(fault.after as usize).unwrap();
     assert!(cause.contains(path), "{cause}, not {path}");
     if kind != OpKind::SyncDir {
@@ -239,7 +239,7 @@ fn i5_a_failed_opening_names_the_file_and_the_next_one_finds_everything() {
             fs.fail(Fault::once(kind, after));
             let Err(error) = tiny_on(&fs).open(STORE) else { break };
             let text = error.to_string();
-            assert!(text.starts_with(&format!("cannot {} {STORE}", kind.verb())), "{text}");
+            assert!(text.starts_with(&format!("cannot {} {STORE}", kind.op())), "{text}");
             assert_eq!(sequence.prefix_of(&tiny_on(&fs).open(STORE).unwrap()), 30, "{text}");
         }
     }

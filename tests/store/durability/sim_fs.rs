@@ -1,8 +1,8 @@
 //! Tests of the simulated file system itself: what survives, fails and waits.
 
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
-use sidebloom::Error;
 use sidebloom::fs::{Fs, LockMode};
+use sidebloom::{Error, IoOp};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -134,7 +134,7 @@ fn i8_a_planned_fault_strikes_the_operation_it_names_and_no_other() {
     file.sync().unwrap();
     let error = file.sync().unwrap_err();
     assert!(
-        matches!(&error, Error::Io { op: "sync", source, .. } if source.raw_os_error() == Some(28)),
+        matches!(&error, Error::Io { op: IoOp::Sync, source, .. } if source.raw_os_error() == Some(28)),
         "{error}"
     );
     file.append(b"y").unwrap();
@@ -217,7 +217,7 @@ fn open_files_outlive_their_names_and_maps_are_what_was_there() {
     reader.read_exact_at(&mut buf, 0).unwrap();
     assert_eq!(buf, *map);
     assert!(matches!(reader.read_exact_at(&mut buf, 1), Err(Error::Corruption { offset: 1, .. })));
-    assert!(matches!(fs.open(Path::new("d/f")), Err(Error::Io { op: "open", .. })));
+    assert!(matches!(fs.open(Path::new("d/f")), Err(Error::Io { op: IoOp::Open, .. })));
     assert_eq!(fs.file_len(Path::new("d/f")).unwrap(), None);
     assert_eq!(fs.list(Path::new("d")).unwrap(), Vec::<String>::new());
 }

@@ -2,7 +2,7 @@
 
 use crate::support::{Crash, Errno, Fault, OpKind, STORE, SimFs, eventually, promptly, tiny_on};
 use sidebloom::filter::Verdict;
-use sidebloom::{Batch, Db, Durability, Error, MAX_KEY_BYTES, Options, Result};
+use sidebloom::{Batch, Db, Durability, Error, IoOp, MAX_KEY_BYTES, Options, Result};
 
 const ROWS: u32 = 3000;
 
@@ -187,7 +187,7 @@ fn i12_an_ingest_that_fails_to_publish_adds_no_log_at_each_retry() {
     let before = fs.read(&manifest).unwrap();
     for _ in 0..10 {
         fs.fail(Fault { only: Some("MANIFEST"), ..Fault::once(OpKind::Append, 0).with(Errno::NoSpace) });
-        assert!(matches!(db.ingest(rows(50)), Err(Error::Io { op: "write", .. })));
+        assert!(matches!(db.ingest(rows(50)), Err(Error::Io { op: IoOp::Write, .. })));
         assert!(is_empty(&db) && fs.faults_left() == 0);
     }
     let logs = || fs.files().iter().filter(|path| path.to_str().unwrap().ends_with(".wal")).count();

@@ -1,6 +1,7 @@
 //! Read errors in compactions.
 
 use super::*;
+use sidebloom::IoOp;
 
 /// A passing read error of a compaction does not stop writes, and loses nothing.
 #[test]
@@ -15,7 +16,7 @@ fn a_passing_read_error_of_a_compaction_stops_no_write_and_loses_nothing() {
         let outcome = db.compact();
         fs.heal();
         if let Err(error) = outcome {
-            assert!(matches!(error, Error::Io { op: "read", .. }), "{error}");
+            assert!(matches!(error, Error::Io { op: IoOp::Read, .. }), "{error}");
         }
         expected.insert(b"a".to_vec(), b"1".to_vec());
         (0..50).for_each(|i| {

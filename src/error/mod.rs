@@ -1,5 +1,9 @@
 //! The one error type of the crate.
 
+mod io_op;
+
+pub use io_op::IoOp;
+
 use crate::show;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,8 +20,8 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// A verb: "open", "read", "write", "sync", …
-        op: &'static str,
+        /// What was refused.
+        op: IoOp,
         /// The operating system's error.
         source: Arc<std::io::Error>,
     },
@@ -265,7 +269,7 @@ pub enum Error {
 
 impl Error {
     /// Wraps an operating-system error with the operation and its path.
-    pub fn io(op: &'static str, path: impl AsRef<Path>, source: std::io::Error) -> Self {
+    pub fn io(op: IoOp, path: impl AsRef<Path>, source: std::io::Error) -> Self {
         Error::Io { path: path.as_ref().to_path_buf(), op, source: Arc::new(source) }
     }
 
@@ -315,7 +319,14 @@ impl From<sidebloom_filter::Error> for Error {
                 Error::UnsupportedVersion { file: STREAM.into(), found, supported }
             }
             Filter::UnknownCode { offset, what } => Error::unknown_code(STREAM, offset, what),
-            Filter::Io { op, stream, source } => Error::Io { path: stream.into(), op, source },
+            Filter::Io { op, stream, source } => {
+                let op = match op {
+                    "read" => IoOp::Read,
+                    "write" => IoOp::Write,
+                    other => IoOp::Other(other),
+                };
+                Error::Io { path: stream.into(), op, source }
+            }
             denied @ Filter::SelfCheck { .. } => Error::corruption("a new filter", 0, denied.to_string()),
             Filter::InvalidArgument(what) => Error::InvalidArgument(what),
             other => Error::Internal(other.to_string()),
