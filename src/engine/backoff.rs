@@ -16,59 +16,61 @@ pub(crate) struct Backoff {
     longest: Duration,
     /// The last pause; zero before the first one.
     pause: Duration,
-    /// When the next attempt is due, if one is scheduled.
-    due: Option<Instant>,
+    /// When it began, and when it ends, if an attempt is scheduled.
+    scheduled: Option<(Instant, Instant)>,
 }
 
 impl Backoff {
     /// Nothing is scheduled. Pauses go from `first` to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
-        Backoff { first, longest, pause: Duration::ZERO, due: None }
+        Backoff { first, longest, pause: Duration::ZERO, scheduled: None }
     }
 
     /// Schedules an attempt after twice the last pause, unless one is scheduled. `false` if one is.
     pub fn schedule(&mut self) -> bool {
-        let is_free = self.due.is_none();
+        let is_free = self.scheduled.is_none();
         if is_free {
-            self.pause = (self.pause * 2).clamp(self.first, self.longest);
-            self.due = Some(Instant::now() + self.pause);
+            self.postpone();
         }
         is_free
     }
 
     /// Schedules an attempt after twice the last pause, whatever was scheduled.
     pub fn postpone(&mut self) {
-        self.due = None;
-        self.schedule();
+        self.pause = (self.pause * 2).clamp(self.first, self.longest);
+        let now = Instant::now();
+        self.scheduled = Some((now, now + self.pause));
     }
 
     /// Schedules an attempt after the first pause, whatever was scheduled.
     pub fn schedule_soon(&mut self) {
-        (self.pause, self.due) = (Duration::ZERO, None);
-        self.schedule();
+        self.forget_pauses();
+        self.postpone();
     }
 
     /// Lets the attempt that is scheduled come after no more than the first pause.
     pub fn hurry(&mut self) {
-        if let Some(due) = &mut self.due {
-            *due = *due + self.first - self.pause;
+        if let Some((since, due)) = &mut self.scheduled {
+            *due = (*due).min(*since + self.first);
             self.pause = self.first;
         }
     }
 
     /// Lets the next pause be the first one again.
-    pub fn shorten(&mut self) {
+    pub fn forget_pauses(&mut self) {
         self.pause = Duration::ZERO;
     }
 
     /// How long until the scheduled attempt; `None` if there is none.
     pub fn until(&self, now: Instant) -> Option<Duration> {
-        self.due.map(|due| due.saturating_duration_since(now))
+        self.scheduled.map(|(_, due)| due.saturating_duration_since(now))
     }
 
     /// Whether the scheduled attempt is due. It is no longer scheduled then.
     pub fn take_due(&mut self, now: Instant) -> bool {
-        self.due.take_if(|due| *due <= now).is_some()
+        let is_due = self.until(now).is_some_and(|left| left.is_zero());
+        self.scheduled = self.scheduled.filter(|_| !is_due);
+        is_due
     }
 }
 
@@ -179,7 +181,7 @@ mod tests {
         assert_eq!(backoff.pause, second(2));
         backoff.schedule_soon();
         assert_eq!(backoff.pause, second(1));
-        backoff.shorten();
+        backoff.forget_pauses();
         backoff.postpone();
         assert_eq!(backoff.pause, second(1));
     }

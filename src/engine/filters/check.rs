@@ -149,7 +149,7 @@ impl FilterKeeper {
     /// Puts a sidecar into the view, unless the segment is gone.
     fn install(&self, meta: &SegmentMeta, sidecar: Option<LiveSidecar>) {
         if sidecar.is_some() {
-            self.shared.control.lock().sidecars.missing.shorten();
+            self.shared.control.lock().sidecars.missing.forget_pauses();
         }
         let with_it = |live: &Arc<LiveSet>| {
             let now = live.now(meta)?;
