@@ -19,8 +19,9 @@ fn error_of(path: &Path, sound: &[u8], block: BlockHandle, at: usize, code: u8) 
     found
 }
 
+/// A codec, entry kinds, a hash or a compression of a newer version is not damage.
 #[test]
-fn i6_a_codec_entry_kinds_a_hash_or_a_compression_of_a_newer_version_is_no_damage() {
+fn i6_codes_of_a_newer_version_in_a_segment_are_not_damage() {
     let options = WriterOptions { block_bytes: 1000, compression: Compression::None };
     let Fixture { path, segment, .. } = &fixture(&songs(64), options);
     let sound = std::fs::read(path).unwrap();

@@ -24,7 +24,7 @@ fn extreme() -> impl Strategy<Value = u64> {
 
 /// Its kind is at 12, its hash at 13, and its first prefix extractor at 120.
 #[test]
-fn i6_a_filter_kind_a_hash_and_an_extractor_of_a_newer_version_are_refused_as_such() {
+fn i6_codes_of_a_newer_version_in_a_sidecar_are_refused_by_name() {
     let case = Case::new(BLOOM);
     let whole = case.bytes();
     for (at, code, what) in

@@ -122,8 +122,9 @@ fn i6_impossible_fields_and_other_encodings_are_refused() {
     assert!(matches!(other, Error::UnsupportedVersion { found: 2, supported: 1 }), "{other}");
 }
 
+/// A file with a hash that only a newer version knows is refused by that name, unless it is damaged.
 #[test]
-fn i6_a_file_whose_hash_a_newer_version_has_is_refused_as_such_unless_it_is_damaged() {
+fn i6_a_hash_of_a_newer_version_is_named_unless_it_is_damaged() {
     let mut bytes = encode(&small(10, 8, 7.into()));
     bytes[5] = 9;
     assert!(matches!(decode(&bytes), Err(Error::Damaged { .. })));

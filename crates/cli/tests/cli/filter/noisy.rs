@@ -31,8 +31,9 @@ fn noisy_filters_of_a_list_differ_and_let_less_pass_with_each_more() {
     assert_eq!(case.ok("check received in --and b --and c"), all);
 }
 
+/// `filter info` of several filters gives their rate together if they err independently.
 #[test]
-fn info_of_several_filters_gives_their_rate_together_if_they_err_independently() {
+fn info_of_independent_filters_gives_their_rate_together() {
     let case = Case::new();
     case.lines("in", numbered(0..5000));
     case.ok("build --noisy in -o a");
