@@ -36,9 +36,6 @@ impl Compaction {
     ) -> Option<Self> {
         assert_unlocked();
         let Quarantine { left, overtaken } = suspect.meta.place.quarantine()?;
-        if live.quarantined().iter().any(|s| is_taken(running, s)) {
-            return None;
-        }
         let (first, last) = (usize::from(left), usize::from(overtaken).max(1));
         let mut upper = vec![suspect.clone()];
         for (number, level) in live.levels().iter().enumerate().take(last).skip(first) {
