@@ -3,16 +3,17 @@
 use super::compaction::Compaction;
 use super::pick::pick_level0;
 use super::reservation::Reservation;
-use crate::Compression;
+use crate::engine::filters::plan::LevelSizes;
 use crate::engine::open::open_writable;
 use crate::error::Error;
+use crate::filter::PrefixSet;
 use crate::fs::RealFs;
 use crate::id::FileKind;
 use crate::manifest::{Manifest, Place, Quarantine, read_state};
 use crate::segment::SegmentSummary;
 use crate::segment::format::block_crc;
 use crate::support::{eventually, fast_dir};
-use crate::{Db, Options, repair};
+use crate::{Compression, Db, FilterPolicy, Options, repair};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -252,6 +253,8 @@ fn a_move_leaves_a_segment_in_quarantine_that_went_there_meanwhile() {
     bytes[0] ^= 1; // So that it does not return by itself.
     std::fs::write(&file, bytes).unwrap();
     assert!(engine.publisher.quarantine(&Error::corruption(&file, 0, "a flipped bit")));
+    let plan = FilterPolicy::default().plan(&LevelSizes::of(&live, [], &PrefixSet::default())).unwrap();
+    engine.filters.retune(&segment.meta, plan.choose(1, segment.meta.id)).unwrap(); // It is not even read.
     engine.compactor.compact_one(&planned).unwrap();
     assert_eq!(db.stats().segments_quarantined, 1);
     assert!(engine.shared.live().levels()[2].segments().len() == 0);
@@ -295,11 +298,13 @@ fn segments_in_quarantine_wait_while_another_one_comes_back() {
 /// A read that is scheduled while segments in quarantine are queued stays scheduled.
 #[test]
 fn queueing_segments_in_quarantine_keeps_a_read_that_is_scheduled() {
-    let (_dir, path) = store_of(&[(1, &[("a", "1")])]);
-    let db = Options::new().read_only(true).open(&path).unwrap();
-    let (control, now) = (&db.engine().shared.control, crate::sync::Instant::now());
-    control.lock().suspects.next.schedule_soon();
-    let due = control.lock().suspects.next.until(now);
-    db.engine().compactor.queue_suspects();
-    assert!(due.is_some() && control.lock().suspects.next.until(now) == due);
+    for place in [Place::Level(1), Place::Quarantine(Quarantine { left: 1, overtaken: 1 })] {
+        let (_dir, path) = store_with(&[(place, &[("a", "1")])], |_| ());
+        let db = Options::new().read_only(true).open(&path).unwrap();
+        let (control, now) = (&db.engine().shared.control, crate::sync::Instant::now());
+        control.lock().suspects.next.schedule_soon();
+        let due = control.lock().suspects.next.until(now);
+        db.engine().compactor.queue_suspects();
+        assert!(due.is_some() && control.lock().suspects.next.until(now) == due, "{place:?}");
+    }
 }

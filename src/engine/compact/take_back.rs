@@ -11,7 +11,7 @@
 
 use super::Compactor;
 use super::compaction::{Compaction, with_bound};
-use super::reservation::{Reservation, is_taken};
+use super::reservation::Reservation;
 use crate::engine::control::Control;
 use crate::engine::tasks::queue::Queue;
 use crate::engine::verify::check_whole;
