@@ -11,7 +11,7 @@ use crate::engine::follow::{Followed, start_following};
 use crate::engine::read::view::View;
 use crate::engine::shared::Shared;
 use crate::engine::storage::names::{
-    LOCK, is_unfinished, next_free_id, refuse_unfinished_copy, unusual_number,
+    LOCK, has_manifest, is_unfinished, next_free_id, refuse_unfinished_copy, unusual_number,
 };
 use crate::engine::storage::{Storage, open_files};
 use crate::engine::tasks;
@@ -93,7 +93,7 @@ fn is_store(fs: &dyn Fs, path: &Path) -> Result<bool> {
         }
         Err(error) => return Err(error),
     };
-    if names.iter().any(|name| name == MANIFEST) {
+    if has_manifest(fs, path, &names)? {
         return Ok(true);
     }
     refuse_unfinished_copy(fs, path, &names)?;
