@@ -74,10 +74,7 @@ impl Engine {
 
     /// Flushes, then makes a copy of the store in a new directory.
     pub fn checkpoint(&self, target: &Path) -> Result<()> {
-        if !self.shared.storage.options.read_only {
-            self.writer.flush()?;
-        }
-        self.publisher.checkpoint(target)
+        self.file_set()?.link_into(target)
     }
 
     /// Flushes everything written so far and returns the files that hold it.

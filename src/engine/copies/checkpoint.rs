@@ -3,12 +3,10 @@
 //! Whoever creates the `LOCK` file of the target and locks it owns the directory. So of several checkpoints to one target, in any process,
 //! one succeeds, and nobody opens a store there before it is whole. The others touch no file in it.
 
-use crate::engine::publish::Publisher;
-use crate::engine::storage::names::{LOCK, MANIFEST_OF_COPY};
+use super::file_set::{FileSet, is_missing};
+use crate::engine::storage::names::LOCK;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockGuard, LockMode, LockedFs, create_dir_durably, open_dir};
-use crate::id::{FileId, FileKind};
-use crate::manifest::{MANIFEST, ManifestState, encode_snapshot};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,20 +14,16 @@ use std::sync::Arc;
 /// Buffer size of a copy, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
-impl Publisher {
-    /// Links or copies the segments and sidecars into `target`. The manifest comes first, under a name that neither an opening nor
+impl FileSet {
+    /// Links or copies the files into the new directory `target`. The manifest comes first, under a name that neither an opening nor
     /// a repair takes for a store's; its own name comes last and turns the directory into a store.
-    pub fn checkpoint(&self, target: &Path) -> Result<()> {
-        let fs = &self.shared().storage.fs;
+    pub(crate) fn link_into(&self, target: &Path) -> Result<()> {
+        let fs = &*self.fs;
         let target = &*fs.absolute(target)?;
         if fs.file_len(target)?.is_some() {
             return Err(Error::AlreadyExists { path: target.to_path_buf() });
         }
-        // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps their files while a copy runs,
-        // and nobody waits for the copy.
-        let (state, _held) = self.with_state(|state| (state.clone(), self.shared().live()))?;
-        let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state };
-        let claimed = create_dir_durably(&**fs, target).and_then(|()| self.claim(target));
+        let claimed = create_dir_durably(fs, target).and_then(|()| claim(&self.fs, target));
         let (copy, _lock) = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {
@@ -39,52 +33,28 @@ impl Publisher {
             }
         };
         let mut copy = Copy { fs: copy, target, created: vec![target.join(LOCK)] };
-        let result = self.fill_checkpoint(&state, &mut copy);
-        if result.is_err() {
-            self.remove_checkpoint(&copy);
-        }
-        result
-    }
-
-    /// Makes this call the owner of the new directory, or fails if another one came first. Returns a handle of the directory, which leads to
-    /// the store's as well.
-    fn claim(&self, target: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
-        let fs = open_dir(&self.shared().storage.fs, target)?;
-        let path = target.join(LOCK);
-        match fs.create(&path) {
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
-                return Err(Error::AlreadyExists { path: target.to_path_buf() });
-            }
-            created => created.map(drop)?,
-        }
-        let locked = fs.lock(&path, LockMode::Exclusive);
-        if let Err(error @ Error::Locked { .. }) = locked {
-            return Err(error); // Somebody else has it now.
-        }
-        let checked = locked.and_then(|lock| match &*fs.list(target)? {
-            [only] if only == LOCK => Ok((LockedFs::wrap(Arc::clone(&fs), target, LOCK, &*lock), lock)),
-            _ => Err(Error::AlreadyExists { path: target.to_path_buf() }),
-        });
-        checked.inspect_err(|_| {
-            let _ = fs.remove(&path);
-        })
-    }
-
-    fn fill_checkpoint(&self, state: &ManifestState, copy: &mut Copy<'_>) -> Result<()> {
-        let [unfinished, manifest] = [MANIFEST_OF_COPY, MANIFEST].map(|name| copy.target.join(name));
-        copy.write(&unfinished, &encode_snapshot(state)?)?;
-        copy.fs.sync_dir(copy.target)?;
-        for id in state.segments.keys() {
-            self.link_or_copy_segment(*id, copy)?;
-            if self
-                .shared()
-                .storage
-                .fs
-                .file_len(&self.shared().storage.path_of(*id, FileKind::Filter))?
-                .is_some()
+        let filled = self.fill(&mut copy);
+        if filled.is_err() {
+            copy.remove_files();
+            if !matches!(fs.file_len(target), Ok(None))
+                && let Err(error) = fs.remove_dir(target)
             {
-                let from = self.shared().storage.path_of(*id, FileKind::Filter);
-                copy.link_or_copy(&from, &id.file_name(FileKind::Filter))?;
+                tracing::warn!(%error, "cannot remove a failed checkpoint; remove it yourself");
+            }
+        }
+        filled
+    }
+
+    fn fill(&self, copy: &mut Copy<'_>) -> Result<()> {
+        let [unfinished, manifest] =
+            [Self::MANIFEST_OF_COPY, Self::MANIFEST].map(|name| copy.target.join(name));
+        copy.write(&unfinished, self.manifest())?;
+        copy.fs.sync_dir(copy.target)?;
+        for segment in self.segments() {
+            self.with_segment(&segment, |path| copy.link_or_copy(path, &segment.name()))?;
+            match copy.link_or_copy(&self.sidecar(&segment), &segment.sidecar_name()) {
+                Err(error) if is_missing(&error) => {} // The segment has none.
+                done => done?,
             }
         }
         copy.fs.sync_dir(copy.target)?; // After a power cut, a manifest without its files would look like a damaged store.
@@ -92,34 +62,30 @@ impl Publisher {
         copy.fs.rename(&unfinished, &manifest)?;
         copy.fs.sync_dir(copy.target)
     }
+}
 
-    /// A compaction that finishes meanwhile renames its inputs.
-    fn link_or_copy_segment(&self, id: FileId, copy: &mut Copy<'_>) -> Result<()> {
-        let [live, obsolete] =
-            [FileKind::Segment, FileKind::Obsolete].map(|kind| self.shared().storage.path_of(id, kind));
-        let name = id.file_name(FileKind::Segment);
-        match copy.link_or_copy(&live, &name) {
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-                copy.link_or_copy(&obsolete, &name)
-            }
-            done => done,
+/// Makes the caller the owner of the new directory, or fails if another one came first. Returns a handle of the directory, which leads to
+/// the store's as well.
+fn claim(fs: &Arc<dyn Fs>, target: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
+    let fs = open_dir(fs, target)?;
+    let path = target.join(LOCK);
+    match fs.create(&path) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::AlreadyExists => {
+            return Err(Error::AlreadyExists { path: target.to_path_buf() });
         }
+        created => created.map(drop)?,
     }
-
-    /// Removes the files that a failed checkpoint has created, as far as possible, so that the caller can try again. The lock file, which was
-    /// created first, goes last: until then, nobody else takes the directory.
-    fn remove_checkpoint(&self, copy: &Copy<'_>) {
-        for path in copy.created.iter().rev() {
-            if let Ok(Some(_)) = copy.fs.file_len(path) {
-                let _ = copy.fs.remove(path);
-            }
-        }
-        if !matches!(self.shared().storage.fs.file_len(copy.target), Ok(None))
-            && let Err(error) = self.shared().storage.fs.remove_dir(copy.target)
-        {
-            tracing::warn!(%error, "cannot remove a failed checkpoint; remove it yourself");
-        }
+    let locked = fs.lock(&path, LockMode::Exclusive);
+    if let Err(error @ Error::Locked { .. }) = locked {
+        return Err(error); // Somebody else has it now.
     }
+    let checked = locked.and_then(|lock| match &*fs.list(target)? {
+        [only] if only == LOCK => Ok((LockedFs::wrap(Arc::clone(&fs), target, LOCK, &*lock), lock)),
+        _ => Err(Error::AlreadyExists { path: target.to_path_buf() }),
+    });
+    checked.inspect_err(|_| {
+        let _ = fs.remove(&path);
+    })
 }
 
 /// A checkpoint that is being written.
@@ -132,6 +98,16 @@ struct Copy<'a> {
 }
 
 impl Copy<'_> {
+    /// Removes the files that a failed checkpoint has created, as far as possible, so that the caller can try again. The lock file, which was
+    /// created first, goes last: until then, nobody else takes the directory.
+    fn remove_files(&self) {
+        for path in self.created.iter().rev() {
+            if let Ok(Some(_)) = self.fs.file_len(path) {
+                let _ = self.fs.remove(path);
+            }
+        }
+    }
+
     /// As durable as after [`link_or_copy`](Self::link_or_copy).
     fn write(&mut self, path: &Path, bytes: &[u8]) -> Result<()> {
         let mut file = self.fs.create(path)?;

@@ -1,11 +1,10 @@
 //! The files of a store of one moment, to be copied elsewhere while the store goes on.
 
 use crate::engine::publish::Publisher;
-use crate::engine::storage::Storage;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, ReadFile};
 use crate::id::{FileId, FileKind};
-use crate::live::LiveSegment;
+use crate::live::LiveSet;
 use crate::manifest::{ManifestState, encode_snapshot};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -15,12 +14,12 @@ use std::sync::Arc;
 ///
 /// A directory with the manifest under the name [`MANIFEST`](Self::MANIFEST), the files under theirs and an empty file `LOCK` is a store.
 pub struct FileSet {
-    fs: Arc<dyn Fs>,
+    pub(super) fs: Arc<dyn Fs>,
     dir: PathBuf,
     store_id: u64,
     version: u64,
     manifest: Vec<u8>,
-    segments: Vec<LiveSegment>,
+    live: Arc<LiveSet>,
 }
 
 /// A segment of a [`FileSet`].
@@ -90,7 +89,7 @@ impl FileSet {
 
     /// The segments.
     pub fn segments(&self) -> impl Iterator<Item = SegmentEntry> + '_ {
-        self.segments.iter().map(|s| SegmentEntry {
+        self.live.segments().map(|s| SegmentEntry {
             id: s.meta.id,
             digest: s.meta.digest,
             bytes: s.meta.file_bytes,
@@ -103,11 +102,7 @@ impl FileSet {
     /// # Errors
     /// [`Error::Io`].
     pub fn open_segment(&self, segment: &SegmentEntry) -> Result<Arc<dyn ReadFile>> {
-        // A compaction may have renamed it meanwhile.
-        match self.open(segment.id, FileKind::Segment) {
-            Err(error) if is_missing(&error) => self.open(segment.id, FileKind::Obsolete),
-            opened => opened,
-        }
+        self.with_segment(segment, |path| self.fs.open(path))
     }
 
     /// Opens the sidecar of a segment; `None` if it has none.
@@ -115,41 +110,51 @@ impl FileSet {
     /// # Errors
     /// [`Error::Io`].
     pub fn open_sidecar(&self, segment: &SegmentEntry) -> Result<Option<Arc<dyn ReadFile>>> {
-        match self.open(segment.id, FileKind::Filter) {
+        match self.fs.open(&self.sidecar(segment)) {
             Err(error) if is_missing(&error) => Ok(None),
             opened => opened.map(Some),
         }
     }
 
-    fn open(&self, id: FileId, kind: FileKind) -> Result<Arc<dyn ReadFile>> {
-        self.fs.open(&self.dir.join(id.file_name(kind)))
+    /// Acts on the file of a segment, which a compaction may have renamed since.
+    pub(super) fn with_segment<T>(
+        &self,
+        segment: &SegmentEntry,
+        mut act: impl FnMut(&Path) -> Result<T>,
+    ) -> Result<T> {
+        match act(&self.path(segment, FileKind::Segment)) {
+            Err(error) if is_missing(&error) => act(&self.path(segment, FileKind::Obsolete)),
+            done => done,
+        }
+    }
+
+    pub(super) fn sidecar(&self, segment: &SegmentEntry) -> PathBuf {
+        self.path(segment, FileKind::Filter)
+    }
+
+    fn path(&self, segment: &SegmentEntry, kind: FileKind) -> PathBuf {
+        self.dir.join(segment.id.file_name(kind))
     }
 }
 
-fn is_missing(error: &Error) -> bool {
+pub(super) fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::NotFound)
-}
-
-impl Storage {
-    fn file_set(&self, state: &ManifestState, segments: Vec<LiveSegment>) -> Result<FileSet> {
-        Ok(FileSet {
-            fs: Arc::clone(&self.fs),
-            dir: self.dir.clone(),
-            store_id: self.header.store_id,
-            version: state.next_id.0,
-            manifest: encode_snapshot(state)?,
-            segments,
-        })
-    }
 }
 
 /// The files of what was flushed.
 pub(crate) fn file_set(publisher: &Publisher) -> Result<FileSet> {
     let shared = publisher.shared();
-    publisher.with_state(|state| {
-        // The logs do not come along, and segments have everything up to the last number. Numbers that files have taken since do not count:
-        // the next process may take them again, and the version with them.
-        let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state.clone() };
-        shared.storage.file_set(&state, shared.live().segments().cloned().collect())
-    })?
+    // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps their files.
+    let (state, live) = publisher.with_state(|state| (state.clone(), shared.live()))?;
+    // The logs do not come along, and segments have everything up to the last number. Numbers that files have taken since do not count: the
+    // next process may take them again, and the version with them.
+    let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state };
+    Ok(FileSet {
+        fs: Arc::clone(&shared.storage.fs),
+        dir: shared.storage.dir.clone(),
+        store_id: shared.storage.header.store_id,
+        version: state.next_id.0,
+        manifest: encode_snapshot(&state)?,
+        live,
+    })
 }
