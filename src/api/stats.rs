@@ -77,6 +77,20 @@ impl Stats {
         if self.user_bytes == 0 { 0.0 } else { written as f64 / self.user_bytes as f64 }
     }
 
+    /// The counters, by the names of their fields.
+    pub fn counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        macro_rules! by_name {
+            ($($field:ident)*) => { [$((stringify!($field), self.$field)),*] };
+        }
+        #[rustfmt::skip]
+        let counters = by_name! {
+            filter_probes filter_negatives filter_false_positives prefix_probes prefix_negatives filters_unavailable
+            segment_opens block_reads block_cache_hits bytes_read user_bytes log_bytes flush_bytes compaction_bytes
+            compaction_read_bytes filter_bytes_written descriptor_waits stall_micros shortages
+        };
+        counters.into_iter()
+    }
+
     /// The expected number of false positives in a lookup of a missing key within the range of every run: the sum over the runs.
     pub fn expected_false_positives(&self) -> f64 {
         self.levels.iter().map(|level| level.expected_fpr * level.runs as f64).sum()

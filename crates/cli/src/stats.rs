@@ -6,6 +6,7 @@ use crate::{human, progress};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use sidebloom::{Db, LevelStats, MAX_KEY_BYTES, Stats};
+use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Print the contents and false-positive rates of each level
@@ -31,33 +32,17 @@ struct Report {
     /// Absent keys looked up by --probe.
     probed: u64,
     key_hash: &'static str,
-    since_opening: OpenCounters,
+    since_opening: SinceOpening,
 }
 
-/// The store's counters since this run opened it.
+/// The store since this run opened it.
 #[derive(Serialize)]
-struct OpenCounters {
-    filter_probes: u64,
-    filter_negatives: u64,
-    filter_false_positives: u64,
-    prefix_probes: u64,
-    prefix_negatives: u64,
+struct SinceOpening {
+    #[serde(flatten)]
+    counters: BTreeMap<&'static str, u64>,
     segments_open: u64,
     filters_mapped: u64,
-    segment_opens: u64,
-    block_reads: u64,
-    block_cache_hits: u64,
-    bytes_read: u64,
-    user_bytes: u64,
-    log_bytes: u64,
-    flush_bytes: u64,
-    compaction_bytes: u64,
-    compaction_read_bytes: u64,
-    filter_bytes_written: u64,
     write_amplification: f64,
-    shortages: u64,
-    descriptor_waits: u64,
-    stall_micros: u64,
     write_stall: Option<String>,
     /// Everything that another process wrote longer ago than this, in seconds, is included.
     follower_age: Option<f64>,
@@ -92,8 +77,12 @@ impl Args {
         let db = open_to_read(cx)?;
         db.warm()?; // Otherwise filters whose checksums are not verified yet would count as missing.
         let probed = if self.probe > 0 { ask_for_absent_keys(&db, self.probe)? } else { 0 };
-        let report = Report::new(&db.stats(), probed);
-        cx.report(&report, |out| report.print(out))?;
+        let stats = db.stats();
+        let report = Report::new(&stats, probed);
+        cx.report(&report, |out| {
+            report.print(out)?;
+            print_since_opening(&stats, out)
+        })?;
         Ok(Outcome::Found)
     }
 }
@@ -138,7 +127,7 @@ impl Report {
             segments_quarantined: stats.segments_quarantined,
             probed,
             key_hash: stats.key_hash.name(),
-            since_opening: OpenCounters::new(stats),
+            since_opening: SinceOpening::new(stats),
         }
     }
 
@@ -174,57 +163,39 @@ impl Report {
         if self.probed > 0 {
             writeln!(out, "looked up {} absent keys", human::count(self.probed))?;
         }
-        writeln!(out, "keys are hashed with {}", self.key_hash)?;
-        self.since_opening.print(out)
+        Ok(writeln!(out, "keys are hashed with {}", self.key_hash)?)
     }
 }
 
-impl OpenCounters {
+impl SinceOpening {
     fn new(stats: &Stats) -> Self {
-        OpenCounters {
-            filter_probes: stats.filter_probes,
-            filter_negatives: stats.filter_negatives,
-            filter_false_positives: stats.filter_false_positives,
-            prefix_probes: stats.prefix_probes,
-            prefix_negatives: stats.prefix_negatives,
+        SinceOpening {
+            counters: stats.counters().collect(),
             segments_open: stats.segments_open,
             filters_mapped: stats.filters_mapped,
-            segment_opens: stats.segment_opens,
-            block_reads: stats.block_reads,
-            block_cache_hits: stats.block_cache_hits,
-            bytes_read: stats.bytes_read,
-            user_bytes: stats.user_bytes,
-            log_bytes: stats.log_bytes,
-            flush_bytes: stats.flush_bytes,
-            compaction_bytes: stats.compaction_bytes,
-            compaction_read_bytes: stats.compaction_read_bytes,
-            filter_bytes_written: stats.filter_bytes_written,
             write_amplification: stats.write_amplification(),
-            shortages: stats.shortages,
-            descriptor_waits: stats.descriptor_waits,
-            stall_micros: stats.stall_micros,
             write_stall: stats.write_stall.map(|cause| format!("{cause:?}").to_lowercase()),
             follower_age: stats.follower_age.map(|age| age.as_secs_f64()),
         }
     }
+}
 
-    /// A store opened for reading writes nothing, so the write counters appear in the JSON form only.
-    fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
-        let [reads, hits] = [self.block_reads, self.block_cache_hits].map(human::count);
-        let [open, mapped] = [self.segments_open, self.filters_mapped].map(human::count);
-        let bytes = human::bytes(self.bytes_read as f64);
-        writeln!(
-            out,
-            "this run: {bytes} and {reads} blocks read, {hits} from the cache; {open} segments open, {mapped} filters mapped"
-        )?;
-        let [space, descriptors] = [self.shortages, self.descriptor_waits].map(human::count);
-        let stalled = human::nanos(self.stall_micros as f64 * 1e3);
-        writeln!(
-            out,
-            "shortages: {space} of disk space, {descriptors} of descriptors; writers stalled for {stalled}"
-        )?;
-        Ok(())
-    }
+/// A store opened for reading writes nothing, so the write counters appear in the JSON form only.
+fn print_since_opening(stats: &Stats, out: &mut impl Write) -> Result<(), Failure> {
+    let [reads, hits] = [stats.block_reads, stats.block_cache_hits].map(human::count);
+    let [open, mapped] = [stats.segments_open, stats.filters_mapped].map(human::count);
+    let bytes = human::bytes(stats.bytes_read as f64);
+    writeln!(
+        out,
+        "this run: {bytes} and {reads} blocks read, {hits} from the cache; {open} segments open, {mapped} filters mapped"
+    )?;
+    let [space, descriptors] = [stats.shortages, stats.descriptor_waits].map(human::count);
+    let stalled = human::nanos(stats.stall_micros as f64 * 1e3);
+    writeln!(
+        out,
+        "shortages: {space} of disk space, {descriptors} of descriptors; writers stalled for {stalled}"
+    )?;
+    Ok(())
 }
 
 /// Sums over the levels. The expected rate is the mean over the keys, as within each level.
