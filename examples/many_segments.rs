@@ -147,9 +147,10 @@ fn measure(dir: &Path) -> Result<()> {
 }
 
 fn within(what: &str, found: usize, limit: usize) -> Result<()> {
-    match found <= limit {
-        true => Ok(()),
-        false => Err(sidebloom::Error::Internal(format!("{found} {what}, more than {limit}"))),
+    if found <= limit {
+        Ok(())
+    } else {
+        Err(sidebloom::Error::Internal(format!("{found} {what}, more than {limit}")))
     }
 }
 

@@ -68,10 +68,7 @@ pub fn message(text: &str) -> String {
     let words = text.split_inclusive(is_end).map(|word| {
         let bare = word.trim_end_matches(is_end);
         let end = word.get(bare.len()..).unwrap_or_default();
-        match bare.contains("://") {
-            true => url(bare) + end,
-            false => word.to_owned(),
-        }
+        if bare.contains("://") { url(bare) + end } else { word.to_owned() }
     });
     escaped(&words.collect::<String>()).into_owned()
 }

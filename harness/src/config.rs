@@ -28,9 +28,10 @@ pub fn random(rng: &mut Rng, fs: Arc<dyn Fs>) -> Options {
 pub fn prefixes(rng: &mut Rng) -> Vec<PrefixExtractor> {
     let mut found = Vec::new();
     for _ in 0..rng.below(5) {
-        let extractor = match rng.percent(50) {
-            true => PrefixExtractor::fixed(1 + rng.below(12) as usize),
-            false => PrefixExtractor::delimited(*rng.pick(b"/k0a\0\xff"), 1 + rng.below(3) as usize),
+        let extractor = if rng.percent(50) {
+            PrefixExtractor::fixed(1 + rng.below(12) as usize)
+        } else {
+            PrefixExtractor::delimited(*rng.pick(b"/k0a\0\xff"), 1 + rng.below(3) as usize)
         };
         if !found.contains(&extractor) {
             found.push(extractor);

@@ -240,9 +240,10 @@ impl Db {
 
     /// The keys that start with `prefix`, and their values, in order. With [`Options::prefixes`](crate::Options::prefixes), it skips what has no such key.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
-        match self.reader().denies_prefix(prefix.as_ref()) {
-            true => Range::empty(),
-            false => self.snapshot().prefix_range(prefix.as_ref()),
+        if self.reader().denies_prefix(prefix.as_ref()) {
+            Range::empty()
+        } else {
+            self.snapshot().prefix_range(prefix.as_ref())
         }
     }
 

@@ -139,9 +139,12 @@ impl Publisher {
         let version = state.next_id.0;
 
         self.shared.change_live(
-            |now| match Arc::ptr_eq(now, &live) {
-                true => next.take(),
-                false => Some(next_live(now, &change)), // It has got other sidecars.
+            |now| {
+                if Arc::ptr_eq(now, &live) {
+                    next.take()
+                } else {
+                    Some(next_live(now, &change)) // It has got other sidecars.
+                }
             },
             |view| {
                 if let Some(flushed) = &change.flushed {

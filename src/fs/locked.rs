@@ -56,9 +56,10 @@ impl LockedFs {
     }
 
     fn checked(&self, path: &Path, file: Box<dyn AppendFile>) -> Box<dyn AppendFile> {
-        match path.starts_with(&self.dir) {
-            true => Box::new(LockedFile { file, lock: Arc::clone(&self.lock) }),
-            false => file,
+        if path.starts_with(&self.dir) {
+            Box::new(LockedFile { file, lock: Arc::clone(&self.lock) })
+        } else {
+            file
         }
     }
 }

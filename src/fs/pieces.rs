@@ -60,9 +60,10 @@ impl Pieces {
             }
             self.window.resize(size, 0);
             self.window_at = at;
-            match self.around_errors {
-                true => read_around_errors(&*self.file, &mut self.window, at),
-                false => self.file.read_exact_at(&mut self.window, at)?,
+            if self.around_errors {
+                read_around_errors(&*self.file, &mut self.window, at)
+            } else {
+                self.file.read_exact_at(&mut self.window, at)?
             }
         }
         Ok(self.window.get(at.saturating_sub(self.window_at) as usize..).unwrap_or_default())

@@ -133,12 +133,10 @@ impl Canonical {
 
     /// Whether this build can apply it.
     pub(super) fn check_features(&self) -> Result<()> {
-        match self.fold && cfg!(not(feature = "unicode")) {
-            true => Err(Error::FeatureMissing {
-                what: format!("the canonical form \"{self}\""),
-                feature: "unicode",
-            }),
-            false => Ok(()),
+        if self.fold && cfg!(not(feature = "unicode")) {
+            Err(Error::FeatureMissing { what: format!("the canonical form \"{self}\""), feature: "unicode" })
+        } else {
+            Ok(())
         }
     }
 }
@@ -170,10 +168,7 @@ impl fmt::Display for Canonical {
         let words =
             [self.fold.then_some("fold"), self.pad.then_some("pad"), self.any.then_some("any"), values];
         let words: Vec<&str> = words.into_iter().flatten().collect();
-        match words.is_empty() {
-            true => f.write_str("exact"),
-            false => f.write_str(&words.join(",")),
-        }
+        if words.is_empty() { f.write_str("exact") } else { f.write_str(&words.join(",")) }
     }
 }
 

@@ -276,10 +276,7 @@ fn is_generation(name: &str) -> bool {
 pub(super) fn remove_leftovers(fs: &Arc<dyn Fs>, dir: &Path, live: &str) -> Result<()> {
     for name in fs.list(dir)?.into_iter().filter(|name| name != live && is_leftover(name)) {
         let path = dir.join(&name);
-        match is_generation(&name) {
-            true => remove_store(fs, &path)?,
-            false => fs.remove(&path)?,
-        }
+        if is_generation(&name) { remove_store(fs, &path)? } else { fs.remove(&path)? }
     }
     Ok(())
 }

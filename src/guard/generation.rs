@@ -280,10 +280,7 @@ impl Generation {
                 Err(error) => return Some(Err(error)),
             };
             let hash = StoredHash::from_bytes(&key, self.width)?;
-            let count = match value.is_empty() {
-                true => Some(1),
-                false => Decoder::new(&value).varint(),
-            };
+            let count = if value.is_empty() { Some(1) } else { Decoder::new(&value).varint() };
             Some(count.map(|count| (hash, count)).ok_or_else(|| self.damaged("invalid row count")))
         })
     }

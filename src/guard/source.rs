@@ -48,12 +48,13 @@ pub trait Source {
 /// Refuses a guard that distinguishes keys which the database treats as equal.
 pub(super) fn check_equality(canonical: Canonical, source: &dyn Source) -> Result<()> {
     let needed = source.equality();
-    match canonical.covers(needed) {
-        true => Ok(()),
-        false => Err(Error::InvalidArgument(format!(
+    if canonical.covers(needed) {
+        Ok(())
+    } else {
+        Err(Error::InvalidArgument(format!(
             "the keys of this guard are \"{canonical}\", but its database ignores the differences \"{needed}\": \
              build the guard with keys \"{}\"",
             canonical.and(needed)
-        ))),
+        )))
     }
 }

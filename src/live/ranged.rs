@@ -97,9 +97,10 @@ impl RangedRuns {
 
     /// The segments of which range tombstones in other segments delete everything.
     pub(crate) fn covered<'a>(&self, segments: impl Iterator<Item = &'a LiveSegment>) -> Vec<LiveSegment> {
-        match self.is_empty() {
-            true => Vec::new(),
-            false => segments.filter(|s| !s.is_quarantined() && self.cover(s)).cloned().collect(),
+        if self.is_empty() {
+            Vec::new()
+        } else {
+            segments.filter(|s| !s.is_quarantined() && self.cover(s)).cloned().collect()
         }
     }
 

@@ -165,9 +165,10 @@ impl Run {
                 (at, many.get(at)?)
             }
         };
-        match fenced.first < fence && fence < fenced.last {
-            true => Some((at, fenced)),
-            false => self.find_by_keys(at, fence, key),
+        if fenced.first < fence && fence < fenced.last {
+            Some((at, fenced))
+        } else {
+            self.find_by_keys(at, fence, key)
         }
     }
 

@@ -222,9 +222,10 @@ impl ManifestState {
 /// Says that two segments of a sorted level overlap.
 pub(crate) fn overlap(a: &SegmentMeta, b: &SegmentMeta) -> String {
     let (a, b) = if a.smallest <= b.smallest { (a, b) } else { (b, a) };
-    let end = match a.largest == last_key() {
-        true => "\\xff…".to_owned(), // 64 KiB of it.
-        false => a.largest.escape_ascii().to_string(),
+    let end = if a.largest == last_key() {
+        "\\xff…".to_owned() // 64 KiB of it.
+    } else {
+        a.largest.escape_ascii().to_string()
     };
     format!(
         "segments {} and {} of level {} overlap: the first ends at key \"{}\", the second starts at \"{}\"",

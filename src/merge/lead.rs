@@ -18,10 +18,7 @@ pub(super) fn count_leading(most: usize, holds: impl Fn(usize) -> bool) -> usize
     let mut high = most.min(low + step);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        match holds(middle) {
-            true => low = middle,
-            false => high = middle,
-        }
+        if holds(middle) { low = middle } else { high = middle }
     }
     low
 }

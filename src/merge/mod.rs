@@ -79,10 +79,7 @@ impl MergeCursor {
     /// Moves to the next row that a reader sees; `false` at the end, and from then on.
     #[inline]
     pub fn advance_visible(&mut self) -> Result<bool> {
-        match self.step_put() {
-            true => Ok(true),
-            false => self.find_next(),
-        }
+        if self.step_put() { Ok(true) } else { self.find_next() }
     }
 
     /// The rest of [`advance_visible`](Self::advance_visible). Out of line, so that its usual case is short in each caller.
@@ -118,9 +115,10 @@ impl MergeCursor {
                 (hidden, span) = (0, now); // Each range of many is passed after as few entries as the first.
             }
             hidden += u32::from(is_hidden);
-            found = match is_hidden && hidden >= HIDDEN_RUN && hidden.is_power_of_two() {
-                true => self.pass_deleted()?,
-                false => self.advance()?,
+            found = if is_hidden && hidden >= HIDDEN_RUN && hidden.is_power_of_two() {
+                self.pass_deleted()?
+            } else {
+                self.advance()?
             };
         }
         Ok(found)

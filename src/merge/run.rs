@@ -106,10 +106,7 @@ impl RunCursor {
     /// Moves to the next entry or segment.
     pub(super) fn advance(&mut self) -> Result<bool> {
         if let RunPosition::Before(file) = &self.at {
-            let start = match self.is_first {
-                true => self.start.as_ref().map(Vec::as_slice),
-                false => Bound::Unbounded,
-            };
+            let start = if self.is_first { self.start.as_ref().map(Vec::as_slice) } else { Bound::Unbounded };
             let segment = file.open()?;
             let kept = self.kept.take();
             let mut cursor = kept.unwrap_or_else(|| segment.resting_cursor(self.direction, self.access));

@@ -259,10 +259,8 @@ impl Options {
     }
 
     pub(crate) fn validate(&self) -> Result<()> {
-        let check = |ok: bool, what: &str| match ok {
-            true => Ok(()),
-            false => Err(Error::InvalidArgument(what.to_owned())),
-        };
+        let check =
+            |ok: bool, what: &str| if ok { Ok(()) } else { Err(Error::InvalidArgument(what.to_owned())) };
         check(self.memtable_bytes >= 4096, "memtable_bytes must be at least 4096")?;
         check(self.segment_bytes >= 4096, "segment_bytes must be at least 4096")?;
         check((256..=1 << 20).contains(&self.block_bytes), "block_bytes must be 256 to 1048576")?;

@@ -72,10 +72,7 @@ impl DeletedRange {
 
 /// The smallest key greater than `key`; `None` if there is none.
 pub fn successor(key: &[u8]) -> Option<Vec<u8>> {
-    match key.len() < MAX_KEY_BYTES {
-        true => Some([key, &[0]].concat()),
-        false => prefix_end(key),
-    }
+    if key.len() < MAX_KEY_BYTES { Some([key, &[0]].concat()) } else { prefix_end(key) }
 }
 
 /// The last key of all. It stands for the end of a range that has none.
@@ -88,12 +85,11 @@ pub fn last_key() -> Bytes {
 
 /// Appends the largest key of a segment: 0 for the [last key of all](last_key), otherwise 1 + its length and the key.
 pub fn put_last_key(out: &mut Vec<u8>, key: &[u8]) {
-    match *key == **LAST_KEY {
-        true => out.put_varint(0),
-        false => {
-            out.put_varint(key.len() as u64 + 1);
-            out.extend_from_slice(key);
-        }
+    if *key == **LAST_KEY {
+        out.put_varint(0)
+    } else {
+        out.put_varint(key.len() as u64 + 1);
+        out.extend_from_slice(key);
     }
 }
 

@@ -93,9 +93,10 @@ fn longest(ends: &[u8], width: u8, total: u32) -> Parsed<usize> {
         longest = longest.max(len);
         start = end;
     }
-    match start == total as usize {
-        true => Ok(longest),
-        false => Err("the last end in a data block is not the end of its area"),
+    if start == total as usize {
+        Ok(longest)
+    } else {
+        Err("the last end in a data block is not the end of its area")
     }
 }
 
@@ -116,10 +117,7 @@ impl Rows {
     /// The key of row `at`.
     #[inline]
     pub fn key(&self, at: usize) -> SplitKey<'_> {
-        match at < self.len() {
-            true => SplitKey::new(self.prefix(), self.suffix(at)),
-            false => SplitKey::default(),
-        }
+        if at < self.len() { SplitKey::new(self.prefix(), self.suffix(at)) } else { SplitKey::default() }
     }
 
     /// The sequence number of row `at`.
@@ -138,9 +136,10 @@ impl Rows {
     #[inline]
     pub fn kind(&self, at: usize) -> EntryKind {
         let bits = || self.bytes.get(self.layout.tombstones + at / 8).copied().unwrap_or_default();
-        match self.has_tombstones() && bits() >> (at % 8) & 1 == 1 {
-            true => EntryKind::Tombstone,
-            false => EntryKind::Put,
+        if self.has_tombstones() && bits() >> (at % 8) & 1 == 1 {
+            EntryKind::Tombstone
+        } else {
+            EntryKind::Put
         }
     }
 
@@ -203,10 +202,7 @@ impl Rows {
         let mut window = 0..self.len();
         while window.len() > FINGERPRINTS_MAX {
             let middle = window.start + window.len() / 2;
-            match self.suffix(middle) <= suffix {
-                true => window.start = middle,
-                false => window.end = middle,
-            }
+            if self.suffix(middle) <= suffix { window.start = middle } else { window.end = middle }
         }
         window
     }
@@ -217,10 +213,7 @@ impl Rows {
         while low < high {
             let middle = low + (high - low) / 2;
             let order = self.key(middle).cmp_bytes(key);
-            match order.is_lt() || inclusive && order.is_eq() {
-                true => low = middle + 1,
-                false => high = middle,
-            }
+            if order.is_lt() || inclusive && order.is_eq() { low = middle + 1 } else { high = middle }
         }
         low
     }

@@ -86,9 +86,10 @@ fn trailer_end(
         let stored = bytes.get(type_at + 1..).and_then(|rest| rest.first_chunk::<4>());
         let (Some(body), Some(stored)) = (body, stored) else { return BlockEnd::Beyond };
         *effort += body.len() as u64;
-        match block_crc(id, offset, body) == u32::from_le_bytes(*stored) {
-            true => BlockEnd::At(type_at + TRAILER_BYTES),
-            false => BlockEnd::Nowhere,
+        if block_crc(id, offset, body) == u32::from_le_bytes(*stored) {
+            BlockEnd::At(type_at + TRAILER_BYTES)
+        } else {
+            BlockEnd::Nowhere
         }
     };
     if tail.first() == Some(&(kind as u8)) {

@@ -94,9 +94,10 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
             Compression::Lz4 => lz4_flex::block::decompress_into(packed, raw).ok(),
             Compression::Zstd => unzstd(location, packed, raw)?,
         };
-        match written == Some(len) {
-            true => Ok(()),
-            false => Err(location.damaged(format!("the {} data does not decompress", kind.name()))),
+        if written == Some(len) {
+            Ok(())
+        } else {
+            Err(location.damaged(format!("the {} data does not decompress", kind.name())))
         }
     })
 }

@@ -120,13 +120,14 @@ impl OpenFiles {
             }
             opened => opened?,
         };
-        match segment.summary().digest == digest {
-            true => Ok(segment),
-            false => Err(Error::corruption(
+        if segment.summary().digest == digest {
+            Ok(segment)
+        } else {
+            Err(Error::corruption(
                 &path,
                 0,
                 "the segment's digest differs from the one in the manifest: it is another segment",
-            )),
+            ))
         }
     }
 
@@ -153,13 +154,12 @@ impl OpenFiles {
             let at = clock.vacate();
             clock.open.swap_remove(at);
         }
-        match clock.open.len() < self.budget {
-            true => clock.open.push(Arc::downgrade(slot)),
-            false => {
-                let at = clock.vacate();
-                if let Some(entry) = clock.open.get_mut(at) {
-                    *entry = Arc::downgrade(slot);
-                }
+        if clock.open.len() < self.budget {
+            clock.open.push(Arc::downgrade(slot))
+        } else {
+            let at = clock.vacate();
+            if let Some(entry) = clock.open.get_mut(at) {
+                *entry = Arc::downgrade(slot);
             }
         }
         slot.used.store(true, Relaxed);

@@ -209,10 +209,7 @@ impl Index {
         let mut high = low + self.prefixes[low..].partition_point(|&prefix| prefix == sought);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.separator(middle) < key {
-                true => low = middle + 1,
-                false => high = middle,
-            }
+            if self.separator(middle) < key { low = middle + 1 } else { high = middle }
         }
         low
     }

@@ -51,9 +51,10 @@ impl Leftovers {
             return;
         }
         // No version before the first one was ever held.
-        match gone_since > 0 && self.lowest_needed() < gone_since {
-            true => self.keep(vec![(id, gone_since)]),
-            false => self.remove_now(id),
+        if gone_since > 0 && self.lowest_needed() < gone_since {
+            self.keep(vec![(id, gone_since)])
+        } else {
+            self.remove_now(id)
         }
     }
 

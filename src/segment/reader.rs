@@ -153,9 +153,12 @@ impl Segment {
             self.counters.hit();
             return Ok(index);
         }
-        self.read(handle, |stored| match keep {
-            true => self.keep_partition(at, stored),
-            false => self.parse_partition(handle, stored).map(Arc::new),
+        self.read(handle, |stored| {
+            if keep {
+                self.keep_partition(at, stored)
+            } else {
+                self.parse_partition(handle, stored).map(Arc::new)
+            }
         })
     }
 
@@ -179,9 +182,10 @@ impl Segment {
     pub(super) fn parse_partition(&self, handle: BlockHandle, stored: &[u8]) -> Result<Index> {
         let location = self.location(handle.offset);
         let index = parse_index(location, stored, Indexed::Data)?;
-        match index.area().end <= self.tail.summary.data_bytes {
-            true => Ok(index),
-            false => Err(location.damaged("the index partition points beyond the data blocks")),
+        if index.area().end <= self.tail.summary.data_bytes {
+            Ok(index)
+        } else {
+            Err(location.damaged("the index partition points beyond the data blocks"))
         }
     }
 
@@ -249,11 +253,10 @@ impl Segment {
     #[inline]
     pub(super) fn seek_block(&self, partition: &Index, number: usize, key: &[u8]) -> Result<usize> {
         let at = partition.seek(key);
-        match at < partition.len() {
-            true => Ok(at),
-            false => Err(self
-                .location(self.top.handle(number).offset)
-                .damaged("the index partition ends too early")),
+        if at < partition.len() {
+            Ok(at)
+        } else {
+            Err(self.location(self.top.handle(number).offset).damaged("the index partition ends too early"))
         }
     }
 }

@@ -181,9 +181,10 @@ impl Iterator for BatchOps {
         let (kind, key_len, data_len) = decode_operation(&mut decoder)?;
         let head = decoder.position() - data_len;
         self.rest.advance(head);
-        let data = match self.rest.len() == data_len {
-            true => std::mem::take(&mut self.rest),
-            false => self.rest.split_to(data_len),
+        let data = if self.rest.len() == data_len {
+            std::mem::take(&mut self.rest)
+        } else {
+            self.rest.split_to(data_len)
         };
         Some(BatchOp { kind, key_len, data })
     }

@@ -123,9 +123,10 @@ impl<'m> Model<'m> {
             let counts = self.database.lock().unwrap();
             let others = self.open.iter().filter(|(_, _, committed)| self.is_set || !committed);
             let taken = others.flat_map(|(_, rows, _)| rows).chain(&rows);
-            let is_free = match self.is_set {
-                true => taken.filter(|(other, _)| *other == key).count() == 0,
-                false => comes || (taken.filter(|row| **row == (key, false)).count() as u64) < counts[key],
+            let is_free = if self.is_set {
+                taken.filter(|(other, _)| *other == key).count() == 0
+            } else {
+                comes || (taken.filter(|row| **row == (key, false)).count() as u64) < counts[key]
             };
             rows.extend(is_free.then_some((key, comes)));
         }

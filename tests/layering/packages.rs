@@ -98,9 +98,10 @@ fn violations(manifests: &Files) -> Vec<String> {
         for (section, line) in lines(manifest) {
             let Some(dependency) = dependency(section, line) else { continue };
             let is_ours = DEPENDENCIES.iter().any(|(package, _)| *package == dependency);
-            let is_allowed = match is_ours {
-                true => allowed.contains(&dependency),
-                false => foreign.is_none_or(|foreign| foreign.contains(&dependency)),
+            let is_allowed = if is_ours {
+                allowed.contains(&dependency)
+            } else {
+                foreign.is_none_or(|foreign| foreign.contains(&dependency))
             };
             if !is_allowed {
                 found.push(format!("{path}: {name} may not depend on {dependency}"));

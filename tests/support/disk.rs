@@ -253,9 +253,10 @@ impl Disk {
 
     pub fn change_names(&mut self, op: NameOp) {
         op.apply(&mut self.names);
-        self.names_changed = match self.has_coarse_times {
-            true => UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs() * 1_000_000_000),
-            false => self.names_changed + 1,
+        self.names_changed = if self.has_coarse_times {
+            UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs() * 1_000_000_000)
+        } else {
+            self.names_changed + 1
         };
         self.pending.push(op);
     }

@@ -61,9 +61,10 @@ impl Args {
         if self.skip_damaged {
             range = range.skip_damaged(&damage.skipped);
         }
-        let rows = match self.reverse {
-            true => self.print(cx, range.rev(), &mut damage)?,
-            false => self.print(cx, range, &mut damage)?,
+        let rows = if self.reverse {
+            self.print(cx, range.rev(), &mut damage)?
+        } else {
+            self.print(cx, range, &mut damage)?
         };
         let parts = match damage.parts {
             0 => return Ok(Outcome::found(rows > 0)),

@@ -101,9 +101,10 @@ pub fn connect(url: &str) -> Result<Client> {
 
 /// The parser's message. It names an option that it does not know, which may be a part of a password that was not quoted.
 fn without_secrets(url: &str, message: String) -> String {
-    match url.contains("password") || url.contains('@') {
-        true => "it cannot be read, perhaps because a value has to be quoted or percent-encoded (the address is not shown, because it has a password)".into(),
-        false => message,
+    if url.contains("password") || url.contains('@') {
+        "it cannot be read, perhaps because a value has to be quoted or percent-encoded (the address is not shown, because it has a password)".into()
+    } else {
+        message
     }
 }
 

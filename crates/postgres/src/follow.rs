@@ -223,10 +223,7 @@ impl PostgresSource {
         let refreshed = guard.refresh(self);
         self.is_following = false;
         let refreshed = refreshed?;
-        match self.delete_noted(guard)? {
-            true => Ok(refreshed),
-            false => Err(self.taken_over()),
-        }
+        if self.delete_noted(guard)? { Ok(refreshed) } else { Err(self.taken_over()) }
     }
 
     fn taken_over(&self) -> Error {

@@ -89,10 +89,7 @@ impl PostgresSource {
             tx.batch_execute(&outbox::lock(table))?;
         }
         tx.batch_execute(&format!("LOCK TABLE {} IN ACCESS SHARE MODE", table.sql()))?;
-        self.note = match self.is_following {
-            true => outbox::take_over(&mut tx, table)?.encode(),
-            false => Vec::new(),
-        };
+        self.note = if self.is_following { outbox::take_over(&mut tx, table)?.encode() } else { Vec::new() };
         let column = table.column_sql();
         let copy = format!(
             "COPY (SELECT {} FROM {} WHERE {column} IS NOT NULL) TO STDOUT (FORMAT binary)",

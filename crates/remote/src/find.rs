@@ -57,9 +57,10 @@ impl Generations {
         let name = Generation::name_of(number);
         let Some(found) = self.remote.get_at_most(&name, BYTES_MAX)? else { return Ok(None) };
         let generation = Generation::decode(&found.bytes, &self.remote.object(&name), number)?;
-        match generation.kind() == self.kind {
-            true => Ok(Some(Found { generation, written: found.meta.last_modified.into() })),
-            false => Err(self.foreign(format!("a {}, not a {}", generation.kind(), self.kind))),
+        if generation.kind() == self.kind {
+            Ok(Some(Found { generation, written: found.meta.last_modified.into() }))
+        } else {
+            Err(self.foreign(format!("a {}, not a {}", generation.kind(), self.kind)))
         }
     }
 
@@ -96,12 +97,11 @@ impl Generations {
     /// Refuses the guards that version 1 has published.
     fn refuse_states(&self) -> Result<()> {
         let is_state = |name: &str| name.starts_with("state/").then_some(0);
-        match self.kind == Kind::Guard && self.remote.largest("state", is_state)?.is_some() {
-            true => {
-                let object = self.remote.object("state");
-                Err(Error::UnsupportedVersion { object, found: 1, supported: VERSION })
-            }
-            false => Ok(()),
+        if self.kind == Kind::Guard && self.remote.largest("state", is_state)?.is_some() {
+            let object = self.remote.object("state");
+            Err(Error::UnsupportedVersion { object, found: 1, supported: VERSION })
+        } else {
+            Ok(())
         }
     }
 

@@ -329,10 +329,7 @@ impl ReadFile for RemoteFile {
         if !tail.is_empty() {
             self.local.read_exact_at(tail, offset + of_data as u64 - self.tail_at)?;
         }
-        match data.is_empty() {
-            true => Ok(()),
-            false => self.fetch(data, offset..offset + of_data as u64),
-        }
+        if data.is_empty() { Ok(()) } else { self.fetch(data, offset..offset + of_data as u64) }
     }
 
     fn len(&self) -> Result<u64> {

@@ -201,14 +201,13 @@ impl Generation {
     pub fn encode_checked(&self) -> std::result::Result<Vec<u8>, String> {
         self.check()?;
         let bytes = self.encode();
-        match bytes.len() as u64 <= BYTES_MAX {
-            true => Ok(bytes),
-            false => {
-                let len = bytes.len();
-                Err(format!(
-                    "{len} bytes, more than {BYTES_MAX}: raise segment_bytes, so that there are fewer files"
-                ))
-            }
+        if bytes.len() as u64 <= BYTES_MAX {
+            Ok(bytes)
+        } else {
+            let len = bytes.len();
+            Err(format!(
+                "{len} bytes, more than {BYTES_MAX}: raise segment_bytes, so that there are fewer files"
+            ))
         }
     }
 

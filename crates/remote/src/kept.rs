@@ -216,12 +216,11 @@ pub(crate) fn copy(
         copied(end - at);
         at = end;
     }
-    match hex(&digest.finalize()) == part.sha256 {
-        true => Ok(()),
-        false => {
-            let what = "its contents are not those that its generation names";
-            Err(Error::damaged(remote.object(part.object), part.range.start, what))
-        }
+    if hex(&digest.finalize()) == part.sha256 {
+        Ok(())
+    } else {
+        let what = "its contents are not those that its generation names";
+        Err(Error::damaged(remote.object(part.object), part.range.start, what))
     }
 }
 

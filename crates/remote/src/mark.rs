@@ -51,11 +51,10 @@ impl Mark {
 
     /// Refuses a number that is lower than one seen before.
     pub fn check(&self, remote: &Remote, seen: u64, found: u64) -> Result<()> {
-        match found < seen {
-            true => {
-                Err(Error::WentBack { url: remote.url().to_owned(), seen, found, cache: self.dir.clone() })
-            }
-            false => Ok(()),
+        if found < seen {
+            Err(Error::WentBack { url: remote.url().to_owned(), seen, found, cache: self.dir.clone() })
+        } else {
+            Ok(())
         }
     }
 

@@ -55,9 +55,10 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<(File, Metadata)>> {
         Err(error) => return Err(error.into()),
     };
     let meta = file.metadata()?;
-    match meta.is_file() {
-        true => Ok(Some((file, meta))),
-        false => Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file")),
+    if meta.is_file() {
+        Ok(Some((file, meta)))
+    } else {
+        Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
     }
 }
 
@@ -66,12 +67,10 @@ pub(crate) fn read_at_most(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>>
     let Some((file, meta)) = open(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
     file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > max {
-        true => Err(io::Error::new(
-            ErrorKind::FileTooLarge,
-            format!("it has {} bytes, more than {max}", meta.len()),
-        )),
-        false => Ok(Some(bytes)),
+    if bytes.len() as u64 > max {
+        Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has {} bytes, more than {max}", meta.len())))
+    } else {
+        Ok(Some(bytes))
     }
 }
 

@@ -45,11 +45,12 @@ struct Network(Option<Runtime>, Process);
 impl Drop for Network {
     fn drop(&mut self) {
         let Network(runtime, process) = self;
-        match process.is_current() {
+        if process.is_current() {
             // Waiting for them would be a panic in a thread of another runtime.
-            true => runtime.take().into_iter().for_each(Runtime::shutdown_background),
+            runtime.take().into_iter().for_each(Runtime::shutdown_background)
+        } else {
             // The threads stayed in the parent process, perhaps with a lock of the runtime.
-            false => std::mem::forget(runtime.take()),
+            std::mem::forget(runtime.take())
         }
     }
 }
@@ -231,13 +232,14 @@ impl Remote {
     }
 
     fn check_len(&self, name: &str, due: u64, found: usize) -> Result<()> {
-        match found as u64 == due {
-            true => Ok(()),
-            false => Err(Error::damaged(
+        if found as u64 == due {
+            Ok(())
+        } else {
+            Err(Error::damaged(
                 self.object(name),
                 found as u64,
                 format!("{found} bytes came instead of {due}"),
-            )),
+            ))
         }
     }
 

@@ -58,9 +58,10 @@ impl<'a> Upload<'a> {
         open: impl FnOnce() -> Result<Arc<dyn ReadFile>>,
     ) -> Result<()> {
         let mark = format!("{digest:016x}");
-        match self.is_known(&name, &mark, bytes) {
-            true => Ok(()),
-            false => self.send("segment", name, mark, &*open()?, Some(tail_at)),
+        if self.is_known(&name, &mark, bytes) {
+            Ok(())
+        } else {
+            self.send("segment", name, mark, &*open()?, Some(tail_at))
         }
     }
 
@@ -70,10 +71,7 @@ impl<'a> Upload<'a> {
         let mut head = vec![0; SIDECAR_HEAD_BYTES.min(bytes) as usize];
         file.read_exact_at(&mut head, 0)?;
         let mark = sha256(&head);
-        match self.is_known(&name, &mark, bytes) {
-            true => Ok(()),
-            false => self.send("filter", name, mark, file, None),
-        }
+        if self.is_known(&name, &mark, bytes) { Ok(()) } else { self.send("filter", name, mark, file, None) }
     }
 
     /// Ends with the manifest.

@@ -190,9 +190,10 @@ impl Writer {
         let now = SystemTime::now();
         let theirs = SystemTime::from(remote.head(&Generation::name_of(number))?.last_modified);
         let skew = now.duration_since(theirs).unwrap_or_else(|early| early.duration());
-        match skew <= self.tolerance {
-            true => Ok(()),
-            false => Err(Error::ClockSkew { url: remote.url().into(), skew, tolerance: self.tolerance }),
+        if skew <= self.tolerance {
+            Ok(())
+        } else {
+            Err(Error::ClockSkew { url: remote.url().into(), skew, tolerance: self.tolerance })
         }
     }
 

@@ -44,9 +44,10 @@ impl GuardedRocks {
     /// [`Error::NotAGuard`] for a guard that treats different keys as one, [`Error::Database`] when RocksDB cannot be read, and the errors
     /// of [`GuardOptions::open`] and [`GuardOptions::build_from`].
     pub fn new(db: DB, path: &Path, options: GuardOptions) -> Result<Self> {
-        let guard = match path.join("GUARD").exists() {
-            true => options.open(path)?,
-            false => options.build_from(path, &mut RocksSource(&db))?,
+        let guard = if path.join("GUARD").exists() {
+            options.open(path)?
+        } else {
+            options.build_from(path, &mut RocksSource(&db))?
         };
         match guard.canonical() {
             Canonical::EXACT => {}

@@ -193,9 +193,10 @@ fn foreign(rng: &mut Rng, target: &Target) -> Harm {
     let from = if is_version { &target.others } else { &target.kin };
     let mut new = target.bytes.to_vec();
     let to = extent(rng, target);
-    let (how, source) = match from.is_empty() {
-        true => ("noise", (0..2 * new.len()).map(|_| rng.next() as u8).collect()),
-        false => (if is_version { "another version" } else { "another file" }, rng.pick(from).to_vec()),
+    let (how, source) = if from.is_empty() {
+        ("noise", (0..2 * new.len()).map(|_| rng.next() as u8).collect())
+    } else {
+        (if is_version { "another version" } else { "another file" }, rng.pick(from).to_vec())
     };
     let at = if is_version || rng.percent(50) { to.start } else { block(rng, &source, SECTOR).start };
     let old_bytes: Vec<u8> = (at..at + to.len()).map(|at| source.get(at).copied().unwrap_or(0)).collect();

@@ -157,9 +157,10 @@ impl<'a> Attempt<'a> {
         if rng.percent(6) {
             reads.verify();
         }
-        match failed {
-            true => (Outcome::Error, Some(store.expected.clone())),
-            false => (Outcome::Same, Some(store.expected.clone())),
+        if failed {
+            (Outcome::Error, Some(store.expected.clone()))
+        } else {
+            (Outcome::Same, Some(store.expected.clone()))
         }
     }
 

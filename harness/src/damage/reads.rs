@@ -74,12 +74,11 @@ impl Reads<'_> {
             Some(range) => (self.expected.range(range.clone()).collect(), self.db.range(range)),
             None => (self.expected.iter().collect(), self.db.iter()),
         };
-        match backwards {
-            true => {
-                right.reverse();
-                self.steps(walk.rev(), &right, "backwards")
-            }
-            false => self.steps(walk, &right, "forwards"),
+        if backwards {
+            right.reverse();
+            self.steps(walk.rev(), &right, "backwards")
+        } else {
+            self.steps(walk, &right, "forwards")
         }
     }
 

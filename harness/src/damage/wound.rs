@@ -47,9 +47,10 @@ impl<'a> Wounds<'a> {
         }
         let first = rng.pick(victims);
         let second = rng.pick(victims);
-        let pair = match first.path != second.path && rng.percent(4) {
-            true => exchanged(rng, &first.target, &second.target),
-            false => None,
+        let pair = if first.path != second.path && rng.percent(4) {
+            exchanged(rng, &first.target, &second.target)
+        } else {
+            None
         };
         let harms = match pair {
             Some([a, b]) => vec![(first, a), (second, b)],

@@ -175,10 +175,7 @@ impl Child {
     fn ingest(&mut self, db: &Db) {
         self.expected.set_ingest(Ingest::Pending);
         let rows = (0..INGESTED).map(|row| Ok(ingested(row)));
-        let done = match self.rng.percent(50) {
-            true => db.ingest(rows),
-            false => db.ingest_unsorted(rows.rev()),
-        };
+        let done = if self.rng.percent(50) { db.ingest(rows) } else { db.ingest_unsorted(rows.rev()) };
         self.ok("ingest", done);
         self.expected.set_ingest(Ingest::Done);
     }

@@ -62,9 +62,10 @@ pub fn harness(args: &Args) -> ExitCode {
 /// A store in memory, or at times on a disk, whose operations take longer.
 fn directory(rng: &mut Rng) -> tempfile::TempDir {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
-    match rng.percent(15) && target.is_dir() {
-        true => tempfile::tempdir_in(target).unwrap(),
-        false => support::fast_dir(),
+    if rng.percent(15) && target.is_dir() {
+        tempfile::tempdir_in(target).unwrap()
+    } else {
+        support::fast_dir()
     }
 }
 

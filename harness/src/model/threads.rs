@@ -121,9 +121,10 @@ impl Phase<'_> {
 
     fn check(&self, snapshot: &Snapshot, done: &[u64], backwards: bool, when: &str) {
         let expected = self.after(done);
-        let mut rows: Vec<_> = match backwards {
-            false => snapshot.iter().map(|row| row.unwrap()).collect(),
-            true => snapshot.iter().rev().map(|row| row.unwrap()).collect(),
+        let mut rows: Vec<_> = if backwards {
+            snapshot.iter().rev().map(|row| row.unwrap()).collect()
+        } else {
+            snapshot.iter().map(|row| row.unwrap()).collect()
         };
         if backwards {
             rows.reverse();

@@ -114,9 +114,10 @@ impl Checker<'_> {
             Error::Io { path, .. } => path.ends_with("LOCK") && fs.read(path).is_none(),
             _ => false,
         };
-        let options = match self.rng.percent(50) {
-            true => self.options(fs).follow(true),
-            false => self.options(fs).read_only(true),
+        let options = if self.rng.percent(50) {
+            self.options(fs).follow(true)
+        } else {
+            self.options(fs).read_only(true)
         };
         match options.open(STORE) {
             Ok(db) => self.read_open(&db).map_err(|e| format!("read-only: {e}")),

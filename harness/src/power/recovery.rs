@@ -45,9 +45,10 @@ impl Checker<'_> {
                 self.known.insert(key, again.clone());
                 // What survived only the kill can still be lost, until the opening has returned.
                 let is_certain = crash != Crash::Kill || second == Crash::Kill || step.is_open;
-                match is_certain {
-                    true => same("recovered", &again, found),
-                    false => self.promises.check_store(&image.told, &again, Crash::Power),
+                if is_certain {
+                    same("recovered", &again, found)
+                } else {
+                    self.promises.check_store(&image.told, &again, Crash::Power)
                 }
                 .map_err(|e| format!("{}: {e}", what()))?;
                 if depth < DEPTH_MAX && self.rng.below(200) == 0 {

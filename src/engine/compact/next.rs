@@ -44,9 +44,10 @@ impl Compactor {
 
     /// Runs a compaction that is reserved.
     pub fn run(&self, compaction: &Compaction) -> Result<()> {
-        match compaction.reservation().takes_back() {
-            true => self.take_back_if_readable(compaction),
-            false => self.compact_one(compaction),
+        if compaction.reservation().takes_back() {
+            self.take_back_if_readable(compaction)
+        } else {
+            self.compact_one(compaction)
         }
     }
 }

@@ -57,10 +57,7 @@ impl<'a> CompactionOutput<'a> {
     /// Completes the last segment, which has all range tombstones that are left.
     pub fn finish(mut self) -> Result<()> {
         self.pass_ranges(None)?;
-        match self.current.is_some() || !self.ranges.is_empty() {
-            true => self.end_segment(None),
-            false => Ok(()),
-        }
+        if self.current.is_some() || !self.ranges.is_empty() { self.end_segment(None) } else { Ok(()) }
     }
 
     fn builder(&mut self) -> Result<&mut SegmentBuilder<'a>> {

@@ -201,11 +201,10 @@ impl LevelSizes {
 
 /// How many members the filter of a segment has, or would have with these prefixes. `None` if its filter has others or was not read.
 fn known_members(segment: &LiveSegment, prefixes: &PrefixSet) -> Option<u64> {
-    match prefixes.is_empty() {
-        true => Some(segment.meta.entries),
-        false => {
-            segment.sidecar.as_ref()?.known_facts().filter(|f| f.prefixes() == prefixes).map(Facts::keys)
-        }
+    if prefixes.is_empty() {
+        Some(segment.meta.entries)
+    } else {
+        segment.sidecar.as_ref()?.known_facts().filter(|f| f.prefixes() == prefixes).map(Facts::keys)
     }
 }
 

@@ -197,13 +197,12 @@ impl Follower {
     /// One pass over manifest and logs. After an error the view is as before, or as a new manifest says without all of its logs.
     fn advance(&self, versions: &Arc<Versions>, at: &mut Position, manifest: Option<Stamp>) -> Result<()> {
         let storage = &self.shared.storage;
-        let changed = match manifest.is_some() && manifest == at.manifest {
-            true => None,
-            false => {
-                let state = read_version(storage, versions, &mut at.tail, manifest)?;
-                let version = versions.hold(state.next_id.0)?;
-                Some((state, version))
-            }
+        let changed = if manifest.is_some() && manifest == at.manifest {
+            None
+        } else {
+            let state = read_version(storage, versions, &mut at.tail, manifest)?;
+            let version = versions.hold(state.next_id.0)?;
+            Some((state, version))
         };
         let state = changed.as_ref().map_or(&at.state, |(state, _)| state);
         let (now, stamp) = (Instant::now(), storage.fs.stamp(&storage.dir)?);
@@ -311,9 +310,10 @@ fn read_version(
     let state = tail.read(&*storage.fs, &storage.dir, manifest)?;
     check_levels(state, &storage.dir)?;
     let locked = storage.fs.stamp(&storage.dir.join(LOCK))?.map(|stamp| stamp.file);
-    match state.header == storage.header && locked == versions.file {
-        true => Ok(state.clone()),
-        false => Err(replaced(storage)),
+    if state.header == storage.header && locked == versions.file {
+        Ok(state.clone())
+    } else {
+        Err(replaced(storage))
     }
 }
 

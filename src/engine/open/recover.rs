@@ -86,13 +86,13 @@ impl Recovery<'_> {
             if !is_there {
                 return Err(storage.missing_segment(meta.id));
             }
-            let sidecar = match there.contains(&(meta.id, FileKind::Filter)) {
-                _ if !storage.filters_on() => None,
-                true => Some(storage.unopened_sidecar(meta)),
-                false => {
-                    storage.report_unusable(meta.id, &Unusable::Missing);
-                    None
-                }
+            let sidecar = if !storage.filters_on() {
+                None
+            } else if there.contains(&(meta.id, FileKind::Filter)) {
+                Some(storage.unopened_sidecar(meta))
+            } else {
+                storage.report_unusable(meta.id, &Unusable::Missing);
+                None
             };
             let file = SegmentFile::new(Arc::clone(&storage.files), meta.id, meta.digest);
             segments.push(LiveSegment { meta: Arc::new(meta.clone()), file: Arc::new(file), sidecar });
@@ -115,9 +115,10 @@ impl Recovery<'_> {
                 if options.read_only {
                     return Ok(());
                 }
-                match replayed.table.bytes() < LOG_KEPT_BYTES {
-                    true => replayed.batches.push((seq, payload, count)),
-                    false => replayed.batches = Vec::new(),
+                if replayed.table.bytes() < LOG_KEPT_BYTES {
+                    replayed.batches.push((seq, payload, count));
+                } else {
+                    replayed.batches = Vec::new();
                 }
                 if replayed.table.bytes() as u64 > size(replayed.built.len())
                     || replayed.table.range_bytes() >= RANGE_BYTES_MAX

@@ -90,13 +90,15 @@ impl Lookup<'_> {
         }
         let HashedKey { key, hash } = self.key;
         let mut tables = self.view.memtables();
-        let found = match self.view.filters.used.on {
-            true => tables.find_map(|table| table.get(key, hash, self.seq)),
-            false => tables.find_map(|table| table.search(key, self.seq)),
+        let found = if self.view.filters.used.on {
+            tables.find_map(|table| table.get(key, hash, self.seq))
+        } else {
+            tables.find_map(|table| table.search(key, self.seq))
         };
-        match found.is_some() && !self.view.logs_reach_back {
-            true => (found, Route::Nowhere),
-            false => (found, self.view.filters.route_in_segments(self.key, self.counters).0),
+        if found.is_some() && !self.view.logs_reach_back {
+            (found, Route::Nowhere)
+        } else {
+            (found, self.view.filters.route_in_segments(self.key, self.counters).0)
         }
     }
 
@@ -118,9 +120,10 @@ impl Lookup<'_> {
             return self.newest_after(from, None);
         };
         // The route begins where the filter has said "maybe", so it is not asked again.
-        let verdict = match self.has_answered(segment) {
-            true => self.counted(Verdict::Maybe, run.level()),
-            false => self.ask(segment, run.level()),
+        let verdict = if self.has_answered(segment) {
+            self.counted(Verdict::Maybe, run.level())
+        } else {
+            self.ask(segment, run.level())
         };
         match self.read(segment, run.level(), verdict)? {
             Some(found) if run.level() > 0 => Ok(Some(found)),
@@ -145,10 +148,10 @@ impl Lookup<'_> {
                     return Ok(best);
                 }
                 let found = self.read(segment, run.level(), self.ask(segment, run.level()))?;
-                match found.is_some() && run.level() > 0 {
-                    true => return Ok(found), // `best` is empty.
-                    false => best = newer(best, found),
+                if found.is_some() && run.level() > 0 {
+                    return Ok(found); // `best` is empty.
                 }
+                best = newer(best, found);
             }
         }
         Ok(best)
@@ -168,10 +171,7 @@ impl Lookup<'_> {
 
     fn ask_quarantine(&self) -> Verdict {
         let denies = |s: &LiveSegment| self.ask(s, QUARANTINE) == Some(Verdict::Absent);
-        match self.view.live.suspects(self.key.key).all(denies) {
-            true => Verdict::Absent,
-            false => Verdict::Maybe,
-        }
+        if self.view.live.suspects(self.key.key).all(denies) { Verdict::Absent } else { Verdict::Maybe }
     }
 
     /// The verdict of a segment's filter. `None` if filters are off or the segment has no sidecar that can be trusted (I1).

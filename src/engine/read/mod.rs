@@ -210,9 +210,10 @@ impl Reader {
         counters: FilterCounters<'_>,
         route: (Route, FirstSegment),
     ) -> (Route, FirstSegment) {
-        match kept::are(self.shared.current().store, &view.filters) {
-            true => route,
-            false => view.filters.route(key, counters),
+        if kept::are(self.shared.current().store, &view.filters) {
+            route
+        } else {
+            view.filters.route(key, counters)
         }
     }
 }

@@ -109,9 +109,10 @@ impl Filters {
     /// Where a key may be.
     #[inline(always)]
     pub fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> (Route, FirstSegment) {
-        match self.memtables_deny(key.hash) {
-            true => self.route_in_segments(key, counters),
-            false => (Route::Memtables, FirstSegment::UNKNOWN),
+        if self.memtables_deny(key.hash) {
+            self.route_in_segments(key, counters)
+        } else {
+            (Route::Memtables, FirstSegment::UNKNOWN)
         }
     }
 

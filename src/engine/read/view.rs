@@ -123,10 +123,7 @@ impl View {
 
     /// What hides entries of a walk as of `seq`; `None` if nothing does.
     pub fn mask(&self, seq: Seq) -> Option<RangeMask> {
-        match self.has_ranges() {
-            true => Some(self.range_mask(seq, None)),
-            false => None,
-        }
+        if self.has_ranges() { Some(self.range_mask(seq, None)) } else { None }
     }
 
     /// The same for a walk that skips damage, which it adds to `skipped`.

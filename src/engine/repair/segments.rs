@@ -239,10 +239,7 @@ fn is_part_of(rows: &SegmentSummary, meta: &SegmentMeta) -> bool {
 
 /// The bound of keys up to the largest one of a segment.
 fn up_to(largest: &Bytes) -> Bound<Vec<u8>> {
-    match *largest == last_key() {
-        true => Bound::Unbounded,
-        false => Bound::Included(largest.to_vec()),
-    }
+    if *largest == last_key() { Bound::Unbounded } else { Bound::Included(largest.to_vec()) }
 }
 
 /// The keys that a gap may have contained, in a segment with these first and last keys.

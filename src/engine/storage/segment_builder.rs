@@ -182,9 +182,10 @@ pub(crate) fn build_level0(
     sizes.add_entries(0, table.len() as u64);
     let mut builder = SegmentBuilder::new(storage, 0, policy.plan(&sizes).as_ref())?;
     let (ranges, mut passed) = (table.ranges().all(), 0);
-    table.for_each_newest(|key, seq, kind, value| match seq < ranges.seq_at(key) {
-        true => Ok(()), // Its range tombstone hides older entries as well.
-        false => {
+    table.for_each_newest(|key, seq, kind, value| {
+        if seq < ranges.seq_at(key) {
+            Ok(()) // Its range tombstone hides older entries as well.
+        } else {
             builder.pass_ranges(ranges.pass(&mut passed, key));
             builder.append(key, seq, kind, value)
         }

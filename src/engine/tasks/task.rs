@@ -64,10 +64,8 @@ impl BackgroundTask {
                 }
             }
             BackgroundTask::RotateTombstones if control.flushes.tombstones == TombstoneFlush::Starting => {
-                control.flushes.tombstones = match again {
-                    true => TombstoneFlush::Due(Instant::now()),
-                    false => TombstoneFlush::NotNeeded,
-                };
+                control.flushes.tombstones =
+                    if again { TombstoneFlush::Due(Instant::now()) } else { TombstoneFlush::NotNeeded };
             }
             BackgroundTask::RotateTombstones => {} // It is due again: the next memtable has many, too, or the log was locked.
             BackgroundTask::RemoveLeftovers | BackgroundTask::FreeMemtables => {}

@@ -143,9 +143,12 @@ impl Writer {
         if has_room || log.memtable.is_empty() {
             return Ok(());
         }
-        self.stall(|control| match control.flushes.memtables() < MEMTABLES_WAITING_MAX {
-            true => self.level0_is_at_stop().then_some(TaskKind::Compaction),
-            false => Some(TaskKind::Flush),
+        self.stall(|control| {
+            if control.flushes.memtables() < MEMTABLES_WAITING_MAX {
+                self.level0_is_at_stop().then_some(TaskKind::Compaction)
+            } else {
+                Some(TaskKind::Flush)
+            }
         })?;
         self.rotate(log)
     }

@@ -82,9 +82,10 @@ fn i6_a_codec_of_a_newer_version_fails_reads_by_name_and_nothing_else() {
     let db = open(&fs).unwrap();
     for i in 0..KEYS {
         let (key, found) = (numbered(i), db.get(numbered(i)));
-        match affected.contains(&key) {
-            true => assert_newer(&found.unwrap_err(), &path, what),
-            false => assert_eq!(found.unwrap().unwrap().to_vec(), key),
+        if affected.contains(&key) {
+            assert_newer(&found.unwrap_err(), &path, what)
+        } else {
+            assert_eq!(found.unwrap().unwrap().to_vec(), key)
         }
     }
     let ended = db.iter().find_map(Result::err).unwrap();

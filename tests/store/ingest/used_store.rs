@@ -169,9 +169,10 @@ fn i10_ingests_beside_writers_and_compactions_lose_and_mix_nothing() {
                             let keys = (from..from + 300).step_by(1 + rng.below(20) as usize);
                             let keys: Vec<u32> = keys.map(|key| key * 2 + writer).collect();
                             let new = rows(keys, &format!("{round} of {writer}"));
-                            match rng.percent(50) {
-                                true => db.ingest(ok(new.clone())).unwrap(),
-                                false => db.ingest_unsorted(ok(new.iter().rev().cloned().collect())).unwrap(),
+                            if rng.percent(50) {
+                                db.ingest(ok(new.clone())).unwrap()
+                            } else {
+                                db.ingest_unsorted(ok(new.iter().rev().cloned().collect())).unwrap()
                             }
                             mine.extend(new.clone());
                             for (key, _) in new.iter().step_by(3) {

@@ -161,9 +161,10 @@ fn i7_a_cursor_stays_in_its_moment_through_writes_and_compactions() {
 
 /// The key that a walk in the model meets first.
 fn beside(expected: &Contents, key: &[u8], back: bool) -> Option<(Vec<u8>, Vec<u8>)> {
-    let row = match back {
-        true => expected.range((Unbounded, Included(key.to_vec()))).next_back(),
-        false => expected.range(key.to_vec()..).next(),
+    let row = if back {
+        expected.range((Unbounded, Included(key.to_vec()))).next_back()
+    } else {
+        expected.range(key.to_vec()..).next()
     };
     row.map(|(key, value)| (key.clone(), value.clone()))
 }

@@ -129,10 +129,7 @@ fn check(mut walk: Walk, rows: &[Row], rng: &mut Rng) {
             return walk.check_rest(left, rng);
         }
         let (back, n) = (rng.u32(0..100) < backwards, rng.usize(0..longest));
-        let (found, n) = match rng.bool() {
-            true => (walk.lend(back), 0),
-            false => (walk.nth(n, back), n),
-        };
+        let (found, n) = if rng.bool() { (walk.lend(back), 0) } else { (walk.nth(n, back), n) };
         let expected = expected(&mut left, n, back);
         let Some((key, value)) = found else {
             assert_eq!(expected, None, "the walk ended too early");

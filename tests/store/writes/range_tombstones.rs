@@ -266,10 +266,8 @@ fn walks_pass_a_deleted_range_without_reading_it_but_for_newer_rows() {
             let (key, _): (Vec<u8>, _) = row.unwrap();
             String::from_utf8(key).unwrap()
         };
-        let mut found: Vec<String> = match reverse {
-            false => pinned.iter().map(text).collect(),
-            true => pinned.iter().rev().map(text).collect(),
-        };
+        let mut found: Vec<String> =
+            if reverse { pinned.iter().rev().map(text).collect() } else { pinned.iter().map(text).collect() };
         if reverse {
             found.reverse();
         }

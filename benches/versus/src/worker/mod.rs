@@ -78,10 +78,7 @@ impl TaskRunner {
         }
         let begin = Instant::now();
         let making_runs = kind == WorkloadKind::Load && self.task.settings.runs > 0;
-        let settings = match making_runs {
-            true => &self.task.settings.for_making_runs(),
-            false => &self.task.settings,
-        };
+        let settings = if making_runs { &self.task.settings.for_making_runs() } else { &self.task.settings };
         let engine = engines::open(self.task.engine, dir, settings, kind == WorkloadKind::Count)?;
         let open = begin.elapsed();
         // Readers need the state that they measure, and writers must not pay for what the workload before them did to the page cache.

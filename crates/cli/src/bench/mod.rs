@@ -55,10 +55,7 @@ impl Args {
         values: &Values,
     ) -> Result<Report, Failure> {
         let amount = Amount { reads: self.reads.unwrap_or(self.num), batch: self.batch };
-        let page_cache = match self.cold && !workload.writes() {
-            true => Some(store.make_cold()?),
-            false => None,
-        };
+        let page_cache = if self.cold && !workload.writes() { Some(store.make_cold()?) } else { None };
         let db = store.db()?;
         let meter = DiskMeter::new(store.path());
         let bar = progress::bar(&workload.name(), workload.calls(self.num, amount));

@@ -103,11 +103,10 @@ impl Together {
         cx.report(self, |out| {
             self.filters.iter().try_for_each(|report| report.write(out))?;
             let (count, rate) = (self.filters.len(), human::percent(self.fpr, 1.0));
-            match self.independent {
-                true => writeln!(out, "all {count}  {rate} of absent keys pass")?,
-                false => {
-                    writeln!(out, "all {count}  at most {rate} of absent keys pass: they may err together")?
-                }
+            if self.independent {
+                writeln!(out, "all {count}  {rate} of absent keys pass")?
+            } else {
+                writeln!(out, "all {count}  at most {rate} of absent keys pass: they may err together")?
             }
             Ok(())
         })

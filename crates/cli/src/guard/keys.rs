@@ -33,12 +33,13 @@ const BATCH: usize = 4096;
 /// Opens a guard for changes. Refuses one that follows a database, where a manual change would be counted twice.
 pub fn open(cx: &Context, dir: &Path) -> Result<Guard, Failure> {
     let guard = cx.opening(|| Guard::open(dir))?;
-    match is_followed(&guard)? {
-        true => Err(Failure::message(format!(
+    if is_followed(&guard)? {
+        Err(Failure::message(format!(
             "{} follows a database: insert and remove rows there, and `guard follow` applies them",
             dir.display()
-        ))),
-        false => Ok(guard),
+        )))
+    } else {
+        Ok(guard)
     }
 }
 

@@ -133,9 +133,12 @@ impl Args {
             When::Os => Durability::Os,
         });
         let is_empty = || std::fs::read_dir(&self.dir).map_or(true, |mut entries| entries.next().is_none());
-        cx.opening(|| match self.create && is_empty() {
-            true => options.clone().build(&self.dir, [[0; 0]; 0]),
-            false => options.clone().open(&self.dir),
+        cx.opening(|| {
+            if self.create && is_empty() {
+                options.clone().build(&self.dir, [[0; 0]; 0])
+            } else {
+                options.clone().open(&self.dir)
+            }
         })
     }
 

@@ -92,9 +92,10 @@ impl Args {
         let mut files = opened.map_or_else(|| Files::open(&self.files, self.reading()), Ok)?;
         let counts = !self.blind && !self.bulk;
         let mut report = Report { overwritten: counts.then_some(0), ..Report::default() };
-        let ended = match self.bulk {
-            true => self.load_at_once(&db, &mut files, &mut report),
-            false => self.load(&db, &mut files, &mut report),
+        let ended = if self.bulk {
+            self.load_at_once(&db, &mut files, &mut report)
+        } else {
+            self.load(&db, &mut files, &mut report)
         };
         files.finish();
         if self.sync {
@@ -199,9 +200,8 @@ impl Args {
     /// Reads the next row; `false` at the end. Skips malformed lines if asked to.
     fn next(&self, rows: &mut Files<'_>, row: &mut Row, report: &mut Report) -> Result<bool, Stop> {
         loop {
-            let read = rows.next(row).and_then(|more| match more {
-                true => self.check(row).map(|()| true).map_err(Stop::Row),
-                false => Ok(false),
+            let read = rows.next(row).and_then(|more| {
+                if more { self.check(row).map(|()| true).map_err(Stop::Row) } else { Ok(false) }
             });
             match read {
                 Err(Stop::Row(RowError::Bad { line, why })) if self.skip_bad => {
@@ -235,11 +235,10 @@ impl Args {
     fn failure(&self, file: &Path, error: Stop, loaded: u64) -> Failure {
         let file = file.display();
         let loaded = human::count(loaded);
-        let (before, in_all) = match self.bulk {
-            true => ("no row was loaded".into(), "no row was loaded".into()),
-            false => {
-                (format!("the {loaded} rows before it were loaded"), format!("{loaded} rows were loaded"))
-            }
+        let (before, in_all) = if self.bulk {
+            ("no row was loaded".into(), "no row was loaded".into())
+        } else {
+            (format!("the {loaded} rows before it were loaded"), format!("{loaded} rows were loaded"))
         };
         match error {
             Stop::Row(RowError::Bad { line, why }) => Failure::message(format!(

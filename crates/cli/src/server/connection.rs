@@ -114,9 +114,10 @@ impl Connection<'_> {
 
     /// Waits for bytes. Returns whether more may be waiting.
     async fn receive(&mut self, stopped: Pin<&mut impl Future<Output = ()>>) -> Result<bool, End> {
-        let deadline = match self.session.is_allowed {
-            true => self.server.settings.idle_timeout.map(|idle| Instant::now() + idle),
-            false => Some(self.since + LOGIN_TIMEOUT),
+        let deadline = if self.session.is_allowed {
+            self.server.settings.idle_timeout.map(|idle| Instant::now() + idle)
+        } else {
+            Some(self.since + LOGIN_TIMEOUT)
         };
         let (stream, input) = (&mut self.stream, &mut self.input);
         let read = async {

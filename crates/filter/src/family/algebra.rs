@@ -104,9 +104,10 @@ impl Bloom {
             format!("{} bits, k {}, {hash:?}", shape.bits(), shape.hashes())
         };
         let (left, right) = (describe(&self.plan), describe(&other.plan));
-        let what = match left == right {
-            true => format!("both have {left}, but the keys differ"),
-            false => format!("one has {left}, the other {right}"),
+        let what = if left == right {
+            format!("both have {left}, but the keys differ")
+        } else {
+            format!("one has {left}, the other {right}")
         };
         Err(Error::Mismatch { what })
     }

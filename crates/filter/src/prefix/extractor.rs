@@ -105,12 +105,10 @@ impl PrefixExtractor {
             Rule::Fixed { bytes } => ("bytes", bytes),
             Rule::Delimited { count, .. } => ("delimiters", count),
         };
-        match (1..=Self::MAX).contains(&(number as usize)) {
-            true => Ok(()),
-            false => Err(Error::InvalidArgument(format!(
-                "prefix {self}: {number} {what}; must be 1 to {}",
-                Self::MAX
-            ))),
+        if (1..=Self::MAX).contains(&(number as usize)) {
+            Ok(())
+        } else {
+            Err(Error::InvalidArgument(format!("prefix {self}: {number} {what}; must be 1 to {}", Self::MAX)))
         }
     }
 }

@@ -54,9 +54,10 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        match self.is_opaque(certificate) {
-            true => Ok(HandshakeSignatureValid::assertion()),
-            false => verify_tls12_signature(message, certificate, signed, &self.algorithms),
+        if self.is_opaque(certificate) {
+            Ok(HandshakeSignatureValid::assertion())
+        } else {
+            verify_tls12_signature(message, certificate, signed, &self.algorithms)
         }
     }
 
@@ -66,9 +67,10 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        match self.is_opaque(certificate) {
-            true => Ok(HandshakeSignatureValid::assertion()),
-            false => verify_tls13_signature(message, certificate, signed, &self.algorithms),
+        if self.is_opaque(certificate) {
+            Ok(HandshakeSignatureValid::assertion())
+        } else {
+            verify_tls13_signature(message, certificate, signed, &self.algorithms)
         }
     }
 

@@ -310,9 +310,10 @@ fn a_role_that_notifies_without_pause_delays_no_change() {
                 if is_caught_up && looks == 100 {
                     db.batch_execute("INSERT INTO songs (title) VALUES ('Zombie')").unwrap();
                 }
-                match guard.may_contain("Zombie") == Verdict::Maybe {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
+                if guard.may_contain("Zombie") == Verdict::Maybe {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
                 }
             })
             .unwrap();

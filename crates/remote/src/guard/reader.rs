@@ -101,24 +101,22 @@ impl RemoteGuard {
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let current = self.shared.current.load();
-        match current.is_within(self.shared.options.max_staleness) {
-            true => current.guard.may_contain(key),
-            false => {
-                self.shared.counters.too_old.fetch_add(1, Relaxed);
-                Verdict::Maybe
-            }
+        if current.is_within(self.shared.options.max_staleness) {
+            current.guard.may_contain(key)
+        } else {
+            self.shared.counters.too_old.fetch_add(1, Relaxed);
+            Verdict::Maybe
         }
     }
 
     /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`.
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
         let current = self.shared.current.load();
-        match current.is_within(self.shared.options.max_staleness) {
-            true => current.guard.may_contain_many(keys),
-            false => {
-                self.shared.counters.too_old.fetch_add(keys.len() as u64, Relaxed);
-                vec![Verdict::Maybe; keys.len()]
-            }
+        if current.is_within(self.shared.options.max_staleness) {
+            current.guard.may_contain_many(keys)
+        } else {
+            self.shared.counters.too_old.fetch_add(keys.len() as u64, Relaxed);
+            vec![Verdict::Maybe; keys.len()]
         }
     }
 
@@ -179,9 +177,10 @@ impl Shared {
         let newest = follower.after(
             &before.generation,
             || true,
-            |found, _| match has_all && has_same_keys(&found.generation, &before.generation) {
-                true => Ok(None),
-                false => {
+            |found, _| {
+                if has_all && has_same_keys(&found.generation, &before.generation) {
+                    Ok(None)
+                } else {
                     open_image(&self.generations, &self.kept, &found.generation, &self.counters).map(Some)
                 }
             },

@@ -121,9 +121,10 @@ impl FromStr for Policy {
             let Some(bits_per_key) = bits else {
                 return Err(refuse("the bits per key are no decimal number"));
             };
-            return match Policy::auto_range().contains(&bits_per_key) {
-                true => Ok(Policy::Auto { bits_per_key }),
-                false => Err(refuse("the bits per key are out of range")),
+            return if Policy::auto_range().contains(&bits_per_key) {
+                Ok(Policy::Auto { bits_per_key })
+            } else {
+                Err(refuse("the bits per key are out of range"))
             };
         }
         let digits = !parameter.is_empty() && parameter.bytes().all(|byte| byte.is_ascii_digit());

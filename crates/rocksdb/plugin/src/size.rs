@@ -41,10 +41,7 @@ impl Size {
         let (mut least, mut most) = (1.0, width.keys_per_line());
         for _ in 0..20 {
             let middle = (least + most) / 2.0;
-            match width.expected_lines(keys, middle) <= room {
-                true => most = middle,
-                false => least = middle,
-            }
+            if width.expected_lines(keys, middle) <= room { most = middle } else { least = middle }
         }
         // More than twice as many lines as needed save nothing.
         Some(Size { width, keys_per_line: most.max(width.keys_per_line() / 2.0) })
@@ -60,10 +57,7 @@ impl Size {
         let (mut enough, mut too_many) = (0, (bytes as u64).saturating_mul(8));
         while enough + 1 < too_many {
             let middle = enough + (too_many - enough) / 2;
-            match self.bytes(middle) <= bytes {
-                true => enough = middle,
-                false => too_many = middle,
-            }
+            if self.bytes(middle) <= bytes { enough = middle } else { too_many = middle }
         }
         enough
     }

@@ -77,11 +77,12 @@ pub(crate) fn pick(
         0 => pick_level0(live, options, running),
         _ => pick_sorted(costs, live, level, excess_bytes(live, level, options), running),
     });
-    urgent.or_else(|| pick_tombstones(live, options, running)).or_else(|| match is_idle {
-        true => {
+    urgent.or_else(|| pick_tombstones(live, options, running)).or_else(|| {
+        if is_idle {
             pick_level0_when_idle(live, options, running).or_else(|| pick_when_idle(costs, live, running))
+        } else {
+            None
         }
-        false => None,
     })
 }
 
@@ -190,12 +191,11 @@ fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservati
         }
         newer_bytes += bytes;
     }
-    match together > 0 && level1.file_bytes() <= level0.file_bytes() {
-        true => pick_level0(live, options, running),
-        false => {
-            let newest: Vec<_> = level0.segments().iter().take(together).cloned().collect();
-            Compaction::within_level0(&newest, running)
-        }
+    if together > 0 && level1.file_bytes() <= level0.file_bytes() {
+        pick_level0(live, options, running)
+    } else {
+        let newest: Vec<_> = level0.segments().iter().take(together).cloned().collect();
+        Compaction::within_level0(&newest, running)
     }
 }
 

@@ -108,10 +108,9 @@ impl Plain<'_> {
             0 => self.level0(),
             _ => self.sorted(level),
         });
-        urgent.or_else(|| self.tombstones()).or_else(|| match is_idle {
-            true => self.level0_when_idle().or_else(|| self.when_idle()),
-            false => None,
-        })
+        urgent
+            .or_else(|| self.tombstones())
+            .or_else(|| if is_idle { self.level0_when_idle().or_else(|| self.when_idle()) } else { None })
     }
 
     fn bottom(&self, level: usize, smallest: &[u8], largest: &[u8]) -> bool {
@@ -238,13 +237,12 @@ proptest! {
                 continue;
             };
             let chosen = Chosen::of(&compaction);
-            match compaction.kind == CompactionKind::Move && compaction.upper.len() > 1 {
-                true => {
-                    check_moves(&live, &compaction);
-                    let first = Chosen { upper: chosen.upper[..1].to_vec(), ..chosen };
-                    prop_assert_eq!(plain.map(|plain| Chosen { bottom: first.bottom, ..plain }), Some(first));
-                }
-                false => prop_assert_eq!(plain, Some(chosen), "step {}", step),
+            if compaction.kind == CompactionKind::Move && compaction.upper.len() > 1 {
+                check_moves(&live, &compaction);
+                let first = Chosen { upper: chosen.upper[..1].to_vec(), ..chosen };
+                prop_assert_eq!(plain.map(|plain| Chosen { bottom: first.bottom, ..plain }), Some(first));
+            } else {
+                prop_assert_eq!(plain, Some(chosen), "step {}", step);
             }
             if maker.rng.u8(..3) == 0 {
                 running.push(compaction.reservation().clone()); // It goes on during the next picks.
@@ -254,15 +252,16 @@ proptest! {
             let (smallest, largest) = hull(compaction.inputs()).unwrap();
             let key = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().unwrap());
             let (from, to) = (key(smallest), key(largest));
-            let added: Vec<LiveSegment> = match compaction.kind == CompactionKind::Move {
-                true => compaction.upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
-                false => (0..compaction.inputs().count().min(((to - from) / 2) as usize) as u64)
+            let added: Vec<LiveSegment> = if compaction.kind == CompactionKind::Move {
+                compaction.upper.iter().map(|s| s.at_level(compaction.output_level)).collect()
+            } else {
+                (0..compaction.inputs().count().min(((to - from) / 2) as usize) as u64)
                     .map(|n| {
                         let step = (to - from) / compaction.inputs().count() as u64;
                         let begin = from + n * step;
                         maker.segment(compaction.output_level, [begin, begin + step.saturating_sub(1)])
                     })
-                    .collect(),
+                    .collect()
             };
             let removed: Vec<LiveSegment> = compaction.inputs().cloned().collect();
             let next = live.with(added.clone(), &removed);

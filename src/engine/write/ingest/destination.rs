@@ -50,10 +50,8 @@ fn level_for(live: &LiveSet, segment: &LiveSegment, deepest: usize, running: &[R
             _ => !others.overlapping(smallest, largest).is_empty(),
         }
     };
-    let mut level = match overlaps(0) {
-        true => 0,
-        false => (1..=deepest).take_while(|level| !overlaps(*level)).last().unwrap_or(0),
-    };
+    let mut level =
+        if overlaps(0) { 0 } else { (1..=deepest).take_while(|level| !overlaps(*level)).last().unwrap_or(0) };
     for suspect in live.quarantined().iter().filter(|suspect| suspect.overlaps(smallest, largest)) {
         level = level.min(suspect.meta.place.quarantine().map_or(0, |q| usize::from(q.overtaken)));
     }

@@ -149,9 +149,10 @@ impl<'a> RunWriter<'a> {
             None => SegmentBuilder::temporary(storage)?,
         };
         builder.append(key, seq, EntryKind::Put, value)?;
-        match builder.file_bytes() < storage.options.segment_bytes {
-            true => self.current = Some(builder),
-            false => self.finished.push(builder.finish()?),
+        if builder.file_bytes() < storage.options.segment_bytes {
+            self.current = Some(builder);
+        } else {
+            self.finished.push(builder.finish()?);
         }
         Ok(())
     }

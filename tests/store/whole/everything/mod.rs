@@ -176,18 +176,15 @@ fn damaged(seed: u64) {
         let db = options(&fs, &mut rng).open(STORE).unwrap();
         for _ in 0..rng.below(1500) {
             let k = key(rng.below(400));
-            match rng.percent(40) {
-                true => {
-                    db.delete(&k).unwrap();
-                    live.remove(&k);
-                    touched.entry(k).or_default().push(None);
-                }
-                false => {
-                    let value: Vec<u8> = (0..rng.below(80)).map(|_| rng.next() as u8).collect();
-                    db.put(&k, &value).unwrap();
-                    live.insert(k.clone(), value.clone());
-                    touched.entry(k).or_default().push(Some(value));
-                }
+            if rng.percent(40) {
+                db.delete(&k).unwrap();
+                live.remove(&k);
+                touched.entry(k).or_default().push(None);
+            } else {
+                let value: Vec<u8> = (0..rng.below(80)).map(|_| rng.next() as u8).collect();
+                db.put(&k, &value).unwrap();
+                live.insert(k.clone(), value.clone());
+                touched.entry(k).or_default().push(Some(value));
             }
             match rng.below(200) {
                 0 => db.flush().unwrap(),
