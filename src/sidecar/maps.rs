@@ -45,12 +45,12 @@ impl Maps {
     }
 
     /// Whether maps have become scarce since the last call.
-    pub fn was_short(&self) -> bool {
+    pub fn take_shortage(&self) -> bool {
         self.is_short.load(Relaxed) && self.is_short.swap(false, AcqRel)
     }
 
     /// Whether a reader has condemned a sidecar since the last call.
-    pub fn had_bad(&self) -> bool {
+    pub fn take_condemned(&self) -> bool {
         self.has_bad.load(Relaxed) && self.has_bad.swap(false, AcqRel)
     }
 

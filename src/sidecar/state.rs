@@ -43,7 +43,7 @@ pub enum Residency {
 pub(super) const NOTHING: u8 = 0;
 /// Each group is compared with its checksum before its first line is read.
 pub(super) const BY_GROUP: u8 = 1;
-/// All groups have matched their checksums in this map; no probe since [`Sidecar::was_asked`].
+/// All groups have matched their checksums in this map; no probe since [`Sidecar::take_asked`].
 pub(super) const RESTED: u8 = 2;
 /// All groups have matched their checksums in this map.
 pub(super) const WHOLE: u8 = 3;
@@ -61,7 +61,7 @@ pub struct Sidecar {
     pub(super) path: Arc<Path>,
     pub(super) residency: Residency,
     pub(super) maps: Arc<Maps>,
-    /// Probed since [`was_asked`](Self::was_asked). Not set while the state is `WHOLE`.
+    /// Probed since [`take_asked`](Self::take_asked). Not set while the state is `WHOLE`.
     pub(super) asked: AtomicBool,
     /// All lines have matched their checksums once, though perhaps not in this map.
     pub(super) checked: AtomicBool,
@@ -192,7 +192,7 @@ impl Sidecar {
     }
 
     /// Whether it was probed since the last call, or since it was opened.
-    pub fn was_asked(&self) -> bool {
+    pub fn take_asked(&self) -> bool {
         self.asked.swap(false, Relaxed) | self.trust.compare_exchange(WHOLE, RESTED, AcqRel, Relaxed).is_ok()
     }
 

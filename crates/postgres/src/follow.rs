@@ -57,7 +57,7 @@ impl PostgresSource {
                 // The statement may have failed on something renamed or dropped since the last check: check now, then continue.
                 Err(error) if self.is_connected() => {
                     if std::mem::replace(&mut has_failed, true)
-                        || !(self.has_moved()? || self.is_outdated()?)
+                        || !(self.take_new_home()? || self.is_outdated()?)
                     {
                         return Err(error);
                     }
@@ -131,7 +131,7 @@ impl PostgresSource {
         refresh: &mut bool,
         report: &mut dyn FnMut(FollowEvent) -> Flow,
     ) -> Result<Flow> {
-        self.has_moved()?;
+        self.take_new_home()?;
         let found = catalog::look(&mut self.client, &self.table).map_err(|error| self.failed(&error))?;
         let counted = outbox::counted_version(&mut self.client, &self.table).map_err(|e| self.failed(&e))?;
         if let Some(names) = &found.names
@@ -253,7 +253,7 @@ impl PostgresSource {
     }
 
     /// Whether the schema of the outbox was renamed. Uses the new name from now on.
-    fn has_moved(&mut self) -> Result<bool> {
+    fn take_new_home(&mut self) -> Result<bool> {
         let home = catalog::home(&mut self.client, &self.table).map_err(|error| self.failed(&error))?;
         let moved = home.filter(|home| *home != self.table.home);
         let has_moved = moved.is_some();

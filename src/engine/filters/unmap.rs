@@ -20,7 +20,7 @@ impl FilterKeeper {
             .filter(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_mapped()))
             .collect();
         let (asked, cold): (Vec<_>, Vec<_>) =
-            mapped.into_iter().partition(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.was_asked()));
+            mapped.into_iter().partition(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.take_asked()));
         // Deepest levels first: upper levels are probed for more keys.
         let victims = cold.into_iter().rev().chain(asked.into_iter().rev());
         let victims: Vec<&LiveSegment> = victims.take(self.shared.storage.maps.excess()).collect();

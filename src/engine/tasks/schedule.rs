@@ -58,7 +58,8 @@ impl Engine {
     }
 
     fn choose(&self, control: &mut Control, now: Instant) -> Option<BackgroundTask> {
-        if control.sidecars.unmap_from.is_some_and(|from| from <= now) && self.shared.storage.maps.was_short()
+        if control.sidecars.unmap_from.is_some_and(|from| from <= now)
+            && self.shared.storage.maps.take_shortage()
         {
             control.sidecars.unmap_from = None;
             return Some(BackgroundTask::UnmapCold);
@@ -84,7 +85,7 @@ impl Engine {
             return Some(BackgroundTask::RotateTombstones);
         }
         let faults = sigbus_faults().unwrap_or(0);
-        if self.shared.storage.maps.had_bad() || faults != control.sidecars.faults_seen {
+        if self.shared.storage.maps.take_condemned() || faults != control.sidecars.faults_seen {
             control.sidecars.faults_seen = faults;
             return Some(BackgroundTask::QueueBadSidecars);
         }
