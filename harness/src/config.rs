@@ -5,7 +5,8 @@ use sidebloom::fs::{Fs, RealFs};
 use sidebloom::{Compression, Durability, FilterPolicy, KeyHash, Options, PrefixExtractor, Residency};
 use std::sync::Arc;
 
-/// Options for stores of a few hundred keys: small enough that flushes and compactions never rest, and rarely so large that there are none.
+/// Options for stores of a few hundred keys: small enough that flushes and compactions never rest, and rarely
+/// so large that there are none.
 pub fn random(rng: &mut Rng, fs: Arc<dyn Fs>) -> Options {
     Options::new()
         .memtable_bytes(*rng.pick(&[4096, 4096, 6000, 16 << 10, 64 << 10, 1 << 20]))

@@ -1,4 +1,5 @@
-//! The store behind [`Db`](crate::Db). A get goes through `read`; a put through `write`, and later through `compact`.
+//! The store behind [`Db`](crate::Db). A get goes through `read`; a put through `write`, and later through
+//! `compact`.
 
 pub(crate) mod backoff;
 pub(crate) mod compact;

@@ -58,8 +58,8 @@ impl<'a> At<'a> {
         retry_on_intr(|| rustix::fs::openat(self.fd(), self.rest, flags | OFlags::CLOEXEC, mode))
     }
 
-    /// Opens an existing file, and nothing that is not a regular file: reading a pipe or a device could wait for ever. `path` is for
-    /// messages.
+    /// Opens an existing file, and nothing that is not a regular file: reading a pipe or a device could wait
+    /// for ever. `path` is for messages.
     pub fn open_regular(&self, flags: OFlags, path: &Path) -> Result<File> {
         match self.open(flags | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty()) {
             Ok(fd) => {
@@ -136,7 +136,8 @@ impl<'a> At<'a> {
         rustix::fs::unlinkat(self.fd(), self.rest, flags)
     }
 
-    /// Creates a file for appending. `exact` permission bits, or those of `default` that the process's mask leaves.
+    /// Creates a file for appending. `exact` permission bits, or those of `default` that the process's mask
+    /// leaves.
     pub fn create(&self, exact: Option<u32>, default: u32, flags: OFlags) -> io::Result<File> {
         let bits = Mode::from_raw_mode(exact.unwrap_or(default) as RawMode);
         let file = File::from(self.open(flags | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, bits)?);

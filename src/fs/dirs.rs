@@ -12,8 +12,9 @@ pub fn parent_of(path: &Path) -> &Path {
 
 /// Creates a directory and its missing ancestors. All their names are durable when this returns.
 ///
-/// The parents of existing directories are synced too, because an earlier process may have created those directories and been killed
-/// before syncing. Such a sync is skipped if permission or support in the file system is lacking.
+/// The parents of existing directories are synced too, because an earlier process may have created those
+/// directories and been killed before syncing. Such a sync is skipped if permission or support in the file
+/// system is lacking.
 ///
 /// # Errors
 /// [`Error::Io`]. Directories created before the error remain.

@@ -1,8 +1,9 @@
 //! A file system for whoever has locked a directory (I13).
 //!
-//! A lock belongs to a file, not to its name: whoever removes the lock file of an open store lets another process create and lock a new one,
-//! and then both believe that they are alone. So before anything in the directory is created, removed, renamed or made durable, the lock file
-//! has to be the one that was locked. That takes one inspection of a name. Appending to an open file needs none: nothing is acknowledged as
+//! A lock belongs to a file, not to its name: whoever removes the lock file of an open store lets another
+//! process create and lock a new one, and then both believe that they are alone. So before anything in the
+//! directory is created, removed, renamed or made durable, the lock file has to be the one that was locked.
+//! That takes one inspection of a name. Appending to an open file needs none: nothing is acknowledged as
 //! durable before a sync.
 
 use super::file::{AppendFile, ReadFile};
@@ -12,7 +13,8 @@ use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file system that changes a directory only while the lock on it holds. What is outside of the directory is not checked.
+/// A file system that changes a directory only while the lock on it holds. What is outside of the directory
+/// is not checked.
 #[derive(Debug, Clone)]
 pub struct LockedFs {
     fs: Arc<dyn Fs>,
@@ -20,8 +22,8 @@ pub struct LockedFs {
     lock: Arc<LockFile>,
 }
 
-/// How often the lock file is looked at before the error counts. A failed read is not a failed write, but a store that cannot find out
-/// whether its lock holds has to stop.
+/// How often the lock file is looked at before the error counts. A failed read is not a failed write, but a
+/// store that cannot find out whether its lock holds has to stop.
 const LOOKS: usize = 3;
 
 /// The lock file as it was locked.
@@ -44,7 +46,8 @@ impl LockFile {
 }
 
 impl LockedFs {
-    /// `fs`, whose directory `dir` is locked by `guard` on the file `lock` in it. The directory must not be changed through `fs` directly.
+    /// `fs`, whose directory `dir` is locked by `guard` on the file `lock` in it. The directory must not be
+    /// changed through `fs` directly.
     pub fn wrap(fs: Arc<dyn Fs>, dir: &Path, lock: &str, guard: &dyn LockGuard) -> Arc<dyn Fs> {
         let Some(file) = guard.file() else { return fs };
         let lock = Arc::new(LockFile { fs: Arc::clone(&fs), path: dir.join(lock), file });

@@ -1,5 +1,5 @@
-//! The I/O seam (invariant I8): this crate accesses files only through [`Fs`], so that a test can fail, tear, drop or reorder any
-//! operation. [`RealFs`] is the operating system's file system.
+//! The I/O seam (invariant I8): this crate accesses files only through [`Fs`], so that a test can fail, tear,
+//! drop or reorder any operation. [`RealFs`] is the operating system's file system.
 
 mod around;
 mod directory;

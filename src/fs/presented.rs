@@ -20,7 +20,8 @@ pub(crate) enum Presented {
     Missing,
 }
 
-/// A file system with these files alone, and their directories. Nothing in it can be changed, and its locks are always free.
+/// A file system with these files alone, and their directories. Nothing in it can be changed, and its locks
+/// are always free.
 #[derive(Debug)]
 pub(crate) struct PresentedFs {
     /// Has the other files.

@@ -1,4 +1,5 @@
-//! The file system of an open store: it frees descriptors when they run out, and changes nothing in a forked process.
+//! The file system of an open store: it frees descriptors when they run out, and changes nothing in a forked
+//! process.
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
@@ -16,8 +17,8 @@ pub trait Reclaim: Send + Sync + Debug {
     fn close_some(&self) -> bool;
 }
 
-/// Runs an operation that needs a descriptor. An operation that fails for lack of one has changed nothing, and is retried for as long as
-/// `holder` can close some.
+/// Runs an operation that needs a descriptor. An operation that fails for lack of one has changed nothing,
+/// and is retried for as long as `holder` can close some.
 pub fn with_descriptor<T>(holder: &dyn Reclaim, operation: impl Fn() -> Result<T>) -> Result<T> {
     loop {
         match operation() {
@@ -27,8 +28,9 @@ pub fn with_descriptor<T>(holder: &dyn Reclaim, operation: impl Fn() -> Result<T
     }
 }
 
-/// Wraps a file system and runs every operation that needs a descriptor in [`with_descriptor`]. In a process that was forked from its own,
-/// every operation that changes something fails with [`Error::Forked`](crate::Error::Forked).
+/// Wraps a file system and runs every operation that needs a descriptor in [`with_descriptor`]. In a process
+/// that was forked from its own, every operation that changes something fails with
+/// [`Error::Forked`](crate::Error::Forked).
 #[derive(Debug)]
 pub struct SparingFs {
     /// The wrapped file system.

@@ -8,7 +8,8 @@ use crate::manifest::LEVELS;
 use crate::ranges::{RangeTombstones, Span};
 use std::sync::Arc;
 
-/// The segments with range tombstones, by runs. The tombstones themselves are read when they are first needed.
+/// The segments with range tombstones, by runs. The tombstones themselves are read when they are first
+/// needed.
 #[derive(Default)]
 pub struct RangedRuns {
     /// In key order and disjoint within each run.
@@ -46,7 +47,8 @@ impl RangedRuns {
     /// Whether a range tombstone deletes an entry of the key.
     ///
     /// # Errors
-    /// Those of reading the tombstones of a segment that could have one: the entry may then be deleted or not.
+    /// Those of reading the tombstones of a segment that could have one: the entry may then be deleted or
+    /// not.
     pub fn delete(&self, key: &[u8], seq: Seq) -> Result<bool> {
         for segment in self.around(key).filter(|s| s.meta.max_seq > seq) {
             if segment.file.ask_ranges(|ranges| ranges.seq_at(key))? > seq {
@@ -56,7 +58,8 @@ impl RangedRuns {
         Ok(false)
     }
 
-    /// Narrows a span around `key` to where the tombstones are the same, and adds them to it. `ask` does so for those of one segment.
+    /// Narrows a span around `key` to where the tombstones are the same, and adds them to it. `ask` does so
+    /// for those of one segment.
     ///
     /// # Errors
     /// Those of `ask`.

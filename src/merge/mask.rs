@@ -1,5 +1,5 @@
-//! What hides entries of a merge: range tombstones are not entries, so the merge does not meet them. They count whether or not a filter denies
-//! the keys that they delete (I9).
+//! What hides entries of a merge: range tombstones are not entries, so the merge does not meet them. They
+//! count whether or not a filter denies the keys that they delete (I9).
 
 use super::damage::Damage;
 use super::doubts::{Doubts, may_skip};
@@ -28,8 +28,8 @@ pub struct RangeMask {
 }
 
 impl RangeMask {
-    /// The range tombstones of these memtables and segments up to number `seq`. With `skipped`, the walk goes on behind damage, which is added
-    /// to that.
+    /// The range tombstones of these memtables and segments up to number `seq`. With `skipped`, the walk goes
+    /// on behind damage, which is added to that.
     pub fn new(
         memtables: Vec<Arc<RangeList>>,
         live: Arc<LiveSet>,
@@ -52,13 +52,14 @@ impl RangeMask {
         }
     }
 
-    /// How often the keys around the last one were other ones than before: those that the same range tombstones delete.
+    /// How often the keys around the last one were other ones than before: those that the same range
+    /// tombstones delete.
     pub(super) fn spans(&self) -> u64 {
         self.spans
     }
 
-    /// Where a walk goes on behind the keys around the last one that the same range tombstones delete, and the number below which entries of
-    /// these keys are deleted. Unbounded if there is nothing behind them.
+    /// Where a walk goes on behind the keys around the last one that the same range tombstones delete, and
+    /// the number below which entries of these keys are deleted. Unbounded if there is nothing behind them.
     pub(super) fn edge(&self, direction: Direction) -> Option<(Bound<Vec<u8>>, Seq)> {
         let span = self.span.as_ref()?;
         let edge = match direction {

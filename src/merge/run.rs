@@ -10,11 +10,13 @@ use crate::segment::{Access, SegmentCursor, SegmentFile};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Walks the segments of a sorted run. Opens each segment only when a key that precedes all its keys of the walk is the next of the merge.
+/// Walks the segments of a sorted run. Opens each segment only when a key that precedes all its keys of the
+/// walk is the next of the merge.
 pub struct RunCursor {
     segments: RunWalk,
     pub(super) at: RunPosition,
-    /// While before a segment: precedes or equals, in the direction of the walk, every key that the walk meets in it.
+    /// While before a segment: precedes or equals, in the direction of the walk, every key that the walk
+    /// meets in it.
     pub(super) first: Vec<u8>,
     direction: Direction,
     /// Where the walk begins in its first segment.
@@ -70,8 +72,8 @@ impl RunCursor {
         (self.direction, self.is_first, self.walked) = (direction, true, 0);
     }
 
-    /// Where a walk at `key` can go on if all entries before `edge` that are older than `seq` are deleted: beyond all segments without newer
-    /// ones. `None` if that is no progress.
+    /// Where a walk at `key` can go on if all entries before `edge` that are older than `seq` are deleted:
+    /// beyond all segments without newer ones. `None` if that is no progress.
     pub(super) fn newer_from(
         &self,
         direction: Direction,
@@ -89,8 +91,8 @@ impl RunCursor {
         is_ahead.then(|| Bound::Included(newer.to_vec()))
     }
 
-    /// After an error, goes on with the next [`advance`](Self::advance) behind what cannot be read. Returns that; or the error, if it is not
-    /// about a segment.
+    /// After an error, goes on with the next [`advance`](Self::advance) behind what cannot be read. Returns
+    /// that; or the error, if it is not about a segment.
     pub(super) fn pass_damage(&mut self, error: Error) -> Result<Damage> {
         let Some(segment) = self.segments.current() else { return Err(error) };
         match &mut self.at {

@@ -92,8 +92,8 @@ impl RunWalk {
         self.run.get(at).map(|segment| &segment.meta.summary)
     }
 
-    /// In this direction from `key` on, before the bound `edge`: the first key of the first segment with an entry not older than `seq`.
-    /// `None` if there is none.
+    /// In this direction from `key` on, before the bound `edge`: the first key of the first segment with an
+    /// entry not older than `seq`. `None` if there is none.
     pub(super) fn first_newer(
         &self,
         direction: Direction,

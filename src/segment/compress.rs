@@ -34,7 +34,8 @@ impl Compressor {
         Ok(Compressor { packed: Vec::new(), method })
     }
 
-    /// Replaces the bytes of `out` from `start` on with their compressed form if that saves at least an eighth. Returns the form used.
+    /// Replaces the bytes of `out` from `start` on with their compressed form if that saves at least an
+    /// eighth. Returns the form used.
     pub fn pack(&mut self, out: &mut Vec<u8>, start: usize) -> Compression {
         let Compressor { packed, method } = self;
         let raw = &out[start..];

@@ -1,7 +1,8 @@
-//! How the block cache hashes the place of a block: blocks that are near each other in a file get neighbouring slots of the hash table.
+//! How the block cache hashes the place of a block: blocks that are near each other in a file get
+//! neighbouring slots of the hash table.
 //!
-//! A walk looks up one block after another. With unrelated hashes, each lookup misses the CPU's caches in the table, which was a third of
-//! its time. Speed is all that this hash decides (I11).
+//! A walk looks up one block after another. With unrelated hashes, each lookup misses the CPU's caches in the
+//! table, which was a third of its time. Speed is all that this hash decides (I11).
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -9,7 +10,8 @@ use std::hash::{BuildHasher, Hasher};
 const UNIT_BITS: u32 = 16;
 /// log2 of the part of a file that has a slot: about a compressed block of the default size.
 const SLOT_BITS: u32 = 11;
-/// The table compares so many high bits of the hash before it compares keys. They must differ among neighbours.
+/// The table compares so many high bits of the hash before it compares keys. They must differ among
+/// neighbours.
 const TAG_BITS: u32 = 7;
 
 /// Hashes the digest of a segment and an offset in it.

@@ -1,5 +1,5 @@
-//! What a segment holds, counted while it is written and read back from its properties block. The byte map is in
-//! [`format`](mod@super::format).
+//! What a segment holds, counted while it is written and read back from its properties block. The byte map is
+//! in [`format`](mod@super::format).
 
 use super::format::{Compression, Location, Parsed};
 use crate::codec::{Decoder, Encode};
@@ -101,8 +101,8 @@ impl PropertiesBuilder {
         of.raw_bytes += (key.len() + value_len) as u64;
     }
 
-    /// Counts ranges that begin before the next entry. [`finish`](Self::finish) counts those that are not counted here as if all of them
-    /// were behind the last entry.
+    /// Counts ranges that begin before the next entry. [`finish`](Self::finish) counts those that are not
+    /// counted here as if all of them were behind the last entry.
     pub fn pass_ranges(&mut self, count: u64) {
         self.ranges += count;
         self.run += count;

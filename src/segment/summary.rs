@@ -23,8 +23,8 @@ pub struct SegmentSummary {
     pub ranges: u64,
     /// The smallest key of an entry or a deleted range.
     pub smallest: Vec<u8>,
-    /// The largest one. The end of a deleted range counts, although it is not deleted itself. Segments whose ranges have no end share the
-    /// memory of the last key of all.
+    /// The largest one. The end of a deleted range counts, although it is not deleted itself. Segments whose
+    /// ranges have no end share the memory of the last key of all.
     pub largest: Bytes,
     /// The smallest sequence number.
     pub min_seq: Seq,

@@ -8,8 +8,8 @@ use std::ops::Range;
 /// Largest read-ahead.
 pub const READ_BYTES: u64 = 256 << 10;
 
-/// A part of a segment file in memory. The first read is one block, so that a short range stays cheap; each further read is twice as
-/// large as the previous one, up to 256 KiB.
+/// A part of a segment file in memory. The first read is one block, so that a short range stays cheap; each
+/// further read is twice as large as the previous one, up to 256 KiB.
 #[derive(Default)]
 pub struct Window {
     bytes: Vec<u8>,
@@ -35,8 +35,8 @@ impl Window {
         self.holds = 0..0;
     }
 
-    /// Block `at` of `index` as stored. On a miss, reads it with the blocks after it (before it when `backwards`), or alone if one of
-    /// them cannot be read.
+    /// Block `at` of `index` as stored. On a miss, reads it with the blocks after it (before it when
+    /// `backwards`), or alone if one of them cannot be read.
     pub fn stored(&mut self, segment: &Segment, index: &Index, at: usize, backwards: bool) -> Result<&[u8]> {
         let handle = index.handle(at);
         if !(self.holds.start <= handle.offset && handle.end() <= self.holds.end) {

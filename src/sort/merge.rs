@@ -50,7 +50,8 @@ impl<R: Record> Merge<R> {
         }
     }
 
-    /// Replaces `piece` by the next records in order. Two pieces share at most the record between them. Empty at the end.
+    /// Replaces `piece` by the next records in order. Two pieces share at most the record between them. Empty
+    /// at the end.
     pub fn next_piece(&mut self, piece: &mut Vec<R>) -> Result<()> {
         piece.clear();
         for run in &mut self.runs {
@@ -104,8 +105,8 @@ impl<R: Record> RunReader<R> {
         for record in bytes.chunks(R::BYTES) {
             self.records.push(R::decode(record).ok_or_else(damaged)?);
         }
-        // The merge takes only what is below a buffer's last record. If that were too small, the merge would end early, before the digest
-        // is checked.
+        // The merge takes only what is below a buffer's last record. If that were too small, the merge would
+        // end early, before the digest is checked.
         if self.records.is_sorted() { Ok(()) } else { Err(damaged()) }
     }
 }

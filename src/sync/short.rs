@@ -1,7 +1,8 @@
-//! A lock for state that everybody waits for: nothing that grows with the store is done while it is held (I7).
+//! A lock for state that everybody waits for: nothing that grows with the store is done while it is held
+//! (I7).
 //!
-//! With debug assertions, such work checks that its thread holds none ([`assert_unlocked`]). With the feature `bench-support`, the longest
-//! time of the CPU that a thread spent under the lock is kept.
+//! With debug assertions, such work checks that its thread holds none ([`assert_unlocked`]). With the feature
+//! `bench-support`, the longest time of the CPU that a thread spent under the lock is kept.
 
 use super::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
 use std::ops::{Deref, DerefMut};
@@ -45,8 +46,8 @@ impl<T> ShortLock<T> {
         ShortGuard { guard, hold: Hold::new(self) }
     }
 
-    /// The longest time that a thread worked under the lock since the last call, in nanoseconds of the CPU: what others do to the machine
-    /// meanwhile does not count.
+    /// The longest time that a thread worked under the lock since the last call, in nanoseconds of the CPU:
+    /// what others do to the machine meanwhile does not count.
     #[cfg(feature = "bench-support")]
     pub fn take_longest_nanos(&self) -> u64 {
         self.longest_nanos.swap(0, std::sync::atomic::Ordering::Relaxed)
@@ -114,7 +115,8 @@ impl<T> Drop for Hold<'_, T> {
 #[cfg(feature = "bench-support")]
 pub fn cpu_nanos() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is valid for writing. The C library's call, because callgrind does not survive that of rustix.
+    // SAFETY: the structure is valid for writing. The C library's call, because callgrind does not survive
+    // that of rustix.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -65,8 +65,8 @@ fn lines(manifest: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The package that a line of a manifest depends on, as `name = …`, `name.workspace = …`, `x = { package = "name" }` or
-/// `[dependencies.name]`; of any target, for building too, but not for tests.
+/// The package that a line of a manifest depends on, as `name = …`, `name.workspace = …`,
+/// `x = { package = "name" }` or `[dependencies.name]`; of any target, for building too, but not for tests.
 fn dependency<'a>(section: &'a str, line: &'a str) -> Option<&'a str> {
     let kinds = ["dependencies", "build-dependencies"];
     let is_kind = |section: &str| {
@@ -123,7 +123,8 @@ fn packages_depend_on_lower_packages_only() {
     assert_eq!(violations(&manifests), [""; 0]);
 }
 
-/// The file that a line names by `path = "…"` or `include!("…")`, without `..`, seen from the root of the workspace.
+/// The file that a line names by `path = "…"` or `include!("…")`, without `..`, seen from the root of the
+/// workspace.
 fn included(path: &str, line: &str) -> Option<String> {
     let named = ["path = \"", "include!(\""].iter().find_map(|start| line.split_once(start))?.1;
     Some(resolved(path, named.split('"').next()?))
@@ -155,7 +156,8 @@ fn reaches(files: &Files) -> Vec<String> {
     found
 }
 
-/// Cargo stops a package from naming what another one keeps private; `#[path]` and `include!` would get round that.
+/// Cargo stops a package from naming what another one keeps private; `#[path]` and `include!` would get round
+/// that.
 #[test]
 fn no_package_includes_the_sources_of_another() {
     let mut files = workspace("rs");

@@ -40,7 +40,8 @@ impl Tree {
 #[derive(Debug)]
 pub struct File {
     contents: Mutex<Contents>,
-    /// Tells files that exist at the same time apart. As on real disks, a new file gets the number of one that is gone.
+    /// Tells files that exist at the same time apart. As on real disks, a new file gets the number of one
+    /// that is gone.
     pub number: u64,
 }
 
@@ -161,7 +162,8 @@ pub enum Holder {
 pub struct Disk {
     /// The names that processes see.
     pub names: Tree,
-    /// The names after a power cut that loses everything in `pending`. May still include the contents of lost directories.
+    /// The names after a power cut that loses everything in `pending`. May still include the contents of lost
+    /// directories.
     pub durable: Tree,
     pub pending: Vec<NameOp>,
     /// By the numbers of the locked files, which their guards keep.

@@ -63,11 +63,12 @@ pub struct FilterResult {
     pub bits_per_key: f64,
     /// False-positive rate: the share of absent keys for which it answers "maybe".
     pub fpr: f64,
-    /// The number of absent keys that `fpr` was counted over. Its relative standard error is the inverse of the square root of
-    /// `fpr * fpr_queries`.
+    /// The number of absent keys that `fpr` was counted over. Its relative standard error is the inverse of
+    /// the square root of `fpr * fpr_queries`.
     #[serde(default)]
     pub fpr_queries: u64,
-    /// `bits_per_key` divided by the information bound, log2(1 / `fpr`); `None` if no false positive was seen.
+    /// `bits_per_key` divided by the information bound, log2(1 / `fpr`); `None` if no false positive was
+    /// seen.
     #[serde(default)]
     pub over_bound: Option<f64>,
     /// Nanoseconds per query for an absent key, one query at a time.

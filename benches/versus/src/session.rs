@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The smallest useful limit: any engine needs a few MiB for threads, internal tables and what the allocator keeps.
+/// The smallest useful limit: any engine needs a few MiB for threads, internal tables and what the allocator
+/// keeps.
 const LIMIT_MIN_BYTES: u64 = 5 << 20;
 const SIGKILL: i32 = 9;
 
@@ -102,7 +103,8 @@ impl RunSession {
         self.run.notes.push(format!("not available: {}: {why}", limited.join(", ")));
     }
 
-    /// Runs all rounds of each wanted workload on each engine. Calls `done` after the last round of each workload.
+    /// Runs all rounds of each wanted workload on each engine. Calls `done` after the last round of each
+    /// workload.
     pub fn measure(&mut self, mut done: impl FnMut(&RunRecord, WorkloadSpec) -> Result<()>) -> Result<()> {
         let wanted: Vec<WorkloadSpec> = WORKLOADS
             .into_iter()
@@ -113,7 +115,8 @@ impl RunSession {
             wanted.into_iter().partition(|workload| workload.kind == WorkloadKind::Load);
         let (reads, writes): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|workload| workload.only_reads());
-        // Each store is loaded once. Every round reads the same files; what writes to them comes after the last reader.
+        // Each store is loaded once. Every round reads the same files; what writes to them comes after the
+        // last reader.
         for (workloads, rounds) in [(loads, 1), (reads, self.run.rounds), (writes, self.run.rounds)] {
             for round in 0..rounds {
                 for workload in &workloads {
@@ -211,8 +214,8 @@ impl Drop for RunSession {
     }
 }
 
-/// Checks that the disk has room for the stores at their largest, as a multiple of their data: about six for a copy-on-write tree, less
-/// than three for sorted runs while they are compacted.
+/// Checks that the disk has room for the stores at their largest, as a multiple of their data: about six for
+/// a copy-on-write tree, less than three for sorted runs while they are compacted.
 pub fn check_space(stores: &Path, engines: &[EngineKind], settings: &RunSettings) -> Result<()> {
     fs::create_dir_all(stores)?;
     let times: u64 = engines.iter().map(|kind| if kind.has_runs() { 3 } else { 6 }).sum();

@@ -47,7 +47,8 @@ pub struct RunSettings {
     /// Cache size of each engine that has a cache
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub cache_mib: u64,
-    /// Memory limit of an engine in the limited workloads, page cache included [default: a quarter of the data]
+    /// Memory limit of an engine in the limited workloads, page cache included [default: a quarter of the
+    /// data]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     #[serde(default)]
     pub limit_mib: Option<u64>,
@@ -75,7 +76,8 @@ pub struct RunSettings {
     /// Seed of keys, values and their order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Sorted runs to load, each over the whole key range, with compaction disabled. 0 leaves the number to the engine.
+    /// Sorted runs to load, each over the whole key range, with compaction disabled. 0 leaves the number to
+    /// the engine.
     #[arg(skip)]
     #[serde(default)]
     pub runs: u64,
@@ -156,8 +158,8 @@ impl RunSettings {
         self.limit_mib.map_or(self.data_bytes() / 4, |mib| mib << 20) & !0xffff
     }
 
-    /// The settings in limited memory. Half of the limit is for the engine's cache, if it has one. Filters, indexes, other allocations
-    /// and the page cache share the other half.
+    /// The settings in limited memory. Half of the limit is for the engine's cache, if it has one. Filters,
+    /// indexes, other allocations and the page cache share the other half.
     pub fn in_limited_memory(&self) -> RunSettings {
         RunSettings { cache_mib: (self.limit_bytes() >> 21).max(1), limited: true, ..self.clone() }
     }

@@ -1,4 +1,5 @@
-//! `versus sweep`: how cost grows with the number of sorted runs, and memory with the number of keys. Each number is a run.
+//! `versus sweep`: how cost grows with the number of sorted runs, and memory with the number of keys. Each
+//! number is a run.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -14,12 +15,14 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Cache of each engine in the sweep over keys. It is small, so that the memory that must grow with the keys shows.
+/// Cache of each engine in the sweep over keys. It is small, so that the memory that must grow with the keys
+/// shows.
 const CACHE_MIB: u64 = 32;
 const BY_RUNS: [&str; 4] = ["count", "readmissing", "readmissing-cold", "readrandom"];
 const BY_KEYS: [&str; 2] = ["count", "readrandom"];
 
-/// Measure by number of sorted runs and by number of keys: tables on the terminal, all figures in DIR/sweep.json
+/// Measure by number of sorted runs and by number of keys: tables on the terminal, all figures in
+/// DIR/sweep.json
 #[derive(clap::Args)]
 pub struct Args {
     /// Directory for the results

@@ -32,9 +32,11 @@ pub struct WorkerOutcome {
     pub ops: u64,
     /// Calls per second.
     pub ops_per_second: f64,
-    /// Mean nanoseconds of a call; for an opening, from its start to the last answer. With several threads, the whole time per call.
+    /// Mean nanoseconds of a call; for an opening, from its start to the last answer. With several threads,
+    /// the whole time per call.
     pub mean_ns: f64,
-    /// Median of a call's time divided by its keys, in nanoseconds. The other percentiles are divided likewise.
+    /// Median of a call's time divided by its keys, in nanoseconds. The other percentiles are divided
+    /// likewise.
     pub p50_ns: f64,
     /// 99th percentile.
     pub p99_ns: f64,

@@ -24,13 +24,14 @@ const LOOK: Duration = Duration::from_millis(2);
 type Flow = ControlFlow<()>;
 
 impl PostgresSource {
-    /// Applies every change of the table to the guard, until `report` breaks. First refreshes the guard if it has not followed this
-    /// outbox up to now. Reconnects when the connection is lost; meanwhile the guard answers as of the last change.
+    /// Applies every change of the table to the guard, until `report` breaks. First refreshes the guard if it
+    /// has not followed this outbox up to now. Reconnects when the connection is lost; meanwhile the guard
+    /// answers as of the last change.
     ///
     /// # Errors
-    /// [`Error::Database`] when the triggers or the column are missing, when another guard takes over the outbox, or
-    /// for an error of the server that a retry would not change; the errors of [`Guard::write`] and [`Guard::refresh`].
-    /// The guard stays consistent and can follow again.
+    /// [`Error::Database`] when the triggers or the column are missing, when another guard takes over the
+    /// outbox, or for an error of the server that a retry would not change; the errors of [`Guard::write`]
+    /// and [`Guard::refresh`]. The guard stays consistent and can follow again.
     pub fn follow(
         &mut self,
         guard: &Guard,
@@ -54,7 +55,8 @@ impl PostgresSource {
             });
             let mut error = match outcome {
                 Ok(()) => return Ok(()),
-                // The statement may have failed on something renamed or dropped since the last check: check now, then continue.
+                // The statement may have failed on something renamed or dropped since the last check: check
+                // now, then continue.
                 Err(error) if self.is_connected() => {
                     if std::mem::replace(&mut has_failed, true)
                         || !(self.take_new_home()? || self.is_outdated()?)
@@ -101,7 +103,8 @@ impl PostgresSource {
             }
             let looked = Instant::now();
             self.take_notifications()?;
-            // While changes bypass the outbox, applying those in it would not make the guard right: the refresh will count them.
+            // While changes bypass the outbox, applying those in it would not make the guard right: the
+            // refresh will count them.
             let applied = if self.is_suspended { None } else { self.follow_batch(guard)? };
             match applied {
                 Some(event) => {
@@ -124,7 +127,8 @@ impl PostgresSource {
         }
     }
 
-    /// Checks the catalog: suspends the guard if changes may have bypassed the triggers, and refreshes it once none can any more.
+    /// Checks the catalog: suspends the guard if changes may have bypassed the triggers, and refreshes it
+    /// once none can any more.
     fn check(
         &mut self,
         guard: &Guard,
@@ -239,8 +243,8 @@ impl PostgresSource {
         waited.map_err(|error| self.failed(&error))
     }
 
-    /// Takes the notifications that have arrived, and not those that keep arriving: a role that notifies without pause would hold the
-    /// follower here.
+    /// Takes the notifications that have arrived, and not those that keep arriving: a role that notifies
+    /// without pause would hold the follower here.
     fn take_notifications(&mut self) -> Result<()> {
         let taken = || -> std::result::Result<(), postgres::Error> {
             let mut notifications = self.client.notifications();

@@ -1,5 +1,5 @@
-//! Blocks that were fetched, in a file of limited size: the newest ones replace the oldest, as in a ring. The file is this process's own and
-//! begins empty.
+//! Blocks that were fetched, in a file of limited size: the newest ones replace the oldest, as in a ring. The
+//! file is this process's own and begins empty.
 
 use crate::error::{Error, Result};
 use crate::private;
@@ -11,7 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Memory for a block's entry in the index, at most, in bytes: the index of small blocks must not outgrow the cache.
+/// Memory for a block's entry in the index, at most, in bytes: the index of small blocks must not outgrow the
+/// cache.
 const BLOCK_BYTES_MIN: u64 = 512;
 
 /// The cache.

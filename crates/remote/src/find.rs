@@ -8,7 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Bytes of a hint: the digits of a number, and some for a later format.
 const HINT_BYTES_MAX: u64 = 64;
-/// Generations that are looked at one after the other before the hint is asked whether there is a shorter way.
+/// Generations that are looked at one after the other before the hint is asked whether there is a shorter
+/// way.
 const STEPS_WITHOUT_HINT: u64 = 32;
 /// The most of them. Publishers write the hint after each generation, so nobody has to look at as many.
 const STEPS_MAX: u64 = 1000;
@@ -64,8 +65,8 @@ impl Generations {
         }
     }
 
-    /// The newest generation; `None` if nothing was published. Begins at `from` if that was read already, and otherwise where the hint says.
-    /// The bucket is listed only if that leads nowhere.
+    /// The newest generation; `None` if nothing was published. Begins at `from` if that was read already, and
+    /// otherwise where the hint says. The bucket is listed only if that leads nowhere.
     pub fn newest(&self, from: Option<Found>) -> Result<Option<Found>> {
         match from {
             Some(found) => self.last_after(found).map(Some),
@@ -105,7 +106,8 @@ impl Generations {
         }
     }
 
-    /// The last one of the generations that follow this one without a gap. It has an end, also if the bucket has one for every number.
+    /// The last one of the generations that follow this one without a gap. It has an end, also if the bucket
+    /// has one for every number.
     fn last_after(&self, mut newest: Found) -> Result<Found> {
         let (from, begun, mut steps) = (newest.generation.number, Instant::now(), 0u64);
         loop {

@@ -1,4 +1,5 @@
-//! A published store as a directory: what the engine needs of it is here, and data blocks are fetched one by one.
+//! A published store as a directory: what the engine needs of it is here, and data blocks are fetched one by
+//! one.
 
 use crate::disk_cache::DiskCache;
 use crate::error::Error;

@@ -1,7 +1,9 @@
-//! Files that are kept on this machine, under the SHA-256 of their contents: of segments their ends, of all others the whole.
+//! Files that are kept on this machine, under the SHA-256 of their contents: of segments their ends, of all
+//! others the whole.
 //!
 //! ```text
-//! DIR/store-HHHH…        one directory for each kind and URL, with 32 hex digits of the URL's SHA-256, mode 0700; a guard's is guard-HHHH…
+//! DIR/store-HHHH…        one directory for each kind and URL, with 32 hex digits of the URL's SHA-256,
+//!                        mode 0700; a guard's is guard-HHHH…
 //!     HHHH…              what is kept: 64 hex digits
 //!     newest-HHHH…       the newest generation that was seen (mark.rs)
 //!     readers.lock, newest.lock
@@ -9,12 +11,14 @@
 //!     blocks-N-N.cache   the blocks of one reader
 //! ```
 //!
-//! Several readers, in this process and in others, may share a directory. Files appear whole, by renaming, and never change. Nothing but files
-//! of these names is ever removed, and nothing outside of the directory of the URL is touched.
+//! Several readers, in this process and in others, may share a directory. Files appear whole, by renaming,
+//! and never change. Nothing but files of these names is ever removed, and nothing outside of the directory
+//! of the URL is touched.
 //!
-//! What is found under such a name is believed only after its contents were hashed, once in each process and for each file: a name and a
-//! length say nothing. All of a file is hashed before its first use, not by pieces: the engine maps filters, and looks into each
-//! index when it opens the segment, so nothing would be saved.
+//! What is found under such a name is believed only after its contents were hashed, once in each process and
+//! for each file: a name and a length say nothing. All of a file is hashed before its first use, not by
+//! pieces: the engine maps filters, and looks into each index when it opens the segment, so nothing would be
+//! saved.
 
 use crate::error::{Error, Result};
 use crate::find::Generations;
@@ -96,8 +100,8 @@ impl Kept {
         self.dir.join(Part::of(file).sha256)
     }
 
-    /// Fetches what is not here yet of these files, for which there must be room. What `failed` makes of an error may end that. Returns the
-    /// bytes that were fetched.
+    /// Fetches what is not here yet of these files, for which there must be room. What `failed` makes of an
+    /// error may end that. Returns the bytes that were fetched.
     pub fn fetch(
         &self,
         remote: &Remote,

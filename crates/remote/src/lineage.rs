@@ -1,24 +1,27 @@
-//! Which published generations a directory descends from, that of a store or of a guard: the file `PUBLISHED` beside its own. Integers are
-//! little-endian.
+//! Which published generations a directory descends from, that of a store or of a guard: the file `PUBLISHED`
+//! beside its own. Integers are little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMPUB\n"
 //!  8  4  version
 //! 12  …  the number of places, a varint; for each of them, by ascending URL:
 //!        the URL, a varint length and bytes
-//!        8  the number of the last generation that the directory is known to descend from; 0 if there was none
+//!        8  the number of the last generation that the directory is known to descend from; 0 if there was
+//!           none
 //!        the number of digests, a varint, and for each of them:
 //!        32 SHA-256 of that generation, and then of each one that was about to be created after it
 //!     4  CRC-32 of all bytes before
 //! ```
-//! *version*: 2; version 1 had no digest of the last generation. In every version, magic and version are at these offsets, and the last four
-//! bytes are the CRC-32 of all others.
+//! *version*: 2; version 1 had no digest of the last generation. In every version, magic and version are at
+//! these offsets, and the last four bytes are the CRC-32 of all others.
 //!
 //! *URL*: as [`Remote::url`](crate::Remote::url) has it, without keys.
 //!
-//! *digests*: a process that died before it heard of its success has left one. The newest [`DIGESTS_MAX`] are kept.
+//! *digests*: a process that died before it heard of its success has left one. The newest [`DIGESTS_MAX`] are
+//! kept.
 //!
-//! Damage is an error wherever the file is read, also before it is changed: a change keeps the other places. The file is replaced whole.
+//! Damage is an error wherever the file is read, also before it is changed: a change keeps the other places.
+//! The file is replaced whole.
 
 use crate::error::{Error, Result};
 use crate::generation::Generation;

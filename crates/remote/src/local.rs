@@ -1,6 +1,7 @@
 //! What the readers of a store keep on this machine: whole sidecars and manifests, and the ends of segments.
 //!
-//! Each reader holds a shared lock of the directory; whoever gets the exclusive one is alone, and removes what its generation does not need.
+//! Each reader holds a shared lock of the directory; whoever gets the exclusive one is alone, and removes
+//! what its generation does not need.
 
 use crate::error::{Error, Result};
 use crate::find::Generations;
@@ -47,7 +48,8 @@ impl Local {
         self.kept.path(file)
     }
 
-    /// Fetches what the files of a generation need, and is not here yet. Returns the filters that the bucket does not have.
+    /// Fetches what the files of a generation need, and is not here yet. Returns the filters that the bucket
+    /// does not have.
     pub fn fetch(&self, remote: &Remote, generation: &Generation) -> Result<Vec<LostFilter>> {
         let manifest = generation.manifest_file();
         let files: Vec<&File> = generation.files.iter().chain([&manifest]).collect();
@@ -62,7 +64,8 @@ impl Local {
 
     /// Removes what readers have left here but for these files, unless another reader uses the directory.
     pub fn clean(&self, used: &HashSet<PathBuf>) -> Result<()> {
-        // The shared lock is given up for a moment: the exclusive one is had by nobody else then, or by another cleaner.
+        // The shared lock is given up for a moment: the exclusive one is had by nobody else then, or by
+        // another cleaner.
         let is_alone = self.lock.unlock().is_ok() && self.lock.try_lock().is_ok();
         let cleaned = if is_alone { self.kept.clean(used, Duration::ZERO) } else { Ok(()) };
         let _ = self.lock.unlock();

@@ -1,5 +1,5 @@
-//! Filters that a bucket does not have as its generation names them. They are derived data (invariant I2): whoever reads the store does
-//! without them, and reads their segments instead.
+//! Filters that a bucket does not have as its generation names them. They are derived data (invariant I2):
+//! whoever reads the store does without them, and reads their segments instead.
 
 use crate::error::Error;
 use crate::generation::{File, Generation};
@@ -13,7 +13,8 @@ pub(crate) struct LostFilter {
 }
 
 impl LostFilter {
-    /// The filter that an error lost. Any other error is given back: that of another file, or one that may pass, such as one of the network.
+    /// The filter that an error lost. Any other error is given back: that of another file, or one that may
+    /// pass, such as one of the network.
     pub fn from_error(file: &File, why: Error) -> Result<Self, Error> {
         let is_filter = matches!(FileKind::parse(&file.name), Some((_, FileKind::Filter)));
         match why {
@@ -40,7 +41,8 @@ impl LostFilter {
     }
 }
 
-/// Takes lost filters out of a generation, each with a warning: a segment without a sidecar is read instead of it.
+/// Takes lost filters out of a generation, each with a warning: a segment without a sidecar is read instead
+/// of it.
 pub(crate) fn leave_out(generation: &mut Generation, lost: &[LostFilter]) {
     for filter in lost {
         filter.warn();

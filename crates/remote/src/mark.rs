@@ -1,6 +1,6 @@
-//! The newest generation of a store or a guard that a cache directory has seen: the file `newest-HHHHHHHHHHHHHHHH`, with the number of the
-//! store or the guard in its name. It lasts, so that a bucket that goes back to an older one is noticed after a restart, too.
-//! Integers are little-endian.
+//! The newest generation of a store or a guard that a cache directory has seen: the file
+//! `newest-HHHHHHHHHHHHHHHH`, with the number of the store or the guard in its name. It lasts, so that a
+//! bucket that goes back to an older one is noticed after a restart, too. Integers are little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMNEW\n"
@@ -9,7 +9,8 @@
 //! 20  8  the number of the generation
 //! 28  4  CRC-32 of bytes 0..28
 //! ```
-//! *version*: 1. Magic, version and the CRC of all other bytes keep their places in every version of this length.
+//! *version*: 1. Magic, version and the CRC of all other bytes keep their places in every version of this
+//! length.
 
 use crate::error::{Error, Result};
 use crate::private;
@@ -40,7 +41,8 @@ impl Mark {
         self.dir.join(format!("newest-{:016x}", self.owner))
     }
 
-    /// The newest number that was seen; 0 if none was. To be asked before the bucket is: another reader may see a newer one meanwhile.
+    /// The newest number that was seen; 0 if none was. To be asked before the bucket is: another reader may
+    /// see a newer one meanwhile.
     pub fn read(&self) -> Result<u64> {
         let path = self.path();
         match private::read_at_most(&path, BYTES).map_err(Error::file("read", &path))? {

@@ -1,7 +1,8 @@
 //! Files and directories of this user alone, into which no symbolic link leads.
 //!
-//! What a private bucket holds is no less private here: directories have the mode 0700, files 0600. A file is created where there is none, or
-//! under a name of its own that is then renamed, so no write goes where somebody else's link points.
+//! What a private bucket holds is no less private here: directories have the mode 0700, files 0600. A file is
+//! created where there is none, or under a name of its own that is then renamed, so no write goes where
+//! somebody else's link points.
 
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, OFlags};

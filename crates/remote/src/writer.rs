@@ -1,14 +1,15 @@
 //! The writer of a lineage of generations, whatever it publishes:
 //!
-//! 1. The next number is looked for. If it is taken by another writer, this one is *fenced*: it publishes no more. A writer's own name in the
-//!    generation tells that from a success whose answer was lost.
+//! 1. The next number is looked for. If it is taken by another writer, this one is *fenced*: it publishes no
+//!    more. A writer's own name in the generation tells that from a success whose answer was lost.
 //! 2. Files that the last generation does not have are uploaded, under the names of their contents.
-//! 3. The last generation must be there: otherwise it was collected together with some that came after it. The directory notes what it is
-//!    about to create, because the process may die before it hears of its success. Then the generation's object is created, on condition
-//!    that there is none of its number.
+//! 3. The last generation must be there: otherwise it was collected together with some that came after it.
+//!    The directory notes what it is about to create, because the process may die before it hears of its
+//!    success. Then the generation's object is created, on condition that there is none of its number.
 //! 4. The directory's own note and the hint for readers follow, and the clocks are compared.
 //!
-//! A crash anywhere leaves the last generation whole, and perhaps objects that nobody names, which a collection removes.
+//! A crash anywhere leaves the last generation whole, and perhaps objects that nobody names, which a
+//! collection removes.
 
 use crate::collect;
 use crate::error::{Error, Result};
@@ -23,7 +24,8 @@ use std::time::{Duration, SystemTime};
 
 /// The most that the clocks of a writer and of the bucket may differ by default.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
-/// How many generations of this writer may be found under the next numbers: each is one whose answer was lost.
+/// How many generations of this writer may be found under the next numbers: each is one whose answer was
+/// lost.
 const OWN_GENERATIONS_MAX: usize = 64;
 
 /// Whether a store or a guard may continue generations that it does not descend from.
@@ -32,7 +34,8 @@ pub enum TakeOver {
     /// No: [`Error::Foreign`].
     #[default]
     No,
-    /// Yes: the published generations are replaced by the next one of this store or guard, and their writer is fenced.
+    /// Yes: the published generations are replaced by the next one of this store or guard, and their writer
+    /// is fenced.
     Yes,
 }
 
@@ -137,7 +140,8 @@ impl Writer {
         if matches!(outcome, Ok(Created::Yes)) {
             return Ok(true);
         }
-        // Whether it was written is not known, or a retry has found what the first attempt wrote: only what is there tells.
+        // Whether it was written is not known, or a retry has found what the first attempt wrote: only what
+        // is there tells.
         match self.generations.read(generation.number)? {
             Some(found) if found.generation == *generation => Ok(true),
             Some(found) => self.accept(found.generation).map(|()| false),
@@ -160,8 +164,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Checks that the last generation is there. Otherwise the numbers after it are free again, and creating one of them would fence nobody.
-    /// Collections begin with the oldest, so nothing after a generation that is there was removed.
+    /// Checks that the last generation is there. Otherwise the numbers after it are free again, and creating
+    /// one of them would fence nobody. Collections begin with the oldest, so nothing after a generation that
+    /// is there was removed.
     fn check_parent(&mut self) -> Result<()> {
         if let Some(parent) = &self.parent
             && self.generations.read(parent.number)?.is_some_and(|found| found.generation == *parent)

@@ -1,4 +1,5 @@
-//! The structure of a store's files, read independently of the engine, from the descriptions in the `format.rs` of each. For sound files.
+//! The structure of a store's files, read independently of the engine, from the descriptions in the
+//! `format.rs` of each. For sound files.
 
 use crate::support::Layout;
 use std::collections::BTreeMap;

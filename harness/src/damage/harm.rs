@@ -29,14 +29,16 @@ pub struct Harm {
     pub how: String,
     /// `None` if the file is gone.
     pub bytes: Option<Vec<u8>>,
-    /// Bytes changed into what no file of the store ever had there: the checksum of the structure around them cannot match.
+    /// Bytes changed into what no file of the store ever had there: the checksum of the structure around them
+    /// cannot match.
     pub is_noise: bool,
     /// The whole file is another one.
     pub is_whole: bool,
 }
 
 impl Harm {
-    /// The first byte that differs, and the end of the last one. A file that is cut differs from its new end on.
+    /// The first byte that differs, and the end of the last one. A file that is cut differs from its new end
+    /// on.
     pub fn changed(&self, old: &[u8]) -> Range<usize> {
         let Some(new) = &self.bytes else { return 0..old.len() };
         let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();

@@ -106,7 +106,8 @@ impl Reads<'_> {
         false
     }
 
-    /// Walks over everything and goes on behind damage to segments: each row that it shows is right, and what is missing is named.
+    /// Walks over everything and goes on behind damage to segments: each row that it shows is right, and what
+    /// is missing is named.
     pub fn skip(&self, backwards: bool) {
         let skipped = Skipped::new();
         let walk = self.db.iter().skip_damaged(&skipped);

@@ -1,10 +1,13 @@
-//! Each kind of I/O fails, at each index of random workloads, with each error that it can have, once and for good.
+//! Each kind of I/O fails, at each index of random workloads, with each error that it can have, once and for
+//! good.
 //!
 //! 1. A workload runs undisturbed, which counts its operations of each kind.
-//! 2. It runs again for each fault, which is planned before the store is created, so that openings, closings and repairs meet it too. Every
-//!    call returns the right answer, or an error that names the operation and the path of a fault that the call depends on.
-//! 3. Once the fault is gone: the open store has what it acknowledged, and it takes writes unless it must not; so does the reopened one;
-//!    a crash soon after the fault loses nothing that was synced; no file is left over.
+//! 2. It runs again for each fault, which is planned before the store is created, so that openings, closings
+//!    and repairs meet it too. Every call returns the right answer, or an error that names the operation and
+//!    the path of a fault that the call depends on.
+//! 3. Once the fault is gone: the open store has what it acknowledged, and it takes writes unless it must
+//!    not; so does the reopened one; a crash soon after the fault loses nothing that was synced; no file is
+//!    left over.
 
 mod after;
 mod history;

@@ -49,8 +49,8 @@ pub struct Run<'a> {
     pub copy_number: u32,
 }
 
-/// How long shortages of descriptors last, in milliseconds. Background work pauses for 50 ms after its first failure, and each time twice
-/// as long, so that five attempts fail in the longest.
+/// How long shortages of descriptors last, in milliseconds. Background work pauses for 50 ms after its first
+/// failure, and each time twice as long, so that five attempts fail in the longest.
 const SHORTAGES_MS: [u64; 8] = [0, 5, 40, 40, 150, 150, 150, 1000];
 
 /// Ends a shortage after this time, at the next operation of the store that waits for its end.
@@ -135,7 +135,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Checks that an open store has everything acknowledged; what was not acknowledged is decided from here on.
+    /// Checks that an open store has everything acknowledged; what was not acknowledged is decided from here
+    /// on.
     pub fn settle(&mut self, db: &Db, when: &str) {
         let found = loop {
             match rows(db.iter(), self.rng.percent(50)) {

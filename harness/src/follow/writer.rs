@@ -1,5 +1,5 @@
-//! The process that writes: batches from several threads, ingested rows, flushes, compactions and new filters; it closes and opens the
-//! store under other options.
+//! The process that writes: batches from several threads, ingested rows, flushes, compactions and new
+//! filters; it closes and opens the store under other options.
 
 use super::rows::{ChildArgs, INGESTED, KEYS, Numbers, WRITERS, key, value};
 use crate::config;

@@ -1,5 +1,6 @@
-//! The process that is killed: checks what the one before it left, then writes from several threads, beside flushes, compactions,
-//! checkpoints, new filters and forked processes; closes, repairs, opens under other options, and goes on.
+//! The process that is killed: checks what the one before it left, then writes from several threads, beside
+//! flushes, compactions, checkpoints, new filters and forked processes; closes, repairs, opens under other
+//! options, and goes on.
 
 use super::check::{check, check_copy, settle};
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};

@@ -1,5 +1,5 @@
-//! Real kills: a process that writes to a store is killed by SIGKILL at random moments, and the next one checks what it left against a
-//! file of expected states.
+//! Real kills: a process that writes to a store is killed by SIGKILL at random moments, and the next one
+//! checks what it left against a file of expected states.
 
 mod check;
 mod child;
@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 /// Kills per store.
 const KILLS: u64 = 25;
 const SIGKILL: i32 = 9;
-/// What the child does mostly, what it has said before it is killed, and at most how many microseconds later that is.
+/// What the child does mostly, what it has said before it is killed, and at most how many microseconds later
+/// that is.
 const MOMENTS: [(Aim, Option<&str>, u64); 11] = [
     (Aim::Anything, None, 3000),
     (Aim::Anything, None, 20_000),
@@ -104,7 +105,8 @@ impl Drop for Killed {
     }
 }
 
-/// Waits until the directory of a checkpoint is there; not for long, since the child may stop making checkpoints.
+/// Waits until the directory of a checkpoint is there; not for long, since the child may stop making
+/// checkpoints.
 fn wait_for_copy(dir: &Path) {
     let started = Instant::now();
     while !dir.join("copy").exists() && started.elapsed() < Duration::from_millis(50) {

@@ -1,4 +1,5 @@
-//! One life of a store, from its opening to its closing: threads use it, while images of the disk are taken at its writing operations.
+//! One life of a store, from its opening to its closing: threads use it, while images of the disk are taken
+//! at its writing operations.
 
 use super::plan::{Plan, mix};
 use super::told::{Promises, Told};

@@ -1,11 +1,12 @@
 //! Power is lost at each writing operation of random workloads, and again while the store recovers.
 //!
-//! 1. Each workload runs once per life: several writers, other threads, and the store's own. Just before each writing operation takes
-//!    effect, an image of the disk is taken, with what was promised by then.
-//! 2. Each image is damaged in five ways, opened and checked: every writer has a prefix of its batches that includes what was synced, and
-//!    the prefixes of all writers together are a prefix of what was written. Checkpoints are opened too.
-//! 3. Some are recovered once more, with a crash at each writing operation of the recovery; some are repaired, with a crash at each of the
-//!    repair.
+//! 1. Each workload runs once per life: several writers, other threads, and the store's own. Just before each
+//!    writing operation takes effect, an image of the disk is taken, with what was promised by then.
+//! 2. Each image is damaged in five ways, opened and checked: every writer has a prefix of its batches that
+//!    includes what was synced, and the prefixes of all writers together are a prefix of what was written.
+//!    Checkpoints are opened too.
+//! 3. Some are recovered once more, with a crash at each writing operation of the recovery; some are
+//!    repaired, with a crash at each of the repair.
 //! 4. The next life continues from one of the images.
 
 mod check;

@@ -21,7 +21,8 @@ struct Step {
 const DEPTH_MAX: u64 = 3;
 
 impl Checker<'_> {
-    /// Recovers a store that `crash` has left, and crashes at each writing operation of that. `found` is what it holds.
+    /// Recovers a store that `crash` has left, and crashes at each writing operation of that. `found` is what
+    /// it holds.
     pub fn crash_in_recovery(
         &mut self,
         image: &Image,
@@ -61,7 +62,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Repairs an intact store, perhaps without its manifest, and crashes at each writing operation of that. `found` is what it holds.
+    /// Repairs an intact store, perhaps without its manifest, and crashes at each writing operation of that.
+    /// `found` is what it holds.
     pub fn crash_in_repair(&mut self, fs: &SimFs, found: &Found) -> Outcome<()> {
         let fs = fs.crash(Crash::Kill, 0);
         drop(self.options(&fs).open(STORE).map_err(failed("opening before a repair"))?);

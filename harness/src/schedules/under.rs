@@ -45,12 +45,14 @@ pub fn harness(args: &Args) -> ExitCode {
     })
 }
 
-/// Whether a writer goes on until a manual compaction ends, which must therefore end. Only where each thread runs again and again.
+/// Whether a writer goes on until a manual compaction ends, which must therefore end. Only where each thread
+/// runs again and again.
 fn is_pressed(seed: u64) -> bool {
     seed % 16 == 15
 }
 
-/// Whether flushes go into the gaps between others' keys, on a disk without a store. Nobody else writes, or there would be no gaps.
+/// Whether flushes go into the gaps between others' keys, on a disk without a store. Nobody else writes, or
+/// there would be no gaps.
 fn has_gaps(seed: u64) -> bool {
     seed % 8 == 4
 }
@@ -103,8 +105,8 @@ fn options(fs: &SimFs, rng: &mut Rng) -> Options {
         .filter_policy(filters)
 }
 
-/// A schedule of a seed: all threads of the seed's workload, the crash of an image of the disk at some moment, and a reopening. Returns how many
-/// files the threads created and removed.
+/// A schedule of a seed: all threads of the seed's workload, the crash of an image of the disk at some
+/// moment, and a reopening. Returns how many files the threads created and removed.
 fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2] {
     let mut rng = Rng::new(seed);
     let fs = disk.crash(Crash::Kill, 0);

@@ -1,4 +1,5 @@
-//! The compactor: picks, reserves and runs compactions, in the background and by hand, and takes segments back from quarantine.
+//! The compactor: picks, reserves and runs compactions, in the background and by hand, and takes segments
+//! back from quarantine.
 
 pub(crate) mod compaction;
 mod costs;
@@ -28,7 +29,8 @@ pub(crate) struct Compactor {
     shared: Arc<Shared>,
     publisher: Arc<Publisher>,
     filters: Arc<FilterKeeper>,
-    /// What the last pick has found out about the levels. Held by the thread that looks for a compaction; locked before `control`.
+    /// What the last pick has found out about the levels. Held by the thread that looks for a compaction;
+    /// locked before `control`.
     costs: Mutex<MergeCosts>,
 }
 

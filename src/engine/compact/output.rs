@@ -1,9 +1,10 @@
-//! What a compaction writes: segments that are full at about the same size, and the range tombstones that stay, divided among them.
+//! What a compaction writes: segments that are full at about the same size, and the range tombstones that
+//! stay, divided among them.
 //!
-//! 1. A segment ends behind its last entry: the range tombstones up to there are its own, and the rest is that of the next segment. So
-//!    segments stay disjoint (I10), however far a range goes.
-//! 2. Range tombstones fill a segment as entries do. Where there are many and no entries, a tombstone of a deleted key stands for an entry,
-//!    behind which the segment can end.
+//! 1. A segment ends behind its last entry: the range tombstones up to there are its own, and the rest is
+//!    that of the next segment. So segments stay disjoint (I10), however far a range goes.
+//! 2. Range tombstones fill a segment as entries do. Where there are many and no entries, a tombstone of a
+//!    deleted key stands for an entry, behind which the segment can end.
 
 use super::compaction::Compaction;
 use crate::engine::filters::FilterKeeper;
@@ -76,7 +77,8 @@ impl<'a> CompactionOutput<'a> {
             self.passed += 1;
             self.uncounted += u64::from(seq > 0);
             self.passed_bytes += from.len() + RangeTombstones::STEP_BYTES;
-            // A segment has more than one step: the first may only continue a range, at a key that alone fills a segment.
+            // A segment has more than one step: the first may only continue a range, at a key that alone
+            // fills a segment.
             if seq > 0 && self.passed > 1 && self.is_full() {
                 // The last key is this one if the range begins at an entry, and never a greater one.
                 let from = from.to_vec();

@@ -1,7 +1,8 @@
 //! Checkpoints: a second store made of hard links, or of copies where the file system has no links.
 //!
-//! Whoever creates the `LOCK` file of the target and locks it owns the directory. So of several checkpoints to one target, in any process,
-//! one succeeds, and nobody opens a store there before it is whole. The others touch no file in it.
+//! Whoever creates the `LOCK` file of the target and locks it owns the directory. So of several checkpoints
+//! to one target, in any process, one succeeds, and nobody opens a store there before it is whole. The others
+//! touch no file in it.
 
 use crate::engine::publish::Publisher;
 use crate::engine::storage::names::{LOCK, MANIFEST_OF_COPY};
@@ -17,23 +18,25 @@ use std::sync::Arc;
 const COPY_BYTES: usize = 1 << 20;
 
 impl Publisher {
-    /// Links or copies the segments and sidecars into `target`. The manifest comes first, under a name that neither an opening nor
-    /// a repair takes for a store's; its own name comes last and turns the directory into a store.
+    /// Links or copies the segments and sidecars into `target`. The manifest comes first, under a name that
+    /// neither an opening nor a repair takes for a store's; its own name comes last and turns the directory
+    /// into a store.
     pub fn checkpoint(&self, target: &Path) -> Result<()> {
         let fs = &self.shared().storage.fs;
         let target = &*fs.absolute(target)?;
         if fs.file_len(target)?.is_some() {
             return Err(Error::AlreadyExists { path: target.to_path_buf() });
         }
-        // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps their files while a copy runs,
-        // and nobody waits for the copy.
+        // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps
+        // their files while a copy runs, and nobody waits for the copy.
         let (state, _held) = self.with_state(|state| (state.clone(), self.shared().live()))?;
         let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state };
         let claimed = create_dir_durably(&**fs, target).and_then(|()| self.claim(target));
         let (copy, _lock) = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {
-                // Even a directory that could not be made durable is there. It stays if it is not empty: then somebody else owns it.
+                // Even a directory that could not be made durable is there. It stays if it is not empty: then
+                // somebody else owns it.
                 let _ = fs.remove_dir(target);
                 return Err(error);
             }
@@ -46,8 +49,8 @@ impl Publisher {
         result
     }
 
-    /// Makes this call the owner of the new directory, or fails if another one came first. Returns a handle of the directory, which leads to
-    /// the store's as well.
+    /// Makes this call the owner of the new directory, or fails if another one came first. Returns a handle
+    /// of the directory, which leads to the store's as well.
     fn claim(&self, target: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
         let fs = open_dir(&self.shared().storage.fs, target)?;
         let path = target.join(LOCK);
@@ -87,7 +90,8 @@ impl Publisher {
                 copy.link_or_copy(&from, &id.file_name(FileKind::Filter))?;
             }
         }
-        copy.fs.sync_dir(copy.target)?; // After a power cut, a manifest without its files would look like a damaged store.
+        // After a power cut, a manifest without its files would look like a damaged store.
+        copy.fs.sync_dir(copy.target)?;
         copy.created.push(manifest.clone());
         copy.fs.rename(&unfinished, &manifest)?;
         copy.fs.sync_dir(copy.target)
@@ -106,8 +110,8 @@ impl Publisher {
         }
     }
 
-    /// Removes the files that a failed checkpoint has created, as far as possible, so that the caller can try again. The lock file, which was
-    /// created first, goes last: until then, nobody else takes the directory.
+    /// Removes the files that a failed checkpoint has created, as far as possible, so that the caller can try
+    /// again. The lock file, which was created first, goes last: until then, nobody else takes the directory.
     fn remove_checkpoint(&self, copy: &Copy<'_>) {
         for path in copy.created.iter().rev() {
             if let Ok(Some(_)) = copy.fs.file_len(path) {
@@ -167,7 +171,8 @@ impl Copy<'_> {
     }
 }
 
-/// Whether a link failed because the target is on another file system, its file system has no hard links, or the file has too many names.
+/// Whether a link failed because the target is on another file system, its file system has no hard links, or
+/// the file has too many names.
 fn has_no_links(kind: ErrorKind) -> bool {
     use ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
     matches!(kind, CrossesDevices | Unsupported | PermissionDenied | TooManyLinks)

@@ -11,9 +11,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The segments and sidecars of a store of one moment, and a manifest that names them. The files stay for as long as this exists.
+/// The segments and sidecars of a store of one moment, and a manifest that names them. The files stay for as
+/// long as this exists.
 ///
-/// A directory with the manifest under the name [`MANIFEST`](Self::MANIFEST), the files under theirs and an empty file `LOCK` is a store.
+/// A directory with the manifest under the name [`MANIFEST`](Self::MANIFEST), the files under theirs and an
+/// empty file `LOCK` is a store.
 pub struct FileSet {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
@@ -31,7 +33,8 @@ pub struct SegmentEntry {
     pub digest: u64,
     /// The length of its file, in bytes.
     pub bytes: u64,
-    /// The offset behind its data blocks, in bytes: from there on, the file holds what is needed to open it, and its indexes.
+    /// The offset behind its data blocks, in bytes: from there on, the file holds what is needed to open it,
+    /// and its indexes.
     pub tail_at: u64,
 }
 
@@ -56,14 +59,16 @@ impl FileSet {
     /// The name of the manifest.
     pub const MANIFEST: &str = crate::manifest::MANIFEST;
 
-    /// The name of the manifest of a copy that is not complete. Under this name it is the first file in its directory, so that neither
-    /// `open` nor `repair` takes the directory for a store. Renaming it to [`MANIFEST`](Self::MANIFEST) completes the copy.
+    /// The name of the manifest of a copy that is not complete. Under this name it is the first file in its
+    /// directory, so that neither `open` nor `repair` takes the directory for a store. Renaming it to
+    /// [`MANIFEST`](Self::MANIFEST) completes the copy.
     pub const MANIFEST_OF_COPY: &str = crate::engine::storage::names::MANIFEST_OF_COPY;
 
     /// Refuses a directory with such a copy.
     ///
     /// # Errors
-    /// [`Error::Locked`] while the copy is made, [`Error::NotAStore`] if it never was completed, and [`Error::Io`].
+    /// [`Error::Locked`] while the copy is made, [`Error::NotAStore`] if it never was completed, and
+    /// [`Error::Io`].
     pub fn refuse_unfinished_copy(fs: &dyn Fs, dir: &Path) -> Result<()> {
         crate::engine::storage::names::refuse_unfinished_copy(fs, dir, &fs.list(dir)?)
     }
@@ -147,8 +152,8 @@ impl Storage {
 pub(crate) fn file_set(publisher: &Publisher) -> Result<FileSet> {
     let shared = publisher.shared();
     publisher.with_state(|state| {
-        // The logs do not come along, and segments have everything up to the last number. Numbers that files have taken since do not count:
-        // the next process may take them again, and the version with them.
+        // The logs do not come along, and segments have everything up to the last number. Numbers that files
+        // have taken since do not count: the next process may take them again, and the version with them.
         let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state.clone() };
         shared.storage.file_set(&state, shared.live().segments().cloned().collect())
     })?

@@ -1,5 +1,5 @@
-//! The filters of a store: planned by its policy, verified in the background after opening, rebuilt if unusable (I2), retuned on request and
-//! while the store is idle (I3).
+//! The filters of a store: planned by its policy, verified in the background after opening, rebuilt if
+//! unusable (I2), retuned on request and while the store is idle (I3).
 
 mod check;
 pub(crate) mod plan;

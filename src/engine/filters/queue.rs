@@ -1,7 +1,7 @@
 //! The sidecars that wait for a background thread to verify or rebuild them.
 //!
-//! A few files are read ahead of the verification, so that it keeps the disk busy: none at first, then more and more, because the first
-//! lookups after opening would wait behind them.
+//! A few files are read ahead of the verification, so that it keeps the disk busy: none at first, then more
+//! and more, because the first lookups after opening would wait behind them.
 
 use crate::engine::tasks::queue::Queue;
 
@@ -37,7 +37,8 @@ impl<T: Clone> SidecarQueue<T> {
         self.waiting.push(segment);
     }
 
-    /// The first segment, and some of the next ones, whose sidecars should be read meanwhile. None is returned twice for that.
+    /// The first segment, and some of the next ones, whose sidecars should be read meanwhile. None is
+    /// returned twice for that.
     pub fn pop(&mut self) -> Option<(T, Vec<T>)> {
         let first = self.waiting.pop()?;
         self.ahead = self.ahead.saturating_sub(1);

@@ -1,4 +1,5 @@
-//! Which segments get other filters next: an idle store replaces those that no longer suit the sizes of its levels.
+//! Which segments get other filters next: an idle store replaces those that no longer suit the sizes of its
+//! levels.
 
 use super::plan::FilterPlan;
 use crate::live::{LiveSegment, LiveSet};
@@ -6,7 +7,8 @@ use crate::manifest::SegmentMeta;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Segments that wait for other filters. One look at all segments finds several, or retuning would be quadratic.
+/// Segments that wait for other filters. One look at all segments finds several, or retuning would be
+/// quadratic.
 #[derive(Default)]
 pub(crate) struct Retunes {
     /// What the waiting ones were found by. Another plan may need others.
@@ -16,7 +18,8 @@ pub(crate) struct Retunes {
 }
 
 impl Retunes {
-    /// The segment that is next. It stays so until its filter is the one in the plan, or it is gone or in quarantine.
+    /// The segment that is next. It stays so until its filter is the one in the plan, or it is gone or in
+    /// quarantine.
     pub fn next<'a>(
         &mut self,
         plan: &FilterPlan,

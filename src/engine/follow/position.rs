@@ -44,7 +44,8 @@ pub(crate) struct Listing {
 }
 
 impl Following {
-    /// Keeps the files of the current version for as long as anybody has its segments, although the store is closed.
+    /// Keeps the files of the current version for as long as anybody has its segments, although the store is
+    /// closed.
     pub fn leave_to(&self, live: &LiveSet) {
         let at = lock(&self.at);
         live.segments().for_each(|s| s.file.hold(Arc::clone(&at.version) as _));

@@ -1,11 +1,15 @@
-//! The filters that a thread used last, so that a missing key needs no atomic read-modify-write: such an instruction would also keep the CPU
-//! from starting the next lookup while it waits for the lines of this one.
+//! The filters that a thread used last, so that a missing key needs no atomic read-modify-write: such an
+//! instruction would also keep the CPU from starting the next lookup while it waits for the lines of this
+//! one.
 //!
-//! 1. Each store counts its views. A thread keeps the filters of the last view that it asked, with the view's number.
+//! 1. Each store counts its views. A thread keeps the filters of the last view that it asked, with the view's
+//!    number.
 //! 2. While the number is still the store's, the filters are those of the current view.
-//! 3. A thread that does not read again keeps old filters, but neither memtables nor segments. A memtable or a segment that goes takes the
-//!    memory and the file of its filter along, whoever keeps that, so an answer counts only if the number is still the same afterwards.
-//! 4. A view with very many segments is not kept, so that idle threads hold few of the maps that [`max_mapped_filters`](crate::options::Options::max_mapped_filters) allows.
+//! 3. A thread that does not read again keeps old filters, but neither memtables nor segments. A memtable or
+//!    a segment that goes takes the memory and the file of its filter along, whoever keeps that, so an answer
+//!    counts only if the number is still the same afterwards.
+//! 4. A view with very many segments is not kept, so that idle threads hold few of the maps that
+//!    [`max_mapped_filters`](crate::options::Options::max_mapped_filters) allows.
 
 use super::route::Filters;
 use std::cell::RefCell;
@@ -23,7 +27,8 @@ struct Recent {
 
 thread_local!(static RECENT: RefCell<[Option<Recent>; PLACES]> = const { RefCell::new([const { None }; PLACES]) });
 
-/// Calls `ask` with the filters of view number `view` of a store, taken from `load` if this thread has others.
+/// Calls `ask` with the filters of view number `view` of a store, taken from `load` if this thread has
+/// others.
 #[inline(always)]
 pub(crate) fn with<R>(
     store: u64,

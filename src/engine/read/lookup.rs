@@ -1,6 +1,7 @@
 //! The lookup of one key in a [`View`], once the filters have said where the key may be.
 //!
-//! 1. If a memtable may have the key, the memtables are searched, newest first. The first entry found is the answer.
+//! 1. If a memtable may have the key, the memtables are searched, newest first. The first entry found is the
+//!    answer.
 //! 2. Otherwise segments are read, from the run of the first "maybe" on, newest run first.
 //! 3. Segments in quarantine belong to no level, so they are searched last; the newest entry wins.
 
@@ -143,7 +144,8 @@ impl Lookup<'_> {
                     return Ok(best);
                 }
                 let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) else { continue };
-                // Runs are ordered newest first, except in a level 0 that `repair` filled with segments of any age.
+                // Runs are ordered newest first, except in a level 0 that `repair` filled with segments of
+                // any age.
                 if best.as_ref().is_some_and(|found| segment.meta.max_seq <= found.seq) {
                     return Ok(best);
                 }
@@ -157,8 +159,8 @@ impl Lookup<'_> {
         Ok(best)
     }
 
-    /// The newer of `best`, which the runs gave, and what the segments in quarantine hold. A damaged block returns its error, never an older
-    /// entry from elsewhere.
+    /// The newer of `best`, which the runs gave, and what the segments in quarantine hold. A damaged block
+    /// returns its error, never an older entry from elsewhere.
     fn newest_in_quarantine(&self, mut best: Option<Entry>) -> Result<Option<Entry>> {
         for segment in self.view.live.suspects(self.key.key) {
             if best.as_ref().is_some_and(|best| best.seq >= segment.meta.max_seq) {
@@ -174,13 +176,15 @@ impl Lookup<'_> {
         if self.view.live.suspects(self.key.key).all(denies) { Verdict::Absent } else { Verdict::Maybe }
     }
 
-    /// The verdict of a segment's filter. `None` if filters are off or the segment has no sidecar that can be trusted (I1).
+    /// The verdict of a segment's filter. `None` if filters are off or the segment has no sidecar that can be
+    /// trusted (I1).
     fn ask(&self, segment: &LiveSegment, level: usize) -> Option<Verdict> {
         let sidecar = segment.sidecar.as_deref().filter(|_| self.view.filters.used.on)?;
         self.counted(sidecar.ask(self.key.hash)?, level)
     }
 
-    /// Whether the segment's filter was asked for the route, so that it said "maybe" if the route starts there.
+    /// Whether the segment's filter was asked for the route, so that it said "maybe" if the route starts
+    /// there.
     fn has_answered(&self, segment: &LiveSegment) -> bool {
         self.view.filters.used.on && segment.sidecar.as_deref().is_some_and(Sidecar::is_whole)
     }

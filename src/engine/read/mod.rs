@@ -1,7 +1,7 @@
 //! The read path: ask the filters where a key may be, and read there.
 //!
-//! A missing key ends at the filters of the current view, which the thread usually has at hand ([`kept`]). Any other read loads the
-//! [`View`] first, then the visible sequence number. Each key is hashed once.
+//! A missing key ends at the filters of the current view, which the thread usually has at hand ([`kept`]).
+//! Any other read loads the [`View`] first, then the visible sequence number. Each key is hashed once.
 
 pub(crate) mod kept;
 pub(crate) mod lookup;
@@ -84,7 +84,8 @@ impl Reader {
         Ok(values)
     }
 
-    /// Appends the value of each lookup. Once one has read from a file, the reads of all that follow are started before any is waited for.
+    /// Appends the value of each lookup. Once one has read from a file, the reads of all that follow are
+    /// started before any is waited for.
     fn get_each(&self, lookups: &[(Lookup<'_>, Route)], values: &mut Vec<Option<Value>>) -> Result<()> {
         let reads = || self.shared.storage.files.counters().mine().blocks;
         let (before, mut left) = (reads(), lookups.iter());
@@ -202,7 +203,8 @@ impl Reader {
         }
     }
 
-    /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the filters of an older view.
+    /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the
+    /// filters of an older view.
     fn route_in(
         &self,
         view: &View,

@@ -48,7 +48,8 @@ impl Repair<'_> {
         self.next_id = FileId(next_free_id(&state, &self.names));
         let mut newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
         for (id, error) in damaged {
-            // A segment without its end may be half of a flush: of older operations it has only those with small keys.
+            // A segment without its end may be half of a flush: of older operations it has only those with
+            // small keys.
             newest = newest.max(self.properties(id).map_or(0, |own| own.max_seq));
             metas.extend(self.rescue(id, None, header, error)?);
         }
@@ -60,8 +61,8 @@ impl Repair<'_> {
         Ok(state)
     }
 
-    /// The sequence number that the logs begin with. `None` without logs, or if the first one is damaged there: then it holds everything that
-    /// no segment has.
+    /// The sequence number that the logs begin with. `None` without logs, or if the first one is damaged
+    /// there: then it holds everything that no segment has.
     fn first_seq(&self, store_id: u64) -> Result<Option<Seq>> {
         for id in self.files(FileKind::Wal) {
             match self.log_start(id, store_id)? {

@@ -17,19 +17,20 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Repairs the store in directory `path`, which must not be open. Everything readable is kept, and damaged files are
-/// set aside, not removed. Bytes that the disk cannot read are reported as lost, like any other damage. If the sequence numbers
-/// have come near their end, every row is written again under a low one.
+/// Repairs the store in directory `path`, which must not be open. Everything readable is kept, and damaged
+/// files are set aside, not removed. Bytes that the disk cannot read are reported as lost, like any other
+/// damage. If the sequence numbers have come near their end, every row is written again under a low one.
 ///
 /// # Errors
-/// [`Error::NotAStore`] if the directory contains no store files, or a copy that was never completed; [`Error::Locked`]; [`Error::Io`] if a file cannot be
-/// opened or written.
+/// [`Error::NotAStore`] if the directory contains no store files, or a copy that was never completed;
+/// [`Error::Locked`]; [`Error::Io`] if a file cannot be opened or written.
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     Options::new().repair(path)
 }
 
 impl Options {
-    /// Repairs the store in directory `path` on this file system, like [`repair`]. Of the other settings, only the mode has an effect.
+    /// Repairs the store in directory `path` on this file system, like [`repair`]. Of the other settings,
+    /// only the mode has an effect.
     ///
     /// # Errors
     /// The errors of [`repair`].
@@ -105,7 +106,8 @@ impl Repair<'_> {
         let state = if changed { ManifestState { next_id, ..state } } else { state };
         if changed {
             self.fs.sync_dir(self.path)?;
-            // A manifest gives the store a number that the records of its logs do not carry, so it has to wait until they have a new log.
+            // A manifest gives the store a number that the records of its logs do not carry, so it has to
+            // wait until they have a new log.
             if !self.is_store_unknown {
                 Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
             }
@@ -135,7 +137,8 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// The state of the manifest, or `None` if the manifest has lost its last edits. In that case it is set aside.
+    /// The state of the manifest, or `None` if the manifest has lost its last edits. In that case it is set
+    /// aside.
     fn keep_if_complete(&mut self, state: ManifestState) -> Result<Option<ManifestState>> {
         let manifest = self.path.join(MANIFEST);
         if !state.next_id.leaves_room() {
@@ -166,8 +169,9 @@ impl Repair<'_> {
         }
     }
 
-    /// The segments that seemed to have these operations turned out to be unreadable, or to have only the first of them. In the latter case,
-    /// the last ones may also have been tombstones that a compaction has dropped.
+    /// The segments that seemed to have these operations turned out to be unreadable, or to have only the
+    /// first of them. In the latter case, the last ones may also have been tombstones that a compaction has
+    /// dropped.
     fn report_gap_before_logs(&mut self) {
         let Some(gap) = self.gap_before_logs.take().filter(|gap| self.in_segments < *gap.end()) else {
             return;
@@ -179,8 +183,9 @@ impl Repair<'_> {
         self.report.lost.push(LostRange { file, first: Bound::Unbounded, last: Bound::Unbounded });
     }
 
-    /// Whether a segment that the manifest does not name may have newer operations than it knows. Older ones are inputs of a compaction that
-    /// were about to be removed, or its outputs: beside what the manifest names, they would bring deleted keys back.
+    /// Whether a segment that the manifest does not name may have newer operations than it knows. Older ones
+    /// are inputs of a compaction that were about to be removed, or its outputs: beside what the manifest
+    /// names, they would bring deleted keys back.
     fn has_newer_segment(&self, state: &ManifestState) -> bool {
         let mut unnamed =
             self.files(FileKind::Segment).into_iter().filter(|id| !state.segments.contains_key(id));

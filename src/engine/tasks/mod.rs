@@ -1,4 +1,5 @@
-//! The background threads. Each takes the most urgent task, or sleeps. `failure.rs` decides what an error or a panic means.
+//! The background threads. Each takes the most urgent task, or sleeps. `failure.rs` decides what an error or
+//! a panic means.
 
 pub(crate) mod queue;
 mod schedule;
@@ -38,8 +39,9 @@ fn spawn_one(engine: &Arc<Engine>, name: String, run: fn(&Engine)) -> Result<Joi
 
 impl Engine {
     fn work_until_closed(&self) {
-        // Freeing memtables and verifying filters must not hold up the thread that follows: with eight followers on two cores, the longest lag
-        // fell from 250 to 100 ms (`cargo run --release --example followers`).
+        // Freeing memtables and verifying filters must not hold up the thread that follows: with eight
+        // followers on two cores, the longest lag fell from 250 to 100 ms
+        // (`cargo run --release --example followers`).
         #[cfg(target_os = "linux")]
         if self.follower.is_some() {
             let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BEHIND);

@@ -8,7 +8,8 @@ use crate::fs::sigbus_faults;
 use crate::sync::Instant;
 use std::time::Duration;
 
-/// A signal handler cannot wake a thread. With [`catch_sigbus`](crate::fs::catch_sigbus), the threads poll for faults at this interval.
+/// A signal handler cannot wake a thread. With [`catch_sigbus`](crate::fs::catch_sigbus), the threads poll
+/// for faults at this interval.
 const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 
 impl Engine {
@@ -48,7 +49,8 @@ impl Engine {
         }
     }
 
-    /// Whether a thread is free for a compaction. One stays free, so that no flush waits for a long compaction.
+    /// Whether a thread is free for a compaction. One stays free, so that no flush waits for a long
+    /// compaction.
     fn may_compact(&self, control: &Control, now: Instant) -> bool {
         let spare = self.shared.storage.options.background_threads - 1;
         !self.shared.has_failed()
@@ -110,8 +112,8 @@ impl Engine {
         None
     }
 
-    /// How long until there may be a task that nobody signals: a pause after a failure ends, a check is due again, or
-    /// the store becomes idle with something to compact.
+    /// How long until there may be a task that nobody signals: a pause after a failure ends, a check is due
+    /// again, or the store becomes idle with something to compact.
     fn until_next_task(&self, control: &Control, now: Instant, until_idle: Duration) -> Option<Duration> {
         let leftovers = self.shared.storage.files.leftovers().until_look(now);
         if self.shared.has_failed() {

@@ -51,7 +51,8 @@ fn segment_of(max_seq: u64, level: u8) -> SegmentMeta {
     meta
 }
 
-/// A sequence of valid edits: number n adds segment n and sometimes removes one or moves one to another level.
+/// A sequence of valid edits: number n adds segment n and sometimes removes one or moves one to another
+/// level.
 fn edit(n: u64) -> Edit {
     let mut edit = Edit { added: vec![segment(n)], ..Edit::default() };
     match n % 3 {

@@ -5,8 +5,8 @@ use crate::error::{Error, Result};
 use crate::segment::damaged::DamagedBlocks;
 
 impl SegmentCursor {
-    /// After an error, goes on with the next [`advance`](Self::advance) behind what cannot be read. Returns that; or the error, if it is not
-    /// about a block.
+    /// After an error, goes on with the next [`advance`](Self::advance) behind what cannot be read. Returns
+    /// that; or the error, if it is not about a block.
     pub fn pass_damage(&mut self, error: Error) -> Result<DamagedBlocks> {
         let Some(Stop { partition, block }) = self.stop.take() else { return Err(error) };
         let top = &self.segment.top;

@@ -1,4 +1,5 @@
-//! Rows that many small range tombstones delete: they go as those of point tombstones do, and walks pass them quickly until then.
+//! Rows that many small range tombstones delete: they go as those of point tombstones do, and walks pass them
+//! quickly until then.
 
 use crate::support::fast_dir;
 use sidebloom::{Batch, Compression, Db, Options};

@@ -1,5 +1,6 @@
-//! What only a newer version knows is named as such, in every file of a store. It is not damage: nothing is set aside, dropped or rewritten,
-//! and the newer version finds it where it was. (`i2_sidecars.rs` has the same for filters, which are rebuilt.)
+//! What only a newer version knows is named as such, in every file of a store. It is not damage: nothing is
+//! set aside, dropped or rewritten, and the newer version finds it where it was. (`i2_sidecars.rs` has the
+//! same for filters, which are rebuilt.)
 
 use crate::support::{Contents, Crash, Layout, STORE, SimFs, contents, eventually, tiny_on};
 use sidebloom::fs::Fs;
@@ -122,7 +123,8 @@ fn i6_an_operation_of_a_newer_version_in_a_log_is_named_and_stays() {
     let fs = filled(false);
     let path = one(&fs, ".wal");
     let mut bytes = fs.read(&path).unwrap();
-    // The first record, from its head at 40: the length of its payload at 4, the checksum of payload and end at 28, its own at 32.
+    // The first record, from its head at 40: the length of its payload at 4, the checksum of payload and end
+    // at 28, its own at 32.
     let payload = 76..76 + u32::from_le_bytes(bytes[44..48].try_into().unwrap()) as usize;
     bytes[payload.start] = 9;
     let crc = crc32fast::hash(&bytes[payload.start..=payload.end]).to_le_bytes();

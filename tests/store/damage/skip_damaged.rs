@@ -1,4 +1,5 @@
-//! `Range::skip_damaged`: rows behind what cannot be read are reached, what is skipped is named, and no row is shown that it may change.
+//! `Range::skip_damaged`: rows behind what cannot be read are reached, what is skipped is named, and no row
+//! is shown that it may change.
 
 use crate::support::{
     Contents, Crash, Errno, Fault, Layout, OpKind, Part, Rng, STORE, SimFs, fill_deep, tiny_on,

@@ -1,4 +1,5 @@
-//! Cursors: every seek and step lands where a sorted map says, whatever the rows lie in and whatever goes on beside it.
+//! Cursors: every seek and step lands where a sorted map says, whatever the rows lie in and whatever goes on
+//! beside it.
 
 use crate::support::{Contents, Rng, STORE, SimFs, contents, damage_of, fast_dir, fill_deep, sized, tiny_on};
 use sidebloom::{Batch, Compression, Cursor, Db, Options};
@@ -169,8 +170,8 @@ fn beside(expected: &Contents, key: &[u8], back: bool) -> Option<(Vec<u8>, Vec<u
     row.map(|(key, value)| (key.clone(), value.clone()))
 }
 
-/// Seeks to every key, upwards and then downwards. Each answer is right, or the error of the damaged file, after which the cursor is at no row. Returns how many keys
-/// gave the error.
+/// Seeks to every key, upwards and then downwards. Each answer is right, or the error of the damaged file,
+/// after which the cursor is at no row. Returns how many keys gave the error.
 fn errors(cursor: &mut Cursor, expected: &Contents, path: &Path) -> usize {
     let mut errors = 0;
     let (upwards, downwards) = (expected.keys(), expected.keys().rev());

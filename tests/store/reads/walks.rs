@@ -36,8 +36,8 @@ fn write(
     db.write(batch).unwrap();
 }
 
-/// A store with blocks of a few rows, and from one run of several segments to several runs beneath a memtable, with tombstones in all but
-/// the deepest.
+/// A store with blocks of a few rows, and from one run of several segments to several runs beneath a
+/// memtable, with tombstones in all but the deepest.
 fn store(dir: &std::path::Path, runs: u32, rng: &mut Rng) -> (Db, Vec<Row>) {
     let options = Options::new()
         .segment_bytes(16 << 10)

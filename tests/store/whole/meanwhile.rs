@@ -49,7 +49,8 @@ fn a_store_is_known_while_its_writer_replaces_the_manifest() {
     assert_eq!(copy.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// A thread that could not read a segment requests its quarantine while a compaction that could read it is being published.
+/// A thread that could not read a segment requests its quarantine while a compaction that could read it is
+/// being published.
 #[test]
 fn a_segment_that_goes_while_its_quarantine_waits_does_not_stop_writes() {
     let fs = SimFs::new();
@@ -84,7 +85,8 @@ fn a_segment_that_goes_while_its_quarantine_waits_does_not_stop_writes() {
     assert!(db.verify().unwrap().is_ok());
 }
 
-/// If the quarantine of a damaged segment cannot be recorded because the disk is full, the segment is not reread without a pause.
+/// If the quarantine of a damaged segment cannot be recorded because the disk is full, the segment is not
+/// reread without a pause.
 #[test]
 fn a_quarantine_that_cannot_be_recorded_is_tried_again_after_a_pause() {
     let fs = SimFs::new();

@@ -1,5 +1,6 @@
-//! Random operations against a `BTreeMap`, with memtables and segments so small that flushes and compactions never rest.
-//! A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone. `SIDEBLOOM_TEST_LONG=1` runs 300 seeds instead of 20.
+//! Random operations against a `BTreeMap`, with memtables and segments so small that flushes and compactions
+//! never rest. A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone.
+//! `SIDEBLOOM_TEST_LONG=1` runs 300 seeds instead of 20.
 
 use crate::support::sized;
 use fastrand::Rng;
@@ -166,7 +167,8 @@ fn write_batch(db: &Db, model: &mut Model, rng: &mut Rng) {
     db.write(batch).unwrap();
 }
 
-/// A range to delete: short ones mostly, so that the store does not stay empty. Keys within it leave the model.
+/// A range to delete: short ones mostly, so that the store does not stay empty. Keys within it leave the
+/// model.
 fn range(model: &mut Model, rng: &mut Rng) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let (mut lower, mut upper) = (bound(rng), bound(rng));
     if rng.u32(0..8) > 0 {

@@ -1,4 +1,5 @@
-//! Range tombstones, as far as the random model does not single them out (I9 extended: no filter hides one, and nothing they hide comes back).
+//! Range tombstones, as far as the random model does not single them out (I9 extended: no filter hides one,
+//! and nothing they hide comes back).
 
 use crate::support::{Crash, STORE, SimFs, assert_holds, contents, eventually, fast_dir, tiny, tiny_on};
 use sidebloom::{Batch, Db, Error, FilterPolicy, Options, repair};

@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::settings::RunSettings;
 use std::path::Path;
 
-/// Opens the store in `dir`, creating it if it is missing. `count` turns on RocksDB's statistics, which cost time, for
-/// [`EngineFacts`](crate::engine::EngineFacts).
+/// Opens the store in `dir`, creating it if it is missing. `count` turns on RocksDB's statistics, which cost
+/// time, for [`EngineFacts`](crate::engine::EngineFacts).
 pub fn open(kind: EngineKind, dir: &Path, settings: &RunSettings, count: bool) -> Result<Box<dyn Engine>> {
     std::fs::create_dir_all(dir)?;
     Ok(match kind {

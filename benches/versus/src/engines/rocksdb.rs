@@ -1,4 +1,5 @@
-//! RocksDB with its defaults (the baseline), with its Bloom or Ribbon filter, or with a filter policy of sidebloom's plug-in.
+//! RocksDB with its defaults (the baseline), with its Bloom or Ribbon filter, or with a filter policy of
+//! sidebloom's plug-in.
 
 use crate::engine::{Engine, EngineFacts, EngineKind};
 use crate::error::Result;
@@ -125,9 +126,11 @@ pub struct RocksTables {
     pub entries: u64,
     /// Size of all filters in the files, in bytes.
     pub filter_bytes: u64,
-    /// Size of the filters that were put in the block cache, in bytes; `None` if the store was opened without statistics.
+    /// Size of the filters that were put in the block cache, in bytes; `None` if the store was opened without
+    /// statistics.
     pub cached_filter_bytes: Option<u64>,
-    /// Memory of open tables beside the block cache, in bytes: all filters and indexes, unless they live in the cache.
+    /// Memory of open tables beside the block cache, in bytes: all filters and indexes, unless they live in
+    /// the cache.
     pub readers_bytes: u64,
 }
 

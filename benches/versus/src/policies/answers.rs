@@ -61,7 +61,8 @@ pub fn for_missing(engine: &RocksEngine, settings: &RunSettings, lookups: u64) -
     })
 }
 
-/// Looks up every key that was written, in order, one half one by one and the other in batches, and returns how many are found.
+/// Looks up every key that was written, in order, one half one by one and the other in batches, and returns
+/// how many are found.
 pub fn found(engine: &RocksEngine, settings: &RunSettings) -> Result<u64> {
     let keys = KeyGenerator::new(settings.key_bytes as usize, settings.seed);
     let mut batch = vec![Vec::new(); MULTI];

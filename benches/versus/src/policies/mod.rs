@@ -1,8 +1,11 @@
-//! `versus policies`: parity filters as a filter policy of RocksDB, against RocksDB's own filters, each in a store of its own.
+//! `versus policies`: parity filters as a filter policy of RocksDB, against RocksDB's own filters, each in a
+//! store of its own.
 //!
-//! 1. Time loads, and discard their stores: RocksDB leaves a different number of sorted runs after each load, whatever the filter.
+//! 1. Time loads, and discard their stores: RocksDB leaves a different number of sorted runs after each load,
+//!    whatever the filter.
 //! 2. Make a store for each policy, all with the same sorted runs.
-//! 3. Read every key in every store: filters must not hide any. Count the filters' answers for missing keys, with statistics.
+//! 3. Read every key in every store: filters must not hide any. Count the filters' answers for missing keys,
+//!    with statistics.
 //! 4. Time lookups without statistics, in interleaved rounds, each in a new process.
 //! 5. Rewrite one store under each policy in turn, to see what building the filters costs.
 
@@ -36,7 +39,8 @@ use workloads::{ENGINE, LOADED, WORKLOADS};
 const POLICIES_FILE: &str = "policies.json";
 /// The workload that loads a store.
 const LOAD: &str = "load";
-/// Lookups that count a filter's answers: a rate of 0.1 % is known to 2 % with the three tables that a lookup probes in a default run.
+/// Lookups that count a filter's answers: a rate of 0.1 % is known to 2 % with the three tables that a lookup
+/// probes in a default run.
 const PROBES: u64 = 1_000_000;
 const QUICK_PROBES: u64 = 100_000;
 
@@ -58,7 +62,8 @@ pub struct Args {
     /// How often each workload runs with each policy [default: 5; with --quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: Option<u64>,
-    /// Untimed lookups of missing keys that count the filters' answers [default: 1000000; with --quick: 100000]
+    /// Untimed lookups of missing keys that count the filters' answers [default: 1000000; with --quick:
+    /// 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
     probes: Option<u64>,
     /// Policies, separated by commas, the baseline first

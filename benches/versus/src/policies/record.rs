@@ -110,8 +110,8 @@ impl PolicyResult {
         (self.tables.filter_bytes > 0).then_some(bits)
     }
 
-    /// CPU nanoseconds per key that building the filters adds to a compaction: the median over the rounds of the difference to a compaction
-    /// without filters.
+    /// CPU nanoseconds per key that building the filters adds to a compaction: the median over the rounds of
+    /// the difference to a compaction without filters.
     pub fn build_ns(&self, unfiltered: &PolicyResult) -> Option<f64> {
         let pairs = self.compaction_cpu_seconds.iter().zip(&unfiltered.compaction_cpu_seconds);
         let seconds = median_of(pairs.map(|(with, without)| with - without).collect())?;

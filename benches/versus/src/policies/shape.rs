@@ -1,5 +1,5 @@
-//! Stores of the same sorted runs. After a load, RocksDB leaves two to five of them, depending on when its compactions ran. Each run asks
-//! one filter more, which would outweigh what the filters differ by.
+//! Stores of the same sorted runs. After a load, RocksDB leaves two to five of them, depending on when its
+//! compactions ran. Each run asks one filter more, which would outweigh what the filters differ by.
 
 use super::workloads::{ENGINE, LOADED};
 use crate::engine::Engine;

@@ -49,8 +49,8 @@ pub enum CacheState {
     Warm,
     /// On disk: the page cache is dropped before.
     Cold,
-    /// As much in memory as fits: the process is in a control group limited to [`limit_bytes`](RunSettings::limit_bytes), page cache
-    /// included, and earlier calls have filled it.
+    /// As much in memory as fits: the process is in a control group limited to
+    /// [`limit_bytes`](RunSettings::limit_bytes), page cache included, and earlier calls have filled it.
     Limited,
 }
 

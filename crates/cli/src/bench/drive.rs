@@ -1,7 +1,8 @@
 //! Runs an operation many times on several threads, and times it.
 //!
-//! Throughput and the mean come from the whole loop. Reading the clock takes about 25 ns, a tenth of a fast lookup, so long runs time
-//! only one call in [`SAMPLED`]. Percentiles are of the timed calls and include the clock.
+//! Throughput and the mean come from the whole loop. Reading the clock takes about 25 ns, a tenth of a fast
+//! lookup, so long runs time only one call in [`SAMPLED`]. Percentiles are of the timed calls and include the
+//! clock.
 
 use super::keys::{KeySpace, Rng, Values, mix};
 use crate::context::Failure;
@@ -102,7 +103,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Makes `calls` calls of `call`, which receives the number of the call and returns how many rows it found or wrote.
+    /// Makes `calls` calls of `call`, which receives the number of the call and returns how many rows it
+    /// found or wrote.
     pub fn run<F>(&self, calls: u64, call: F) -> Result<Timing, Failure>
     where
         F: Fn(&mut Worker<'_>, u64) -> sidebloom::Result<u64> + Sync,

@@ -1,4 +1,5 @@
-//! YCSB A to F (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), and C with missing keys.
+//! YCSB A to F (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), and C with missing
+//! keys.
 
 use super::drive::{Driver, Worker, WorkloadRun};
 use super::keys::KeyKind;
@@ -115,7 +116,8 @@ impl Inserts {
         Ok(1)
     }
 
-    /// The number of finished inserts. With several threads, an earlier insert may still be running; a reader then misses it.
+    /// The number of finished inserts. With several threads, an earlier insert may still be running; a reader
+    /// then misses it.
     fn finished(&self) -> u64 {
         self.finished.load(Ordering::Acquire)
     }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use url::Url;
 
-/// What the names of options begin with. Others have short names as well (`TOKEN`, `REGION`), which may mean something else in the environment.
+/// What the names of options begin with. Others have short names as well (`TOKEN`, `REGION`), which may mean
+/// something else in the environment.
 const OPTIONS: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 impl Slate {

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// Print a filter's kind, size, keys and false-positive rate
 ///
-/// For several filters, also the rate of lines in none of them that pass them all, as with `filter check --and`. That of Bloom filters,
-/// noisy ones for example, is the product of their rates if no two have the same hash and seed. Otherwise it is at most the least of them.
+/// For several filters, also the rate of lines in none of them that pass them all, as with
+/// `filter check --and`. That of Bloom filters, noisy ones for example, is the product of their rates if no
+/// two have the same hash and seed. Otherwise it is at most the least of them.
 #[derive(clap::Args)]
 pub struct Args {
     /// The filters

@@ -16,8 +16,9 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Whether there is no way to tell, and no need to: nothing is known of a server whose certificate any will do, so its signature
-    /// proves nothing. Servers often have certificates of version 1, which rustls does not read.
+    /// Whether there is no way to tell, and no need to: nothing is known of a server whose certificate any
+    /// will do, so its signature proves nothing. Servers often have certificates of version 1, which rustls
+    /// does not read.
     fn is_opaque(&self, certificate: &CertificateDer<'_>) -> bool {
         self.roots.is_none() && !is_readable(certificate)
     }

@@ -198,7 +198,8 @@ fn default_privileges_give_nobody_the_outbox() {
     follow_once(&mut source, &guard).unwrap();
 }
 
-/// Functions, operators and casts of others are a better match for what a follower asks than the server's own.
+/// Functions, operators and casts of others are a better match for what a follower asks than the server's
+/// own.
 #[test]
 fn a_follower_runs_no_function_of_another_role() {
     let Some(server) = server() else { return };

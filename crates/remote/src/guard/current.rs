@@ -11,7 +11,8 @@ pub struct Current {
     pub guard: Guard,
     pub generation: Generation,
     as_of: SystemTime,
-    /// When it was fetched, by this machine's clock; `None` if that differs too much from those of the publisher and the bucket.
+    /// When it was fetched, by this machine's clock; `None` if that differs too much from those of the
+    /// publisher and the bucket.
     seen: Option<SystemTime>,
 }
 
@@ -21,7 +22,8 @@ impl Current {
         let (as_of, now) = (generation.as_of(), SystemTime::now());
         let is_ahead =
             |time: SystemTime, of: SystemTime| time.duration_since(of).is_ok_and(|by| by > CLOCK_TOLERANCE);
-        // A publisher that is ahead of the bucket, and a reader that is behind it, make a generation look younger than it is.
+        // A publisher that is ahead of the bucket, and a reader that is behind it, make a generation look
+        // younger than it is.
         let agree = !is_ahead(as_of, written) && !is_ahead(written, now);
         Current { guard, generation, as_of, seen: agree.then_some(now) }
     }
@@ -35,7 +37,8 @@ impl Current {
     #[inline]
     pub fn staleness(&self) -> Option<Duration> {
         let (now, seen) = (SystemTime::now(), self.seen?);
-        // Every lookup asks, so this reads one clock: not the steady one, which stops while the machine sleeps.
+        // Every lookup asks, so this reads one clock: not the steady one, which stops while the machine
+        // sleeps.
         let was_set_back = seen.duration_since(now).is_ok_and(|by| by > CLOCK_TOLERANCE);
         (!was_set_back).then(|| now.duration_since(self.as_of).unwrap_or_default())
     }

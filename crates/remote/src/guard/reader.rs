@@ -20,11 +20,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Files that the generation in use does not need are removed at this age: another process may be about to open them.
+/// Files that the generation in use does not need are removed at this age: another process may be about to
+/// open them.
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// A published guard. A clone is another handle to share between threads; the thread that [polls](RemoteGuardOptions::poll) ends with
-/// the last one.
+/// A published guard. A clone is another handle to share between threads; the thread that
+/// [polls](RemoteGuardOptions::poll) ends with the last one.
 #[derive(Clone)]
 pub struct RemoteGuard {
     shared: Arc<Shared>,
@@ -62,7 +63,8 @@ pub struct RemoteGuardStats {
     pub asked: u64,
     /// Lookups answered "absent".
     pub absent: u64,
-    /// Lookups answered "maybe" because the generation was older than [`RemoteGuardOptions::max_staleness`], or its age unknown.
+    /// Lookups answered "maybe" because the generation was older than [`RemoteGuardOptions::max_staleness`],
+    /// or its age unknown.
     pub too_old: u64,
     /// Refreshes that failed, those of the thread included.
     pub failed_refreshes: u64,
@@ -77,13 +79,14 @@ pub struct RemoteGuardStats {
 }
 
 impl RemoteGuard {
-    /// Fetches the newest generation into `dir`, which is created, and which several processes may share: each URL has a directory of its own in it,
-    /// for this user alone.
+    /// Fetches the newest generation into `dir`, which is created, and which several processes may share:
+    /// each URL has a directory of its own in it, for this user alone.
     ///
     /// # Errors
-    /// [`Error::NotPublished`]; [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::Store`] for objects that are no published guard;
-    /// [`Error::Expired`] for one that the bucket does not have; [`Error::WentBack`] if the newest generation is older than one that was seen
-    /// from this directory; [`Error::File`]; the errors of the bucket.
+    /// [`Error::NotPublished`]; [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::Store`] for
+    /// objects that are no published guard; [`Error::Expired`] for one that the bucket does not have;
+    /// [`Error::WentBack`] if the newest generation is older than one that was seen from this directory;
+    /// [`Error::File`]; the errors of the bucket.
     pub fn open(remote: Remote, dir: impl AsRef<Path>, options: RemoteGuardOptions) -> Result<Self> {
         let generations = Generations::new(&remote, Kind::Guard);
         let kept = Kept::open(dir.as_ref(), &generations)?;
@@ -97,7 +100,8 @@ impl RemoteGuard {
         Ok(RemoteGuard { shared, _stop: Arc::new(stop) })
     }
 
-    /// Whether a row may have this key, from memory alone, as of the generation in use. See the [module](super) for what "absent" means.
+    /// Whether a row may have this key, from memory alone, as of the generation in use. See the
+    /// [module](super) for what "absent" means.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let current = self.shared.current.load();
@@ -133,7 +137,8 @@ impl RemoteGuard {
         self.shared.current.load().as_of()
     }
 
-    /// The age of the generation in use; `None` if the clocks of publisher, bucket and this machine differ by more than 30 seconds.
+    /// The age of the generation in use; `None` if the clocks of publisher, bucket and this machine differ by
+    /// more than 30 seconds.
     pub fn staleness(&self) -> Option<Duration> {
         self.shared.current.load().staleness()
     }
@@ -173,7 +178,8 @@ impl Shared {
         let before = self.current.load_full();
         let has_all = before.guard.stats().filters_unavailable == 0;
         let follower = Follower { generations: &self.generations, dir: &self.kept.dir };
-        // Its own generation is always looked for: nothing else tells that it was collected, together with those that came after it.
+        // Its own generation is always looked for: nothing else tells that it was collected, together with
+        // those that came after it.
         let newest = follower.after(
             &before.generation,
             || true,

@@ -31,8 +31,8 @@ impl Size {
         Size::fitting(MANY, bytes as usize).unwrap_or_else(|| Size::of_width(Width::Seven))
     }
 
-    /// The filter of `keys` keys with the lowest rate of those that are expected to take at most `bytes` in a filter block: the widest
-    /// that fits, with as many lines as there is room for.
+    /// The filter of `keys` keys with the lowest rate of those that are expected to take at most `bytes` in a
+    /// filter block: the widest that fits, with as many lines as there is room for.
     pub fn fitting(keys: u64, bytes: usize) -> Option<Size> {
         let room = (bytes.checked_sub(TRAILER_BYTES)? / LINE_BYTES) as u64;
         let fits = |width: &&Width| width.expected_lines(keys, width.keys_per_line()) <= room;
@@ -67,7 +67,8 @@ impl Size {
         self.width.expected_lines(MANY, self.keys_per_line) as f64 * LINE_BITS as f64 / MANY as f64
     }
 
-    /// The expected false-positive rate, 0 to 1, for many keys: between that of the width and that of the next, in proportion to the bits.
+    /// The expected false-positive rate, 0 to 1, for many keys: between that of the width and that of the
+    /// next, in proportion to the bits.
     pub fn fpr(self) -> f64 {
         let bits = self.bits_per_key();
         let next = Width::ALL.into_iter().find(|&width| width > self.width);

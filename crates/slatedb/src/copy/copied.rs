@@ -16,7 +16,8 @@ impl Copied {
         self.bytes += (key.len() + value.len()) as u64;
     }
 
-    /// Whether the rows since `sent` make a batch: about 1 MiB of them, or so many that their overhead counts.
+    /// Whether the rows since `sent` make a batch: about 1 MiB of them, or so many that their overhead
+    /// counts.
     pub(super) fn fills_a_batch(&self, sent: &Copied) -> bool {
         self.bytes - sent.bytes >= BATCH_BYTES || self.rows - sent.rows >= BATCH_ROWS
     }

@@ -196,7 +196,8 @@ fn ids(segments: impl Iterator<Item = LiveSegment>) -> Vec<FileId> {
     segments.map(|s| s.meta.id).collect()
 }
 
-/// Whether the others that move along may: nothing overlaps them, they hide nothing, and their level holds too much without them.
+/// Whether the others that move along may: nothing overlaps them, they hide nothing, and their level holds
+/// too much without them.
 fn check_moves(live: &LiveSet, compaction: &Compaction) {
     for (number, moved) in compaction.upper.iter().enumerate() {
         let (level, meta) = (usize::from(moved.meta.place.last_level()), &moved.meta);

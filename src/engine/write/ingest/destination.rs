@@ -1,12 +1,14 @@
 //! Where ingested segments go: each into the deepest level that keeps the order of ages.
 //!
-//! Ingested rows are newer than everything else in the store. So a segment of theirs may lie in a level if nothing overlaps it there or
-//! above. Besides:
+//! Ingested rows are newer than everything else in the store. So a segment of theirs may lie in a level if
+//! nothing overlaps it there or above. Besides:
 //! 1. No level is used that is deeper than the data and the rows together need.
-//! 2. A running compaction owns its range on its output level (I10), and the segments that are placed own theirs until they are published.
-//! 3. A segment in quarantine returns above the entries that are older. [`Quarantine`] records how deep newer ones may be, so rows of its
-//!    range stay within that.
-//! 4. Few rows go to level 0, as a flush does, which is merged with others: or many small ingests would leave as many segments.
+//! 2. A running compaction owns its range on its output level (I10), and the segments that are placed own
+//!    theirs until they are published.
+//! 3. A segment in quarantine returns above the entries that are older. [`Quarantine`] records how deep newer
+//!    ones may be, so rows of its range stay within that.
+//! 4. Few rows go to level 0, as a flush does, which is merged with others: or many small ingests would leave
+//!    as many segments.
 
 use crate::engine::compact::pick::deepest_bytes_max;
 use crate::engine::compact::reservation::Reservation;
