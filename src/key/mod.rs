@@ -1,22 +1,22 @@
 //! Keys and values: order, sequence numbers, limits, and the shared value that reads return.
 
+mod value;
+
+pub use value::Value;
+
 use crate::error::{Error, Result};
-use bytes::Bytes;
 use std::cmp::Ordering;
-use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::ops::{Deref, Range};
-use std::sync::Arc;
 
 /// Largest key, in bytes. Keys are ordered bytewise. The empty key is valid.
 pub const MAX_KEY_BYTES: usize = 64 << 10;
 /// Largest value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 64 << 20;
 
-/// Sequence number. Every operation of a store gets the next one, so the larger of two is the newer. 0 precedes the first.
+/// Sequence number. Every operation of a store gets the next one, so the larger of two is the newer. 0
+/// precedes the first.
 pub type Seq = u64;
-/// The largest number that an operation may have: 290 years at a billion writes per second. Larger ones are refused, by whoever writes as by
-/// whoever reads.
+/// The largest number that an operation may have: 290 years at a billion writes per second. Larger ones are
+/// refused, by whoever writes as by whoever reads.
 pub const MAX_SEQ: Seq = Seq::MAX >> 1;
 /// The largest number after the last operation.
 pub const MAX_NEXT_SEQ: Seq = MAX_SEQ + 1;
@@ -57,124 +57,6 @@ pub struct Entry {
     pub value: Value,
 }
 
-/// A value as returned by reads. Dereferences to `[u8]` and clones without copying. It shares the block or log record that it was read
-/// from and keeps that in memory for as long as it lives.
-#[derive(Clone)]
-pub struct Value(Shared);
-
-#[derive(Clone)]
-enum Shared {
-    /// Of a log record.
-    Bytes(Bytes),
-    /// A range of a block. The block's reference count and its bytes are in one allocation, so that they share a cache line.
-    Block(Arc<[u8]>, Range<u32>),
-}
-
-impl Value {
-    /// Wraps shared bytes.
-    pub fn new(bytes: Bytes) -> Self {
-        Value(Shared::Bytes(bytes))
-    }
-
-    /// A part of a block; empty if the block does not have it.
-    #[inline]
-    pub(crate) fn of_block(block: Arc<[u8]>, part: Range<usize>) -> Self {
-        Value(Shared::Block(block, part.start as u32..part.end as u32))
-    }
-
-    /// The shared bytes.
-    pub fn into_bytes(self) -> Bytes {
-        match self.0 {
-            Shared::Bytes(bytes) => bytes,
-            Shared::Block(..) => Bytes::from_owner(self),
-        }
-    }
-}
-
-impl Deref for Value {
-    type Target = [u8];
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Shared::Bytes(bytes) => bytes,
-            Shared::Block(block, part) => {
-                block.get(part.start as usize..part.end as usize).unwrap_or_default()
-            }
-        }
-    }
-}
-
-impl AsRef<[u8]> for Value {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
-impl Default for Value {
-    fn default() -> Self {
-        Value::new(Bytes::new())
-    }
-}
-
-impl PartialEq for Value {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
-impl Eq for Value {}
-
-impl PartialOrd for Value {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Value {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (**self).cmp(&**other)
-    }
-}
-
-impl Hash for Value {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        (**self).hash(state);
-    }
-}
-
-impl fmt::Debug for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "b\"{}\"", self.escape_ascii())
-    }
-}
-
-impl From<Value> for Vec<u8> {
-    fn from(value: Value) -> Vec<u8> {
-        match value.0 {
-            Shared::Bytes(bytes) => bytes.into(),
-            Shared::Block(..) => value.to_vec(),
-        }
-    }
-}
-
-impl PartialEq<[u8]> for Value {
-    fn eq(&self, other: &[u8]) -> bool {
-        **self == *other
-    }
-}
-
-impl<const N: usize> PartialEq<[u8; N]> for Value {
-    fn eq(&self, other: &[u8; N]) -> bool {
-        **self == *other
-    }
-}
-
-impl<const N: usize> PartialEq<&[u8; N]> for Value {
-    fn eq(&self, other: &&[u8; N]) -> bool {
-        **self == **other
-    }
-}
-
 /// A key in two parts, so that the keys of a block can share their prefix. Ordered as the whole key is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SplitKey<'a> {
@@ -206,8 +88,9 @@ impl<'a> SplitKey<'a> {
         key.extend_from_slice(self.tail);
     }
 
-    /// The whole key in `buffer`, which grows as needed. The length of the buffer is stored only when it grows: a slice of a vector whose
-    /// length was stored just before waits for the store, 15 ns a row in a walk.
+    /// The whole key in `buffer`, which grows as needed. The length of the buffer is stored only when it
+    /// grows: a slice of a vector whose length was stored just before waits for the store, 15 ns a row in a
+    /// walk.
     #[inline]
     pub fn lend(self, buffer: &mut Vec<u8>) -> &[u8] {
         let len = self.head.len() + self.tail.len();
@@ -222,7 +105,8 @@ impl<'a> SplitKey<'a> {
         key
     }
 
-    /// The first 16 bytes of the whole key as a big-endian integer, zero-padded. Orders like the keys themselves, up to ties.
+    /// The first 16 bytes of the whole key as a big-endian integer, zero-padded. Orders like the keys
+    /// themselves, up to ties.
     #[inline]
     pub fn front(self) -> u128 {
         match self.head.len() {
@@ -285,7 +169,8 @@ impl PartialEq<[u8]> for SplitKey<'_> {
     }
 }
 
-/// The first eight bytes of `key` as a big-endian integer, zero-padded. Orders like the keys themselves, up to ties.
+/// The first eight bytes of `key` as a big-endian integer, zero-padded. Orders like the keys themselves, up
+/// to ties.
 #[inline]
 pub fn prefix8(key: &[u8]) -> u64 {
     match (key.first_chunk(), key.first_chunk(), key.last_chunk()) {
@@ -325,8 +210,9 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     n + a.iter().zip(b).skip(n).take_while(|(x, y)| x == y).count()
 }
 
-/// `a == b` for slices of equal length, inlined. `memcmp` on the dangling pointer of an empty slice can issue a masked load from an
-/// unmapped page, which costs a microcode assist: 400 ns in the fences of empty levels, when they were compared that way.
+/// `a == b` for slices of equal length, inlined. `memcmp` on the dangling pointer of an empty slice can issue
+/// a masked load from an unmapped page, which costs a microcode assist: 400 ns in the fences of empty levels,
+/// when they were compared that way.
 #[inline]
 pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
@@ -334,8 +220,8 @@ pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     words && a_rest.iter().zip(b_rest).all(|(x, y)| x == y)
 }
 
-/// The smallest key greater than every key that starts with `prefix`, as the end of a range; `None` if there is none, because all bytes
-/// are 0xff.
+/// The smallest key greater than every key that starts with `prefix`, as the end of a range; `None` if there
+/// is none, because all bytes are 0xff.
 pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&b| b != 0xff)?;
     let mut end = prefix.get(..=last)?.to_vec();
