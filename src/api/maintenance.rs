@@ -112,7 +112,7 @@ impl Db {
     /// Lets the store take no more writes until it is opened again, as after a failed write: they fail with
     /// [`Error::Poisoned`](crate::Error::Poisoned), which names the cause. For a writer that has learned that
     /// another one has replaced it.
-    pub fn fence(&self, cause: impl Into<String>) {
+    pub fn stop_writing(&self, cause: impl Into<String>) {
         self.engine().shared.stop_writing(cause.into());
     }
 

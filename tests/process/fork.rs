@@ -79,7 +79,7 @@ fn refuses_all(db: &Db, dir: &Path) {
     assert_forked(db.verify());
     assert_forked(db.warm());
     assert_forked(db.catch_up());
-    db.fence("a child");
+    db.stop_writing("a child");
     assert!(db.stats().levels.len() < 8);
 }
 

@@ -79,12 +79,12 @@ pub enum Error {
     /// Another writer has published a generation that this one meant to publish. It publishes no more, and
     /// its store takes no more writes.
     #[error(
-        "fenced: generation {generation} of {} was published by writer {}, not by this one, which publishes no more; a store takes no more \
+        "superseded: generation {generation} of {} was published by writer {}, not by this one, which publishes no more; a store takes no more \
          writes. Clone the published one, or open this one again and take over",
         escaped(url),
         escaped(writer)
     )]
-    Fenced {
+    Superseded {
         /// Where.
         url: String,
         /// The generation.

@@ -49,13 +49,13 @@ impl Publisher {
     /// one.
     ///
     /// # Errors
-    /// [`Error::Fenced`] if another writer has published meanwhile: the store then takes no more writes.
+    /// [`Error::Superseded`] if another writer has published meanwhile: the store then takes no more writes.
     /// [`Error::ClockSkew`] if the clocks differ too much; the generation is published nevertheless. After
     /// other errors, nothing or everything was published; call this again.
     pub fn publish(&mut self) -> Result<Published> {
         let outcome = self.publish_files();
-        if let Err(error @ Error::Fenced { .. }) = &outcome {
-            self.db.fence(error.to_string());
+        if let Err(error @ Error::Superseded { .. }) = &outcome {
+            self.db.stop_writing(error.to_string());
         }
         outcome
     }
@@ -86,8 +86,8 @@ impl Publisher {
     /// generation more often.
     ///
     /// # Errors
-    /// [`Error::Fenced`]; the errors of the bucket; [`Error::Damaged`] for a generation that cannot be read,
-    /// after which nothing is removed.
+    /// [`Error::Superseded`]; the errors of the bucket; [`Error::Damaged`] for a generation that cannot be
+    /// read, after which nothing is removed.
     pub fn collect(&mut self, min_age: Duration) -> Result<u64> {
         self.writer.collect(min_age)
     }

@@ -37,10 +37,10 @@
 //!
 //! # One publisher
 //! What is published is a numbered *generation*, as it is of a store, created only if its number is free. A
-//! second publisher, with a copy of the guard, gets [`Error::Fenced`] or [`Error::Foreign`]; so does a guard
-//! that was restored from a backup.
+//! second publisher, with a copy of the guard, gets [`Error::Superseded`] or [`Error::Foreign`]; so does a
+//! guard that was restored from a backup.
 //!
-//! [`Error::Fenced`]: crate::Error::Fenced
+//! [`Error::Superseded`]: crate::Error::Superseded
 //! [`Error::Foreign`]: crate::Error::Foreign
 
 mod current;

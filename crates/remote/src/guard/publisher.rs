@@ -33,8 +33,8 @@ pub struct GuardPublisher {
 
 impl GuardPublisher {
     /// Publishes from the place's newest generation on. With [`TakeOver::Yes`] also if another directory has
-    /// published that: its publisher is [fenced](crate::Error::Fenced) when it next publishes. The guard then
-    /// has to be right: a copy that lacks keys denies them to all readers. Refresh it first.
+    /// published that: its publisher is [superseded](crate::Error::Superseded) when it next publishes. The
+    /// guard then has to be right: a copy that lacks keys denies them to all readers. Refresh it first.
     ///
     /// # Errors
     /// [`Error::Foreign`](crate::Error::Foreign) if the newest generation was not published from the guard's
@@ -49,10 +49,10 @@ impl GuardPublisher {
     /// that it was so up to now.
     ///
     /// # Errors
-    /// [`Error::Fenced`](crate::Error::Fenced), now and ever after, if another publisher has published.
-    /// [`Error::ClockSkew`](crate::Error::ClockSkew) if the generation is published, but readers cannot trust
-    /// its time. After another error it is unknown whether it is, and the next call publishes a later one.
-    /// The errors of [`Guard::image`].
+    /// [`Error::Superseded`](crate::Error::Superseded), now and ever after, if another publisher has
+    /// published. [`Error::ClockSkew`](crate::Error::ClockSkew) if the generation is published, but readers
+    /// cannot trust its time. After another error it is unknown whether it is, and the next call publishes a
+    /// later one. The errors of [`Guard::image`].
     pub fn publish(&mut self) -> Result<GuardPublished> {
         // Read first: once a suspension is over, the generation must have the keys that ended it.
         let suspended = self.guard.is_suspended();
@@ -92,7 +92,7 @@ impl GuardPublisher {
     /// Returns how many objects were removed.
     ///
     /// # Errors
-    /// [`Error::Fenced`](crate::Error::Fenced); the errors of the bucket;
+    /// [`Error::Superseded`](crate::Error::Superseded); the errors of the bucket;
     /// [`Error::Damaged`](crate::Error::Damaged) for a generation that cannot be read, after which nothing is
     /// removed.
     pub fn collect(&mut self, min_age: Duration) -> Result<u64> {

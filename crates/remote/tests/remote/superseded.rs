@@ -45,11 +45,11 @@ fn i5_of_two_racing_writers_one_wins_and_the_other_takes_no_more_writes() {
                     assert_eq!(reader.db().get("winner").unwrap().as_deref(), Some(name.as_bytes()));
                     winners += 1;
                 }
-                Err(Error::Fenced { generation, .. }) => {
+                Err(Error::Superseded { generation, .. }) => {
                     assert_eq!(*generation, round + 1);
                     let refused = db.put("x", "1").unwrap_err();
                     assert!(
-                        matches!(&refused, StoreError::Poisoned { cause } if cause.contains("fenced")),
+                        matches!(&refused, StoreError::Poisoned { cause } if cause.contains("superseded")),
                         "{refused}"
                     );
                 }
@@ -122,7 +122,7 @@ fn what_does_not_descend_from_the_published_must_take_over_or_is_refused() {
     );
     let mut takes_over = Publisher::new(&copy, bench.remote(), TakeOver::Yes).unwrap();
     assert_eq!(takes_over.publish().unwrap().generation, 2);
-    assert!(matches!(publisher.publish(), Err(Error::Fenced { generation: 2, .. })));
+    assert!(matches!(publisher.publish(), Err(Error::Superseded { generation: 2, .. })));
     assert!(matches!(db.put("c", "3"), Err(StoreError::Poisoned { .. })));
     let reader = Reader::open(bench.remote(), bench.path("cache")).unwrap();
     assert_eq!(contents(reader.db()), contents(&copy));
@@ -141,9 +141,9 @@ fn overtaken(bench: &Bench, name: &str, count: u32) -> (sidebloom::Db, Publisher
     (db, publisher)
 }
 
-/// A writer is fenced, although the generations that overtook it have been collected.
+/// A writer is superseded, although the generations that overtook it have been collected.
 #[test]
-fn i5_a_writer_is_fenced_after_the_generations_that_overtook_it_are_gone() {
+fn i5_a_writer_is_superseded_although_what_overtook_it_is_gone() {
     let bench = Bench::new();
     let db = bench.open("store");
     fill(&db, 0..100, "value");
@@ -153,14 +153,14 @@ fn i5_a_writer_is_fenced_after_the_generations_that_overtook_it_are_gone() {
     db.put("mine", "1").unwrap();
     let outcome = publisher.publish();
     let reader = Reader::open(bench.remote(), bench.path("cache")).unwrap();
-    assert!(matches!(outcome, Err(Error::Fenced { generation: 4, .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(Error::Superseded { generation: 4, .. })), "{outcome:?}");
     assert!(db.put("x", "1").is_err());
     assert_eq!(contents(reader.db()), contents(&theirs));
 }
 
-/// A writer that has not published yet is fenced, although the first generation has been collected.
+/// A writer that has not published yet is superseded, although the first generation has been collected.
 #[test]
-fn i5_a_writer_that_has_not_published_yet_is_fenced() {
+fn i5_a_writer_that_has_not_published_yet_is_superseded() {
     let bench = Bench::new();
     let late = bench.open("late");
     let mut publisher = Publisher::new(&late, bench.remote(), TakeOver::No).unwrap();
@@ -173,7 +173,7 @@ fn i5_a_writer_that_has_not_published_yet_is_fenced() {
     }
     first.collect(Duration::ZERO).unwrap();
     let outcome = publisher.publish();
-    assert!(matches!(outcome, Err(Error::Fenced { generation: 3, .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(Error::Superseded { generation: 3, .. })), "{outcome:?}");
 }
 
 /// A reader does not take the blocks of the earlier writer for those of the one that took over.
