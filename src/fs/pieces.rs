@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Size of a read, in bytes.
 const PIECE_BYTES: usize = 1 << 20;
-/// A run of zeros longer than this, in bytes, is no damage of a file that somebody wrote: the file has a
+/// A stretch of zeros longer than this, in bytes, is no damage of a file that somebody wrote: the file has a
 /// hole. Searches end there.
 pub(crate) const HOLE_BYTES: u64 = if cfg!(fuzzing) {
     1 << 16

@@ -14,7 +14,7 @@
 //!
 //! field = 1, file number                            removes a segment
 //!       | 2, file number, level u8, digest u64,
-//!         entries, tombstones, longest run,
+//!         entries, tombstones, longest streak,
 //!         ranges, smallest key, largest key,
 //!         smallest and largest sequence number,
 //!         file bytes, data bytes, raw bytes         adds a segment
@@ -25,8 +25,8 @@
 //! ```
 //!
 //! - *version*: 4. Version 3 belongs to segments of version 4, and had 64 KiB of 0xff for the end of a range
-//!   without one. Version 2 had neither longest run nor ranges. Every later version keeps magic, version and
-//!   CRC in place, so that an old build can name the version. In version 1 the CRC was at 28.
+//!   without one. Version 2 had neither longest streak nor ranges. Every later version keeps magic, version
+//!   and CRC in place, so that an old build can name the version. In version 1 the CRC was at 28.
 //! - *store id*, *hash key*: random, set at creation.
 //! - *hash code*: how keys are hashed: 1, XXH3 seeded with the first 8 bytes of the hash key, the others
 //!   being zero; or 4, SipHash-1-3 under all 16 ([`crate::hash`]). Other codes belong to later versions.
@@ -40,7 +40,7 @@
 //!   of the file from a damaged one.
 //! - *fields*: in any order, each any number of times. Fields 7 to 0xfe belong to later versions. Removals
 //!   apply first; of repeated numbers the last one counts. Invalid: a smallest key or sequence number above
-//!   the largest, a key over 64 KiB, more tombstones than entries, a run longer than the tombstones and
+//!   the largest, a key over 64 KiB, more tombstones than entries, a streak longer than the tombstones and
 //!   ranges together, or more data bytes than file bytes. A largest key is 0 for the last key of all, with
 //!   which a range without an end ends, and otherwise 1 + its length, and the key. A file number is at most
 //!   2⁶², and the sums of each count and length over all segments are below 2⁵⁶. A level is 0 to 6, or 64 + 8
@@ -227,7 +227,7 @@ fn encode_segment(buf: &mut Vec<u8>, meta: &SegmentMeta) {
     buf.put_u64(meta.digest);
     buf.put_varint(meta.entries);
     buf.put_varint(meta.tombstones);
-    buf.put_varint(meta.longest_run);
+    buf.put_varint(meta.longest_streak);
     buf.put_varint(meta.ranges);
     buf.put_bytes(&meta.smallest);
     put_last_key(buf, &meta.largest);
@@ -282,7 +282,7 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         digest: d.u64()?,
         entries: d.varint()?,
         tombstones: d.varint()?,
-        longest_run: d.varint()?,
+        longest_streak: d.varint()?,
         ranges: d.varint()?,
         smallest: d.bytes().filter(|key| key.len() <= MAX_KEY_BYTES)?.to_vec(),
         largest: take_last_key(d)?,
@@ -320,7 +320,7 @@ fn is_sound(meta: &SegmentMeta) -> bool {
         && meta.min_seq <= meta.max_seq
         && meta.max_seq <= MAX_SEQ
         && meta.tombstones <= meta.entries
-        && meta.longest_run <= meta.tombstones.saturating_add(meta.ranges)
+        && meta.longest_streak <= meta.tombstones.saturating_add(meta.ranges)
         && meta.data_bytes <= meta.file_bytes
         && meta.smallest.len().max(meta.largest.len()) <= MAX_KEY_BYTES
 }

@@ -37,7 +37,7 @@ pub use walk::{RunWalk, begins, reaches};
 
 /// How many entries that the same range tombstones hide a walk meets before it tries to pass them at once.
 /// Further attempts at the same ones are rarer and rarer.
-const HIDDEN_RUN: u32 = 16;
+const HIDDEN_STREAK: u32 = 16;
 
 /// Walks the merged entries. Starts before the first one.
 pub struct MergeCursor {
@@ -121,7 +121,7 @@ impl MergeCursor {
                 (hidden, span) = (0, now); // Each range of many is passed after as few entries as the first.
             }
             hidden += u32::from(is_hidden);
-            found = if is_hidden && hidden >= HIDDEN_RUN && hidden.is_power_of_two() {
+            found = if is_hidden && hidden >= HIDDEN_STREAK && hidden.is_power_of_two() {
                 self.pass_deleted()?
             } else {
                 self.advance()?

@@ -18,7 +18,7 @@
 //!
 //! ranges     := mark u64  count varint  (from bytes  seq varint)*count      bytes: varint length first
 //!
-//! properties := entries u64  tombstones u64  longest run u64  ranges u64  smallest seq u64
+//! properties := entries u64  tombstones u64  longest streak u64  ranges u64  smallest seq u64
 //!               largest seq u64  raw bytes u64
 //!               store id u64  hash code u8  hash key u64 u64  compression bytes  smallest key bytes
 //!               largest key: 0, or varint 1 + length  bytes
@@ -72,11 +72,11 @@
 //! increase, neighbours with the same number, a first number of 0, a key over 64 KiB.
 //!
 //! **properties.** What the segment holds, for statistics and repair. `raw bytes` is the sum of key and value
-//! lengths. `longest run` is the number of tombstones, of keys and of ranges, in the longest run without a
-//! put between them, `ranges` that of the ranges that the range tombstones delete. A range counts where it
-//! begins; those of a salvaged segment count at its end. The sequence numbers and keys include those of the
-//! range tombstones: the largest key is the end of the last range, unless no key is between that and the last
-//! entry. 0 stands for the last key of all, 64 KiB of 0xff, which is that of a range without an end.
+//! lengths. `longest streak` is the number of tombstones, of keys and of ranges, in the longest streak
+//! without a put between them, `ranges` that of the ranges that the range tombstones delete. A range counts
+//! where it begins; those of a salvaged segment count at its end. The sequence numbers and keys include those
+//! of the range tombstones: the largest key is the end of the last range, unless no key is between that and
+//! the last entry. 0 stands for the last key of all, 64 KiB of 0xff, which is that of a range without an end.
 //! `compression` is the writer's setting ("none", "lz4", "zstd"; any other is that of a newer version).
 //! `store id`, `hash code` and `hash key` repeat the store's own, so that a store without its manifest can be
 //! rebuilt from its segments. Invalid: no entries, or a value that contradicts the entries.

@@ -212,7 +212,7 @@ impl Verifier<'_, '_> {
         let mut found = self.found.finish(&ranges, self.last_key);
         if !ranges.is_empty() {
             // A repair does not know where among the rows it would count each.
-            found.longest_run = self.segment.summary().longest_run;
+            found.longest_streak = self.segment.summary().longest_streak;
         }
         if SegmentSummary::new(footer, found, data_bytes, file_bytes) != *self.segment.summary() {
             let what = "the properties differ from the entries";

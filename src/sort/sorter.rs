@@ -1,6 +1,6 @@
 //! Sorting in bounded memory.
 
-use super::merge::{MERGE_BUFFER_MIN, Merge, Run};
+use super::merge::{Chunk, MERGE_BUFFER_MIN, Merge};
 use super::record::Record;
 use crate::error::Result;
 use crate::fs::{AppendFile, Fs};
@@ -18,9 +18,9 @@ pub struct ExternalSorter<R> {
     memory_bytes: usize,
     /// Not yet written to the file.
     records: Vec<R>,
-    /// The temporary file, created with the first run.
+    /// The temporary file, created with the first chunk.
     file: Option<Box<dyn AppendFile>>,
-    runs: Vec<Run>,
+    chunks: Vec<Chunk>,
 }
 
 impl<R: Record> ExternalSorter<R> {
@@ -35,7 +35,7 @@ impl<R: Record> ExternalSorter<R> {
             memory_bytes,
             records: Vec::new(),
             file: None,
-            runs: Vec::new(),
+            chunks: Vec::new(),
         }
     }
 
@@ -59,7 +59,7 @@ impl<R: Record> ExternalSorter<R> {
 
     /// How many records were pushed.
     pub fn len(&self) -> u64 {
-        let spilled = self.runs.last().map_or(0, |last| last.end / R::BYTES as u64);
+        let spilled = self.chunks.last().map_or(0, |last| last.end / R::BYTES as u64);
         spilled + self.records.len() as u64
     }
 
@@ -76,7 +76,7 @@ impl<R: Record> ExternalSorter<R> {
     /// [`Error::Corruption`](crate::Error::Corruption) from the iterator, at its end at the latest, when the
     /// temporary file does not read back as it was written.
     pub fn counted(&mut self) -> Result<Counted<'_, R>> {
-        if self.runs.is_empty() {
+        if self.chunks.is_empty() {
             self.records.sort_unstable();
             return Ok(Counted { merge: None, in_memory: &self.records, piece: Vec::new(), at: 0 });
         }
@@ -84,7 +84,7 @@ impl<R: Record> ExternalSorter<R> {
             self.spill()?;
         }
         self.records = Vec::new();
-        let merge = Merge::new(self.fs.open(&self.path)?, &self.runs, self.memory_bytes);
+        let merge = Merge::new(self.fs.open(&self.path)?, &self.chunks, self.memory_bytes);
         Ok(Counted { merge: Some(merge), in_memory: &[], piece: Vec::new(), at: 0 })
     }
 
@@ -95,7 +95,7 @@ impl<R: Record> ExternalSorter<R> {
             Some(file) => file,
             none => none.insert(self.fs.create(&self.path)?),
         };
-        let start = self.runs.last().map_or(0, |last| last.end);
+        let start = self.chunks.last().map_or(0, |last| last.end);
         let end = start + (self.records.len() * R::BYTES) as u64;
         let mut digest = Digest::default();
         let mut bytes = Vec::with_capacity(WRITE_BYTES);
@@ -105,7 +105,7 @@ impl<R: Record> ExternalSorter<R> {
             digest.update(&bytes);
             file.append(&bytes)?;
         }
-        self.runs.push(Run { start, end, digest: digest.finish() });
+        self.chunks.push(Chunk { start, end, digest: digest.finish() });
         self.records.clear();
         Ok(())
     }

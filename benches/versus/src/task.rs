@@ -2,7 +2,7 @@
 
 use crate::engine::{EngineFacts, EngineKind};
 use crate::limit::{Cgroup, CgroupUsage};
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub struct WorkerTask {
     /// Directory of the store.
     pub dir: PathBuf,
     /// Sizes, counts and the seed.
-    pub settings: RunSettings,
+    pub settings: BenchSettings,
     /// Keys that YCSB inserted in earlier tasks.
     pub added: u64,
     /// The generation of the values that this task writes. All values in the store have a smaller one.

@@ -13,7 +13,7 @@ mod store;
 mod workload;
 mod wound;
 
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use crate::support::{Contents, Rng, SimFs, contents, count_warnings};
 use extremes::Extreme;
 use reads::Reads;

@@ -2,7 +2,7 @@
 
 use super::history::{Model, assert_same};
 use super::judge::Call;
-use super::state::{Copied, Crashed, Run};
+use super::state::{Copied, Crashed, Trial};
 use super::workload::options;
 use crate::contents::{part_of, rows};
 use crate::support::{Contents, Crash, OpKind, Rng, STORE, SimFs};
@@ -11,11 +11,11 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Checks a store that was open during the fault.
-pub fn check_live(run: &mut Run<'_>, db: &Db) {
-    let shared = run.shared.clone();
+pub fn check_live(trial: &mut Trial<'_>, db: &Db) {
+    let shared = trial.shared.clone();
     let what = &shared.what;
-    let is_poisoned = waits_until_poisoned(run, db);
-    let must = run.must_be_poisoned();
+    let is_poisoned = waits_until_poisoned(trial, db);
+    let must = trial.must_be_poisoned();
     assert!(is_poisoned || !must, "{what}: a failed write was not noticed: {:?}", shared.strikes());
     check_contents(db, &shared.model().live(), &format!("{what}: live"));
     check_verified(db, &format!("{what}: live"));
@@ -25,17 +25,17 @@ pub fn check_live(run: &mut Run<'_>, db: &Db) {
     let written = shared.write(db, 0, Durability::Sync);
     written.unwrap_or_else(|error| panic!("{what}: the disk is sound, but a write fails: {error}"));
     let could_remove = !shared.strikes().iter().any(|s| matches!(s.kind, OpKind::Remove | OpKind::Inspect));
-    for path in run.failed_copies.split_off(0) {
+    for path in trial.failed_copies.split_off(0) {
         if could_remove {
-            assert!(!run.exists(&path), "{what}: {path}, whose checkpoint failed, is still there");
+            assert!(!trial.exists(&path), "{what}: {path}, whose checkpoint failed, is still there");
             db.checkpoint(&path).unwrap_or_else(|error| panic!("{what}: the second checkpoint: {error}"));
-            run.copies.push(Copied { path, contents: shared.model().live() });
+            trial.copies.push(Copied { path, contents: shared.model().live() });
         }
     }
     let quarantined = db.stats().segments_quarantined;
     let is_damaged = shared.strikes().iter().any(|strike| !strike.errno.is_of_descriptors());
     assert!(quarantined == 0 || is_damaged, "{what}: a shortage of descriptors put a segment in quarantine");
-    if quarantined > 0 || run.rng.percent(10) {
+    if quarantined > 0 || trial.rng.percent(10) {
         db.compact()
             .unwrap_or_else(|error| panic!("{what}: the disk is sound, but compaction fails: {error}"));
         let left = db.stats().segments_quarantined;
@@ -45,19 +45,19 @@ pub fn check_live(run: &mut Run<'_>, db: &Db) {
 }
 
 /// Waits for background work, and returns whether the store has become read-only.
-fn waits_until_poisoned(run: &Run<'_>, db: &Db) -> bool {
+fn waits_until_poisoned(trial: &Trial<'_>, db: &Db) -> bool {
     for _ in 0..20 {
         match db.wait_for_compaction() {
             Ok(()) => return false,
             Err(error) => {
-                run.shared.explain(Call::Wait, &error);
+                trial.shared.explain(Call::Wait, &error);
                 if matches!(error, Error::Poisoned { .. }) {
                     return true;
                 }
             }
         }
     }
-    panic!("{}: the disk is sound, but background work fails", run.shared.what);
+    panic!("{}: the disk is sound, but background work fails", trial.shared.what);
 }
 
 /// A store that a failure made read-only refuses every write with the same cause.
@@ -102,19 +102,19 @@ fn check_verified(db: &Db, what: &str) {
 }
 
 /// Checks what the run leaves: the reopened store, the disk after a crash, and the checkpoints.
-pub fn check_left(mut run: Run<'_>) {
-    let shared = run.shared.clone();
+pub fn check_left(mut trial: Trial<'_>) {
+    let shared = trial.shared.clone();
     let fs = shared.fs.clone();
     let written_again = fs.written_again();
     assert!(written_again.is_empty(), "{}: written again after a failure: {written_again:?}", shared.what);
     fs.heal();
-    let seed = run.rng.next();
+    let seed = trial.rng.next();
     let what = format!("{}: reopened", shared.what);
-    let db = run.open(|| options(seed, &fs));
-    if run.has_losses {
+    let db = trial.open(|| options(seed, &fs));
+    if trial.has_losses {
         return check_verified(&db, &what);
     }
-    run.settle(&db, "reopened");
+    trial.settle(&db, "reopened");
     let written = shared.write(&db, 0, Durability::Sync);
     written.unwrap_or_else(|error| panic!("{what}: {error}"));
     db.wait_for_compaction().unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -128,12 +128,12 @@ pub fn check_left(mut run: Run<'_>) {
     check_contents(&db, &shared.model().live(), &what);
     check_verified(&db, &what);
     drop(db);
-    if let Some(crashed) = run.crashed.take() {
-        check_crashed(crashed, &mut run.rng, &shared.what);
+    if let Some(crashed) = trial.crashed.take() {
+        check_crashed(crashed, &mut trial.rng, &shared.what);
     }
-    let count = run.copies.len();
-    for copied in run.copies.drain(..).skip(count.saturating_sub(1)) {
-        check_copy(&fs, &copied, run.rng.next(), &shared.what);
+    let count = trial.copies.len();
+    for copied in trial.copies.drain(..).skip(count.saturating_sub(1)) {
+        check_copy(&fs, &copied, trial.rng.next(), &shared.what);
     }
 }
 

@@ -18,10 +18,10 @@ mod shared;
 mod state;
 mod workload;
 
-use crate::run::{Args, Counts, Harness, report};
+use crate::harness::{Args, Counts, Harness, report};
 use crate::support::Fault;
 use plan::{KINDS, is_lasting_shortage};
-use state::Run;
+use state::Trial;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -64,16 +64,16 @@ pub fn harness(args: &Args) -> ExitCode {
 /// Runs one slice of the faults of a workload.
 fn seed(seed: u64, counts: &Counts) {
     let (workload, slice) = (Workload::new(seed % WORKLOADS), seed / WORKLOADS % SLICES);
-    let mut undisturbed = Run::new(&workload, None);
+    let mut undisturbed = Trial::new(&workload, None);
     undisturbed.sessions();
     let operations = KINDS.map(|(kind, _)| (kind, undisturbed.shared.fs.ops_of(kind)));
     after::check_left(undisturbed);
     let run = |fault: Fault| {
-        let mut run = Run::new(&workload, Some(fault));
-        run.sessions();
-        let struck = run.strikes() > 0;
+        let mut trial = Trial::new(&workload, Some(fault));
+        trial.sessions();
+        let struck = trial.strikes() > 0;
         if struck {
-            after::check_left(run);
+            after::check_left(trial);
         }
         struck
     };

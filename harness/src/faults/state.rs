@@ -30,7 +30,7 @@ pub struct Copied {
     pub contents: Contents,
 }
 
-pub struct Run<'a> {
+pub struct Trial<'a> {
     pub shared: Arc<Shared>,
     pub workload: &'a Workload,
     pub fault: Option<Fault>,
@@ -66,7 +66,7 @@ fn end_shortage(fs: &SimFs, after: Duration) {
     });
 }
 
-impl<'a> Run<'a> {
+impl<'a> Trial<'a> {
     pub fn new(workload: &'a Workload, fault: Option<Fault>) -> Self {
         let mut rng = Rng::new(
             workload.seed ^ fault.map_or(0, |f| f.after << 8 | u64::from(f.errno.code() as u32) << 30),
@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
             model: workload.model().into(),
         });
         let (copies, failed_copies, of_ingest) = Default::default();
-        Run {
+        Trial {
             shared,
             workload,
             fault,

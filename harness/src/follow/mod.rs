@@ -14,7 +14,7 @@ pub use rows::ChildArgs;
 pub use writer::writer;
 
 use crate::config;
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use crate::support::{self, Rng};
 use rows::Numbers;
 use sidebloom::fs::RealFs;

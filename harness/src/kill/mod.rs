@@ -10,7 +10,7 @@ use child::{Aim, FORKED};
 pub use child::{ChildArgs, child};
 
 use crate::config;
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use crate::support::{self, Rng};
 use clap::ValueEnum;
 use expected::Expected;

@@ -12,7 +12,7 @@ mod rows;
 mod threads;
 mod upkeep;
 
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use player::play;
 use program::Program;
 use std::process::ExitCode;

@@ -8,7 +8,7 @@ use super::rows::Walk;
 use super::threads::Phase;
 use crate::config;
 use crate::contents::{Change, apply, batch_of};
-use crate::run::Counts;
+use crate::harness::Counts;
 use crate::support::Rng;
 use sidebloom::filter::Verdict;
 use sidebloom::{Db, Error, Options, Range, Snapshot};

@@ -4,7 +4,7 @@ use super::life::Image;
 use super::plan::{Found, Plan, mix};
 use super::told::{Copy, Promises};
 use crate::config;
-use crate::run::Counts;
+use crate::harness::Counts;
 use crate::support::{Crash, Rng, STORE, SimFs};
 use sidebloom::{Db, Error, Options};
 use std::collections::{HashMap, HashSet};

@@ -15,7 +15,7 @@ mod plan;
 mod recovery;
 mod told;
 
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use crate::support::{Crash, Rng, SimFs};
 use check::{Checker, Digest, Outcome, damage_seed};
 use life::{Image, Life};

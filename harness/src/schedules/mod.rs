@@ -12,7 +12,7 @@ mod threads;
 #[cfg(sidebloom_schedules)]
 mod under;
 
-use crate::run::Args;
+use crate::harness::Args;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 

@@ -2,7 +2,7 @@
 
 use super::model::{KEYS, Writer, key};
 use super::threads::{Shared, fill_gaps, follow, hold, operate, press, read, write};
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use crate::support::{Contents, Crash, Errno, Fault, OpKind, Rng, STORE, SimFs, contents, tiny_on};
 use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, RoundRobinScheduler, Scheduler};

@@ -36,7 +36,7 @@ struct ManualCompaction {
 
 /// What to do next.
 enum NextStep {
-    Run(Compaction),
+    Compact(Compaction),
     /// Other compactions own what remains.
     Wait,
     Done,
@@ -71,7 +71,7 @@ impl ManualCompaction {
                     upper.find_map(|s| Compaction::down(live, vec![s.clone()], level + 1, running))
                 }
             };
-            return step.map_or(NextStep::Wait, NextStep::Run);
+            return step.map_or(NextStep::Wait, NextStep::Compact);
         }
         let Some(deepest) = live.levels().get(target) else { return NextStep::Done };
         let mut step = NextStep::Done;
@@ -80,7 +80,7 @@ impl ManualCompaction {
                 continue; // A segment in quarantine may have what they hide.
             }
             match Compaction::rewrite(segment, running) {
-                Some(compaction) => return NextStep::Run(compaction),
+                Some(compaction) => return NextStep::Compact(compaction),
                 None => step = NextStep::Wait,
             }
         }
@@ -198,12 +198,12 @@ impl Compactor {
             let (live, running) = self.live_and_running()?;
             let level0_first = level0_is_due(&live, &self.shared.storage.options) && !*level0_was_last;
             let next = match pick_level0(&live, &self.shared.storage.options, &running) {
-                Some(compaction) if level0_first => NextStep::Run(compaction),
+                Some(compaction) if level0_first => NextStep::Compact(compaction),
                 None if level0_first && !running.iter().any(|r| r.writes(1)) => NextStep::Wait,
                 _ => manual.next(&live, &running),
             };
             match next {
-                NextStep::Run(compaction) => {
+                NextStep::Compact(compaction) => {
                     if let Some(step) = self.reserve_step(&live, compaction) {
                         *level0_was_last = level0_first;
                         return Ok(Some(step));

@@ -42,8 +42,8 @@ impl Compactor {
         }
     }
 
-    /// Runs a compaction that is reserved.
-    pub fn run(&self, compaction: &Compaction) -> Result<()> {
+    /// Carries out a compaction that is reserved.
+    pub fn carry_out(&self, compaction: &Compaction) -> Result<()> {
         if compaction.reservation().takes_back() {
             self.take_back_if_readable(compaction)
         } else {

@@ -27,9 +27,9 @@ mod logs;
 mod outcome_tests;
 mod renumber;
 mod report;
-mod run;
 mod segments;
+mod steps;
 mod workspace;
 
 pub use report::{LogSalvage, LostRange, RepairReport};
-pub use run::repair;
+pub use steps::repair;

@@ -31,9 +31,9 @@ pub(crate) fn spawn(engine: &Arc<Engine>, threads: &mut Vec<JoinHandle<()>>) -> 
     Ok(())
 }
 
-fn spawn_one(engine: &Arc<Engine>, name: String, run: fn(&Engine)) -> Result<JoinHandle<()>> {
+fn spawn_one(engine: &Arc<Engine>, name: String, work: fn(&Engine)) -> Result<JoinHandle<()>> {
     let its = Arc::clone(engine);
-    let spawned = sync::Builder::new().name(name).spawn(move || run(&its));
+    let spawned = sync::Builder::new().name(name).spawn(move || work(&its));
     spawned.map_err(|e| Error::io(IoOp::Other("start a thread for"), &engine.shared.storage.dir, e))
 }
 
@@ -101,7 +101,7 @@ impl Engine {
                 self.filters.check_sidecar(meta)
             }
             BackgroundTask::WarmIndex(meta) => self.filters.warm_index(meta),
-            BackgroundTask::Compact(compaction) => self.compactor.run(compaction),
+            BackgroundTask::Compact(compaction) => self.compactor.carry_out(compaction),
             BackgroundTask::Retune(meta, spec) => self.filters.retune(meta, *spec),
         }
     }

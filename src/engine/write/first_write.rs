@@ -143,10 +143,13 @@ impl Writer {
 /// Copies the batches of earlier logs into a new one, with the gaps that a repair left between them, and
 /// syncs it.
 fn carry_over(writer: &mut LogWriter, batches: &[(Seq, Bytes, u32)], next_seq: Seq) -> Result<()> {
-    for run in batches.chunk_by(|(seq, _, count), (next, _, _)| seq + Seq::from(*count) == *next) {
-        let records =
-            run.iter().map(|(seq, payload, count)| LogRecord { first_seq: *seq, count: *count, payload });
-        if let Some((first_seq, ..)) = run.first().filter(|(seq, ..)| *seq != writer.next_seq()) {
+    for consecutive in batches.chunk_by(|(seq, _, count), (next, _, _)| seq + Seq::from(*count) == *next) {
+        let records = consecutive.iter().map(|(seq, payload, count)| LogRecord {
+            first_seq: *seq,
+            count: *count,
+            payload,
+        });
+        if let Some((first_seq, ..)) = consecutive.first().filter(|(seq, ..)| *seq != writer.next_seq()) {
             writer.append_gap(*first_seq)?;
         }
         writer.append_group(records)?;

@@ -3,7 +3,7 @@
 use super::Writer;
 use super::log::{Log, LogHealth};
 use crate::engine::backoff::TaskKind;
-use crate::engine::compact::pick::TOMBSTONE_RUN;
+use crate::engine::compact::pick::TOMBSTONE_STREAK;
 use crate::engine::control::TombstoneFlush;
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
 use crate::engine::storage::segment_builder::build_level0;
@@ -41,7 +41,7 @@ impl Writer {
     /// has many tombstones by now, or if a range that was just deleted covers a whole segment. `tombstones`
     /// is their number before and after the last write.
     pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
-        if covers_segment || tombstones.start < TOMBSTONE_RUN && tombstones.end >= TOMBSTONE_RUN {
+        if covers_segment || tombstones.start < TOMBSTONE_STREAK && tombstones.end >= TOMBSTONE_STREAK {
             self.shared.control.lock().flushes.tombstones = TombstoneFlush::Due(Instant::now());
             self.shared.wake_workers();
         }
@@ -58,7 +58,7 @@ impl Writer {
         match &mut *log {
             Log::Active(active)
                 if active.health == LogHealth::Sound
-                    && (active.memtable.tombstones() >= TOMBSTONE_RUN || active.memtable.has_ranges()) =>
+                    && (active.memtable.tombstones() >= TOMBSTONE_STREAK || active.memtable.has_ranges()) =>
             {
                 self.rotate(active)
             }

@@ -41,7 +41,7 @@ fn extreme_segment() -> impl Strategy<Value = SegmentMeta> {
             digest: n[1],
             entries: n[2],
             tombstones: n[3],
-            longest_run: n[4],
+            longest_streak: n[4],
             ranges: n[5],
             smallest,
             largest: largest.into(),

@@ -185,7 +185,7 @@ impl<'a> Dump<'a> {
         let sums = [
             "entries",
             "tombstones",
-            "longest run",
+            "longest streak",
             "ranges",
             "smallest seq",
             "largest seq",

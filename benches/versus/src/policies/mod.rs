@@ -27,7 +27,7 @@ use crate::rocks_filter::RocksFilter;
 use crate::rocks_record::RocksRecord;
 use crate::run;
 use crate::session::{self, progress};
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use crate::task::{WorkerOutcome, WorkerTask};
 use record::{MeasuredRound, PoliciesRecord, PolicyResult};
 use std::fs;
@@ -75,7 +75,7 @@ pub struct Args {
     )]
     policies: Vec<RocksFilter>,
     #[command(flatten)]
-    settings: RunSettings,
+    settings: BenchSettings,
 }
 
 impl Args {
@@ -121,7 +121,7 @@ struct Contest {
 }
 
 impl Contest {
-    fn new(stores: &Path, policies: Vec<RocksFilter>, settings: RunSettings, rounds: u64) -> Result<Self> {
+    fn new(stores: &Path, policies: Vec<RocksFilter>, settings: BenchSettings, rounds: u64) -> Result<Self> {
         let names: Vec<PathBuf> = policies.iter().map(|policy| directory(stores, policy)).collect();
         if let Some(there) = names.iter().find(|dir| dir.exists()) {
             return Err(
@@ -143,13 +143,13 @@ impl Contest {
     }
 
     /// The settings of a load with this policy.
-    fn settings(&self, filter: &RocksFilter) -> RunSettings {
-        RunSettings { rocks_filter: Some(filter.clone()), ..self.record.settings.clone() }
+    fn settings(&self, filter: &RocksFilter) -> BenchSettings {
+        BenchSettings { rocks_filter: Some(filter.clone()), ..self.record.settings.clone() }
     }
 
     /// The settings of a store of [`shape::RUNS`] sorted runs, which RocksDB must leave as they are.
-    fn settled(&self, filter: &RocksFilter) -> RunSettings {
-        RunSettings { runs: shape::RUNS, ..self.settings(filter) }
+    fn settled(&self, filter: &RocksFilter) -> BenchSettings {
+        BenchSettings { runs: shape::RUNS, ..self.settings(filter) }
     }
 
     fn filters(&self) -> Vec<RocksFilter> {
@@ -157,7 +157,7 @@ impl Contest {
     }
 
     /// Runs a workload in a new process. A rejected one gets a second chance.
-    fn work(&self, filter: &RocksFilter, workload: &str, settings: RunSettings) -> Result<WorkerOutcome> {
+    fn work(&self, filter: &RocksFilter, workload: &str, settings: BenchSettings) -> Result<WorkerOutcome> {
         let task = WorkerTask {
             engine: ENGINE,
             workload: workload.to_owned(),

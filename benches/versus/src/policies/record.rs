@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::quiet::DISTURBING;
 use crate::results::median_of;
 use crate::rocks_filter::RocksFilter;
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use crate::task::WorkerOutcome;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct PoliciesRecord {
     /// RocksDB's version and configuration, the same for all policies, in words.
     pub rocksdb: String,
     /// Sizes, counts and the seed.
-    pub settings: RunSettings,
+    pub settings: BenchSettings,
     /// Rounds of lookups, and of compactions.
     pub rounds: u64,
     /// Each policy, the baseline first.

@@ -66,7 +66,7 @@ pub struct Timing {
 }
 
 /// The result of a workload.
-pub struct WorkloadRun {
+pub struct WorkloadResult {
     /// Operations: rows for fills, multireadrandom and scan; calls for the others.
     pub ops: u64,
     /// How many operations found a row; `None` for workloads that only write.
@@ -77,15 +77,20 @@ pub struct WorkloadRun {
     pub concurrent_puts: Option<u64>,
 }
 
-impl WorkloadRun {
+impl WorkloadResult {
     /// One operation per call.
     pub fn of_calls(timing: Timing, found: bool) -> Self {
-        WorkloadRun { ops: timing.calls, found: found.then_some(timing.rows), timing, concurrent_puts: None }
+        WorkloadResult {
+            ops: timing.calls,
+            found: found.then_some(timing.rows),
+            timing,
+            concurrent_puts: None,
+        }
     }
 
     /// One operation per row.
     pub fn of_rows(timing: Timing, found: bool) -> Self {
-        WorkloadRun { ops: timing.rows, ..WorkloadRun::of_calls(timing, found) }
+        WorkloadResult { ops: timing.rows, ..WorkloadResult::of_calls(timing, found) }
     }
 }
 
@@ -110,9 +115,9 @@ impl<'a> Driver<'a> {
         F: Fn(&mut Worker<'_>, u64) -> sidebloom::Result<u64> + Sync,
     {
         let together = Barrier::new(self.threads as usize);
-        let parts = (0..self.threads).map(|_| ThreadRun::new()).collect::<Result<Vec<_>, _>>()?;
-        let parts: Vec<Result<ThreadRun, Failure>> = std::thread::scope(|scope| {
-            let spawn = |(thread, mut part): (u64, ThreadRun)| {
+        let parts = (0..self.threads).map(|_| ThreadPart::new()).collect::<Result<Vec<_>, _>>()?;
+        let parts: Vec<Result<ThreadPart, Failure>> = std::thread::scope(|scope| {
+            let spawn = |(thread, mut part): (u64, ThreadPart)| {
                 let (together, call) = (&together, &call);
                 let range = thread * calls / self.threads..(thread + 1) * calls / self.threads;
                 scope.spawn(move || {
@@ -133,19 +138,19 @@ impl<'a> Driver<'a> {
 }
 
 /// One thread's part of a run.
-struct ThreadRun {
+struct ThreadPart {
     begin: Instant,
     end: Instant,
     rows: u64,
     latencies: Histogram<u64>,
 }
 
-impl ThreadRun {
+impl ThreadPart {
     fn new() -> Result<Self, Failure> {
         let latencies = Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
             .map_err(|e| Failure::message(format!("cannot make a histogram: {e}")))?;
         let now = Instant::now();
-        Ok(ThreadRun { begin: now, end: now, rows: 0, latencies })
+        Ok(ThreadPart { begin: now, end: now, rows: 0, latencies })
     }
 
     fn run<F>(
@@ -179,8 +184,8 @@ impl ThreadRun {
     }
 }
 
-fn merge(calls: u64, parts: Vec<Result<ThreadRun, Failure>>) -> Result<Timing, Failure> {
-    let mut whole = ThreadRun::new()?;
+fn merge(calls: u64, parts: Vec<Result<ThreadPart, Failure>>) -> Result<Timing, Failure> {
+    let mut whole = ThreadPart::new()?;
     for (i, part) in parts.into_iter().enumerate() {
         let part = part?;
         whole.begin = if i == 0 { part.begin } else { whole.begin.min(part.begin) };

@@ -63,7 +63,7 @@ impl Args {
             Driver { db: &db, keys, values, threads: self.threads, seed: self.seed, bar: bar.clone() };
         system::reset_peak_memory();
         let before = (StoreCounters::new(&db), meter.read());
-        let run = workload.run(&driver, amount)?;
+        let result = workload.run(&driver, amount)?;
         let disk = meter.read().since(before.1);
         bar.set_message("compacting");
         let compacting = Instant::now();
@@ -75,7 +75,7 @@ impl Args {
         let settle = workload.writes().then(|| compacting.elapsed());
         bar.finish_and_clear();
         let observed = Observed {
-            run,
+            result,
             counters: StoreCounters::new(&db).since(&before.0),
             disk,
             settle,

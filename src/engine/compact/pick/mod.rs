@@ -17,7 +17,7 @@
 //!    one. So data that arrives under load is merged rarely and late, while an idle store has few runs, and
 //!    few keys in the upper ones.
 //! 6. Segments of which range tombstones delete everything are dropped unread, before anything else. A
-//!    segment with a long run of tombstones, of keys or of ranges, is merged down until they have nothing
+//!    segment with a long streak of tombstones, of keys or of ranges, is merged down until they have nothing
 //!    left to hide, since a walk has to pass them or what they hide.
 //! 7. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its
 //!    outputs may span gaps between its inputs, where the live set shows nothing yet. A compaction that needs
@@ -45,8 +45,8 @@ const LEVEL0_TRIGGERS_MAX: f64 = 3.0;
 /// The target of each level relative to the one above it.
 const SIZE_RATIO: u64 = 10;
 
-/// A run of so many tombstones, of keys or of ranges, takes a walk a few milliseconds to pass.
-pub(crate) const TOMBSTONE_RUN: usize = 8 << 10;
+/// A streak of so many tombstones, of keys or of ranges, takes a walk a few milliseconds to pass.
+pub(crate) const TOMBSTONE_STREAK: usize = 8 << 10;
 
 /// How many bytes a level may hold while it is the deepest one.
 pub(crate) fn deepest_bytes_max(level: usize, segment_bytes: u64) -> u64 {
@@ -208,13 +208,13 @@ fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservati
     }
 }
 
-/// Merges a segment with a long run of tombstones into the next level; in the deepest one, rewrites it
+/// Merges a segment with a long streak of tombstones into the next level; in the deepest one, rewrites it
 /// without them.
 fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
-    let is_dense = |s: &&LiveSegment| s.meta.longest_run >= TOMBSTONE_RUN as u64;
+    let is_dense = |s: &&LiveSegment| s.meta.longest_streak >= TOMBSTONE_STREAK as u64;
     live.levels().iter().enumerate().find_map(|(number, level)| {
         let pieces = level.segments().pieces().iter();
-        let may_have = pieces.filter(|piece| piece.longest_run() >= TOMBSTONE_RUN as u64);
+        let may_have = pieces.filter(|piece| piece.longest_streak() >= TOMBSTONE_STREAK as u64);
         let mut dense = may_have.flat_map(|piece| piece.segments()).filter(is_dense);
         match number {
             0 if options.level0_trigger == usize::MAX => None,

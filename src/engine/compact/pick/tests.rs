@@ -30,14 +30,14 @@ impl Maker {
         let id = FileId(self.next);
         self.next += 1;
         let dense = self.rng.u8(..100) == 0;
-        let longest_run = if dense { TOMBSTONE_RUN as u64 } else { 0 };
-        let tombstones = if self.rng.bool() { longest_run } else { longest_run + self.rng.u64(..2) };
+        let longest_streak = if dense { TOMBSTONE_STREAK as u64 } else { 0 };
+        let tombstones = if self.rng.bool() { longest_streak } else { longest_streak + self.rng.u64(..2) };
         let (smallest, largest) = (keys[0].to_be_bytes().to_vec(), keys[1].to_be_bytes().to_vec().into());
         let (digest, entries, ranges, file_bytes) = (0, 1 << 20, 0, self.rng.u64(1000..5000));
         let (min_seq, max_seq, data_bytes, raw_bytes) = (id.0, id.0, 1, 1);
         #[rustfmt::skip]
         let summary = SegmentSummary {
-            id, digest, entries, tombstones, longest_run, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
+            id, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
         };
         let file = Arc::new(SegmentFile::new(Arc::clone(&self.files), id, digest));
         LiveSegment {
@@ -162,7 +162,7 @@ impl Plain<'_> {
     }
 
     fn tombstones(&self) -> Option<Chosen> {
-        let is_dense = |s: &&LiveSegment| s.meta.longest_run >= TOMBSTONE_RUN as u64;
+        let is_dense = |s: &&LiveSegment| s.meta.longest_streak >= TOMBSTONE_STREAK as u64;
         self.levels.iter().enumerate().find_map(|(number, level)| {
             let mut dense = level.iter().filter(is_dense);
             match number {

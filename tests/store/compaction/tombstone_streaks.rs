@@ -4,7 +4,7 @@
 use crate::support::fast_dir;
 use sidebloom::{Batch, Compression, Db, Options};
 
-/// As many as make a run of tombstones long.
+/// As many as make a streak of tombstones long.
 const PREFIXES: u32 = 9000;
 
 fn prefix(n: u32) -> String {

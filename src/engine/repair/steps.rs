@@ -72,11 +72,11 @@ fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<Repair
         search_bytes: SEARCH_BYTES_REPAIR,
         replaced: Vec::new(),
     }
-    .run()
+    .all_steps()
 }
 
 impl Repair<'_> {
-    fn run(mut self) -> Result<RepairReport> {
+    fn all_steps(mut self) -> Result<RepairReport> {
         self.set_aside_irregular_logs()?;
         let known = match read_state(&*self.fs, self.path) {
             Ok(state) => self.keep_if_complete(state)?,
