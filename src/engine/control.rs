@@ -2,7 +2,7 @@
 
 use super::backoff::{Backoff, Retries, TaskKind};
 use super::compact::reservation::Reservation;
-use super::filters::queue::SidecarQueue;
+use super::filters::sidecar_queue::SidecarQueue;
 use super::tasks::queue::Queue;
 use crate::id::FileId;
 use crate::live::LiveSegment;

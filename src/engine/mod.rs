@@ -28,7 +28,7 @@ use self::compact::Compactor;
 use self::copies::file_set::{FileSet, file_set};
 use self::filters::FilterKeeper;
 use self::follow::Follower;
-use self::follow::position::Following;
+use self::follow::read_position::Following;
 use self::publish::Publisher;
 use self::shared::Shared;
 use self::write::Writer;

@@ -1,7 +1,7 @@
 //! A file that is read in pieces, so that no length it claims decides how much memory is taken.
 
-use super::around::read_around_errors;
 use super::file::ReadFile;
+use super::skip_unreadable::read_around_errors;
 use crate::codec::Crc32;
 use crate::error::Result;
 use std::path::Path;

@@ -6,7 +6,7 @@
 //! another descriptor of the file does not end them. They are independent of [`Fs::lock`](super::Fs::lock),
 //! which uses flock.
 
-use super::seam::ReaderLocks;
+use super::traits::ReaderLocks;
 use crate::error::{Error, IoOp, Result};
 use arc_swap::ArcSwapOption;
 use std::fs::File;

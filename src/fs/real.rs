@@ -1,10 +1,10 @@
 //! [`Fs`] on the operating system.
 
-use super::directory::{At, Directory};
+use super::dir_descriptor::{At, Directory};
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
 use super::real_lock;
-use super::seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
+use super::traits::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 use crate::error::{Error, IoOp, Result};
 use rustix::fs::{AtFlags, OFlags, Stat};
 use rustix::io::Errno;

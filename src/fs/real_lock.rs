@@ -1,8 +1,8 @@
 //! Locks on the operating system's files.
 
-use super::directory::At;
+use super::dir_descriptor::At;
 use super::process::Process;
-use super::seam::{LockGuard, LockMode};
+use super::traits::{LockGuard, LockMode};
 use crate::error::{Error, IoOp, Result};
 use rustix::fs::{AtFlags, OFlags};
 use std::fs::{File, TryLockError};

@@ -5,7 +5,7 @@ use super::handle::Guard;
 use super::options::GuardOptions;
 use crate::engine::copies::file_set::FileSet;
 use crate::error::Result;
-use crate::fs::{Fs, Presented, PresentedFs, ReadFile};
+use crate::fs::{Fs, ReadFile, ReadOnlyTreeFs, TreeFile};
 use crate::id::{FileId, FileKind};
 use crate::manifest::MANIFEST;
 use crate::sidecar::Residency;
@@ -138,7 +138,7 @@ impl GuardOptions {
         let settings = image.decode_settings()?;
         let dir = Path::new("image");
         let store = settings.store(dir);
-        let bytes = |bytes: &[u8]| Presented::Bytes(bytes.into());
+        let bytes = |bytes: &[u8]| TreeFile::Bytes(bytes.into());
         let mut files = BTreeMap::from([
             (dir.join(SETTINGS), bytes(&image.settings)),
             (dir.join(LOCK), bytes(&[])),
@@ -146,12 +146,12 @@ impl GuardOptions {
         ]);
         for (&number, filter) in &image.filters {
             let name = |kind| store.join(FileId(number).file_name(kind));
-            files.insert(name(FileKind::Segment), Presented::Missing);
+            files.insert(name(FileKind::Segment), TreeFile::Missing);
             if let Some(path) = filter {
-                files.insert(name(FileKind::Filter), Presented::File(path.clone()));
+                files.insert(name(FileKind::Filter), TreeFile::File(path.clone()));
             }
         }
-        let fs = Arc::new(PresentedFs { fs: Arc::clone(&image.fs), files });
+        let fs = Arc::new(ReadOnlyTreeFs { fs: Arc::clone(&image.fs), files });
         let mut options = self.filesystem(fs).read_only(true);
         options.store = options.store.residency(Residency::Mapped);
         options.store.has_segments = false;

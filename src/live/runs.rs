@@ -4,8 +4,8 @@
 //! comparisons of a lookup with the ends of segments end there. Neighbouring runs with the same shared prefix
 //! form a group, so that a key's fence is computed once.
 
-use super::counts::LevelCounts;
 use super::fences::Fenced;
+use super::level_counts::LevelCounts;
 use super::segment::LiveSegment;
 use super::segments::Segments;
 use crate::key::{common_prefix, prefix8};

@@ -4,7 +4,7 @@
 //! with the old. Readers keep the one they loaded for as long as they need it. An obsolete segment's files
 //! are unlinked when the last live set with it is dropped.
 
-use super::ranged::RangedRuns;
+use super::ranged_runs::RangedRuns;
 use super::runs::{Run, RunGroup};
 use super::segment::LiveSegment;
 use super::segments::Level;

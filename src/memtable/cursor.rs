@@ -1,6 +1,6 @@
 //! Walking a memtable.
 
-use super::position::{MemKey, Position, Search};
+use super::entry_order::{MemKey, Position, Search};
 use super::table::Memtable;
 use crate::bounds::copy_bound;
 use crate::direction::Direction;

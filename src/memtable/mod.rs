@@ -4,8 +4,8 @@
 //! reader with the memtable and a sequence number has a stable snapshot.
 
 mod cursor;
+mod entry_order;
 mod filter;
-mod position;
 mod ranges;
 mod table;
 

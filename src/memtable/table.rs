@@ -1,7 +1,7 @@
 //! The skiplist behind its filter.
 
+use super::entry_order::{MemKey, Position, Search, head_of};
 use super::filter::MemtableFilter;
-use super::position::{MemKey, Position, Search, head_of};
 use super::ranges::{MemtableRanges, RangeList};
 use crate::error::Result;
 use crate::key::{Entry, EntryKind, Seq};

@@ -6,7 +6,7 @@
 //!    range. The others go on step by step.
 
 use super::damage::Damage;
-use super::mask::RangeMask;
+use super::range_mask::RangeMask;
 use super::source::MergeSource;
 use crate::direction::Direction;
 use crate::error::{Error, Result};

@@ -14,26 +14,26 @@
 
 mod damage;
 mod doubts;
+mod galloping;
 mod inputs;
-mod lead;
-mod mask;
-mod run;
+mod range_mask;
+mod run_cursor;
+mod run_walk;
 mod skipped;
 mod source;
-mod walk;
 
 use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
+use galloping::count_leading;
 use inputs::{Input, Inputs};
-use lead::count_leading;
 use std::ops::Bound;
 
-pub use mask::RangeMask;
-pub use run::RunCursor;
+pub use range_mask::RangeMask;
+pub use run_cursor::RunCursor;
+pub use run_walk::{RunWalk, begins, reaches};
 pub use skipped::{Skipped, SkippedKeys};
 pub use source::MergeSource;
-pub use walk::{RunWalk, begins, reaches};
 
 /// How many entries that the same range tombstones hide a walk meets before it tries to pass them at once.
 /// Further attempts at the same ones are rarer and rarer.

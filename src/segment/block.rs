@@ -1,8 +1,8 @@
 //! Data blocks in memory: finding a key in one, and its rows.
 
 use super::block_builder::{BlockBuilder, fingerprint};
+use super::block_layout::{BlockHeader, HEADER_BYTES, Layout};
 use super::format::Parsed;
-use super::layout::{BlockHeader, HEADER_BYTES, Layout};
 use super::payload::Payload;
 use crate::codec::{low_bytes, uint_at};
 use crate::hash::KeyHasher;

@@ -1,6 +1,6 @@
 //! Building data blocks.
 
-use super::layout::{BlockHeader, Layout};
+use super::block_layout::{BlockHeader, Layout};
 use crate::codec::{Encode, uint_width};
 use crate::key::{EntryKind, Seq};
 

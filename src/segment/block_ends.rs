@@ -6,11 +6,11 @@
 //! 2. Only then is a checksum computed, over the bytes up to that end. It covers the location, so no other
 //!    block matches.
 
+use super::block_layout::{BlockHeader, HEADER_BYTES, Layout};
 use super::format::{
     Compression, DATA_BYTES_MAX, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, RANGES_MARK, TRAILER_BYTES, block_crc,
     padded_type,
 };
-use super::layout::{BlockHeader, HEADER_BYTES, Layout};
 use crate::codec::Decoder;
 use crate::id::FileId;
 use crate::key::MAX_KEY_BYTES;

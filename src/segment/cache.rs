@@ -1,8 +1,8 @@
 //! The block cache of a store, shared by its segments, and the counters of reads.
 
 use super::block::Block;
+use super::block_hash::BlockHash;
 use super::index::Index;
-use super::neighbours::Neighbours;
 use super::payload::keep_spare;
 use crate::fs::Process;
 use crate::id::FileId;
@@ -80,7 +80,7 @@ pub(super) type SegmentIdentity = (FileId, u64);
 /// tombstones outside the cache share. One cache serves one store, since file numbers are unique only within
 /// a store.
 pub struct BlockCache {
-    blocks: Cache<(SegmentIdentity, u64), CachedBlock, BlockWeight, Neighbours, Recycling>,
+    blocks: Cache<(SegmentIdentity, u64), CachedBlock, BlockWeight, BlockHash, Recycling>,
     capacity: u64,
     indexes: Mutex<IndexBytes>,
     largest_block: usize,
@@ -175,7 +175,7 @@ impl BlockCache {
     pub fn new(capacity: u64) -> Self {
         let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
         let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
-        let blocks = Cache::with(items, capacity, BlockWeight, Neighbours, Recycling);
+        let blocks = Cache::with(items, capacity, BlockWeight, BlockHash, Recycling);
         BlockCache { blocks, capacity, indexes: Mutex::default(), largest_block, process: Process::current() }
     }
 

@@ -1,6 +1,7 @@
 //! Opening a segment, reading its blocks, and point reads.
 
 use super::block::Block;
+use super::block_layout::BlockHeader;
 use super::cache::{BlockCache, ReadCounters, SegmentIdentity};
 use super::compress::unpack;
 use super::format::{
@@ -8,8 +9,7 @@ use super::format::{
     open_block, parse_ranges,
 };
 use super::index::{Index, Indexed};
-use super::layout::BlockHeader;
-use super::pinned::PinnedPartition;
+use super::pinned_index::PinnedPartition;
 use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
 use crate::error::Result;

@@ -2,13 +2,13 @@
 
 use super::block::Rows;
 use super::block_builder::BlockBuilder;
-use super::damaged::DamagedBlocks;
+use super::damaged_blocks::DamagedBlocks;
 use super::format::{BlockHandle, Footer};
 use super::index::Index;
 use super::properties::PropertiesBuilder;
+use super::read_ahead::{READ_BYTES, ReadAhead};
 use super::reader::{Segment, read_tail};
 use super::summary::SegmentSummary;
-use super::window::{READ_BYTES, Window};
 use crate::error::{Error, Result};
 use crate::hash::Digest;
 use crate::key::{EntryKind, Seq};
@@ -52,7 +52,7 @@ impl Segment {
         }
         let mut verifier = Verifier {
             segment: self,
-            window: Window::uncounted(),
+            window: ReadAhead::uncounted(),
             digest: Digest::default(),
             offset: Some(0),
             found: PropertiesBuilder::new(self.store(), self.compression()),
@@ -81,7 +81,7 @@ impl Segment {
 
 struct Verifier<'a, 'b> {
     segment: &'a Segment,
-    window: Window,
+    window: ReadAhead,
     digest: Digest,
     /// Data blocks before this offset are checked; `None` if a damaged partition hides it.
     offset: Option<u64>,

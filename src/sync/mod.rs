@@ -10,7 +10,7 @@
 
 #[cfg(sidebloom_schedules)]
 mod scheduled;
-mod short;
+mod short_lock;
 
 #[cfg(not(sidebloom_schedules))]
 pub(crate) use arc_swap::ArcSwap;
@@ -26,8 +26,8 @@ pub(crate) use std::{
 };
 
 #[cfg(feature = "bench-support")]
-pub use short::cpu_nanos;
-pub(crate) use short::{ShortGuard, ShortLock, assert_unlocked};
+pub use short_lock::cpu_nanos;
+pub(crate) use short_lock::{ShortGuard, ShortLock, assert_unlocked};
 
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;

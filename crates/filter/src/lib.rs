@@ -72,8 +72,8 @@ mod all_kinds;
 #[path = "../../../fixtures/golden.rs"]
 mod golden;
 #[cfg(test)]
-#[path = "../../../tests/support/sized.rs"]
-mod sized;
+#[path = "../../../tests/support/test_length.rs"]
+mod test_length;
 
 pub use blocked::{AtomicBloom, sizing};
 pub use built::BuiltFilter;

@@ -5,11 +5,11 @@
 //! fails removes what it has created.
 
 use crate::error::{Error, Result};
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{File, Generation, Kind};
-use crate::kept::{self, Part, check_room};
+use crate::kept_files::{self, Part, check_room};
 use crate::lineage;
-use crate::lost::LostFilter;
+use crate::lost_filter::LostFilter;
 use crate::remote::Remote;
 use sidebloom::FileSet;
 use sidebloom::fs::{Fs, LockGuard, LockMode, RealFs, create_dir_durably};
@@ -117,7 +117,7 @@ impl<'a> Copy<'a> {
         self.created.push(path.clone());
         let object = &file.object;
         let whole = Part { object: &object.object, range: 0..object.bytes, sha256: &object.sha256 };
-        kept::copy(remote, &whole, &mut copy, &path, copied)?;
+        kept_files::copy(remote, &whole, &mut copy, &path, copied)?;
         copy.sync_all().map_err(Error::file("sync", &path))
     }
 

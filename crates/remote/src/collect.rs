@@ -1,7 +1,7 @@
 //! Removing old generations.
 
 use crate::error::Result;
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{FOLDERS, Generation};
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};

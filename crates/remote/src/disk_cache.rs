@@ -2,7 +2,7 @@
 //! file is this process's own and begins empty.
 
 use crate::error::{Error, Result};
-use crate::private;
+use crate::private_files;
 use sidebloom::filter::codec::crc32;
 use sidebloom::fs::Process;
 use std::collections::{BTreeMap, HashMap};
@@ -39,7 +39,7 @@ struct Ring {
 impl DiskCache {
     /// A cache of at most `bytes_max` bytes in a new file in `dir`.
     pub fn create(dir: &Path, bytes_max: u64) -> Result<Self> {
-        let created = private::create_unique(dir, |unique| format!("blocks-{unique}.cache"));
+        let created = private_files::create_unique(dir, |unique| format!("blocks-{unique}.cache"));
         let (file, path) = created.map_err(Error::file("create a file in", dir))?;
         Ok(DiskCache { file, path, bytes_max, ring: Mutex::default(), owner: Process::current() })
     }

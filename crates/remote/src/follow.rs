@@ -2,9 +2,9 @@
 //! before it is taken.
 
 use crate::error::{Error, Result};
-use crate::find::{Found, Generations};
+use crate::find_generation::{Found, Generations};
 use crate::generation::Generation;
-use crate::mark::Mark;
+use crate::newest_seen::NewestSeen;
 use std::path::Path;
 
 /// How often a reader starts again when generations are collected while it fetches one.
@@ -93,7 +93,7 @@ impl Follower<'_> {
         Ok(again)
     }
 
-    fn mark(&self, of: &Generation) -> Mark {
-        Mark::new(self.dir, of.owner())
+    fn mark(&self, of: &Generation) -> NewestSeen {
+        NewestSeen::new(self.dir, of.owner())
     }
 }

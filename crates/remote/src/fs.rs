@@ -4,7 +4,7 @@
 use crate::disk_cache::DiskCache;
 use crate::error::Error;
 use crate::generation::{File, Generation};
-use crate::local::Local;
+use crate::local_files::LocalFiles;
 use crate::remote::Remote;
 use sidebloom::IoOp;
 use sidebloom::Result;
@@ -26,7 +26,7 @@ pub(crate) struct RemoteFs(Arc<Shared>);
 
 struct Shared {
     remote: Remote,
-    local: Local,
+    local: LocalFiles,
     cache: Option<DiskCache>,
     state: Mutex<State>,
     gets: AtomicU64,
@@ -55,7 +55,7 @@ struct Known {
 
 impl RemoteFs {
     /// Presents a generation, whose files must be in `local`.
-    pub fn new(remote: Remote, local: Local, cache: Option<DiskCache>, generation: Generation) -> Self {
+    pub fn new(remote: Remote, local: LocalFiles, cache: Option<DiskCache>, generation: Generation) -> Self {
         let files = known(&generation);
         let recent = VecDeque::from([(generation.number, generation.holds.version())]);
         let state = State { generation: Arc::new(generation), files, held: BTreeMap::new(), recent };
@@ -67,7 +67,7 @@ impl RemoteFs {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn local(&self) -> &Local {
+    pub fn local(&self) -> &LocalFiles {
         &self.0.local
     }
 

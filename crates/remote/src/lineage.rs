@@ -25,7 +25,7 @@
 
 use crate::error::{Error, Result};
 use crate::generation::Generation;
-use crate::private;
+use crate::private_files;
 use sha2::{Digest, Sha256};
 use sidebloom::filter::codec::{Decoder, Encode, crc32};
 use std::collections::BTreeMap;
@@ -135,7 +135,7 @@ fn path(dir: &Path) -> PathBuf {
 
 fn read_all(dir: &Path) -> Result<Lineages> {
     let path = path(dir);
-    match private::read_at_most(&path, BYTES_MAX).map_err(Error::file("read", &path))? {
+    match private_files::read_at_most(&path, BYTES_MAX).map_err(Error::file("read", &path))? {
         Some(bytes) => decode(&bytes, &path),
         None => Ok(Lineages::default()),
     }
@@ -143,7 +143,7 @@ fn read_all(dir: &Path) -> Result<Lineages> {
 
 /// The files that [`note`] may leave in a directory.
 pub(crate) fn files(dir: &Path) -> [PathBuf; 2] {
-    [path(dir), private::temporary_of(&path(dir))]
+    [path(dir), private_files::temporary_of(&path(dir))]
 }
 
 /// What the directory has to do with `url`.
@@ -170,7 +170,7 @@ fn change(dir: &Path, url: &str, change: impl FnOnce(&mut Lineage)) -> Result<()
         let what = format!("it would have {} bytes, more than {BYTES_MAX}: remove it", bytes.len());
         return Err(Error::damaged(path.display().to_string(), 0, what));
     }
-    private::replace(&path, &bytes).map_err(Error::file("write", path))
+    private_files::replace(&path, &bytes).map_err(Error::file("write", path))
 }
 
 #[cfg(test)]

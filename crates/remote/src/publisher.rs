@@ -1,7 +1,7 @@
 //! Publishing a store: its files of one moment become the next generation at a URL.
 
 use crate::error::{Error, Result};
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{Holds, Kind};
 use crate::remote::Remote;
 use crate::writer::{TakeOver, Writer};

@@ -3,12 +3,12 @@
 
 use crate::disk_cache::DiskCache;
 use crate::error::Result;
-use crate::find::{Found, Generations};
+use crate::find_generation::{Found, Generations};
 use crate::follow::Follower;
 use crate::fs::RemoteFs;
 use crate::generation::Kind;
-use crate::local::Local;
-use crate::lost::{LostFilter, leave_out};
+use crate::local_files::LocalFiles;
+use crate::lost_filter::{LostFilter, leave_out};
 use crate::remote::Remote;
 use crate::writer::CLOCK_TOLERANCE;
 use sidebloom::fs::Process;
@@ -166,7 +166,7 @@ impl Reader {
 impl Shared {
     fn open(remote: Remote, dir: &Path, cache_bytes: u64, tolerance: Duration) -> Result<Self> {
         let generations = Generations::new(&remote, Kind::Store);
-        let local = Local::open(dir, &generations)?;
+        let local = LocalFiles::open(dir, &generations)?;
         let cache = match cache_bytes {
             0 => None,
             bytes => Some(DiskCache::create(local.dir(), bytes)?),
@@ -262,7 +262,7 @@ impl Shared {
 }
 
 /// Fetches what a generation names, except filters that the bucket does not have.
-fn fetch(generations: &Generations, local: &Local, found: &mut Found, is_last: bool) -> Result<()> {
+fn fetch(generations: &Generations, local: &LocalFiles, found: &mut Found, is_last: bool) -> Result<()> {
     let generation = &mut found.generation;
     let mut lost = local.fetch(&generations.remote, generation)?;
     // If only filters are gone, the generation may have been collected: a later one may have the same

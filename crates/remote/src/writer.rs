@@ -13,7 +13,7 @@
 
 use crate::collect;
 use crate::error::{Error, Result};
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{Generation, Holds, LATEST, hex, millis};
 use crate::lineage;
 use crate::remote::Created;

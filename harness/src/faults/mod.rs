@@ -9,24 +9,24 @@
 //!    not; so does the reopened one; a crash soon after the fault loses nothing that was synced; no file is
 //!    left over.
 
-mod after;
+mod after_fault;
 mod history;
 mod judge;
 mod plan;
 mod session;
 mod shared;
-mod state;
+mod trial;
 mod workload;
 
 use crate::harness::{Args, Counts, Harness, report};
 use crate::support::Fault;
 use plan::{KINDS, is_lasting_shortage};
-use state::Trial;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use trial::Trial;
 use workload::Workload;
 
 /// The faults of a workload are spread over this many seeds.
@@ -67,13 +67,13 @@ fn seed(seed: u64, counts: &Counts) {
     let mut undisturbed = Trial::new(&workload, None);
     undisturbed.sessions();
     let operations = KINDS.map(|(kind, _)| (kind, undisturbed.shared.fs.ops_of(kind)));
-    after::check_left(undisturbed);
+    after_fault::check_left(undisturbed);
     let run = |fault: Fault| {
         let mut trial = Trial::new(&workload, Some(fault));
         trial.sessions();
         let struck = trial.strikes() > 0;
         if struck {
-            after::check_left(trial);
+            after_fault::check_left(trial);
         }
         struck
     };

@@ -1,9 +1,9 @@
 //! The sessions of a workload while a fault is planned.
 
-use super::after::check_live;
+use super::after_fault::check_live;
 use super::history::assert_same;
 use super::judge::Call;
-use super::state::{Copied, Trial};
+use super::trial::{Copied, Trial};
 use super::workload::{Session, Step, options};
 use crate::contents::rows;
 use crate::support::{Contents, Rng, STORE};

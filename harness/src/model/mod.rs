@@ -5,10 +5,10 @@ mod blob;
 mod cursors;
 mod intruders;
 mod keys;
-mod place;
 mod player;
 mod program;
 mod rows;
+mod store_location;
 mod threads;
 mod upkeep;
 

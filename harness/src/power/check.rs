@@ -2,7 +2,7 @@
 
 use super::life::Image;
 use super::plan::{Found, Plan, mix};
-use super::told::{Copy, Promises};
+use super::promises::{Copy, Promises};
 use crate::config;
 use crate::harness::Counts;
 use crate::support::{Crash, Rng, STORE, SimFs};

@@ -2,7 +2,7 @@
 //! at its writing operations.
 
 use super::plan::{Plan, mix};
-use super::told::{Promises, Told};
+use super::promises::{Promises, Told};
 use crate::config;
 use crate::support::{Crash, Rng, STORE, SimFs};
 use sidebloom::{Db, Durability, Options};

@@ -12,18 +12,18 @@
 mod check;
 mod life;
 mod plan;
+mod promises;
 mod recovery;
-mod told;
 
 use crate::harness::{Args, Counts, Harness};
 use crate::support::{Crash, Rng, SimFs};
 use check::{Checker, Digest, Outcome, damage_seed};
 use life::{Image, Life};
 use plan::{Found, Plan, mix};
+use promises::Promises;
 use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use told::Promises;
 
 const LIVES_MAX: u64 = 3;
 const BATCHES_MAX: u64 = 14;

@@ -8,9 +8,9 @@
 #[cfg(sidebloom_schedules)]
 mod model;
 #[cfg(sidebloom_schedules)]
-mod threads;
+mod scheduled_build;
 #[cfg(sidebloom_schedules)]
-mod under;
+mod threads;
 
 use crate::harness::Args;
 use std::path::Path;
@@ -18,7 +18,7 @@ use std::process::{Command, ExitCode};
 
 #[cfg(sidebloom_schedules)]
 pub fn harness(args: &Args) -> ExitCode {
-    under::harness(args)
+    scheduled_build::harness(args)
 }
 
 /// Builds the working tree at `root` over the scheduler and runs that. Takes the arguments of this program.

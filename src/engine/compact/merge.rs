@@ -6,7 +6,7 @@
 
 use super::Compactor;
 use super::compaction::{Compaction, CompactionKind};
-use super::output::CompactionOutput;
+use super::output_segments::CompactionOutput;
 use super::pick::pick_level0;
 use crate::direction::Direction;
 use crate::engine::filters::plan::LevelSizes;

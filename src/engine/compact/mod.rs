@@ -5,12 +5,12 @@ pub(crate) mod compaction;
 mod costs;
 mod manual;
 mod merge;
-pub(crate) mod next;
-mod output;
+pub(crate) mod next_compaction;
+mod output_segments;
 pub(crate) mod pick;
 pub(crate) mod reservation;
 mod take_back;
-mod wait;
+mod wait_for_compaction;
 
 #[cfg(test)]
 pub(crate) mod level_tests;

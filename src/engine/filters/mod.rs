@@ -3,16 +3,16 @@
 
 mod check;
 pub(crate) mod plan;
-pub(crate) mod queue;
 mod rebuild;
 mod retune;
-mod retunes;
+mod retune_order;
+pub(crate) mod sidecar_queue;
 mod unmap;
 mod warm;
 
 pub use rebuild::RebuildReport;
 
-use self::retunes::Retunes;
+use self::retune_order::Retunes;
 use super::publish::Publisher;
 use super::shared::Shared;
 use super::storage::Storage;

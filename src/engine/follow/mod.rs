@@ -18,12 +18,12 @@
 
 pub(crate) mod filters;
 pub(crate) mod logs;
-pub(crate) mod position;
+pub(crate) mod read_position;
 pub(crate) mod versions;
 
 use self::filters::FollowedFilters;
 use self::logs::FollowedLogs;
-use self::position::{Following, Listing, Position};
+use self::read_position::{Following, Listing, Position};
 use self::versions::Versions;
 use crate::engine::filters::FilterKeeper;
 use crate::engine::open::recover::Recovery;

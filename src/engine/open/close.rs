@@ -10,7 +10,7 @@
 //! [`Process`](crate::fs::Process).
 
 use crate::engine::Engine;
-use crate::engine::read::{Reader, kept};
+use crate::engine::read::{Reader, kept_filters};
 use crate::error::{Error, Result};
 use crate::fs::LockGuard;
 use crate::sync::JoinHandle;
@@ -69,7 +69,7 @@ impl OpenStore {
                 writable.and_then(|()| writer.sync_or_flush()).and_then(|()| compactor.relieve_level0())
             }
         };
-        kept::forget(shared.current().store);
+        kept_filters::forget(shared.current().store);
         closed
     }
 }

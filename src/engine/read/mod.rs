@@ -3,7 +3,7 @@
 //! A missing key ends at the filters of the current view, which the thread usually has at hand ([`kept`]).
 //! Any other read loads the [`View`] first, then the visible sequence number. Each key is hashed once.
 
-pub(crate) mod kept;
+pub(crate) mod kept_filters;
 pub(crate) mod lookup;
 pub(crate) mod prefixes;
 pub(crate) mod route;
@@ -194,7 +194,7 @@ impl Reader {
             // Loaded before the view, so that a thread never takes an old view for a new one.
             let number = self.shared.current().number.load(Ordering::Acquire);
             let load = || Arc::clone(&self.shared.view().filters);
-            let answer = kept::with(self.shared.current().store, number, load, &ask);
+            let answer = kept_filters::with(self.shared.current().store, number, load, &ask);
             // Filters of what is gone deny everything. If one is gone, the view has changed before.
             fence(Ordering::Acquire);
             if self.shared.current().number.load(Ordering::Relaxed) == number {
@@ -212,7 +212,7 @@ impl Reader {
         counters: FilterCounters<'_>,
         route: (Route, FirstSegment),
     ) -> (Route, FirstSegment) {
-        if kept::are(self.shared.current().store, &view.filters) {
+        if kept_filters::are(self.shared.current().store, &view.filters) {
             route
         } else {
             view.filters.route(key, counters)

@@ -20,9 +20,9 @@
 //! 6. A file is set aside by renaming it to `*.damaged`, never removed, and only once its replacement is
 //!    complete and durable. So a repair that a crash interrupted can start again without loss.
 
-mod gather;
 mod levels;
 mod logs;
+mod lost_manifest;
 #[cfg(test)]
 mod outcome_tests;
 mod renumber;

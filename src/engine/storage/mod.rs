@@ -9,7 +9,7 @@ use crate::engine::read::prefixes::Prefixes;
 use crate::engine::read::route::FilterUse;
 use crate::error::{Error, Result};
 use crate::filter::{FilterSpec, PrefixSet};
-use crate::fs::{Fs, Process, SparingFs};
+use crate::fs::{Fs, Process, StoreFs};
 use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::manifest::SegmentMeta;
 use crate::options::Options;
@@ -46,7 +46,7 @@ pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
     let fs = Arc::clone(&options.fs);
     let files =
         Arc::new(OpenFiles::new(Arc::clone(&fs), path, options.block_cache_bytes, options.max_open_files));
-    options.fs = Arc::new(SparingFs { fs, holder: Arc::clone(&files) as _, process: Process::current() });
+    options.fs = Arc::new(StoreFs { fs, holder: Arc::clone(&files) as _, process: Process::current() });
     files
 }
 

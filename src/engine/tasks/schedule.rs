@@ -2,7 +2,7 @@
 
 use super::task::BackgroundTask;
 use crate::engine::Engine;
-use crate::engine::compact::next::NextCompaction;
+use crate::engine::compact::next_compaction::NextCompaction;
 use crate::engine::control::{Control, TombstoneFlush};
 use crate::fs::sigbus_faults;
 use crate::sync::Instant;

@@ -1,12 +1,12 @@
 //! Walking a segment's entries from any bound, in either direction.
 
-mod pass;
+mod pass_damage;
 
 use super::access::Access;
 use super::block::{Block, Rows};
 use super::index::Index;
+use super::read_ahead::ReadAhead;
 use super::reader::Segment;
-use super::window::Window;
 use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
@@ -27,7 +27,7 @@ pub struct SegmentCursor {
     segment: Arc<Segment>,
     direction: Direction,
     access: Access,
-    window: Window,
+    window: ReadAhead,
     walked: u64,
     partitions: Range<usize>,
     partition: Option<Arc<Index>>,
@@ -66,7 +66,7 @@ impl Segment {
             segment: self.clone(),
             direction,
             access,
-            window: Window::default(),
+            window: ReadAhead::default(),
             walked: 0,
             partitions: 0..self.top.len(),
             partition: None,

@@ -6,7 +6,7 @@ use crate::key::{MAX_KEY_BYTES, common_prefix};
 use crate::segment::block::{Block, Rows};
 use crate::support::sized;
 use block_builder::BlockBuilder;
-use layout::{BlockHeader, HEADER_BYTES};
+use block_layout::{BlockHeader, HEADER_BYTES};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;

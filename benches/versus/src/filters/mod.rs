@@ -3,11 +3,11 @@
 mod contestants;
 mod filter;
 mod measure;
-mod others;
-mod ours;
+mod other_crates;
 mod ribbon;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+mod sidebloom_filters;
 #[cfg(test)]
 mod tests;
 

@@ -9,10 +9,10 @@
 //!    page cache.
 
 mod measure;
-mod ours;
 mod record;
 mod rocks;
 mod rows;
+mod sidebloom_store;
 mod store;
 mod tables;
 
@@ -80,7 +80,7 @@ impl Args {
         let record = PrefixesRecord {
             date: format::now(),
             machine: Machine::here(&stores),
-            engines: [rocks::describe(&chosen.choice), ours::describe()],
+            engines: [rocks::describe(&chosen.choice), sidebloom_store::describe()],
             settings,
             stores: StoreKind::ALL.map(StoreResult::new).into(),
             notes: vec![chosen.describe()],

@@ -20,7 +20,7 @@ pub struct Args {
 impl Args {
     #[cfg(feature = "slatedb")]
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        use super::place::{Copy, run};
+        use super::object_url::{Copy, run};
         use sidebloom_slatedb::{ParityFilterPolicy, export};
 
         let policy = ParityFilterPolicy::new(self.bits_per_key);

@@ -16,7 +16,7 @@ pub struct Args {
 impl Args {
     #[cfg(feature = "slatedb")]
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        use super::place::{Copy, run};
+        use super::object_url::{Copy, run};
         use sidebloom_slatedb::import;
 
         let (store, path) = self.from.open()?;

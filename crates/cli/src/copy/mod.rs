@@ -3,7 +3,7 @@
 pub mod export;
 pub mod import;
 #[cfg(feature = "slatedb")]
-mod place;
+mod object_url;
 
 #[cfg(not(feature = "slatedb"))]
 use crate::context::Failure;

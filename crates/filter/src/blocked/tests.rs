@@ -2,7 +2,7 @@ use super::bits::positions;
 use super::*;
 use crate::hash::hash_key;
 use crate::line::line_of;
-use crate::sized::sized;
+use crate::test_length::sized;
 use crate::*;
 use proptest::prelude::*;
 

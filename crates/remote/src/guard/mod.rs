@@ -43,7 +43,7 @@
 //! [`Error::Superseded`]: crate::Error::Superseded
 //! [`Error::Foreign`]: crate::Error::Foreign
 
-mod current;
+mod current_generation;
 mod options;
 mod publisher;
 mod reader;

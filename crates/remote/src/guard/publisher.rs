@@ -1,7 +1,7 @@
 //! Publishes a guard.
 
 use crate::error::Result;
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{Holds, Kind};
 use crate::remote::Remote;
 use crate::upload::Contents;

@@ -1,13 +1,13 @@
 //! Reads a published guard.
 
-use super::current::Current;
+use super::current_generation::Current;
 use super::options::RemoteGuardOptions;
 use crate::error::{Error, Result};
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::follow::Follower;
 use crate::generation::{File, Generation, Holds, Kind};
-use crate::kept::Kept;
-use crate::private;
+use crate::kept_files::KeptFiles;
+use crate::private_files;
 use crate::remote::Remote;
 use arc_swap::ArcSwap;
 use sidebloom::filter::Verdict;
@@ -35,7 +35,7 @@ pub struct RemoteGuard {
 
 struct Shared {
     generations: Generations,
-    kept: Kept,
+    kept: KeptFiles,
     options: RemoteGuardOptions,
     current: ArcSwap<Current>,
     refreshing: Mutex<()>,
@@ -89,7 +89,7 @@ impl RemoteGuard {
     /// [`Error::File`]; the errors of the bucket.
     pub fn open(remote: Remote, dir: impl AsRef<Path>, options: RemoteGuardOptions) -> Result<Self> {
         let generations = Generations::new(&remote, Kind::Guard);
-        let kept = Kept::open(dir.as_ref(), &generations)?;
+        let kept = KeptFiles::open(dir.as_ref(), &generations)?;
         let counters = Counters::default();
         let (found, guard) = Follower { generations: &generations, dir: &kept.dir }
             .newest(|found, _| open_image(&generations, &kept, &found.generation, &counters))?;
@@ -233,7 +233,7 @@ fn files(generation: &Generation) -> Vec<File> {
 
 fn open_image(
     generations: &Generations,
-    kept: &Kept,
+    kept: &KeptFiles,
     generation: &Generation,
     counters: &Counters,
 ) -> Result<Guard> {
@@ -244,7 +244,7 @@ fn open_image(
     let bytes = kept.fetch(&generations.remote, &files.iter().collect::<Vec<_>>(), |_, error| Err(error))?;
     counters.bytes_fetched.fetch_add(bytes, Relaxed);
     let path = kept.path(&generation.manifest_file());
-    let manifest = private::read_at_most(&path, generation.manifest.bytes);
+    let manifest = private_files::read_at_most(&path, generation.manifest.bytes);
     let manifest = manifest.map_err(Error::file("read", &path))?.unwrap_or_default();
     let mut filters: BTreeMap<u64, Option<PathBuf>> =
         unfiltered.iter().map(|number| (*number, None)).collect();

@@ -1,7 +1,7 @@
 //! From a store to a SlateDB.
 
-use super::copied::{BATCHES, Copied};
 use super::error::Error;
+use super::progress::{BATCHES, Copied};
 use sidebloom::Snapshot;
 use slatedb::config::{FlushOptions, FlushType, PutOptions, Ttl};
 use slatedb::{Db, WriteBatch};

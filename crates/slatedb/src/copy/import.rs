@@ -1,7 +1,7 @@
 //! From a SlateDB to a store.
 
-use super::copied::{BATCHES, Copied};
 use super::error::Error;
+use super::progress::{BATCHES, Copied};
 use bytes::Bytes;
 use sidebloom::Db;
 use slatedb::config::ScanOptions;

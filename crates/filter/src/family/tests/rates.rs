@@ -1,7 +1,7 @@
 //! Measured false-positive rates are the predicted ones.
 
 use super::*;
-use crate::sized::sized;
+use crate::test_length::sized;
 
 fn measured(probes: u64, contains: impl Fn([u8; 16]) -> Verdict) -> f64 {
     (0..probes).filter(|&i| contains(key(1, i)) == Verdict::Maybe).count() as f64 / probes as f64

@@ -6,7 +6,7 @@ use super::layout::{Seven, Wide, for_width};
 use super::sort::InMemory;
 use super::*;
 use crate::hash::{digest, hash_key};
-use crate::sized::sized;
+use crate::test_length::sized;
 use crate::*;
 use oracle::{answer, assert_every_isa_agrees};
 use proptest::prelude::*;

@@ -5,7 +5,7 @@
 //! DIR/store-HHHH…        one directory for each kind and URL, with 32 hex digits of the URL's SHA-256,
 //!                        mode 0700; a guard's is guard-HHHH…
 //!     HHHH…              what is kept: 64 hex digits
-//!     newest-HHHH…       the newest generation that was seen (mark.rs)
+//!     newest-HHHH…       the newest generation that was seen (newest_seen.rs)
 //!     readers.lock, newest.lock
 //!     N-N.tmp            a file that is being written
 //!     blocks-N-N.cache   the blocks of one reader
@@ -21,10 +21,10 @@
 //! saved.
 
 use crate::error::{Error, Result};
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{self, hex, is_sha256};
 use crate::parallel;
-use crate::private::{self, Temporary};
+use crate::private_files::{self, Temporary};
 use crate::remote::Remote;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
@@ -45,7 +45,7 @@ const PIECE_BYTES: usize = 64 << 10;
 
 /// A directory of such files.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptFiles {
     pub dir: PathBuf,
     /// Files whose contents were hashed by this process, as they were then.
     sound: Mutex<HashMap<String, Stamp>>,
@@ -87,12 +87,12 @@ impl<'a> Part<'a> {
     }
 }
 
-impl Kept {
+impl KeptFiles {
     /// The directory below `root` for what these generations name.
     pub fn open(root: &Path, generations: &Generations) -> Result<Self> {
         let hash = generation::sha256(generations.remote.url().as_bytes());
         let name = format!("{}-{}", generations.kind, hash.get(..32).unwrap_or(&hash));
-        Ok(Kept { dir: private::dir(root, &name)?, sound: Mutex::default() })
+        Ok(KeptFiles { dir: private_files::dir(root, &name)?, sound: Mutex::default() })
     }
 
     /// Where a file, or its end, is kept.
@@ -139,7 +139,7 @@ impl Kept {
     }
 
     fn is_sound(&self, path: &Path, part: &Part<'_>) -> io::Result<bool> {
-        let Some((mut file, meta)) = private::open(path)? else { return Ok(false) };
+        let Some((mut file, meta)) = private_files::open(path)? else { return Ok(false) };
         if meta.len() != part.range.end - part.range.start {
             return Ok(false);
         }
@@ -160,7 +160,7 @@ impl Kept {
         let meta = fresh.file.metadata().map_err(Error::file("inspect", path))?;
         fresh.keep(path).map_err(Error::file("write", path))?;
         // Renaming changes the time of the last change.
-        match private::open(path) {
+        match private_files::open(path) {
             Ok(Some((_, renamed))) if renamed.ino() == meta.ino() && renamed.len() == meta.len() => {
                 self.sound().insert(part.sha256.to_owned(), Stamp::of(&renamed));
                 Ok(())
@@ -195,7 +195,7 @@ impl Kept {
 fn is_readers(name: &OsStr) -> bool {
     let is_blocks = |name: &str| {
         let unique = name.strip_prefix("blocks-").and_then(|rest| rest.strip_suffix(".cache"));
-        unique.is_some_and(private::is_unique)
+        unique.is_some_and(private_files::is_unique)
     };
     name.to_str().is_some_and(|name| is_sha256(name) || Temporary::is_name(name) || is_blocks(name))
 }

@@ -7,7 +7,7 @@ use sidebloom::{Batch, Compression, Db, Durability, FilterPolicy, Options, Prefi
 use std::path::Path;
 
 /// An open store.
-pub struct OurStore(Db);
+pub struct SidebloomStore(Db);
 
 /// The configuration of both stores, in words.
 pub fn describe() -> String {
@@ -20,7 +20,7 @@ pub fn describe() -> String {
     )
 }
 
-impl OurStore {
+impl SidebloomStore {
     /// Opens or creates the store.
     pub fn open(kind: StoreKind, dir: &Path, memtable_mib: u64) -> Result<Self> {
         let prefixes = kind.has_prefixes().then_some(PrefixExtractor::fixed(PREFIX_BYTES));
@@ -31,11 +31,11 @@ impl OurStore {
             .durability(Durability::Os)
             .prefixes(prefixes)
             .hold_level0();
-        Ok(OurStore(options.open(dir)?))
+        Ok(SidebloomStore(options.open(dir)?))
     }
 }
 
-impl PrefixStore for OurStore {
+impl PrefixStore for SidebloomStore {
     fn put_all(&self, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
         let mut batch = Batch::new();
         rows.iter().for_each(|(key, value)| batch.put(key, value));

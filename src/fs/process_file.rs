@@ -6,19 +6,19 @@ use crate::error::Result;
 
 /// A file for appending. In a forked process it refuses: both processes would write at the same end.
 #[derive(Debug)]
-pub(crate) struct OwnFile {
+pub(crate) struct ProcessFile {
     file: Box<dyn AppendFile>,
     process: Process,
 }
 
-impl OwnFile {
+impl ProcessFile {
     /// A file of this process.
     pub fn new(file: Box<dyn AppendFile>, process: Process) -> Self {
-        OwnFile { file, process }
+        ProcessFile { file, process }
     }
 }
 
-impl AppendFile for OwnFile {
+impl AppendFile for ProcessFile {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.process.check()?;
         self.file.append(bytes)

@@ -8,7 +8,7 @@
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
-use super::seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
+use super::traits::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

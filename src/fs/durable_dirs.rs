@@ -1,6 +1,6 @@
 //! Directories that survive a power cut.
 
-use super::seam::Fs;
+use super::traits::Fs;
 use crate::error::{Error, Result};
 use std::io::ErrorKind;
 use std::path::Path;

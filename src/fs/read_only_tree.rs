@@ -2,7 +2,7 @@
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
-use super::seam::{Fs, LockGuard, LockMode, Stamp};
+use super::traits::{Fs, LockGuard, LockMode, Stamp};
 use crate::error::{Error, IoOp, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Where a file's bytes are.
 #[derive(Debug, Clone)]
-pub(crate) enum Presented {
+pub(crate) enum TreeFile {
     /// Here.
     Bytes(Arc<[u8]>),
     /// In another file, which nobody changes.
@@ -23,11 +23,11 @@ pub(crate) enum Presented {
 /// A file system with these files alone, and their directories. Nothing in it can be changed, and its locks
 /// are always free.
 #[derive(Debug)]
-pub(crate) struct PresentedFs {
+pub(crate) struct ReadOnlyTreeFs {
     /// Has the other files.
     pub fs: Arc<dyn Fs>,
     /// By their paths.
-    pub files: BTreeMap<PathBuf, Presented>,
+    pub files: BTreeMap<PathBuf, TreeFile>,
 }
 
 #[derive(Debug)]
@@ -62,8 +62,8 @@ impl ReadFile for BytesFile {
     }
 }
 
-impl PresentedFs {
-    fn find(&self, path: &Path, op: IoOp) -> Result<&Presented> {
+impl ReadOnlyTreeFs {
+    fn find(&self, path: &Path, op: IoOp) -> Result<&TreeFile> {
         self.files.get(path).ok_or_else(|| Error::io(op, path, ErrorKind::NotFound.into()))
     }
 
@@ -76,7 +76,7 @@ fn missing(path: &Path, op: IoOp) -> Error {
     Error::io(op, path, std::io::Error::new(ErrorKind::Unsupported, "the file was left where it is"))
 }
 
-impl Fs for PresentedFs {
+impl Fs for ReadOnlyTreeFs {
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
         let below = self.files.keys().filter_map(|file| file.strip_prefix(dir).ok()?.iter().next()?.to_str());
         Ok(below.map(str::to_owned).collect::<BTreeSet<String>>().into_iter().collect())
@@ -84,9 +84,9 @@ impl Fs for PresentedFs {
 
     fn file_len(&self, path: &Path) -> Result<Option<u64>> {
         match self.files.get(path) {
-            Some(Presented::Bytes(bytes)) => Ok(Some(bytes.len() as u64)),
-            Some(Presented::File(elsewhere)) => self.fs.file_len(elsewhere),
-            Some(Presented::Missing) => Ok(Some(0)),
+            Some(TreeFile::Bytes(bytes)) => Ok(Some(bytes.len() as u64)),
+            Some(TreeFile::File(elsewhere)) => self.fs.file_len(elsewhere),
+            Some(TreeFile::Missing) => Ok(Some(0)),
             None => Ok(self.is_dir(path).then_some(0)),
         }
     }
@@ -98,20 +98,20 @@ impl Fs for PresentedFs {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
         match self.find(path, IoOp::Open)? {
-            Presented::Bytes(bytes) => {
+            TreeFile::Bytes(bytes) => {
                 Ok(Arc::new(BytesFile { bytes: Arc::clone(bytes), path: path.to_path_buf() }))
             }
-            Presented::File(elsewhere) => self.fs.open(elsewhere),
-            Presented::Missing => Err(missing(path, IoOp::Open)),
+            TreeFile::File(elsewhere) => self.fs.open(elsewhere),
+            TreeFile::Missing => Err(missing(path, IoOp::Open)),
         }
     }
 
     unsafe fn map(&self, path: &Path) -> Result<Map> {
         match self.find(path, IoOp::Map)? {
-            Presented::Bytes(bytes) => Map::copied(bytes).map_err(|error| Error::io(IoOp::Map, path, error)),
+            TreeFile::Bytes(bytes) => Map::copied(bytes).map_err(|error| Error::io(IoOp::Map, path, error)),
             // SAFETY: the caller makes the same promise.
-            Presented::File(elsewhere) => unsafe { self.fs.map(elsewhere) },
-            Presented::Missing => Err(missing(path, IoOp::Map)),
+            TreeFile::File(elsewhere) => unsafe { self.fs.map(elsewhere) },
+            TreeFile::Missing => Err(missing(path, IoOp::Map)),
         }
     }
 

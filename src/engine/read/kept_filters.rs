@@ -16,16 +16,16 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Stores whose filters a thread keeps. A store's number decides its place.
-const PLACES: usize = 4;
+const SLOTS: usize = 4;
 
 /// The filters of a view.
-struct Recent {
+struct KeptFilters {
     store: u64,
     view: u64,
     filters: Arc<Filters>,
 }
 
-thread_local!(static RECENT: RefCell<[Option<Recent>; PLACES]> = const { RefCell::new([const { None }; PLACES]) });
+thread_local!(static KEPT: RefCell<[Option<KeptFilters>; SLOTS]> = const { RefCell::new([const { None }; SLOTS]) });
 
 /// Calls `ask` with the filters of view number `view` of a store, taken from `load` if this thread has
 /// others.
@@ -36,10 +36,10 @@ pub(crate) fn with<R>(
     load: impl FnOnce() -> Arc<Filters>,
     ask: &impl Fn(&Filters) -> R,
 ) -> R {
-    let known = RECENT.try_with(|recent| {
-        let recent = recent.try_borrow().ok()?;
-        let recent = recent.get(store as usize % PLACES)?.as_ref()?;
-        (recent.store == store && recent.view == view).then(|| ask(&recent.filters))
+    let known = KEPT.try_with(|kept| {
+        let kept = kept.try_borrow().ok()?;
+        let kept = kept.get(store as usize % SLOTS)?.as_ref()?;
+        (kept.store == store && kept.view == view).then(|| ask(&kept.filters))
     });
     match known {
         Ok(Some(answer)) => answer,
@@ -47,7 +47,7 @@ pub(crate) fn with<R>(
             let filters = load();
             let answer = ask(&filters);
             if filters.may_be_kept() {
-                keep(Recent { store, view, filters });
+                keep(KeptFilters { store, view, filters });
             }
             answer
         }
@@ -56,26 +56,26 @@ pub(crate) fn with<R>(
 
 /// Keeps filters in place of others of the same place. A thread that is ending keeps none.
 #[inline(never)]
-fn keep(newer: Recent) {
-    let place = newer.store as usize % PLACES;
+fn keep(newer: KeptFilters) {
+    let place = newer.store as usize % SLOTS;
     // The older filters are dropped outside the borrow: that may unmap files.
-    let _older = RECENT.try_with(|recent| recent.try_borrow_mut().ok()?.get_mut(place)?.replace(newer));
+    let _older = KEPT.try_with(|kept| kept.try_borrow_mut().ok()?.get_mut(place)?.replace(newer));
 }
 
 /// Whether the thread has kept these filters of a store, so that they are those of its last [`with`].
 pub(crate) fn are(store: u64, filters: &Arc<Filters>) -> bool {
-    let are = RECENT.try_with(|recent| {
-        let recent = recent.try_borrow().ok()?;
-        let recent = recent.get(store as usize % PLACES)?.as_ref()?;
-        Some(recent.store == store && Arc::ptr_eq(&recent.filters, filters))
+    let are = KEPT.try_with(|kept| {
+        let kept = kept.try_borrow().ok()?;
+        let kept = kept.get(store as usize % SLOTS)?.as_ref()?;
+        Some(kept.store == store && Arc::ptr_eq(&kept.filters, filters))
     });
     matches!(are, Ok(Some(true)))
 }
 
 /// Drops this thread's filters of a store that is closed.
 pub(crate) fn forget(store: u64) {
-    let _dropped = RECENT.try_with(|recent| {
-        let mut recent = recent.try_borrow_mut().ok()?;
-        recent.get_mut(store as usize % PLACES)?.take_if(|recent| recent.store == store)
+    let _dropped = KEPT.try_with(|kept| {
+        let mut kept = kept.try_borrow_mut().ok()?;
+        kept.get_mut(store as usize % SLOTS)?.take_if(|kept| kept.store == store)
     });
 }

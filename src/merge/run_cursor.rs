@@ -1,7 +1,7 @@
 //! Walking the segments of a sorted run, which are opened one after another.
 
 use super::damage::Damage;
-use super::walk::RunWalk;
+use super::run_walk::RunWalk;
 use crate::bounds::copy_bound;
 use crate::direction::Direction;
 use crate::error::{Error, Result};

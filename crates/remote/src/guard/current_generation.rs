@@ -1,6 +1,6 @@
 //! The generation in use, and its age.
 
-use crate::find::Found;
+use crate::find_generation::Found;
 use crate::generation::Generation;
 use crate::writer::CLOCK_TOLERANCE;
 use sidebloom::guard::Guard;

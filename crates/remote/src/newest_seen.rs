@@ -13,7 +13,7 @@
 //! length.
 
 use crate::error::{Error, Result};
-use crate::private;
+use crate::private_files;
 use crate::remote::Remote;
 use sidebloom_filter::codec::{Decoder, Encode, crc32};
 use std::path::{Path, PathBuf};
@@ -26,15 +26,15 @@ const LOCK: &str = "newest.lock";
 
 /// The mark of one store or guard.
 #[derive(Debug)]
-pub(crate) struct Mark {
+pub(crate) struct NewestSeen {
     dir: PathBuf,
     /// Whose it is.
     owner: u64,
 }
 
-impl Mark {
+impl NewestSeen {
     pub fn new(dir: &Path, owner: u64) -> Self {
-        Mark { dir: dir.to_path_buf(), owner }
+        NewestSeen { dir: dir.to_path_buf(), owner }
     }
 
     fn path(&self) -> PathBuf {
@@ -45,7 +45,7 @@ impl Mark {
     /// see a newer one meanwhile.
     pub fn read(&self) -> Result<u64> {
         let path = self.path();
-        match private::read_at_most(&path, BYTES).map_err(Error::file("read", &path))? {
+        match private_files::read_at_most(&path, BYTES).map_err(Error::file("read", &path))? {
             Some(bytes) => self.decode(&bytes),
             None => Ok(0),
         }
@@ -63,13 +63,13 @@ impl Mark {
     /// Notes that this number was seen.
     pub fn raise(&self, number: u64) -> Result<()> {
         let path = self.dir.join(LOCK);
-        let lock = private::lock_file(&path).map_err(Error::file("open", &path))?;
+        let lock = private_files::lock_file(&path).map_err(Error::file("open", &path))?;
         lock.lock().map_err(Error::file("lock", &path))?;
         if number <= self.read()? {
             return Ok(());
         }
         let path = self.path();
-        private::replace(&path, &self.encode(number)).map_err(Error::file("write", path))
+        private_files::replace(&path, &self.encode(number)).map_err(Error::file("write", path))
     }
 
     fn encode(&self, number: u64) -> Vec<u8> {
@@ -118,11 +118,11 @@ mod tests {
     #[test]
     fn a_mark_only_rises_and_damage_is_named() {
         let dir = tempfile::tempdir().unwrap();
-        let mark = Mark::new(dir.path(), 0x1f);
+        let mark = NewestSeen::new(dir.path(), 0x1f);
         assert_eq!(mark.read().unwrap(), 0);
         mark.raise(7).unwrap();
         mark.raise(5).unwrap();
-        assert_eq!((mark.read().unwrap(), Mark::new(dir.path(), 0x2f).read().unwrap()), (7, 0));
+        assert_eq!((mark.read().unwrap(), NewestSeen::new(dir.path(), 0x2f).read().unwrap()), (7, 0));
         let good = std::fs::read(mark.path()).unwrap();
         crate::golden::check(
             "newest",
@@ -135,6 +135,6 @@ mod tests {
             assert!(matches!(mark.decode(&bad), Err(Error::Damaged { .. })), "bit {bit}");
         }
         (0..good.len()).for_each(|len| assert!(mark.decode(&good[..len]).is_err(), "cut to {len}"));
-        assert!(Mark::new(dir.path(), 0x2f).decode(&good).is_err());
+        assert!(NewestSeen::new(dir.path(), 0x2f).decode(&good).is_err());
     }
 }

@@ -9,36 +9,40 @@ use std::sync::Arc;
 /// The contents of files that are not the store's.
 const THEIRS: &[u8] = b"theirs";
 
-pub enum Place {
+pub enum StoreLocation {
     Simulated(SimFs),
     Real(tempfile::TempDir),
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Place::Simulated(_) => "simulated disk",
-            Place::Real(_) => "real directory",
+            StoreLocation::Simulated(_) => "simulated disk",
+            StoreLocation::Real(_) => "real directory",
         })
     }
 }
 
-impl Place {
+impl StoreLocation {
     pub fn random(rng: &mut Rng) -> Self {
-        if rng.percent(20) { Place::Real(support::fast_dir()) } else { Place::Simulated(SimFs::new()) }
+        if rng.percent(20) {
+            StoreLocation::Real(support::fast_dir())
+        } else {
+            StoreLocation::Simulated(SimFs::new())
+        }
     }
 
     pub fn fs(&self) -> Arc<dyn Fs> {
         match self {
-            Place::Simulated(fs) => Arc::new(fs.clone()),
-            Place::Real(_) => Arc::new(RealFs),
+            StoreLocation::Simulated(fs) => Arc::new(fs.clone()),
+            StoreLocation::Real(_) => Arc::new(RealFs),
         }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
         match self {
-            Place::Simulated(_) => PathBuf::from(format!("disk/{name}")),
-            Place::Real(dir) => dir.path().join(name),
+            StoreLocation::Simulated(_) => PathBuf::from(format!("disk/{name}")),
+            StoreLocation::Real(dir) => dir.path().join(name),
         }
     }
 
@@ -49,8 +53,8 @@ impl Place {
     /// How many edits of manifests there were. Nobody counts them in a real directory.
     pub fn publications(&self) -> u64 {
         match self {
-            Place::Simulated(fs) => fs.publications(),
-            Place::Real(_) => 0,
+            StoreLocation::Simulated(fs) => fs.publications(),
+            StoreLocation::Real(_) => 0,
         }
     }
 
@@ -58,8 +62,8 @@ impl Place {
     pub fn move_dir(&self, from: &str, to: &str) {
         let (from, to) = (self.path(from), self.path(to));
         match self {
-            Place::Simulated(fs) => fs.move_dir(from, to),
-            Place::Real(_) => std::fs::rename(from, to).unwrap(),
+            StoreLocation::Simulated(fs) => fs.move_dir(from, to),
+            StoreLocation::Real(_) => std::fs::rename(from, to).unwrap(),
         }
     }
 
@@ -140,8 +144,8 @@ impl Place {
 
     fn read(&self, path: &std::path::Path) -> Vec<u8> {
         match self {
-            Place::Simulated(fs) => fs.read(path).unwrap(),
-            Place::Real(_) => std::fs::read(path).unwrap(),
+            StoreLocation::Simulated(fs) => fs.read(path).unwrap(),
+            StoreLocation::Real(_) => std::fs::read(path).unwrap(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{SegmentCursor, Stop, beyond};
 use crate::error::{Error, Result};
-use crate::segment::damaged::DamagedBlocks;
+use crate::segment::damaged_blocks::DamagedBlocks;
 
 impl SegmentCursor {
     /// After an error, goes on with the next [`advance`](Self::advance) behind what cannot be read. Returns

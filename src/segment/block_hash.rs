@@ -16,25 +16,25 @@ const TAG_BITS: u32 = 7;
 
 /// Hashes the digest of a segment and an offset in it.
 #[derive(Clone, Default)]
-pub struct Neighbours;
+pub struct BlockHash;
 
-/// The hasher of [`Neighbours`]: the last two words written.
+/// The hasher of [`BlockHash`]: the last two words written.
 #[derive(Default)]
-pub struct NeighbourHasher {
+pub struct BlockHasher {
     segment: u64,
     offset: u64,
 }
 
-impl BuildHasher for Neighbours {
-    type Hasher = NeighbourHasher;
+impl BuildHasher for BlockHash {
+    type Hasher = BlockHasher;
 
     #[inline]
-    fn build_hasher(&self) -> NeighbourHasher {
-        NeighbourHasher::default()
+    fn build_hasher(&self) -> BlockHasher {
+        BlockHasher::default()
     }
 }
 
-impl Hasher for NeighbourHasher {
+impl Hasher for BlockHasher {
     fn write(&mut self, bytes: &[u8]) {
         bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
     }
@@ -68,7 +68,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn hash(digest: u64, offset: u64) -> u64 {
-        Neighbours.hash_one(((FileId(1), digest), offset))
+        BlockHash.hash_one(((FileId(1), digest), offset))
     }
 
     #[test]

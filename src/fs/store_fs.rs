@@ -3,9 +3,9 @@
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
-use super::own::OwnFile;
 use super::process::Process;
-use super::seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
+use super::process_file::ProcessFile;
+use super::traits::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 use crate::error::Result;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub fn with_descriptor<T>(holder: &dyn Reclaim, operation: impl Fn() -> Result<T
 /// that was forked from its own, every operation that changes something fails with
 /// [`Error::Forked`](crate::Error::Forked).
 #[derive(Debug)]
-pub struct SparingFs {
+pub struct StoreFs {
     /// The wrapped file system.
     pub fs: Arc<dyn Fs>,
     /// Closes descriptors on demand.
@@ -41,8 +41,8 @@ pub struct SparingFs {
     pub process: Process,
 }
 
-impl SparingFs {
-    fn run<T>(&self, operation: impl Fn(&dyn Fs) -> Result<T>) -> Result<T> {
+impl StoreFs {
+    fn with_descriptor<T>(&self, operation: impl Fn(&dyn Fs) -> Result<T>) -> Result<T> {
         with_descriptor(&*self.holder, || operation(&*self.fs))
     }
 
@@ -54,25 +54,24 @@ impl SparingFs {
 
     fn open_own(&self, open: impl Fn(&dyn Fs) -> Result<Box<dyn AppendFile>>) -> Result<Box<dyn AppendFile>> {
         self.own()?;
-        Ok(Box::new(OwnFile::new(self.run(open)?, self.process)))
+        Ok(Box::new(ProcessFile::new(self.with_descriptor(open)?, self.process)))
     }
 }
 
-impl Fs for SparingFs {
+impl Fs for StoreFs {
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         self.fs.absolute(path)
     }
 
     fn open_dir(&self, path: &Path) -> Result<Option<Arc<dyn Fs>>> {
-        let opened = self.run(|fs| fs.open_dir(path))?;
-        Ok(opened.map(|fs| {
-            Arc::new(SparingFs { fs, holder: Arc::clone(&self.holder), process: self.process }) as _
-        }))
+        let opened = self.with_descriptor(|fs| fs.open_dir(path))?;
+        Ok(opened
+            .map(|fs| Arc::new(StoreFs { fs, holder: Arc::clone(&self.holder), process: self.process }) as _))
     }
 
     fn with_mode(&self, mode: u32) -> Option<Arc<dyn Fs>> {
         let fs = self.fs.with_mode(mode)?;
-        Some(Arc::new(SparingFs { fs, holder: Arc::clone(&self.holder), process: self.process }))
+        Some(Arc::new(StoreFs { fs, holder: Arc::clone(&self.holder), process: self.process }))
     }
 
     fn create_private(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
@@ -80,7 +79,7 @@ impl Fs for SparingFs {
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<String>> {
-        self.run(|fs| fs.list(dir))
+        self.with_descriptor(|fs| fs.list(dir))
     }
 
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
@@ -92,26 +91,26 @@ impl Fs for SparingFs {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
-        self.run(|fs| fs.open(path))
+        self.with_descriptor(|fs| fs.open(path))
     }
 
     unsafe fn map(&self, path: &Path) -> Result<Map> {
         // SAFETY: the caller makes the same promise.
-        self.run(|fs| unsafe { fs.map(path) })
+        self.with_descriptor(|fs| unsafe { fs.map(path) })
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
         self.own()?;
-        self.run(|fs| fs.sync_dir(dir))
+        self.with_descriptor(|fs| fs.sync_dir(dir))
     }
 
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>> {
         self.own()?;
-        self.run(|fs| fs.lock(path, mode))
+        self.with_descriptor(|fs| fs.lock(path, mode))
     }
 
     fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
-        self.run(|fs| fs.reader_locks(path))
+        self.with_descriptor(|fs| fs.reader_locks(path))
     }
 
     fn create_dir(&self, path: &Path) -> Result<()> {

@@ -11,7 +11,7 @@ pub const READ_BYTES: u64 = 256 << 10;
 /// A part of a segment file in memory. The first read is one block, so that a short range stays cheap; each
 /// further read is twice as large as the previous one, up to 256 KiB.
 #[derive(Default)]
-pub struct Window {
+pub struct ReadAhead {
     bytes: Vec<u8>,
     holds: Range<u64>,
     next_bytes: u64,
@@ -19,10 +19,10 @@ pub struct Window {
     uncounted: bool,
 }
 
-impl Window {
+impl ReadAhead {
     /// A window whose reads do not count, and are of full size from the start.
     pub fn uncounted() -> Self {
-        Window { next_bytes: READ_BYTES, uncounted: true, ..Window::default() }
+        ReadAhead { next_bytes: READ_BYTES, uncounted: true, ..ReadAhead::default() }
     }
 
     /// Reads one block first again, for another walk.

@@ -4,11 +4,11 @@
 //! what its generation does not need.
 
 use crate::error::{Error, Result};
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{File, Generation};
-use crate::kept::Kept;
-use crate::lost::LostFilter;
-use crate::private;
+use crate::kept_files::KeptFiles;
+use crate::lost_filter::LostFilter;
+use crate::private_files;
 use crate::remote::Remote;
 use std::collections::HashSet;
 use std::fs;
@@ -20,18 +20,18 @@ const LOCK: &str = "readers.lock";
 
 /// The directory.
 #[derive(Debug)]
-pub(crate) struct Local {
-    kept: Kept,
+pub(crate) struct LocalFiles {
+    kept: KeptFiles,
     lock: fs::File,
 }
 
-impl Local {
+impl LocalFiles {
     pub fn open(root: &Path, generations: &Generations) -> Result<Self> {
-        let kept = Kept::open(root, generations)?;
+        let kept = KeptFiles::open(root, generations)?;
         let path = kept.dir.join(LOCK);
-        let lock = private::lock_file(&path).map_err(Error::file("open", &path))?;
+        let lock = private_files::lock_file(&path).map_err(Error::file("open", &path))?;
         lock.lock_shared().map_err(Error::file("lock", &path))?;
-        Ok(Local { kept, lock })
+        Ok(LocalFiles { kept, lock })
     }
 
     pub fn dir(&self) -> &Path {

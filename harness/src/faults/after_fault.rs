@@ -2,7 +2,7 @@
 
 use super::history::{Model, assert_same};
 use super::judge::Call;
-use super::state::{Copied, Crashed, Trial};
+use super::trial::{Copied, Crashed, Trial};
 use super::workload::options;
 use crate::contents::{part_of, rows};
 use crate::support::{Contents, Crash, OpKind, Rng, STORE, SimFs};
