@@ -164,11 +164,11 @@ fn no_package_includes_the_sources_of_another() {
     files.remove("tests/layering/packages.rs"); // It has examples.
     assert_eq!(reaches(&files), [""; 0]);
     let planted = [
-        ("crates/filter/src/lib.rs", "#[path = \"../../../src/key.rs\"]"),
+        ("crates/filter/src/lib.rs", "#[path = \"../../../src/id.rs\"]"),
         ("src/lib.rs", "#[path = \"../crates/filter/src/hash.rs\"]"),
         ("crates/cli/src/lib.rs", "#[path = \"../../filter/src/hash.rs\"]"),
-        ("crates/cli/src/lib.rs", "#[cfg_attr(unix, path = \"../../../src/key.rs\")]"),
-        ("benches/micro/parts.rs", "include!(\"../../src/key.rs\");"),
+        ("crates/cli/src/lib.rs", "#[cfg_attr(unix, path = \"../../../src/id.rs\")]"),
+        ("benches/micro/parts.rs", "include!(\"../../src/id.rs\");"),
     ];
     for (path, line) in planted {
         assert_eq!(reaches(&Files::from([(path.to_owned(), line.to_owned())])).len(), 1, "{path}: {line}");

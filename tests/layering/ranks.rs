@@ -62,7 +62,7 @@ const IO: [&[&str]; 6] = [
     &["OpenOptions"],
 ];
 
-/// What schedules threads without the seam in `src/sync.rs`.
+/// What schedules threads without the seam in `src/sync/mod.rs`.
 const THREADS: [&[&str]; 7] = [
     &["std", "thread"],
     &["std", "time", "Instant"],
@@ -103,7 +103,7 @@ fn violations(dir: &str, files: &Files) -> Vec<String> {
         if dir == "src" && UNSCHEDULED.iter().all(|allowed| !home.starts_with(allowed)) {
             let threads = THREADS.iter().filter(|item| paths.iter().any(|path| path.starts_with(item)));
             found.extend(threads.map(|item| {
-                format!("{home} uses {}: threads, locks and time go through src/sync.rs", item.join("::"))
+                format!("{home} uses {}: threads, locks and time go through src/sync/mod.rs", item.join("::"))
             }));
         }
         if !home.starts_with("src/fs/") {

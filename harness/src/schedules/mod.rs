@@ -1,7 +1,7 @@
 //! Deterministic schedules of the engine's own threads: group commit, rotation, flush, publishing,
 //! compaction, unlinking, closing.
 //!
-//! The engine is built over a scheduler (`src/sync.rs`) that decides by a seed, at each use of a lock, a
+//! The engine is built over a scheduler (`src/sync/mod.rs`) that decides by a seed, at each use of a lock, a
 //! signal, an atomic or the disk, which thread goes on. A deadlock, a lost wake-up, an answer that is not of
 //! the model, or an image of the disk that recovery cannot make sense of is repeated from its seed.
 
