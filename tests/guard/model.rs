@@ -3,7 +3,7 @@
 
 #[cfg(feature = "unicode")]
 use crate::guard_support::fine;
-use crate::support::test_length;
+use crate::support::sized;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Change, Changes, Guard, GuardOptions, HashWidth, Source};
 use sidebloom::{Durability, Result};

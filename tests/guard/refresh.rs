@@ -2,7 +2,7 @@
 //! every combination.
 
 use crate::guard_support::fine;
-use crate::support::test_length;
+use crate::support::sized;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Change, Changes, Guard, GuardOptions, Source};
 use sidebloom::{Durability, Error, FilterPolicy, Result};

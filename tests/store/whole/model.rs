@@ -2,7 +2,7 @@
 //! never rest. A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone.
 //! `SIDEBLOOM_TEST_LONG=1` runs 300 seeds instead of 20.
 
-use crate::support::test_length;
+use crate::support::sized;
 use fastrand::Rng;
 use sidebloom::{
     Batch, Compression, Db, Durability, FilterPolicy, Options, PrefixExtractor, Range, Residency, Snapshot,
