@@ -141,7 +141,8 @@ impl<'a> Dump<'a> {
 
     fn data(&mut self) {
         let header =
-            block_layout::BlockHeader::decode(self.fields.clone().take(block_layout::HEADER_BYTES).unwrap()).unwrap();
+            block_layout::BlockHeader::decode(self.fields.clone().take(block_layout::HEADER_BYTES).unwrap())
+                .unwrap();
         let count = header.count;
         ["count", "prefix", "keys", "values"].iter().for_each(|name| _ = self.u32(name));
         ["key width", "value width", "seq width", "tombstones"]
